@@ -1,0 +1,49 @@
+# Two commands matter, `make test` and `make demo`; each sets up what it needs.
+# They need Python 3.11 or newer (PYTHON=... names one) and Java 17 or newer.
+
+PYTHON ?= python3
+DAYS ?= 30
+BIN := .venv/bin
+export STREAMTABLES_HOME := $(CURDIR)/.streamtables
+
+.PHONY: venv java test demo demo-headless bench crash clean
+
+venv: .venv/.stamp
+
+.venv/.stamp: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>&1); name one with: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	@touch $@
+
+# The first line of `java -version` is like: openjdk version "17.0.15" 2025-04-15
+java:
+	@if [ -n "$$JAVA_HOME" ]; then java="$$JAVA_HOME/bin/java"; else java=java; fi; \
+	version=$$("$$java" -version 2>&1 | sed -n 's/.*version "\(1\.\)\{0,1\}\([0-9]*\).*/\2/p' | head -1); \
+	[ "$${version:-0}" -ge 17 ] || { \
+	  echo "Spark needs Java 17 or newer, and $$java is $${version:+Java }$${version:-missing}; install Java 17 or 21, and put it on PATH or name its folder in JAVA_HOME" >&2; exit 1; }
+
+# The server is stopped whether the tests pass or not, and the last line is pytest's summary.
+test: java venv
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/pyright
+	@$(BIN)/streamtables spark start
+	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; $(BIN)/pytest
+
+demo: java venv
+	$(BIN)/python -m example_defs.demo
+
+demo-headless: java venv
+	$(BIN)/python -m example_defs.demo --headless --days $(DAYS)
+
+bench: java venv
+	$(BIN)/python -m tests.benchmarks
+
+crash: java venv
+	$(BIN)/pytest -m long tests/test_crash.py
+
+clean:
+	@[ ! -x $(BIN)/streamtables ] || $(BIN)/streamtables spark stop
+	rm -rf .venv .streamtables .demo .pytest_cache .ruff_cache .hypothesis

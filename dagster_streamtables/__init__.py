@@ -1,0 +1,107 @@
+"""Stream tables: Delta tables defined by a query, kept up to date by the change of the query.
+
+    text ──▶ compiler ──▶ Plan ──▶ runtime ──▶ Refresh ──▶ orchestration ──▶ Dagster
+
+`compiler` turns a SELECT into a plan of how its result changes when its sources do; it needs neither
+Spark nor Dagster. `runtime` runs plans on Spark and commits the result with its frontier; it does
+not know who called it. `orchestration` decides when, and tells Dagster what happened.
+
+Names are imported when they are first used, so a program that only refreshes tables never loads
+Dagster, and a code location that only defines them never loads Spark.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dagster_streamtables.errors import (
+        ConflictingCommit,
+        EnvironmentProblem,
+        InvalidDefinition,
+        SourceProblem,
+        StreamTablesError,
+        UnsupportedQuery,
+    )
+    from dagster_streamtables.orchestration import (
+        StreamTablesResource,
+        StreamTablesTranslator,
+        build_definitions,
+        build_equality_checks,
+        build_equality_schedule,
+        build_refresh_sensor,
+        build_source_assets,
+        build_stream_table_assets,
+        find_problems,
+        load_tables,
+        stream_table_assets,
+    )
+    from dagster_streamtables.runtime.compare import Comparison
+    from dagster_streamtables.runtime.lake import Lake
+    from dagster_streamtables.runtime.report import Action, Refresh, Window
+    from dagster_streamtables.runtime.table import Mode, StreamTable
+
+_WHERE = {
+    "Action": "runtime.report",
+    "Comparison": "runtime.compare",
+    "ConflictingCommit": "errors",
+    "EnvironmentProblem": "errors",
+    "InvalidDefinition": "errors",
+    "Lake": "runtime.lake",
+    "Mode": "runtime.table",
+    "Refresh": "runtime.report",
+    "SourceProblem": "errors",
+    "StreamTable": "runtime.table",
+    "StreamTablesError": "errors",
+    "StreamTablesResource": "orchestration",
+    "StreamTablesTranslator": "orchestration",
+    "UnsupportedQuery": "errors",
+    "Window": "runtime.report",
+    "build_definitions": "orchestration",
+    "build_equality_checks": "orchestration",
+    "build_equality_schedule": "orchestration",
+    "build_refresh_sensor": "orchestration",
+    "build_source_assets": "orchestration",
+    "build_stream_table_assets": "orchestration",
+    "find_problems": "orchestration",
+    "load_tables": "orchestration",
+    "stream_table_assets": "orchestration",
+}
+
+__all__ = [
+    "Action",
+    "Comparison",
+    "ConflictingCommit",
+    "EnvironmentProblem",
+    "InvalidDefinition",
+    "Lake",
+    "Mode",
+    "Refresh",
+    "SourceProblem",
+    "StreamTable",
+    "StreamTablesError",
+    "StreamTablesResource",
+    "StreamTablesTranslator",
+    "UnsupportedQuery",
+    "Window",
+    "build_definitions",
+    "build_equality_checks",
+    "build_equality_schedule",
+    "build_refresh_sensor",
+    "build_source_assets",
+    "build_stream_table_assets",
+    "find_problems",
+    "load_tables",
+    "stream_table_assets",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,16 @@
+"""SQL text → `Plan`. Pure: it needs sqlglot, and neither Spark nor Dagster."""
+
+from dagster_streamtables.compiler.plan import STORED, TOUCHED, Plan, compile_query
+from dagster_streamtables.compiler.root import Entry
+from dagster_streamtables.compiler.text import Text, read, sources_of
+
+__all__ = [
+    "STORED",
+    "TOUCHED",
+    "Entry",
+    "Plan",
+    "Text",
+    "compile_query",
+    "read",
+    "sources_of",
+]

@@ -1,0 +1,24 @@
+"""A tree of steps as text for people: one line each, inputs indented, a repeated subtree by its line."""
+
+from __future__ import annotations
+
+from dagster_streamtables.compiler.operators import Operator, Step
+
+
+def outline(root: Step) -> str:
+    lines: list[str] = []
+    written: dict[Step, int] = {}
+
+    def write(step: Step, depth: int) -> None:
+        indent = "  " * depth
+        if step in written and step.inputs:
+            lines.append(f"{indent}line {written[step]} again")
+            return
+        law = f"  [{step.law}]" if isinstance(step, Operator) else ""
+        lines.append(f"{indent}{step.explain()}{law}")
+        written[step] = len(lines)
+        for each in step.inputs:
+            write(each, depth + 1)
+
+    write(root, 0)
+    return "\n".join(f"{number:>3}  {line}" for number, line in enumerate(lines, start=1))

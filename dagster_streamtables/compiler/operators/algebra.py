@@ -1,0 +1,302 @@
+"""Weighted relations: the algebra that queries and their changes share.
+
+A *weighted relation* is a bag of rows, each with an integer weight. In a table every weight is 1
+and copies are repeated rows. In a change the weight says how many copies of the row came (``+``)
+or went (``-``). Weighted relations can be added and subtracted, and
+
+    after = before + change
+
+holds for every relation in this package: sources, results, and everything between.
+
+Because a change is itself a relation, the change of an operator is written with operators. This
+module holds the three that the rules are made of,
+
+    a + b              `Sum`          every row of both
+    -a                 `Negation`     the same rows, weights negated
+    a.only(c, on)      `Restriction`  the rows of ``a`` whose key occurs in ``c``
+
+and the `Operator` base class. The modules beside it hold the operators of SQL.
+
+Only changes carry a weight column. What is read before or after is plain SQL over the versions of
+the sources, so every function there means what it means in the user's own text.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+from sqlglot import exp
+
+Schema = Mapping[str, exp.DataType]
+Pair = tuple[exp.Expr, exp.Expr]
+"""An expression over one input, and the one over the other input that must equal it."""
+
+WEIGHT = "__weight"
+
+
+class Moment(enum.Enum):
+    """The state of the sources that a tree reads."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    CHANGE = "change"
+
+
+@dataclass(frozen=True)
+class Step(ABC):
+    """One step of a computation over relations.
+
+    Steps are values: two trees that say the same thing are equal, and the renderer writes equal
+    subtrees once.
+    """
+
+    @property
+    @abstractmethod
+    def schema(self) -> Schema:
+        """The columns of the output, in order; the weight is not one of them."""
+
+    @abstractmethod
+    def select(self, *inputs: str) -> exp.Query:
+        """The SQL of this step alone, reading its inputs from the named relations."""
+
+    @abstractmethod
+    def explain(self) -> str:
+        """This step in one line."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the output has a weight column; without one, every row weighs 1."""
+        return self._weighted
+
+    @cached_property
+    def _weighted(self) -> bool:
+        return any(each.weighted for each in self.inputs)
+
+    def empty_if(self, *inputs: bool) -> bool:
+        """Whether the output has no row when those inputs have none that are marked True."""
+        return all(inputs)
+
+    @property
+    def inputs(self) -> tuple[Step, ...]:
+        values = (getattr(self, field.name) for field in fields(self))
+        return tuple(value for value in values if isinstance(value, Step))
+
+    def over(self, *inputs: Step) -> Self:
+        """The same step over other inputs."""
+        if all(a is b for a, b in zip(inputs, self.inputs, strict=True)):
+            return self
+        names = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Step)]
+        return replace(self, **dict(zip(names, inputs, strict=True)))
+
+    # Trees share subtrees: a common table expression read twice is one object under two parents.
+    # What is asked of every step again and again is kept with it, else each question would walk
+    # the tree once for every path to the subtree, and their number doubles with every level.
+    @cached_property
+    def _hash(self) -> int:
+        return hash((type(self), *(getattr(self, field.name) for field in fields(self))))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+@dataclass(frozen=True)
+class Operator(Step):
+    """A step that knows its own change."""
+
+    __hash__ = Step.__hash__
+
+    @abstractmethod
+    def delta(self) -> Operator:
+        """The change of the output, in terms of the inputs and their changes."""
+
+    law: ClassVar[str]
+    """The law that serves this operator: linear, bilinear, left-linear, or keyed."""
+
+    def at(self, moment: Moment) -> Operator:
+        """The same rows with the sources read at a moment."""
+        sides = (each for each in self.inputs if isinstance(each, Operator))
+        match moment:
+            case Moment.BEFORE:
+                return self.over(*(each.before for each in sides))
+            case Moment.AFTER:
+                return self.over(*(each.after for each in sides))
+            case Moment.CHANGE:
+                return self.change
+
+    @cached_property
+    def before(self) -> Operator:
+        return self.at(Moment.BEFORE)
+
+    @cached_property
+    def after(self) -> Operator:
+        return self.at(Moment.AFTER)
+
+    @cached_property
+    def change(self) -> Operator:
+        """What `delta` says; rules ask for it here, so that it is made once."""
+        return self.delta()
+
+    def only(self, touched: Step, on: Sequence[Pair]) -> Restriction:
+        return Restriction(self, touched, tuple(on))
+
+    def only_keys(self, touched: Step, keys: Sequence[str]) -> Restriction:
+        return self.only(touched, [(column(key), column(key)) for key in keys])
+
+    def __add__(self, other: Operator) -> Sum:
+        return Sum(self, other)
+
+    def __neg__(self) -> Negation:
+        return Negation(self)
+
+    def __sub__(self, other: Operator) -> Sum:
+        return Sum(self, -other)
+
+
+@dataclass(frozen=True)
+class Sum(Operator):
+    """``a + b``; in SQL, UNION ALL.    Δ(a + b) = Δa + Δb"""
+
+    left: Operator
+    right: Operator
+
+    __hash__ = Step.__hash__
+    law: ClassVar[str] = "linear"
+
+    @property
+    def schema(self) -> Schema:
+        return self.left.schema
+
+    def delta(self) -> Operator:
+        return self.left.change + self.right.change
+
+    def select(self, *inputs: str) -> exp.Query:
+        sides = zip((self.left, self.right), inputs, strict=True)
+        left, right = (self._side(operator, name) for operator, name in sides)
+        return exp.union(left, right, distinct=False)
+
+    def _side(self, operator: Operator, name: str) -> exp.Select:
+        # UNION ALL matches columns by position, so both sides list theirs in their own order.
+        listed = exp.select(*map(column, operator.schema)).from_(name)
+        if not self.weighted:
+            return listed
+        return listed.select(weight_of(operator))
+
+    def explain(self) -> str:
+        return "Sum"
+
+
+@dataclass(frozen=True)
+class Negation(Operator):
+    """``-a``; what a subtraction adds.    Δ(-a) = -Δa"""
+
+    input: Operator
+
+    __hash__ = Step.__hash__
+    law: ClassVar[str] = "linear"
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def weighted(self) -> bool:
+        return True
+
+    def delta(self) -> Operator:
+        return -self.input.change
+
+    def select(self, *inputs: str) -> exp.Query:
+        [rows] = inputs
+        weight = exp.Neg(this=weight_column()) if self.input.weighted else exp.Literal.number(-1)
+        return exp.select(*map(column, self.schema), as_weight(weight)).from_(rows)
+
+    def explain(self) -> str:
+        return "Negation"
+
+
+@dataclass(frozen=True)
+class Restriction(Operator):
+    """The rows whose key occurs in ``touched``, whatever the weights there.
+
+        Δ (R ⋉ C) = (R⁺ ⋉ C⁺) ⋉ T − (R⁻ ⋉ C⁻) ⋉ T        T = the keys in ΔR and ΔC
+
+    NULL keys match each other: they are one group to GROUP BY, and so to us. An empty key matches
+    everything as soon as ``touched`` has any row.
+
+    A restriction is only ever written by a rule, over sources at one moment; the rules of this
+    package never ask one for its change, and it refuses to make one up.
+    """
+
+    input: Step
+    touched: Step
+    on: tuple[Pair, ...]
+
+    __hash__ = Step.__hash__
+    law: ClassVar[str] = "linear"
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def weighted(self) -> bool:
+        return self.input.weighted
+
+    def empty_if(self, *inputs: bool) -> bool:
+        return any(inputs)
+
+    def delta(self) -> Operator:
+        raise TypeError("a restriction is part of a change and has none of its own")
+
+    def select(self, *inputs: str) -> exp.Query:
+        rows, keys = inputs
+        same = [
+            exp.NullSafeEQ(this=within(left, "r"), expression=within(right, "c"))
+            for left, right in self.on
+        ]
+        touched = exp.select("1").from_(exp.to_table(keys).as_("c"))
+        if same:
+            touched = touched.where(*same)
+        return exp.select("r.*").from_(exp.to_table(rows).as_("r")).where(exp.Exists(this=touched))
+
+    def explain(self) -> str:
+        keys = ", ".join(f"{left.sql('spark')} = {right.sql('spark')}" for left, right in self.on)
+        return f"Restriction to changed ({keys})" if keys else "Restriction: all, if any changed"
+
+
+def column(name: str, table: str | None = None) -> exp.Column:
+    return exp.column(name, table=table, quoted=True)
+
+
+def weight_column(table: str | None = None) -> exp.Column:
+    return exp.column(WEIGHT, table=table)
+
+
+def weight_of(step: Step, table: str | None = None) -> exp.Expr:
+    """The weight of a row of `step`, as a select item: its weight column, or 1."""
+    return weight_column(table) if step.weighted else as_weight(exp.Literal.number(1))
+
+
+def as_weight(expression: exp.Expr) -> exp.Expr:
+    return exp.alias_(expression, WEIGHT)
+
+
+def as_column(expression: exp.Expr, name: str) -> exp.Expr:
+    return exp.alias_(expression.copy(), name, quoted=True)
+
+
+def within(expression: exp.Expr, table: str) -> exp.Expr:
+    """`expression` with every column read from `table`."""
+    return expression.transform(
+        lambda node: column(node.name, table) if isinstance(node, exp.Column) else node
+    )
+
+
+def type_of(expression: exp.Expr) -> exp.DataType:
+    """The type `parse` gave the expression; UNKNOWN where it could not tell."""
+    return expression.type or exp.DataType.build("UNKNOWN")

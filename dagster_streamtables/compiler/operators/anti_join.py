@@ -1,0 +1,42 @@
+"""Anti join: the left rows that find no partner.
+
+    L ▷ R        left-linear; see `left_linear` for the rule and why it holds
+
+A condition that is NULL finds no partner, as in NOT EXISTS and unlike NOT IN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.algebra import Schema, Step, within
+from dagster_streamtables.compiler.operators.left_linear import LeftLinear
+
+
+@dataclass(frozen=True)
+class AntiJoin(LeftLinear):
+    __hash__ = Step.__hash__
+
+    @property
+    def schema(self) -> Schema:
+        return self.left.schema
+
+    @property
+    def kind(self) -> str:
+        return "Anti join"
+
+    def select(self, *inputs: str) -> exp.Query:
+        left, right = inputs
+        names = frozenset(self.left.schema)
+        condition = self.condition.transform(
+            lambda node: (
+                within(node, "l" if node.name in names else "r")
+                if isinstance(node, exp.Column)
+                else node
+            )
+        )
+        partner = exp.select("1").from_(exp.to_table(right).as_("r")).where(condition)
+        rows = exp.select("l.*").from_(exp.to_table(left).as_("l"))
+        return rows.where(exp.Not(this=exp.Exists(this=partner)))

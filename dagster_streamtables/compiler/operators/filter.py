@@ -1,0 +1,44 @@
+"""Filter: keep the rows that satisfy a predicate.
+
+    Δ σ_p(R) = σ_p(ΔR)
+
+The predicate looks at one row at a time and leaves its weight alone, so it can be asked of the
+rows that came and of the rows that went just as well as of the rows that are there. An update is
+a row that went and a row that came; if only one of the two satisfies the predicate, the result
+gains or loses a row, as it should.
+
+The rule needs ``p(row)`` to give the same answer on the day the row goes as on the day it came.
+`parse` refuses predicates for which that is not so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.algebra import Operator, Schema, Step
+
+
+@dataclass(frozen=True)
+class Filter(Operator):
+    input: Operator
+    predicate: exp.Expr
+
+    __hash__ = Step.__hash__
+    law: ClassVar[str] = "linear"
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    def delta(self) -> Operator:
+        return self.over(self.input.change)
+
+    def select(self, *inputs: str) -> exp.Query:
+        [rows] = inputs
+        return exp.select("*").from_(rows).where(self.predicate.copy())
+
+    def explain(self) -> str:
+        return f"Filter {self.predicate.sql('spark')}"

@@ -1,0 +1,70 @@
+"""Join: pair the rows of two inputs that satisfy a condition.
+
+    Δ(L ⋈ R) = ΔL ⋈ R⁺ + L⁻ ⋈ ΔR          L⁻ before the change, R⁺ after it
+
+A pair weighs the product of its rows, so ⋈ multiplies out like a product:
+
+    (L⁻ + ΔL) ⋈ (R⁻ + ΔR)  -  L⁻ ⋈ R⁻  =  ΔL ⋈ R⁻ + L⁻ ⋈ ΔR + ΔL ⋈ ΔR
+
+and ``R⁺ = R⁻ + ΔR`` folds the first and the last term into one. Reading both sides *after* would
+count the pairs of two new rows twice; reading both *before* would miss them.
+
+Delta tables keep the version before the change readable, so ``L⁻`` is a scan and not a
+reconstruction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.algebra import (
+    Operator,
+    Schema,
+    Step,
+    as_weight,
+    column,
+    weight_column,
+)
+
+
+@dataclass(frozen=True)
+class Join(Operator):
+    left: Operator
+    right: Operator
+    condition: exp.Expr
+
+    __hash__ = Step.__hash__
+    law: ClassVar[str] = "bilinear"
+
+    @property
+    def schema(self) -> Schema:
+        return {**self.left.schema, **self.right.schema}
+
+    def empty_if(self, *inputs: bool) -> bool:
+        return any(inputs)
+
+    def delta(self) -> Operator:
+        left, right = self.left, self.right
+        return self.over(left.change, right.after) + self.over(left.before, right.change)
+
+    def select(self, *inputs: str) -> exp.Query:
+        left, right = inputs
+        sides = zip("lr", (self.left, self.right), strict=True)
+        weights = [weight_column(side) for side, operator in sides if operator.weighted]
+        columns = [column(name) for name in self.schema]
+        if weights:
+            product = (
+                weights[0] if len(weights) == 1 else exp.Mul(this=weights[0], expression=weights[1])
+            )
+            columns = [*columns, as_weight(product)]
+        return (
+            exp.select(*(columns or [exp.Literal.number(1)]))
+            .from_(exp.to_table(left).as_("l"))
+            .join(exp.to_table(right).as_("r"), on=self.condition.copy())
+        )
+
+    def explain(self) -> str:
+        return f"Join on {self.condition.sql('spark')}"

@@ -1,0 +1,79 @@
+"""Net: add up the weights of equal rows, and drop the rows that cancel.
+
+    net(ΔR) = ΔR
+
+as a weighted relation it is the same; as rows it is the shortest way to say it. NULLs are equal to
+each other here, as in GROUP BY. Nothing needs it but the end of a change: rules do not care how
+often a row is repeated.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.algebra import (
+    WEIGHT,
+    Schema,
+    Step,
+    column,
+    weight_column,
+)
+
+
+@dataclass(frozen=True)
+class Net(Step):
+    input: Step
+
+    __hash__ = Step.__hash__
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    def select(self, *inputs: str) -> exp.Query:
+        [rows] = inputs
+        keys = [column(name) for name in self.schema]
+        total = exp.Sum(this=weight_column() if self.input.weighted else exp.Literal.number(1))
+        weight = exp.alias_(exp.cast(total.copy(), "BIGINT"), WEIGHT)
+        some = exp.NEQ(this=total, expression=exp.Literal.number(0))
+        query = exp.select(*keys, weight).from_(rows).group_by(*(key.copy() for key in keys))
+        return query.having(some)
+
+    def explain(self) -> str:
+        return "Net"
+
+
+@dataclass(frozen=True)
+class Empty(Step):
+    """No rows at all: what is left of a term when the log says that nothing came."""
+
+    columns: tuple[tuple[str, exp.DataType], ...]
+    has_weight: bool
+
+    __hash__ = Step.__hash__
+
+    @property
+    def schema(self) -> Schema:
+        return dict(self.columns)
+
+    @property
+    def weighted(self) -> bool:
+        return self.has_weight
+
+    def empty_if(self, *inputs: bool) -> bool:
+        return True
+
+    def select(self, *inputs: str) -> exp.Query:
+        nulls = [exp.alias_(_null(type_), name, quoted=True) for name, type_ in self.columns]
+        weight = [exp.alias_(exp.cast(exp.null(), "BIGINT"), WEIGHT)] if self.has_weight else []
+        return exp.select(*nulls, *weight).where(exp.false())
+
+    def explain(self) -> str:
+        return "Empty"
+
+
+def _null(type_: exp.DataType) -> exp.Expr:
+    unknown = type_.is_type(exp.DataType.Type.UNKNOWN)
+    return exp.null() if unknown else exp.cast(exp.null(), type_.copy())

@@ -1,0 +1,43 @@
+"""Left outer join: pair the rows, and keep the left rows that find no partner.
+
+    L ⟕ R        left-linear; see `left_linear` for the rule and why it holds
+
+The padded row of a left row that loses its last partner, and the one that a first partner takes
+away, both come out of asking the left row twice: against the right side after, and before.
+
+``RIGHT`` is this with the sides exchanged, and ``FULL`` is this plus the padded rows of the
+`AntiJoin` in the other direction; `lower` writes both so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.algebra import Schema, Step, column, weight_column
+from dagster_streamtables.compiler.operators.left_linear import LeftLinear
+
+
+@dataclass(frozen=True)
+class OuterJoin(LeftLinear):
+    __hash__ = Step.__hash__
+
+    @property
+    def schema(self) -> Schema:
+        return {**self.left.schema, **self.right.schema}
+
+    @property
+    def kind(self) -> str:
+        return "Left outer join"
+
+    def select(self, *inputs: str) -> exp.Query:
+        left, right = inputs
+        columns = [column(name) for name in self.schema]
+        if self.weighted:
+            columns = [*columns, weight_column("l")]
+        return (
+            exp.select(*(columns or [exp.Literal.number(1)]))
+            .from_(exp.to_table(left).as_("l"))
+            .join(exp.to_table(right).as_("r"), on=self.condition.copy(), join_type="left")
+        )

@@ -1,0 +1,52 @@
+"""Project: compute columns.
+
+    Δ π_e(R) = π_e(ΔR)
+
+Rows that become equal are not merged: their weights add up whenever somebody counts them, and
+until then two rows of weight 1 are as good as one of weight 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.algebra import (
+    Operator,
+    Schema,
+    Step,
+    as_column,
+    type_of,
+    weight_column,
+)
+
+
+@dataclass(frozen=True)
+class Project(Operator):
+    input: Operator
+    outputs: tuple[tuple[str, exp.Expr], ...]
+
+    __hash__ = Step.__hash__
+    law: ClassVar[str] = "linear"
+
+    @property
+    def schema(self) -> Schema:
+        return {name: type_of(expression) for name, expression in self.outputs}
+
+    def delta(self) -> Operator:
+        return self.over(self.input.change)
+
+    def select(self, *inputs: str) -> exp.Query:
+        [rows] = inputs
+        outputs = [as_column(expression, name) for name, expression in self.outputs]
+        if self.weighted:
+            outputs.append(weight_column())
+        return exp.select(*(outputs or [exp.Literal.number(1)])).from_(rows)
+
+    def explain(self) -> str:
+        return "Project " + ", ".join(
+            name if isinstance(e, exp.Column) and e.name == name else f"{e.sql('spark')} AS {name}"
+            for name, e in self.outputs
+        )

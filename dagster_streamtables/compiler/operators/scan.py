@@ -1,0 +1,73 @@
+"""Scan: read a source.
+
+    Δ scan(t) = the rows that came to and went from t
+
+A source is the one thing the compiler cannot differentiate; it is told. Whoever runs the plan
+binds three relations for each source -- its rows before, its rows after, and the change between
+the two, with a weight column -- and `relation` is the name under which SQL reads them.
+
+The change need not be netted: a row may come and go in it, and copies may be repeated rows or one
+row with a larger weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.algebra import (
+    Moment,
+    Operator,
+    Schema,
+    Step,
+    column,
+    weight_column,
+)
+
+
+def relation(table: str, moment: Moment) -> str:
+    """The name under which SQL reads a source at a moment.
+
+    >>> relation("sales.orders", Moment.BEFORE)
+    'sales.orders@before'
+    """
+    return f"{table}@{moment.value}"
+
+
+@dataclass(frozen=True)
+class Scan(Operator):
+    table: str
+    columns: tuple[tuple[str, exp.DataType], ...]
+    moment: Moment = Moment.AFTER
+
+    __hash__ = Step.__hash__
+    law: ClassVar[str] = "linear"
+
+    @property
+    def schema(self) -> Schema:
+        return dict(self.columns)
+
+    @property
+    def weighted(self) -> bool:
+        return self.moment is Moment.CHANGE
+
+    def at(self, moment: Moment) -> Scan:
+        return replace(self, moment=moment)
+
+    def delta(self) -> Scan:
+        return self.at(Moment.CHANGE)
+
+    def empty_if(self, *inputs: bool) -> bool:
+        return False
+
+    def select(self, *inputs: str) -> exp.Query:
+        source = exp.to_identifier(relation(self.table, self.moment), quoted=True)
+        # A query such as SELECT COUNT(*) reads no column, and SQL has no SELECT of nothing.
+        columns = [column(name) for name in self.schema] or [exp.Literal.number(1)]
+        weight = [weight_column()] if self.weighted else []
+        return exp.select(*columns, *weight).from_(exp.Table(this=source))
+
+    def explain(self) -> str:
+        return f"Scan {self.table} {self.moment.value} ({', '.join(self.schema)})"

@@ -1,0 +1,128 @@
+"""Partial: what a change adds to each touched group.
+
+    Σ over ΔR, by key        Δcount = Σ w,  Δsum = Σ x·w,  and the extremes that came and that went
+
+Sums and counts of weighted rows are ordinary sums, so they need no old state. Extremes do not add
+up: of a MIN the partial keeps the least value that came and the least that went, and `fold` decides
+from the two whether the stored minimum still stands.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators import Schema, Step, as_column, column, weight_column
+from dagster_streamtables.compiler.root import Root
+
+
+class Adding(enum.Enum):
+    """How a sum follows its change; decided by the type in which Spark stores it."""
+
+    INTEGER = "integer"
+    DECIMAL = "decimal"
+    FLOAT = "float"
+    NEVER = "never"
+
+    @classmethod
+    def of(cls, stored: exp.DataType) -> Adding:
+        """The stored SUM of DECIMAL(p, s) is DECIMAL(p + 10, s); a weight takes 11 digits more."""
+        if stored.is_type(*exp.DataType.INTEGER_TYPES):
+            return cls.INTEGER
+        if stored.is_type(*exp.DataType.FLOAT_TYPES):
+            return cls.FLOAT
+        if stored.is_type("decimal") and stored.expressions:
+            return cls.DECIMAL if int(stored.expressions[0].name) <= 27 else cls.NEVER
+        return cls.NEVER
+
+
+@dataclass(frozen=True)
+class Partial(Step):
+    """What a change adds to each group: sums over weights, and the extremes that came and went."""
+
+    input: Step
+    root: Root
+    types: tuple[tuple[str, exp.DataType], ...]
+
+    __hash__ = Step.__hash__
+
+    @property
+    def schema(self) -> Schema:
+        assert self.root.groups is not None
+        keys = self.root.groups.keys
+        return {name: self.input.schema[name] for name in keys}
+
+    @property
+    def weighted(self) -> bool:
+        return False
+
+    def select(self, *inputs: str) -> exp.Query:
+        assert self.root.groups is not None
+        keys = [column(key) for key in self.root.groups.keys]
+        parts = [as_column(e, n) for n, e in self._parts()]
+        query = exp.select(*keys, *parts).from_(inputs[0])
+        return query.group_by(*(key.copy() for key in keys)) if keys else query
+
+    def _parts(self) -> list[tuple[str, exp.Expr]]:
+        parts: list[tuple[str, exp.Expr]] = []
+        types = dict(self.types)
+        gone = exp.LT(this=weight_column(), expression=exp.Literal.number(0))
+        here = exp.GT(this=weight_column(), expression=exp.Literal.number(0))
+        for name, call in self.root.states:
+            argument = call.this
+            match call:
+                case exp.Count():
+                    parts.append((f"d.{name}", _weights(argument)))
+                case exp.Sum():
+                    adding = Adding.of(types[name])
+                    parts.append((f"d.{name}", _total(argument, adding)))
+                    present = exp.and_(_present(argument), gone)
+                    parts.append((f"x.{name}", _any(present)))
+                    parts.append((f"a.{name}", _any(_present(argument))))
+                case _:
+                    kind = type(call)
+                    came = exp.Case().when(here.copy(), argument.copy())
+                    went = exp.Case().when(gone.copy(), argument.copy())
+                    parts.append((f"d.{name}", kind(this=came)))
+                    parts.append((f"x.{name}", kind(this=went)))
+        return parts
+
+    def explain(self) -> str:
+        assert self.root.groups is not None
+        return f"Partial sums of the change by ({', '.join(self.root.groups.keys)})"
+
+
+def _present(argument: exp.Expr) -> exp.Expr:
+    return exp.Not(this=exp.Is(this=argument.copy(), expression=exp.null()))
+
+
+def _weights(argument: exp.Expr) -> exp.Expr:
+    """COUNT over weighted rows."""
+    weight: exp.Expr = weight_column()
+    if not isinstance(argument, exp.Star):
+        weight = exp.Case().when(_present(argument), weight)
+    total = exp.Coalesce(this=exp.Sum(this=weight), expressions=[exp.Literal.number(0)])
+    return exp.cast(total, "BIGINT")
+
+
+def _total(argument: exp.Expr, adding: Adding) -> exp.Expr:
+    """SUM over weighted rows, in a type that holds every product exactly."""
+    value, weight = argument.copy(), weight_column()
+    match adding:
+        case Adding.INTEGER:
+            value = exp.cast(value, "DECIMAL(19, 0)")
+            weight = exp.cast(weight, "DECIMAL(10, 0)")
+        case Adding.DECIMAL:
+            weight = exp.cast(weight, "DECIMAL(10, 0)")
+        case Adding.FLOAT:
+            weight = exp.cast(weight, "DOUBLE")
+        case Adding.NEVER:
+            return exp.null()
+    return exp.Sum(this=exp.Mul(this=value, expression=weight))
+
+
+def _any(condition: exp.Expr) -> exp.Expr:
+    one = exp.Case().when(condition, exp.Literal.number(1)).else_(exp.Literal.number(0))
+    return exp.Max(this=one)

@@ -1,0 +1,204 @@
+"""`Plan`: what the compiler hands to the runtime. One query, and how its table follows its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from functools import cached_property
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.explain import outline
+from dagster_streamtables.compiler.fold import Fold
+from dagster_streamtables.compiler.lineage import lineage_of
+from dagster_streamtables.compiler.lower import lower
+from dagster_streamtables.compiler.operators import (
+    Aggregate,
+    Filter,
+    Moment,
+    Operator,
+    Project,
+    Restriction,
+    Scan,
+    Schema,
+    Step,
+    column,
+)
+from dagster_streamtables.compiler.operators.net import Net
+from dagster_streamtables.compiler.parse import Columns, parse
+from dagster_streamtables.compiler.partial import Partial
+from dagster_streamtables.compiler.regroup import Regroup
+from dagster_streamtables.compiler.render import render
+from dagster_streamtables.compiler.root import Entry, Root, root_of
+from dagster_streamtables.compiler.simplify import simplify
+from dagster_streamtables.compiler.text import Text, read
+
+STORED = "__st_table"
+"""Stands for the stream table itself among the relations that a plan reads."""
+TOUCHED = "__st_touched"
+"""Stands for the keys of the groups that a fold lost."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A query and its change, ready to run.
+
+    `view` reads every source after the change and yields the whole table; `view.delta()` reads them
+    before, after, and in between, and yields what to add. They satisfy
+
+        view(before) + change = view(after)
+    """
+
+    text: Text
+    view: Operator
+    root: Root
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that a reader of the table sees, with the types that could be told."""
+        return self.view.schema
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self.text.sources
+
+    @property
+    def entry(self) -> Entry:
+        return self.root.entry
+
+    @property
+    def key(self) -> tuple[str, ...] | None:
+        """The stored columns that identify a row; empty for the one row of a query without
+        GROUP BY, None where rows may have copies."""
+        return None if self.root.groups is None else tuple(name for name, _ in self.root.key)
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """The stored columns that no reader sees."""
+        keys = (name for name, _ in self.root.hidden_keys)
+        return (*keys, *(name for name, _ in self.root.hidden_states))
+
+    @property
+    def stored_columns(self) -> tuple[str, ...]:
+        """All columns of the stored table, in the order in which `full_text` yields them."""
+        return (*self.schema, *self.hidden)
+
+    @cached_property
+    def full_text(self) -> Text:
+        """The user's own text, with the hidden columns beside the user's."""
+        if not self.hidden:
+            return self.text
+        if isinstance(self.view, Aggregate):
+            [(name, _)] = self.root.hidden_states
+            return self.text.counted(name)
+        return self.text.with_columns(self.root.hidden_sql())
+
+    def change(self, *, stored: Columns, unmoved: Set[str] = frozenset()) -> Step:
+        """What a refresh does to the table.
+
+        Args:
+            stored: The columns of the stored table and their types in Spark's words.
+            unmoved: The sources that are after as they were before.
+
+        Returns:
+            For a bag: stored rows with the number of copies that came or went, none 0, no row
+            twice. Else what `Fold` and `Regroup` yield.
+        """
+        types = {n: exp.DataType.build(t, dialect="spark") for n, t in stored.items()}
+        if self.entry is Entry.BAG:
+            cast = _cast(self.view, {name: types[name] for name in self.schema})
+            return Net(simplify(cast.change, unmoved=unmoved))
+        groups = self._groups
+        change = simplify(groups.input.change, unmoved=unmoved)
+        old = Scan(STORED, tuple(types.items()), Moment.BEFORE)
+        if self.entry is Entry.FOLD:
+            partial = Partial(change, self.root, tuple(types.items()))
+            on = tuple((column(name), column(key)) for name, key in self.root.key)
+            return Fold(partial, Restriction(old, partial, on) if on else old, self.root)  # type: ignore[arg-type]
+        return simplify(self._regroup(change, old, types), unmoved=unmoved)
+
+    def regroup(self, *, stored: Columns) -> Step:
+        """The groups whose keys are in `TOUCHED`, grouped again; what `Regroup` yields."""
+        types = {n: exp.DataType.build(t, dialect="spark") for n, t in stored.items()}
+        keys = tuple((key, self._groups.schema[key]) for key in self._groups.keys)
+        touched = Scan(TOUCHED, keys, Moment.AFTER)
+        return self._regroup(touched, Scan(STORED, tuple(types.items()), Moment.BEFORE), types)
+
+    @property
+    def _groups(self) -> Aggregate:
+        assert self.root.groups is not None
+        return self.root.groups
+
+    def _regroup(self, touched: Step, old: Scan, types: Mapping[str, exp.DataType]) -> Regroup:
+        groups = self._groups
+        same = tuple((column(key), column(key)) for key in groups.keys)
+        rows = Restriction(groups.input.after, touched, same)  # type: ignore[arg-type]
+        measures = (*groups.measures, *self.root.hidden_states)
+        now: Operator = Aggregate(rows, groups.keys, measures)
+        if self.root.having is not None:
+            now = Filter(now, self.root.having)
+        hidden = [(name, column(key)) for name, key in self.root.hidden_keys]
+        hidden += [(name, column(name)) for name, _ in self.root.hidden_states]
+        now = _cast(Project(now, (*self.root.outputs, *hidden)), types)
+        on = tuple((column(name), column(key)) for name, key in self.root.key)
+        return Regroup(now, Restriction(old, touched, on), self.root)  # type: ignore[arg-type]
+
+    def change_sql(self, dialect: str = "spark") -> str:
+        """The change when every source moved, for a person to read."""
+        types = {name: _named(type_) for name, type_ in self.schema.items()}
+        types |= dict.fromkeys(self.hidden, "bigint")
+        return render(self.change(stored=types), dialect=dialect)
+
+    def explain(self) -> str:
+        """The change as an indented tree, one line per operator."""
+        types = {name: _named(type_) for name, type_ in self.schema.items()}
+        types |= dict.fromkeys(self.hidden, "bigint")
+        return outline(self.change(stored=types))
+
+    def lineage(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
+        """For each output column, the (source, column) pairs that its value is computed from."""
+        return lineage_of(self.view)
+
+    @property
+    def law(self) -> str:
+        """How the change enters the table, in a line."""
+        return {
+            Entry.BAG: "bag: rows that came are added, rows that went are taken away",
+            Entry.FOLD: "fold: what the change adds to each group is added to the stored group",
+            Entry.REGROUP: "regroup: the touched groups are computed again",
+        }[self.entry]
+
+
+def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> Plan:
+    """Compile one SELECT against the columns of its sources.
+
+    Args:
+        query: The text, in Spark SQL.
+        sources: For each table that the query names, its columns and their types in Spark's words.
+
+    Raises:
+        InvalidDefinition: The text is not one query, or names a column that is not there.
+        UnsupportedQuery: The query holds something that cannot be maintained.
+
+    >>> orders = {"orders": {"id": "bigint", "customer": "bigint", "amount": "bigint"}}
+    >>> plan = compile_query("SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer", orders)
+    >>> plan.key, plan.hidden
+    (('customer',), ('__st_n', '__st_c1'))
+    """
+    text = query if isinstance(query, Text) else read(query)
+    view = lower(parse(text, sources), sources)
+    return Plan(text, view, root_of(view))
+
+
+def _cast(rows: Operator, types: Mapping[str, exp.DataType]) -> Operator:
+    """Every column in the type in which it is stored."""
+    outputs: list[tuple[str, exp.Expr]] = []
+    for name in rows.schema:
+        expression = exp.cast(column(name), types[name])
+        expression.type = types[name]
+        outputs.append((name, expression))
+    return Project(rows, tuple(outputs))
+
+
+def _named(type_: exp.DataType) -> str:
+    return "string" if type_.is_type(exp.DataType.Type.UNKNOWN) else type_.sql("spark")

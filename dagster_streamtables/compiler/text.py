@@ -1,0 +1,205 @@
+"""The user's own text: which tables it names, where, and the same text over other tables.
+
+sqlglot reads SQL well but does not give Spark's SQL back unchanged: printed again, a query can have
+another meaning. So a full refresh, and with it every check of equality, runs the text as it was
+written, with nothing exchanged but the table names, at the positions where the parser found them.
+That makes it the independent oracle of the compiled path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.tokens import Token, TokenType
+
+from dagster_streamtables.errors import InvalidDefinition, underline
+
+DIALECT = "spark"
+
+
+@dataclass(frozen=True)
+class Text:
+    """A query as it was written, and its syntax tree as parsed: nothing qualified, nothing moved."""
+
+    sql: str
+    tree: exp.Query
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The tables that the query reads, as a query names them: distinct, in order of appearance."""
+        tables = sorted(self.tables(), key=lambda table: _span(table)[0])
+        return tuple(dict.fromkeys(table_name(table) for table in tables))
+
+    def tables(self) -> list[exp.Table]:
+        """Every mention of a table that is not the name of a common table expression."""
+        found: dict[int, exp.Table] = {}
+        for scope in traverse_scope(self.tree):
+            for source in scope.tables:
+                if source.args.get("this") and not _is_cte(source, scope):
+                    found[id(source)] = source
+        return list(found.values())
+
+    def over(self, relation: Callable[[str], str]) -> str:
+        """The text with each table name replaced by a relation; everything else stays as it is.
+
+        Args:
+            relation: From a table's name to SQL that can stand in FROM without an alias.
+        """
+        return self._replaced(self.sql, relation)
+
+    def _replaced(self, sql: str, relation: Callable[[str], str]) -> str:
+        for table in sorted(self.tables(), key=lambda each: -_span(each)[0]):
+            start, stop = _span(table)
+            # Columns may say `orders.id`, so a table without an alias goes on answering to its name.
+            alias = "" if table.alias else f" AS `{table.name}`"
+            sql = f"{sql[:start]}{relation(table_name(table))}{alias}{sql[stop + 1 :]}"
+        return sql
+
+    def with_columns(self, hidden: dict[str, str]) -> Text:
+        """The text with more columns at the end of its outermost SELECT list."""
+        if not hidden:
+            return self
+        at = _outermost(self.sql, TokenType.FROM).start
+        more = ", ".join(f"{expression} AS `{name}`" for name, expression in hidden.items())
+        # The line break ends a comment that the list may end with.
+        return read(f"{self.sql[:at].rstrip()}\n, {more} {self.sql[at:]}")
+
+    def counted(self, name: str) -> Text:
+        """The rows of an outermost DISTINCT or UNION, with the number of copies it merged."""
+        if isinstance(self.tree, exp.Union):
+            token = _outermost(self.sql, TokenType.UNION, last=True)
+            end = token.end + 1
+            following = _tokens(self.sql[end:])[0]
+            if following.token_type is TokenType.DISTINCT:
+                end += following.end + 1
+            all_copies = f"{self.sql[: token.start]}UNION ALL{self.sql[end:]}"
+        else:
+            token = _outermost(self.sql, TokenType.DISTINCT)
+            all_copies = self.sql[: token.start] + self.sql[token.end + 1 :]
+        # The line break ends a comment that the user's text may end with.
+        return read(f"SELECT *, COUNT(*) AS `{name}` FROM ({all_copies}\n) GROUP BY ALL")
+
+
+def read(sql: str) -> Text:
+    """Parse one query.
+
+    Raises:
+        InvalidDefinition: The text is not one query in Spark SQL.
+    """
+    sql = sql.strip().rstrip(";").rstrip()
+    try:
+        statements = [each for each in sqlglot.parse(sql, dialect=DIALECT) if each is not None]
+    except ParseError as error:
+        raise _broken(sql, error) from None
+    except TokenError as error:
+        raise InvalidDefinition(
+            "the query is not valid SQL", why=str(error).split(":")[0]
+        ) from None
+    if len(statements) != 1:
+        raise InvalidDefinition(
+            f"the text holds {len(statements)} statements", fix="write exactly one SELECT"
+        )
+    [tree] = statements
+    if not isinstance(tree, exp.Query):
+        raise InvalidDefinition(
+            f"{tree.key.upper()} is not a query",
+            where=underline(sql, 0, len(sql.split()[0]) - 1),
+            fix="write a SELECT; its result is what the table holds",
+        )
+    return Text(sql, tree)
+
+
+def sources_of(query: str) -> tuple[str, ...]:
+    """The tables that a query reads, without knowing anything about them.
+
+    >>> sources_of("WITH o AS (SELECT * FROM sales.orders) SELECT * FROM o JOIN customers USING (id)")
+    ('sales.orders', 'customers')
+
+    Raises:
+        InvalidDefinition: The text is not one query.
+    """
+    return read(query).sources
+
+
+def table_name(table: exp.Table) -> str:
+    """The name of a table as a query says it, a path in backticks where it is one."""
+    names = [part.name for part in table.parts]
+    if len(names) == 2 and names[0].lower() == "delta":
+        return f"delta.`{names[1]}`"
+    return ".".join(names)
+
+
+def span(node: exp.Expr) -> tuple[int, int] | None:
+    """The first and last character of what is known of the node's place in the text."""
+    marked = [each.meta for each in node.walk() if "start" in each.meta]
+    if not marked:
+        return None
+    return min(meta["start"] for meta in marked), max(meta["end"] for meta in marked)
+
+
+def _span(table: exp.Table) -> tuple[int, int]:
+    parts = [part.meta for part in table.parts]
+    return parts[0]["start"], parts[-1]["end"]
+
+
+def _is_cte(table: exp.Table, scope: object) -> bool:
+    return not table.db and table.name in getattr(scope, "cte_sources", {})
+
+
+def _broken(sql: str, error: ParseError) -> InvalidDefinition:
+    details = error.errors[0] if error.errors else {}
+    offset = _offset(sql, details.get("line", 1), details.get("col", 1))
+    length = len(details.get("highlight") or " ")
+    start = max(0, offset - length)
+    return InvalidDefinition(
+        "the query is not valid SQL",
+        where=underline(sql, start, start + length - 1),
+        why=str(details.get("description") or error).strip().rstrip("."),
+    )
+
+
+def _offset(sql: str, line: int, col: int) -> int:
+    lines = sql.split("\n")
+    return sum(len(each) + 1 for each in lines[: line - 1]) + col
+
+
+def _tokens(sql: str) -> list[Token]:
+    return sqlglot.tokenize(sql, dialect=DIALECT)
+
+
+def _outermost(sql: str, kind: TokenType, *, last: bool = False) -> Token:
+    """The first (or last) token of a kind that stands in no parentheses."""
+    depth, found = 0, []
+    tokens = _tokens(sql)
+    for before, token in zip([None, *tokens], tokens, strict=False):
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        # `a IS DISTINCT FROM b` holds neither the FROM nor the DISTINCT of a SELECT.
+        comparing = token.token_type in (TokenType.FROM, TokenType.DISTINCT) and before is not None
+        if (
+            comparing
+            and before.text.upper() in ("DISTINCT", "IS", "NOT")
+            and _after_is(tokens, token)
+        ):
+            continue
+        if depth == 0 and token.token_type is kind:
+            found.append(token)
+    return found[-1 if last else 0]
+
+
+def _after_is(tokens: list[Token], token: Token) -> bool:
+    """Whether the token belongs to IS [NOT] DISTINCT FROM."""
+    words = [each.text.upper() for each in tokens if each.end <= token.end][-4:]
+    return (
+        words[-2:] == ["IS", "DISTINCT"]
+        or words[-3:]
+        in (
+            ["IS", "NOT", "DISTINCT"],
+            ["IS", "DISTINCT", "FROM"],
+        )
+        or words == ["IS", "NOT", "DISTINCT", "FROM"]
+    )

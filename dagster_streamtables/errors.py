@@ -1,0 +1,85 @@
+"""Every error this package raises on purpose.
+
+A message has up to four parts, in this order:
+
+    what      one line, no full stop, naming the table it is about
+    where     the SQL, with the offending words underlined
+    why       the fact that makes it impossible
+    fix       what to write instead
+
+`what` is enough for a log line; `fix` is enough for a person in a hurry. The classes say who must
+act: the author of the definition, the owner of a source, the operator of the machine, or nobody,
+because trying again is enough.
+"""
+
+from __future__ import annotations
+
+
+class StreamTablesError(Exception):
+    """The base of them all."""
+
+    def __init__(self, what: str, *, where: str = "", why: str = "", fix: str = "") -> None:
+        super().__init__(what)
+        self.what, self.where, self.why, self.fix = what, where, why, fix
+
+    def __str__(self) -> str:
+        parts = [self.what, _indent(self.where), _label("why", self.why), _label("fix", self.fix)]
+        return "\n\n".join(part for part in parts if part)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.what, self.where, self.why, self.fix)
+
+    def about(self, table: str) -> StreamTablesError:
+        """The same error, naming the stream table it is about."""
+        named = f'stream table "{table}": '
+        what = self.what if self.what.startswith(named) else named + self.what
+        return type(self)(what, where=self.where, why=self.why, fix=self.fix)
+
+
+class InvalidDefinition(StreamTablesError):
+    """The definition of a stream table says something that cannot be: its author must change it."""
+
+
+class UnsupportedQuery(InvalidDefinition):
+    """The query is valid SQL, but its change cannot be computed."""
+
+
+class SourceProblem(StreamTablesError):
+    """A source is missing, is no Delta table, or lost what the query needs: its owner must act."""
+
+
+class ConflictingCommit(StreamTablesError):
+    """Another refresh of the same table committed first; trying again is enough."""
+
+
+class EnvironmentProblem(StreamTablesError):
+    """The machine lacks something, such as Java or a free port: its operator must act."""
+
+
+def underline(sql: str, start: int, end: int) -> str:
+    """The line of `sql` that holds ``sql[start : end + 1]``, its number, and carets below it.
+
+    >>> print(underline("SELECT id,\\n  rand() AS r\\nFROM t", 13, 18))
+    line 2, column 3
+      rand() AS r
+      ^^^^^^
+    """
+    begin = sql.rfind("\n", 0, start) + 1
+    stop = sql.find("\n", start)
+    stop = stop if stop >= 0 else len(sql)
+    line = sql[begin:stop]
+    number = sql.count("\n", 0, start) + 1
+    carets = " " * (start - begin) + "^" * max(1, min(end + 1, stop) - start)
+    return f"line {number}, column {start - begin + 1}\n{line}\n{carets}"
+
+
+def _rebuild(kind: type[StreamTablesError], what: str, where: str, why: str, fix: str) -> object:
+    return kind(what, where=where, why=why, fix=fix)
+
+
+def _indent(text: str) -> str:
+    return "\n".join(f"    {line}" for line in text.splitlines())
+
+
+def _label(label: str, text: str) -> str:
+    return f"{label}: {text}" if text else ""

@@ -1,0 +1,53 @@
+"""Stream tables ↔ Dagster: when to refresh, and a record of what happened. Never how to refresh."""
+
+from __future__ import annotations
+
+from dagster_streamtables.orchestration.assets import (
+    RefreshConfig,
+    build_source_assets,
+    build_stream_table_assets,
+    stream_table_assets,
+)
+from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
+from dagster_streamtables.orchestration.checks import build_equality_checks, build_equality_schedule
+from dagster_streamtables.orchestration.definitions import build_definitions
+from dagster_streamtables.orchestration.dueness import Backoff
+from dagster_streamtables.orchestration.examine import Problem, find_problems
+from dagster_streamtables.orchestration.load import (
+    BrokenTable,
+    declare,
+    load_stream_tables,
+    read_folder,
+)
+from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.orchestration.schedule import Cron, Duration, parse_schedule
+from dagster_streamtables.orchestration.sensor import build_refresh_sensor
+from dagster_streamtables.orchestration.tick import SensorSettings
+from dagster_streamtables.orchestration.translator import StreamTableProps, StreamTablesTranslator
+
+__all__ = [
+    "Backoff",
+    "BrokenTable",
+    "Catalog",
+    "Cron",
+    "Duration",
+    "Problem",
+    "RefreshConfig",
+    "SensorSettings",
+    "StreamTableProps",
+    "StreamTablesResource",
+    "StreamTablesTranslator",
+    "build_catalog",
+    "build_definitions",
+    "build_equality_checks",
+    "build_equality_schedule",
+    "build_refresh_sensor",
+    "build_source_assets",
+    "build_stream_table_assets",
+    "declare",
+    "find_problems",
+    "load_stream_tables",
+    "parse_schedule",
+    "read_folder",
+    "stream_table_assets",
+]

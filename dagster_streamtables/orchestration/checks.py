@@ -1,0 +1,155 @@
+"""The equality check: does a stream table hold what its query gives on the versions it reflects?
+
+The recomputation is plain Spark running the text as the user wrote it, so it shares nothing with
+the compiled change but the versions. It costs a full run of the query, and so it is a check of its
+own, on a schedule of its own, and never in the way of a refresh.
+"""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.orchestration import metadata as keys
+from dagster_streamtables.orchestration.catalog import Tables, build_catalog
+from dagster_streamtables.orchestration.metadata import read_definition
+from dagster_streamtables.orchestration.resource import StreamTablesResource
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.lake import Comparison
+
+CHECK_NAME = "equals_recomputation"
+
+
+def build_equality_checks(
+    *,
+    tables: Tables,
+    name: str = "streamtables_equality",
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
+    **catalog: Any,
+) -> dg.AssetChecksDefinition:
+    """A check for each stream table, in one op: contents = query, at the versions it reflects.
+
+    A check never blocks a refresh. It fails with the differing rows, and also where a table cannot
+    be compared because it was never refreshed or a version it reflects is gone.
+
+    Args:
+        tables: The stream tables.
+        name: The name of the op.
+        severity: Of a difference.
+        catalog: As for `build_catalog`.
+    """
+    specs = {e.key: e.spec for e in build_catalog(tables, **catalog).sound}
+    description = "The table holds what its query gives at the versions it reflects."
+
+    @dg.multi_asset_check(
+        name=name,
+        specs=[dg.AssetCheckSpec(CHECK_NAME, asset=key, description=description) for key in specs],
+        can_subset=True,
+    )
+    def compare(
+        context: dg.AssetCheckExecutionContext, streamtables: StreamTablesResource
+    ) -> Iterator[dg.AssetCheckResult]:
+        selected = {check.asset_key for check in context.selected_asset_check_keys}
+        for key, spec in specs.items():
+            if key in selected:
+                try:
+                    found = streamtables.lake().check(read_definition(spec.metadata))
+                except StreamTablesError as error:
+                    yield _not_comparable(key, severity, error)
+                else:
+                    yield _result(key, severity, found)
+
+    return compare
+
+
+def build_equality_schedule(
+    cron: str,
+    *,
+    tables: Tables,
+    name: str = "streamtables_equality_schedule",
+    timezone: str = "UTC",
+    default_status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED,
+    executor: dg.ExecutorDefinition | None = dg.in_process_executor,
+    **catalog: Any,
+) -> dg.ScheduleDefinition:
+    """A schedule that runs the equality checks of all the tables.
+
+    Args:
+        cron: When; five fields.
+        tables: The stream tables.
+        name: The name of the schedule.
+        timezone: Where the hours are.
+        default_status: Whether it is on before anybody touches its switch.
+        executor: Of the runs; None takes the code location's.
+        catalog: As for `build_catalog`.
+    """
+    sound = build_catalog(tables, **catalog).sound
+    checks = [dg.AssetCheckKey(entry.key, CHECK_NAME) for entry in sound]
+    job = dg.define_asset_job(
+        f"{name}_run", dg.AssetSelection.checks(*checks), executor_def=executor
+    )
+    return dg.ScheduleDefinition(
+        name=name,
+        job=job,
+        cron_schedule=cron,
+        execution_timezone=timezone,
+        default_status=default_status,
+        description="Compares every stream table with its recomputation.",
+    )
+
+
+def _result(
+    key: dg.AssetKey, severity: dg.AssetCheckSeverity, found: "Comparison"
+) -> dg.AssetCheckResult:
+    metadata: dict[str, Any] = {
+        keys.MISSING: found.missing,
+        keys.UNEXPECTED: found.unexpected,
+        keys.VERSION: found.version,
+        keys.FRONTIER: dg.MetadataValue.json(dict(found.frontier)),
+        keys.SECONDS: float(found.seconds),
+    }
+    if found.sample:
+        metadata[keys.SAMPLE] = _sample(found)
+    said = (
+        "The table equals its recomputation."
+        if found.equal
+        else f"{found.missing} rows are missing and {found.unexpected} should not be there."
+    )
+    return dg.AssetCheckResult(
+        passed=found.equal,
+        asset_key=key,
+        check_name=CHECK_NAME,
+        severity=severity,
+        description=said,
+        metadata=metadata,
+    )
+
+
+def _not_comparable(
+    key: dg.AssetKey, severity: dg.AssetCheckSeverity, error: StreamTablesError
+) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        passed=False,
+        asset_key=key,
+        check_name=CHECK_NAME,
+        severity=severity,
+        description=str(error),
+        metadata={keys.PROBLEM: keys.problem_metadata(error)},
+    )
+
+
+def _sample(found: "Comparison") -> dg.TableMetadataValue:
+    columns = list(dict.fromkeys(name for row in found.sample for name in row))
+    columns.sort(key=lambda name: name != "__difference")
+    records = [
+        dg.TableRecord({name: _plain(row.get(name)) for name in columns}) for row in found.sample
+    ]
+    schema = dg.TableSchema([dg.TableColumn(name) for name in columns])
+    return dg.MetadataValue.table(records, schema)
+
+
+def _plain(value: object) -> Any:
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

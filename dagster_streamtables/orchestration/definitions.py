@@ -1,0 +1,157 @@
+"""`build_definitions`: everything for a code location, in one call."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+from dagster_streamtables.orchestration.assets import build_source_assets, build_stream_table_assets
+from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
+from dagster_streamtables.orchestration.checks import build_equality_checks, build_equality_schedule
+from dagster_streamtables.orchestration.load import Declared, read_folder
+from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.orchestration.schedule import MIN_SCHEDULE_SECONDS
+from dagster_streamtables.orchestration.sensor import build_refresh_sensor
+from dagster_streamtables.orchestration.tick import SensorSettings
+from dagster_streamtables.orchestration.translator import StreamTablesTranslator, asset_key
+
+logger = logging.getLogger("dagster_streamtables")
+
+
+def build_definitions(
+    *,
+    resource: StreamTablesResource,
+    tables: Iterable[Declared] = (),
+    folder: str | Path | None = None,
+    assets: Sequence[Any] = (),
+    translator: StreamTablesTranslator | None = None,
+    group_name: str | None = None,
+    source_group_name: str | None = None,
+    source_keys: Mapping[str, dg.AssetKey] | None = None,
+    min_schedule_seconds: float = MIN_SCHEDULE_SECONDS,
+    compile_at_load: bool = True,
+    strict: bool = False,
+    sensor: SensorSettings | None = None,
+    sensor_interval_seconds: int = 5,
+    sensor_status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
+    equality_cron: str | None = "0 3 * * *",
+    equality_timezone: str = "UTC",
+    equality_status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED,
+    executor: dg.ExecutorDefinition | None = dg.in_process_executor,
+    **ops: Any,
+) -> dg.Definitions:
+    """Stream tables as a code location: assets, sources, refresh sensor, and equality checks.
+
+    Merge the result with other definitions by ``dg.Definitions.merge``. Loading it starts no JVM.
+
+    Args:
+        resource: Where the tables are and which Spark refreshes them.
+        tables: Declarations in Python.
+        folder: A folder of `.sql` files; with `tables`, both are used.
+        assets: Assets that write tables which stream tables read. They join the graph, become part
+            of the result, and are not observed.
+        translator: Decides the key, dependencies and metadata of each asset.
+        group_name: The group of the stream tables.
+        source_group_name: The group of the observed sources.
+        source_keys: The asset keys of sources whose key is not their name taken apart at the dots.
+        min_schedule_seconds: Refuse schedules that are tighter.
+        compile_at_load: Compile the queries when the code location is loaded, so that broken ones
+            are found and assets show their columns before they are refreshed. It reads the Delta
+            log of each source.
+        strict: Raise the first broken definition instead of making an asset of it that fails.
+        sensor: How the refresh sensor decides.
+        sensor_interval_seconds: Between two ticks of the refresh sensor.
+        sensor_status: Whether it is on before anybody touches its switch.
+        equality_cron: When the equality checks run; None for no schedule.
+        equality_timezone: Where the hours of that schedule are.
+        equality_status: Whether that schedule is on before anybody touches its switch.
+        executor: Of scheduled refreshes and checks; None takes the code location's.
+        ops: `pool`, `retry_policy` and `op_tags`, as `build_stream_table_assets` has them.
+
+    Raises:
+        StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
+    """
+    declared = [*tables, *(read_folder(folder) if folder is not None else [])]
+    written = {key for asset in assets for key in _keys(asset)}
+    catalog = build_catalog(
+        _not_written(declared, written, strict),
+        lake=resource.logs() if compile_at_load else None,
+        translator=translator,
+        group_name=group_name,
+        source_keys=source_keys,
+        written_by_dagster=written,
+        min_schedule_seconds=min_schedule_seconds,
+        strict=strict,
+    )
+    return dg.Definitions(
+        assets=[
+            *build_stream_table_assets(tables=catalog, **ops),
+            *build_source_assets(tables=catalog, group_name=source_group_name),
+            *assets,
+        ],
+        sensors=_sensors(catalog, sensor, sensor_interval_seconds, sensor_status, executor),
+        asset_checks=[build_equality_checks(tables=catalog)] if catalog.sound else [],
+        schedules=[
+            build_equality_schedule(
+                equality_cron,
+                tables=catalog,
+                timezone=equality_timezone,
+                default_status=equality_status,
+                executor=executor,
+            )
+        ]
+        if catalog.sound and equality_cron
+        else [],
+        resources={"streamtables": resource},
+    )
+
+
+def _sensors(
+    catalog: Catalog,
+    settings: SensorSettings | None,
+    interval: int,
+    status: dg.DefaultSensorStatus,
+    executor: dg.ExecutorDefinition | None,
+) -> list[dg.SensorDefinition]:
+    if not catalog.entries:
+        return []
+    return [
+        build_refresh_sensor(
+            tables=catalog,
+            settings=settings,
+            minimum_interval_seconds=interval,
+            default_status=status,
+            executor=executor,
+        )
+    ]
+
+
+def _keys(asset: Any) -> Iterator[dg.AssetKey]:
+    """The keys of whatever `dg.Definitions` takes as an asset."""
+    if isinstance(asset, dg.AssetsDefinition):
+        yield from asset.keys
+    elif isinstance(asset, dg.AssetSpec | dg.SourceAsset):
+        yield asset.key
+
+
+def _not_written(
+    declared: Iterable[Declared], written: set[dg.AssetKey], strict: bool
+) -> Iterator[Declared]:
+    """Leave out stream tables whose key an asset of other code has: an asset has one writer."""
+    for table in declared:
+        if asset_key(table.name) not in written:
+            yield table
+            continue
+        error: StreamTablesError = InvalidDefinition(
+            "another asset of this code location has its key",
+            why="an asset is written by one op",
+            fix="rename the stream table, or take that asset away",
+        ).about(table.name)
+        if strict:
+            raise error
+        logger.warning("%s", error)

@@ -1,0 +1,141 @@
+"""One refresh → what Dagster records of it, and several refreshes in one op."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
+from graphlib import TopologicalSorter
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from dagster_streamtables.errors import ConflictingCommit, StreamTablesError, UnsupportedQuery
+from dagster_streamtables.orchestration import metadata as keys
+from dagster_streamtables.orchestration.provenance import consumed_versions
+from dagster_streamtables.runtime.report import Action, Refresh
+from dagster_streamtables.runtime.table import StreamTable
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.lake import Lake
+
+
+def refresh_one(
+    context: dg.AssetExecutionContext, lake: Lake, spec: dg.AssetSpec, *, full: bool = False
+) -> Iterator[dg.MaterializeResult]:
+    """Refresh the stream table of an asset.
+
+    Raises:
+        dg.Failure: Its definition is broken, or the refresh failed for a reason this package knows.
+            Retries are allowed where trying again is enough.
+    """
+    try:
+        refresh = lake.refresh(keys.read_definition(spec.metadata), full=full)
+    except StreamTablesError as error:
+        raise keys.failure(error, allow_retries=isinstance(error, ConflictingCommit)) from error
+    yield from _record(context, lake, spec, refresh)
+
+
+def refresh_selected(
+    context: dg.AssetExecutionContext, lake: Lake, *, parallel: int = 1
+) -> Iterator[dg.MaterializeResult]:
+    """Refresh every stream table that is selected in the run, each after those it reads.
+
+    A table that fails holds up those that read it; the others are refreshed before the failure is
+    raised.
+
+    Raises:
+        dg.Failure: One or more refreshes failed; its metadata has the message of each.
+    """
+    specs = {s.key: s for s in context.assets_def.specs if s.key in context.selected_asset_keys}
+
+    def work(key: dg.AssetKey) -> Refresh:
+        return lake.refresh(keys.read_definition(specs[key].metadata))
+
+    failed: dict[dg.AssetKey, BaseException] = {}
+    for key, done in _in_order(specs, work, failed, parallel):
+        error = done.exception()
+        if error is None:
+            yield from _record(context, lake, specs[key], done.result())
+        else:
+            failed[key] = error
+            context.log.error(f"{key.to_user_string()}: {error}")
+    if failed:
+        raise _failures(failed)
+
+
+def _in_order(
+    specs: Mapping[dg.AssetKey, dg.AssetSpec],
+    work: Callable[[dg.AssetKey], Refresh],
+    failed: Mapping[dg.AssetKey, BaseException],
+    parallel: int,
+) -> Iterator[tuple[dg.AssetKey, Future[Refresh]]]:
+    """Run the work of every asset whose dependencies did not fail, when those are done."""
+    needs = {key: {dep.asset_key for dep in spec.deps} & set(specs) for key, spec in specs.items()}
+    sorter = TopologicalSorter(needs)
+    sorter.prepare()
+    held: set[dg.AssetKey] = set()
+    running: dict[Future[Refresh], dg.AssetKey] = {}
+    with ThreadPoolExecutor(parallel, thread_name_prefix="refresh") as pool:
+        while sorter.is_active():
+            for key in sorter.get_ready():
+                if needs[key] & (held | set(failed)):
+                    held.add(key)
+                    sorter.done(key)
+                else:
+                    running[pool.submit(work, key)] = key
+            for done in wait(running, return_when=FIRST_COMPLETED).done:
+                key = running.pop(done)
+                yield key, done
+                sorter.done(key)
+
+
+def _failures(failed: Mapping[dg.AssetKey, BaseException]) -> dg.Failure:
+    # What this package does not know may have been a bad moment of Spark's.
+    known = [e for e in failed.values() if isinstance(e, StreamTablesError)]
+    lasting = [e for e in known if not isinstance(e, ConflictingCommit)]
+    names = ", ".join(key.to_user_string() for key in failed)
+    return dg.Failure(
+        description=f"{len(failed)} of the stream tables could not be refreshed: {names}",
+        metadata={key.to_user_string(): str(error) for key, error in failed.items()},
+        allow_retries=len(lasting) < len(failed),
+    )
+
+
+def _record(
+    context: dg.AssetExecutionContext, lake: Lake, spec: dg.AssetSpec, refresh: Refresh
+) -> Iterator[dg.MaterializeResult]:
+    found = keys.refresh_metadata(refresh)
+    if refresh.action is Action.SKIP:
+        context.log_event(dg.AssetObservation(spec.key, metadata=found))
+        return
+    sources = keys.read_source_keys(spec.metadata)
+    table = keys.read_definition(spec.metadata)
+    yield dg.MaterializeResult(
+        asset_key=spec.key,
+        metadata={**_columns(context, lake, table, sources), **found},
+        # An unchanged data version: downstream steps run, the freshness clock starts again, and
+        # nothing that waits for new data is woken.
+        data_version=dg.DataVersion(refresh.data_version),
+        tags=consumed_versions(context.instance, refresh.windows, sources),
+    )
+
+
+def _columns(
+    context: dg.AssetExecutionContext,
+    lake: Lake,
+    table: StreamTable,
+    sources: Mapping[str, dg.AssetKey],
+) -> dict[str, Any]:
+    """Place, columns and lineage as they are now; the asset has those of when it was loaded."""
+    try:
+        found: dict[str, Any] = {
+            keys.URI: str(lake.location(table.name)),
+            keys.COLUMN_SCHEMA: keys.column_schema(lake.columns(table.name) or {}),
+        }
+        with suppress(UnsupportedQuery):  # in mode FULL any query will do
+            found[keys.COLUMN_LINEAGE] = keys.column_lineage(lake.plan(table), sources)
+        return found
+    except Exception as error:  # the refresh is committed; only its description is incomplete
+        context.log.warning(f"the columns of {table.name} are not recorded: {error}")
+        return {}

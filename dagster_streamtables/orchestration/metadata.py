@@ -1,0 +1,208 @@
+"""What this package writes on assets and events: every metadata key, in one list, and the values.
+
+Numbers are numbers, under keys that never change, because Dagster plots those over time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.runtime.report import Action, Refresh
+from dagster_streamtables.runtime.table import StreamTable
+
+if TYPE_CHECKING:
+    from dagster_streamtables.compiler.plan import Plan
+
+# On the asset.
+DEFINITION = "streamtables/definition"
+SQL = "streamtables/sql"
+PLAN = "streamtables/plan"
+CHANGE_SQL = "streamtables/change_sql"
+LAW = "streamtables/law"
+MODE = "streamtables/mode"
+RESOLVED_MODE = "streamtables/resolved_mode"
+"""The mode as it works out for this query, where that is not the mode itself."""
+SCHEDULE = "streamtables/schedule"
+RESOLVED_SCHEDULE = "streamtables/resolved_schedule"
+PROBLEM = "streamtables/problem"
+SOURCE_KEYS = "streamtables/source_keys"
+# On each materialization. VERSION is also on the observations of sources.
+ACTION = "streamtables/action"
+REASON = "streamtables/reason"
+VERSION = "streamtables/version"
+WINDOWS = "streamtables/windows"
+FRONTIER = "streamtables/frontier"
+"""The version of each source up to which the refresh looked; also on equality checks."""
+ROWS_IN = "streamtables/rows_in"
+INSERTED = "streamtables/inserted"
+DELETED = "streamtables/deleted"
+WRITER = "streamtables/writer"
+SECONDS = "streamtables/seconds"
+PHASE = "streamtables/seconds/"
+"""Followed by the name of the phase."""
+DATA_TIMESTAMP = "streamtables/data_timestamp"
+STALENESS = "streamtables/staleness_seconds"
+"""From the commit of the newest source version that the table reflects to the refresh's end."""
+# On each result of an equality check.
+MISSING = "streamtables/missing"
+UNEXPECTED = "streamtables/unexpected"
+SAMPLE = "streamtables/sample"
+
+ROW_COUNT = "dagster/row_count"
+TABLE_NAME = "dagster/table_name"
+URI = "dagster/uri"
+COLUMN_SCHEMA = "dagster/column_schema"
+COLUMN_LINEAGE = "dagster/column_lineage"
+CODE_REFERENCES = "dagster/code_references"
+
+
+def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str, Any]:
+    """What one refresh did. What nobody measured is left out, never written as 0."""
+    found: dict[str, Any] = {
+        ACTION: str(refresh.action),
+        REASON: refresh.reason,
+        VERSION: refresh.version,
+        ROWS_IN: refresh.rows_in,
+        INSERTED: refresh.inserted,
+        DELETED: refresh.deleted,
+        SECONDS: float(refresh.seconds),
+        **{PHASE + phase: float(seconds) for phase, seconds in refresh.phases.items()},
+    }
+    if refresh.windows:
+        found[WINDOWS] = _windows(refresh)
+        after = {source: window.after for source, window in refresh.windows.items()}
+        found[FRONTIER] = dg.MetadataValue.json(after)
+    if refresh.row_count is not None:
+        found[ROW_COUNT] = refresh.row_count
+    if refresh.writer:
+        found[WRITER] = refresh.writer
+    return found | _times(refresh, now or datetime.now(UTC))
+
+
+def plan_metadata(plan: Plan, keys: Mapping[str, dg.AssetKey]) -> dict[str, Any]:
+    """What is known of a table before its first refresh.
+
+    Args:
+        plan: The compiled query.
+        keys: The asset key of each source, by its name in the query.
+    """
+    columns = {name: kind.sql(dialect="spark").lower() for name, kind in plan.schema.items()}
+    return {
+        COLUMN_SCHEMA: column_schema(columns),
+        COLUMN_LINEAGE: column_lineage(plan, keys),
+        PLAN: fenced(plan.explain(), ""),
+        CHANGE_SQL: fenced(plan.change_sql(), "sql"),
+        LAW: plan.law,
+    }
+
+
+def column_schema(columns: Mapping[str, str]) -> dg.TableSchema:
+    """Columns and their types as Dagster shows them."""
+    return dg.TableSchema([dg.TableColumn(name, kind) for name, kind in columns.items()])
+
+
+def column_lineage(plan: Plan, keys: Mapping[str, dg.AssetKey]) -> dg.TableColumnLineage:
+    """From each column to the columns of the sources that it is computed from."""
+    found = {
+        column: [
+            dg.TableColumnDep(keys[source], name) for source, name in origins if source in keys
+        ]
+        for column, origins in plan.lineage().items()
+    }
+    return dg.TableColumnLineage(found)
+
+
+def definition_metadata(table: StreamTable) -> dg.JsonMetadataValue:
+    """A declaration, so that it can be made again from the asset alone."""
+    return dg.MetadataValue.json({**asdict(table), "mode": str(table.mode)})
+
+
+def read_definition(metadata: Mapping[str, Any]) -> StreamTable:
+    """The declaration that `definition_metadata` wrote.
+
+    Raises:
+        StreamTablesError: The asset is no stream table, or its declaration is broken.
+    """
+    problem = _json(metadata.get(PROBLEM))
+    if problem:
+        raise StreamTablesError(**problem)
+    definition = _json(metadata.get(DEFINITION))
+    if not definition:
+        raise StreamTablesError(
+            "an asset among the selected ones is no stream table",
+            fix="refresh only assets that a factory of this package made",
+        )
+    return StreamTable(**definition)
+
+
+def problem_metadata(error: StreamTablesError) -> dg.JsonMetadataValue:
+    """The four parts of a message."""
+    parts = {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
+    return dg.MetadataValue.json(parts)
+
+
+def read_frontier(metadata: Mapping[str, Any]) -> dict[str, int]:
+    """The version of each source up to which the refresh of a materialization looked."""
+    return dict(_json(metadata.get(FRONTIER)) or {})
+
+
+def read_source_keys(metadata: Mapping[str, Any]) -> dict[str, dg.AssetKey]:
+    """The asset key of each source, by its name in the query."""
+    found = _json(metadata.get(SOURCE_KEYS)) or {}
+    return {name: dg.AssetKey(path) for name, path in found.items()}
+
+
+def failure(error: StreamTablesError, *, allow_retries: bool) -> dg.Failure:
+    """An error as Dagster shows it: the message, and its parts as metadata of the failed step."""
+    parts = {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
+    shown = {"where": dg.MetadataValue.md(f"```\n{error.where}\n```")}
+    return dg.Failure(
+        description=str(error),
+        metadata={f"streamtables/{k}": shown.get(k, text) for k, text in parts.items() if text},
+        allow_retries=allow_retries,
+    )
+
+
+def fenced(text: str, language: str) -> dg.MarkdownMetadataValue:
+    """A block of code."""
+    return dg.MetadataValue.md(f"```{language}\n{text.strip()}\n```")
+
+
+def _windows(refresh: Refresh) -> dg.TableMetadataValue:
+    columns = {
+        "source": "string",
+        "before": "int",
+        "after": "int",
+        "capture": "string",
+        "rows": "int",
+    }
+    records = [
+        dg.TableRecord({"source": source, **asdict(window)})
+        for source, window in refresh.windows.items()
+    ]
+    schema = dg.TableSchema([dg.TableColumn(name, kind) for name, kind in columns.items()])
+    return dg.MetadataValue.table(records, schema)
+
+
+def _times(refresh: Refresh, now: datetime) -> dict[str, Any]:
+    if refresh.data_timestamp is None:
+        return {}
+    found: dict[str, Any] = {
+        DATA_TIMESTAMP: dg.MetadataValue.timestamp(refresh.data_timestamp.timestamp())
+    }
+    # Where nothing came, the newest version may be a month old and the table is not stale.
+    if refresh.action is not Action.NO_DATA:
+        found[STALENESS] = max(0.0, (now - refresh.data_timestamp).total_seconds())
+    return found
+
+
+def _json(value: Any) -> Any:
+    found = getattr(value, "data", value)
+    return json.loads(found) if isinstance(found, str) else found

@@ -1,0 +1,83 @@
+"""`StreamTablesResource`: where the tables are and which Spark refreshes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import dagster as dg
+from pydantic import Field, PrivateAttr
+
+from dagster_streamtables.runtime.lake import Lake
+
+
+class StreamTablesResource(dg.ConfigurableResource):
+    """The tables of one root, and the Spark that refreshes them.
+
+    Nothing is started before the first refresh that needs Spark. To refresh on a session that your
+    code location has already, override `session`:
+
+    .. code-block:: python
+
+        class OnMySpark(StreamTablesResource):
+            pyspark: dg.ResourceDependency[LazyPySparkResource]
+
+            def session(self):
+                return self.pyspark.spark_session
+    """
+
+    root: str = Field(
+        description="The folder or URI below which a table `sales.orders` is `sales/orders`."
+    )
+    spark: str | None = Field(
+        default=None,
+        description="The address of a Spark Connect server, such as sc://host:15002. Without one, "
+        "a local server is started when it is needed, and shared by all processes.",
+    )
+    storage_options: dict[str, str] = Field(
+        default={}, description="What delta-rs needs to reach the root, such as credentials."
+    )
+    _lake: Lake | None = PrivateAttr(default=None)
+
+    def session(self) -> Any:
+        """A session, an address, or None for the local server. Called at the first refresh."""
+        return self.spark
+
+    def lake(self) -> Lake:
+        """The tables, with the Spark that refreshes them."""
+        if self._lake is None:
+            self._lake = Lake(
+                self.root, spark=self.session(), storage_options=dict(self.storage_options)
+            )
+        return self._lake
+
+    def logs(self) -> Lake:
+        """The tables without any Spark: for what their Delta logs say.
+
+        Works on a resource that Dagster has not set up yet, when a code location is loaded.
+        """
+        options = {key: _value(value) for key, value in self.storage_options.items()}
+        return Lake(_value(self.root), storage_options=options)
+
+    def refresh(
+        self, context: dg.AssetExecutionContext, *, parallel: int = 1
+    ) -> Iterator[dg.MaterializeResult]:
+        """Refresh the stream tables that are selected in a run, each after those it reads.
+
+        For the body of a function under `@stream_table_assets`.
+
+        Args:
+            context: The context of the op.
+            parallel: How many refreshes may run at once, each in a thread.
+
+        Raises:
+            dg.Failure: A refresh failed. The tables that do not depend on it are refreshed all the
+                same.
+        """
+        from dagster_streamtables.orchestration.execute import refresh_selected
+
+        return refresh_selected(context, self.lake(), parallel=parallel)
+
+
+def _value(text: str) -> str:
+    return (text.get_value() or "") if isinstance(text, dg.EnvVar) else text

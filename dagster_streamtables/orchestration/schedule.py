@@ -1,0 +1,258 @@
+"""Schedules: how fresh a stream table is to be, and when it has to be refreshed to stay so.
+
+A duration is a bound on age. A cron expression is a list of moments, each of which asks for one
+refresh. Nothing here reads a clock: every moment is an argument.
+
+Durations are refreshed on a grid of canonical periods, 48 · 2ᵏ seconds counted from the epoch: the
+largest that is not above the schedule. Each period divides every larger one, so tables that read
+one another come due at the same instants and are refreshed together, and none is ever older than
+its schedule allows.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from itertools import islice, pairwise
+from zoneinfo import ZoneInfo
+
+from croniter import croniter
+
+from dagster_streamtables.errors import InvalidDefinition, StreamTablesError, underline
+
+UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+ALIASES = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+}
+MIN_SCHEDULE_SECONDS = 60
+
+_FORMS = (
+    "write a duration (30s, 5m, 1h30m), a cron expression of five fields (*/10 8-18 * * 1-5) or of "
+    f"six with the seconds first, or one of {', '.join(ALIASES)}"
+)
+# croniter also knows R, a random value that would be another one in every process.
+_CRON_FIELD = re.compile(r"[0-9A-Za-z*/,\-#?]+")
+_RANDOM = re.compile(r"(^|,)[RrHh](\(|/|$|,)")
+# Gaps between ticks are measured over this year and in UTC: a clock put back makes no short gap.
+_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Duration:
+    """At most so many seconds old."""
+
+    text: str
+    seconds: int
+
+    @property
+    def period(self) -> float:
+        """Seconds between two points of the grid on which it is refreshed.
+
+        >>> Duration("5m", 300).period, Duration("48s", 48).period, Duration("30s", 30).period
+        (192.0, 48.0, 24.0)
+        """
+        return 48.0 * 2.0 ** math.floor(math.log2(self.seconds / 48))
+
+    def due_at(self, last: datetime) -> datetime:
+        """The next point of the grid after the last refresh."""
+        points = math.floor(last.timestamp() / self.period) + 1
+        return datetime.fromtimestamp(points * self.period, UTC)
+
+    def deadline(self, last: datetime) -> datetime:
+        """When the table is older than it may be."""
+        return last + timedelta(seconds=self.seconds)
+
+    def shortest_gap(self) -> float:
+        """The shortest time between two refreshes that it asks for, in seconds."""
+        return float(self.seconds)
+
+    def longest_gap(self) -> float:
+        """The longest time between two refreshes that it asks for, in seconds."""
+        return float(self.seconds)
+
+
+@dataclass(frozen=True)
+class Cron:
+    """Refreshed once after each tick."""
+
+    text: str
+    """As written; an alias stays an alias."""
+    timezone: str = "UTC"
+
+    @property
+    def expression(self) -> str:
+        """Five fields, or six with the seconds first."""
+        return ALIASES.get(self.text.lower(), self.text)
+
+    @property
+    def has_seconds(self) -> bool:
+        """Whether the first of its fields is the seconds."""
+        return len(self.expression.split()) == 6
+
+    def ticks(self, after: datetime) -> Iterator[datetime]:
+        """Every tick later than a moment, in UTC."""
+        start = after.astimezone(ZoneInfo(self.timezone))
+        ticks = croniter(self.expression, start, second_at_beginning=self.has_seconds)
+        while True:
+            yield ticks.get_next(datetime).astimezone(UTC)
+
+    def due_at(self, last: datetime) -> datetime:
+        """The first tick after the last refresh."""
+        return next(self.ticks(last))
+
+    def deadline(self, last: datetime) -> datetime:
+        """The tick after the one that asks for the refresh."""
+        return next(islice(self.ticks(last), 1, None))
+
+    def shortest_gap(self) -> float:
+        """The shortest time between two of the year's first ticks, in seconds."""
+        return _shortest_gap(self.expression)
+
+    def longest_gap(self) -> float:
+        """The longest time between two ticks of a year, in seconds."""
+        return _longest_gap(self.expression)
+
+
+Schedule = Duration | Cron
+
+
+def parse_schedule(
+    text: str | None,
+    timezone: str = "UTC",
+    *,
+    min_schedule_seconds: float = MIN_SCHEDULE_SECONDS,
+) -> Schedule | None:
+    """Read a schedule; None and ``CALCULATED`` give None.
+
+    >>> parse_schedule("1h30m")
+    Duration(text='1h30m', seconds=5400)
+    >>> parse_schedule("@daily", "Europe/Berlin").expression
+    '0 0 * * *'
+
+    Raises:
+        InvalidDefinition: The text is no schedule, asks for refreshes that are closer together than
+            `min_schedule_seconds`, or the time zone does not exist.
+    """
+    text = (text or "").strip()
+    if not text or text.upper() == "CALCULATED":
+        return None
+    _check_timezone(timezone)
+    fields = text.split()
+    is_cron = text.startswith("@") or len(fields) > 3 or "*" in text
+    schedule = _cron(text, timezone) if is_cron else _duration(text)
+    _check_pace(schedule, min_schedule_seconds)
+    return schedule
+
+
+def _duration(text: str) -> Duration:
+    seconds, position, used = 0, 0, ""
+    while position < len(text):
+        part = re.compile(r"([0-9]+)([smhdw])").match(text, position)
+        if part is None:
+            found = re.compile(r"[0-9]*").match(text, position)
+            at = found.end() if found else position
+            why = "a number needs one of the units s, m, h, d, w" if at > position else ""
+            raise _malformed(text, min(at, len(text)), why=why)
+        if part[2] in used:
+            raise _malformed(text, part.start(), part.end(), why=f"the unit {part[2]} comes twice")
+        seconds += int(part[1]) * UNITS[part[2]]
+        used += part[2]
+        position = part.end()
+    if not 0 < seconds <= 100 * 366 * UNITS["d"]:
+        raise _malformed(text, 0, len(text), why=f"it lasts {seconds} seconds")
+    return Duration(text, seconds)
+
+
+def _cron(text: str, timezone: str) -> Cron:
+    if text.startswith("@"):
+        if text.lower() not in ALIASES:
+            raise _malformed(text, 0, len(text), why="there is no such alias")
+        return Cron(text, timezone)
+    fields = list(re.finditer(r"\S+", text))
+    if len(fields) not in (5, 6):
+        raise _malformed(text, 0, len(text), why=f"it has {len(fields)} fields, not five or six")
+    for place, field in enumerate(fields):
+        alone = ["*"] * len(fields)
+        alone[place] = field[0]
+        if not _is_field(field[0], " ".join(alone)):
+            name = ("second", "minute", "hour", "day of month", "month", "day of week")
+            which = name[place - len(fields)]
+            raise _malformed(text, field.start(), field.end(), why=f"it is no {which}")
+    cron = Cron(" ".join(field[0] for field in fields), timezone)
+    _check_ticks(cron, text)
+    return cron
+
+
+def _is_field(field: str, expression: str) -> bool:
+    if not _CRON_FIELD.fullmatch(field) or _RANDOM.search(field):
+        return False
+    return croniter.is_valid(expression, second_at_beginning=expression.count(" ") == 5)
+
+
+def _check_ticks(cron: Cron, text: str) -> None:
+    try:
+        next(cron.ticks(_YEAR))
+    except ValueError as error:  # croniter's own errors are subclasses
+        raise _malformed(text, 0, len(text), why=f"it has no next tick ({error})") from None
+
+
+def _check_timezone(timezone: str) -> None:
+    try:
+        ZoneInfo(timezone)
+    # A name with a line break or a path in it is a ValueError, a folder of zones an OSError.
+    except (KeyError, ValueError, OSError):
+        raise InvalidDefinition(
+            f'there is no time zone "{timezone}"', fix="use an IANA name, such as Europe/Berlin"
+        ) from None
+
+
+def _check_pace(schedule: Schedule, min_schedule_seconds: float) -> None:
+    shortest = schedule.shortest_gap()
+    if shortest < min_schedule_seconds:
+        raise InvalidDefinition(
+            f'the schedule "{schedule.text}" is too tight',
+            where=underline(schedule.text, 0, len(schedule.text) - 1),
+            why=f"it asks for a refresh after {shortest:g} seconds, and the least is "
+            f"{min_schedule_seconds:g}",
+            fix="give more time, or lower min_schedule_seconds where the assets are built",
+        )
+
+
+@lru_cache
+def _shortest_gap(expression: str) -> float:
+    ticks = islice(Cron(expression).ticks(_YEAR), 400)
+    return min((b - a).total_seconds() for a, b in pairwise(ticks))
+
+
+@lru_cache
+def _longest_gap(expression: str) -> float:
+    """Ticks are dense within an hour or a day and then pause, so it is looked for around the hours
+    of the first day with a tick, around every midnight of the year, and among the first ticks."""
+    cron = Cron(expression)
+    first = list(islice(cron.ticks(_YEAR), 100))
+    midnight = first[0].replace(hour=0, minute=0, second=0)
+    hours = (midnight + timedelta(hours=hour) for hour in range(25))
+    days = (_YEAR + timedelta(days=day) for day in range(366))
+    probes = [first, *(_around(cron, moment) for moment in (*hours, *days))]
+    return max((b - a).total_seconds() for probe in probes for a, b in pairwise(probe))
+
+
+def _around(cron: Cron, moment: datetime) -> list[datetime]:
+    ticks = croniter(cron.expression, moment, second_at_beginning=cron.has_seconds)
+    before: datetime = ticks.get_prev(datetime)
+    return [before, next(cron.ticks(before))]
+
+
+def _malformed(text: str, start: int, stop: int | None = None, why: str = "") -> StreamTablesError:
+    where = underline(text, start, (stop or start + 1) - 1)
+    return InvalidDefinition(f'"{text}" is not a schedule', where=where, why=why, fix=_FORMS)

@@ -1,0 +1,67 @@
+"""The refresh sensor: the one thing that drives refreshes."""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of sensors at run time.
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+
+from dagster_streamtables.orchestration.catalog import Tables, build_catalog
+from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.orchestration.tick import SensorSettings, evaluate
+
+
+def build_refresh_sensor(
+    *,
+    tables: Tables,
+    settings: SensorSettings | None = None,
+    minimum_interval_seconds: int = 5,
+    default_status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
+    executor: dg.ExecutorDefinition | None = dg.in_process_executor,
+    tags: Mapping[str, str] | None = None,
+    **catalog: Any,
+) -> dg.SensorDefinition:
+    """A sensor that refreshes what is due, each table after those it reads.
+
+    Tables whose sources moved are refreshed, in one run for each connected part of the graph.
+    Tables that are due and have nothing to do are marked fresh without a run. Its switch in
+    Dagster's UI is the switch for all scheduled refreshes.
+
+    Args:
+        tables: The stream tables.
+        settings: How it decides.
+        minimum_interval_seconds: Between two ticks. Dagster looks every five seconds at most.
+        default_status: Whether it is on before anybody touches the switch.
+        executor: Of the runs. One process for all tables of a run is far quicker to start than one
+            for each. None takes the code location's.
+        tags: More tags for the runs.
+        catalog: As for `build_catalog`.
+    """
+    settings = settings or SensorSettings()
+    graph = build_catalog(tables, **catalog)
+    selection = dg.AssetSelection.assets(*(entry.key for entry in graph.entries))
+    job = dg.define_asset_job(
+        f"{settings.name}_run", selection.without_checks(), executor_def=executor, tags=tags
+    )
+
+    @dg.sensor(
+        name=settings.name,
+        job=job,
+        minimum_interval_seconds=minimum_interval_seconds,
+        default_status=default_status,
+        description="Refreshes the stream tables that are due.",
+    )
+    def refresh(
+        context: dg.SensorEvaluationContext, streamtables: StreamTablesResource
+    ) -> dg.SensorResult:
+        return evaluate(
+            graph,
+            context.instance,
+            streamtables.logs(),
+            now=datetime.now(UTC),
+            settings=settings,
+            cursor=context.cursor,
+        )
+
+    return refresh

@@ -1,0 +1,230 @@
+"""One tick of the refresh sensor: histories and versions → runs, run-less events, and reasons."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.orchestration import dueness
+from dagster_streamtables.orchestration import metadata as keys
+from dagster_streamtables.orchestration.catalog import Catalog, Entry
+from dagster_streamtables.orchestration.dueness import Backoff, Decision, State
+from dagster_streamtables.orchestration.history import (
+    DEFINITIONS_TAG,
+    SENSOR_TAG,
+    History,
+    read_history,
+)
+from dagster_streamtables.orchestration.provenance import CODE_VERSION, DATA_VERSION, carried_on
+from dagster_streamtables.orchestration.schedule import Schedule
+from dagster_streamtables.runtime.report import Action
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.lake import Lake
+
+_NEXT_SHOWN = 5
+_UNREADABLE = -1
+# What an asset's page shows of the last materialization and what stays true if nothing came.
+_LASTING = (
+    keys.VERSION,
+    keys.FRONTIER,
+    keys.ROW_COUNT,
+    keys.URI,
+    keys.COLUMN_SCHEMA,
+    keys.COLUMN_LINEAGE,
+    keys.DATA_TIMESTAMP,
+)
+
+
+@dataclass(frozen=True)
+class SensorSettings:
+    """How a refresh sensor decides."""
+
+    name: str = "streamtables_refresh"
+    stuck_after: timedelta = timedelta(hours=1)
+    """Unfinished runs that are older no longer keep their tables from being refreshed."""
+    backoff: Backoff = field(default_factory=Backoff)
+    observe_sources: bool = True
+    """Record new versions of the observed sources, without a run."""
+
+
+def evaluate(
+    catalog: Catalog,
+    instance: dg.DagsterInstance,
+    lake: Lake,
+    *,
+    now: datetime,
+    settings: SensorSettings | None = None,
+    cursor: str | None = None,
+) -> dg.SensorResult:
+    """What a tick asks Dagster for.
+
+    Args:
+        catalog: The stream tables.
+        instance: Where their history is.
+        lake: Where their versions are; needs no Spark.
+        now: The time of the tick.
+        settings: How to decide.
+        cursor: The versions of sources that were recorded, as the tick before gave them.
+    """
+    settings = settings or SensorSettings()
+    tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: _fingerprint(catalog)}
+    entries = {entry.name: entry for entry in catalog.sound}
+    past = _histories(entries, instance, settings, tags, now)
+    schedules = {name: entry.examined.schedule for name, entry in entries.items()}
+    last = {name: history.last for name, history in past.items()}
+    versions = _Versions(lake)
+    due = dueness.due(schedules, catalog.reads, last, now)
+    states = {name: _state(entries[name], past[name], versions) for name in due}
+    decision = dueness.decide(states, catalog.reads, now, settings.backoff)
+    groups = dueness.runs(decision, schedules, last, catalog.reads)
+    fresh = [n for n in decision.fresh if schedules[n] is not None]
+    seen = json.loads(cursor or "{}")
+    observed = _observed(catalog, versions, seen) if settings.observe_sources else {}
+    return dg.SensorResult(
+        run_requests=_requests(groups, entries, tags),
+        skip_reason=None if groups else "\n".join(_reasons(catalog, decision, schedules, last)),
+        cursor=json.dumps(seen | observed),
+        asset_events=[
+            *(_unchanged(entries[name], past[name]) for name in fresh),
+            *(_observation(catalog.observed[name], version) for name, version in observed.items()),
+        ],
+    )
+
+
+class _Versions:
+    """The newest version of each table, read once in a tick."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self.read: dict[str, int | None] = {}
+
+    def __getitem__(self, name: str) -> int | None:
+        if name not in self.read:
+            self.read[name] = self.lake.version(name)
+        return self.read[name]
+
+
+def _histories(
+    entries: Mapping[str, Entry],
+    instance: dg.DagsterInstance,
+    settings: SensorSettings,
+    tags: Mapping[str, str],
+    now: datetime,
+) -> dict[str, History]:
+    found = read_history(
+        instance,
+        [entry.key for entry in entries.values()],
+        requested=tags,
+        stuck_after=settings.stuck_after,
+        now=now,
+    )
+    return {name: found[entry.key] for name, entry in entries.items()}
+
+
+def _state(entry: Entry, history: History, versions: _Versions) -> State:
+    sources = entry.examined.sources
+    try:
+        frontier = versions.lake.frontier(entry.examined.table)
+        newest = {source: versions[source] for source in sources}
+    except StreamTablesError:  # the refresh says what is wrong, and its failure is seen
+        frontier, newest = {}, dict.fromkeys(sources, _UNREADABLE)
+    return State(
+        last=history.last if frontier is not None else None,
+        moved=tuple(s for s in sources if newest[s] not in _known(s, frontier, history)),
+        missing=tuple(s for s in sources if frontier is None and newest[s] is None),
+        redefined=entry.spec.code_version not in (None, history.tags.get(CODE_VERSION)),
+        run=history.run,
+        failures=history.failures,
+        failed_at=history.failed_at,
+    )
+
+
+def _known(source: str, frontier: Mapping[str, int] | None, history: History) -> set[int | None]:
+    """The versions of a source that the table reflects: the one that is written in it, and the one
+    that its last refresh looked at, which it need not write where nothing visible came."""
+    if frontier is None:
+        return set()
+    return {frontier.get(source), keys.read_frontier(history.metadata).get(source)}
+
+
+def _requests(
+    groups: Sequence[Sequence[str]], entries: Mapping[str, Entry], tags: Mapping[str, str]
+) -> list[dg.RunRequest]:
+    """No run key: Dagster would never again launch a run with the key of one that failed."""
+    return [
+        dg.RunRequest(
+            asset_selection=[entries[name].key for name in group],
+            asset_check_keys=[],
+            tags={**tags, "dagster/priority": str(len(groups) - place)},
+        )
+        for place, group in enumerate(groups)
+    ]
+
+
+def _unchanged(entry: Entry, history: History) -> dg.AssetMaterialization:
+    """The last materialization once more: the freshness clock starts again, nothing else moves."""
+    return dg.AssetMaterialization(
+        asset_key=entry.key,
+        tags=carried_on(history.tags),
+        metadata={
+            **{key: history.metadata[key] for key in _LASTING if key in history.metadata},
+            keys.ACTION: str(Action.NO_DATA),
+            keys.REASON: "no source has a new version",
+            keys.ROWS_IN: 0,
+            keys.INSERTED: 0,
+            keys.DELETED: 0,
+        },
+    )
+
+
+def _observed(catalog: Catalog, versions: _Versions, seen: Mapping[str, int]) -> dict[str, int]:
+    return {
+        name: version
+        for name, version in versions.read.items()
+        if name in catalog.observed and version is not None and seen.get(name) != version
+    }
+
+
+def _observation(key: dg.AssetKey, version: int) -> dg.AssetObservation:
+    tags = {DATA_VERSION: str(version)}
+    return dg.AssetObservation(key, metadata={keys.VERSION: version}, tags=tags)
+
+
+def _fingerprint(catalog: Catalog) -> str:
+    declared = sorted(repr(entry.examined.declared) for entry in catalog.entries)
+    return hashlib.sha256("\n".join(declared).encode()).hexdigest()[:16]
+
+
+def _reasons(
+    catalog: Catalog,
+    decision: Decision,
+    schedules: Mapping[str, Schedule | None],
+    last: Mapping[str, datetime | None],
+) -> Iterator[str]:
+    if decision.fresh:
+        yield f"Due and unchanged: {', '.join(decision.fresh)}."
+    for name, why in decision.held.items():
+        yield f"{name} is due: {why}."
+    coming = sorted(
+        (dueness.due_at(schedule, last.get(name)), name)
+        for name, schedule in schedules.items()
+        if schedule is not None and name not in {*decision.fresh, *decision.held}
+    )
+    if coming:
+        shown = (f"{name} at {at:%Y-%m-%d %H:%M:%S}" for at, name in coming[:_NEXT_SHOWN])
+        yield f"Due next: {', '.join(shown)}."
+    if on_demand := [name for name, schedule in schedules.items() if schedule is None]:
+        yield f"On demand only: {', '.join(on_demand)}."
+    for entry in catalog.entries:
+        if entry.examined.error is not None:
+            yield f"Not refreshed: {entry.examined.error.what}."
+    if not catalog.entries:
+        yield "There are no stream tables."

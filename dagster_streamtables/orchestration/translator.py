@@ -1,0 +1,117 @@
+"""`StreamTablesTranslator`: one stream table → one asset. Override it to change how assets look."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import dagster as dg
+from dagster_shared.utils.warnings import disable_dagster_warnings
+
+from dagster_streamtables.orchestration import metadata as keys
+from dagster_streamtables.orchestration.examine import Examined
+from dagster_streamtables.orchestration.freshness import freshness_policy
+from dagster_streamtables.runtime.table import StreamTable
+
+
+@dataclass(frozen=True)
+class StreamTableProps:
+    """What a translator may look at."""
+
+    examined: Examined
+    source_keys: Mapping[str, dg.AssetKey] = field(default_factory=dict[str, dg.AssetKey])
+    """The asset key of each source, by its name in the query."""
+
+    @property
+    def name(self) -> str:
+        return self.examined.name
+
+
+class StreamTablesTranslator:
+    """Decides the key, dependencies and metadata of each asset.
+
+    The factories add what refreshing needs to what it returns, whatever that is.
+
+    Examples:
+        .. code-block:: python
+
+            class Prefixed(StreamTablesTranslator):
+                def get_asset_spec(self, props):
+                    spec = super().get_asset_spec(props)
+                    return spec.replace_attributes(key=spec.key.with_prefix("lake"))
+    """
+
+    def get_asset_spec(self, props: StreamTableProps) -> dg.AssetSpec:
+        """The asset of a stream table, or of a declaration that is broken."""
+        examined = props.examined
+        file = examined.declared.file
+        return dg.AssetSpec(
+            key=asset_key(examined.name),
+            deps=list(dict.fromkeys(props.source_keys.values())),
+            description=_description(examined),
+            code_version=fingerprint(examined.declared.query),
+            kinds={"spark", "deltalake", "sql"},
+            freshness_policy=None if examined.error else freshness_policy(examined.schedule),
+            metadata={
+                keys.TABLE_NAME: examined.name,
+                **_settings(examined),
+                **(_code_reference(file) if file else {}),
+                **(keys.plan_metadata(examined.plan, props.source_keys) if examined.plan else {}),
+            },
+        )
+
+
+def asset_key(name: str) -> dg.AssetKey:
+    """The asset key of a table: its name taken apart at the dots, or its path at the slashes.
+
+    >>> asset_key("sales.orders").path, asset_key("delta.`/data/orders`").path
+    (['sales', 'orders'], ['delta', 'data', 'orders'])
+    """
+    schema, quote, path = name.partition("`")
+    if quote:
+        parts = [part for part in path.rstrip("`").split("/") if part]
+        return dg.AssetKey([schema.rstrip("."), *parts])
+    return dg.AssetKey(name.split("."))
+
+
+def fingerprint(query: str) -> str:
+    """The code version of a query; when it changes, Dagster shows the asset as out of date."""
+    lines = [line.rstrip() for line in query.strip().rstrip(";").splitlines()]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+
+
+def _description(examined: Examined) -> str:
+    table = examined.declared
+    parts = []
+    if examined.error is not None:
+        parts.append(f"**{examined.error.what}**\n\n```\n{examined.error}\n```")
+    if examined.doubt is not None:
+        parts.append(f"When this code location was loaded: {examined.doubt.what}.")
+    if isinstance(table, StreamTable) and table.description:
+        parts.append(table.description)
+    if table.query.strip():
+        parts.append(f"#### Query\n\n```sql\n{table.query.strip()}\n```")
+    return "\n\n".join(parts)
+
+
+def _settings(examined: Examined) -> dict[str, Any]:
+    table = examined.declared
+    if not isinstance(table, StreamTable):
+        return {}
+    return {
+        **({keys.RESOLVED_MODE: f"FULL: {examined.refusal}"} if examined.refusal else {}),
+        keys.SQL: keys.fenced(table.query, "sql"),
+        keys.MODE: str(table.mode),
+        keys.SCHEDULE: table.schedule or "CALCULATED",
+        keys.RESOLVED_SCHEDULE: examined.resolved_schedule,
+    }
+
+
+def _code_reference(file: str) -> dict[str, Any]:
+    with (
+        disable_dagster_warnings()
+    ):  # code references are in beta, and not this code's user's choice
+        reference = dg.LocalFileCodeReference(file_path=file, line_number=1)
+        return {keys.CODE_REFERENCES: dg.CodeReferencesMetadataValue(code_references=[reference])}

@@ -1,0 +1,213 @@
+"""The change of a source as rows: a table in this process while it is small, else Spark's.
+
+Both have the columns that the query uses and `WEIGHT`, 1 for a row that came and -1 for one that
+went. A change may be un-netted and may repeat rows; whoever needs it otherwise nets it.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from deltalake.exceptions import DeltaError
+
+from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.runtime.delta_log import Place, TableLog
+from dagster_streamtables.runtime.window import SourceChange
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_WEIGHTS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
+
+
+def small_change(
+    log: TableLog, change: SourceChange, columns: Sequence[str], *, limit: int
+) -> pa.Table | None:
+    """The change, read here and netted; None where it has more than `limit` rows or needs Spark.
+
+    Spark is needed for what delta-rs and pyarrow do not read: files under deletion vectors, renamed
+    columns, and the two ends of a window without a feed.
+    """
+    if change.rows is None or change.rows > limit or "columnMapping" in log.features:
+        return None
+    if change.capture == "feed":
+        return _feed(log, change, columns)
+    if change.capture == "appended":
+        return _appended(log, change, columns)
+    return None
+
+
+def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table | None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        read = log.table.load_cdf(
+            starting_version=change.before + 1,
+            ending_version=change.after,
+            columns=[*columns, "_change_type"],
+        )
+        rows = pa.table(read)
+    except DeltaError:
+        return None
+    kinds = rows.column("_change_type").cast(pa.string())
+    names, weights = list(_WEIGHTS), list(_WEIGHTS.values())
+    weight = pc.take(pa.array(weights, pa.int64()), pc.index_in(kinds, pa.array(names)))
+    return netted(_typed(log, rows, columns).append_column(WEIGHT, weight))
+
+
+def _appended(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table | None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    parts: list[pa.Table] = []
+    for file in change.added:
+        stored = [name for name in columns if name not in file.partition]
+        with log.files.open_input_file(file.path) as stream:
+            opened = pq.ParquetFile(stream)
+            there = set(opened.schema_arrow.names)
+            rows = opened.read(columns=[name for name in stored if name in there])
+            count = opened.metadata.num_rows
+        parts.append(_completed(log, rows, file.partition, columns, count))
+    schema = _schema(log, columns)
+    rows = pa.concat_tables(parts) if parts else schema.empty_table()
+    return rows.append_column(WEIGHT, pa.array([1] * rows.num_rows, pa.int64()))
+
+
+def _completed(
+    log: TableLog,
+    rows: pa.Table,
+    partition: Mapping[str, str | None],
+    columns: Sequence[str],
+    count: int,
+) -> pa.Table:
+    """The rows of one file with the columns that the file does not hold."""
+    import pyarrow as pa
+
+    schema = _schema(log, columns)
+    arrays: list[object] = []
+    for name in columns:
+        type_ = schema.field(name).type
+        if name in partition:
+            value = pa.array([partition[name] or None] * count, pa.string())
+            arrays.append(value.cast(type_))
+        elif name in rows.column_names:
+            arrays.append(rows.column(name).cast(type_))
+        else:
+            arrays.append(pa.nulls(count, type_))
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def _schema(log: TableLog, columns: Sequence[str]) -> pa.Schema:
+    import pyarrow as pa
+
+    whole = pa.schema(log.table.schema().to_arrow())
+    return pa.schema([_plain(whole.field(name)) for name in columns])
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    """The field with the types that Spark takes: no views, no dictionaries, nullable."""
+    import pyarrow as pa
+
+    if pa.types.is_string_view(field.type) or pa.types.is_large_string(field.type):
+        return pa.field(field.name, pa.string())
+    if pa.types.is_binary_view(field.type) or pa.types.is_large_binary(field.type):
+        return pa.field(field.name, pa.binary())
+    return pa.field(field.name, field.type)
+
+
+def _typed(log: TableLog, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
+    return rows.select(list(columns)).cast(_schema(log, columns))
+
+
+def netted(rows: pa.Table) -> pa.Table:
+    """Equal rows with their weights added up, and no row of weight 0.
+
+    An update that left the used columns as they were is two rows that cancel here, and then the
+    source need not be looked at further. Nested columns are left as they are: pyarrow cannot group
+    by them.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    keys = [name for name in rows.column_names if name != WEIGHT]
+    if not keys:
+        total = pc.sum(rows.column(WEIGHT)).as_py() or 0
+        return pa.table({WEIGHT: pa.array([total] if total else [], pa.int64())})
+    if any(pa.types.is_nested(rows.schema.field(name).type) for name in keys):
+        return rows
+    grouped = rows.group_by(keys, use_threads=False).aggregate([(WEIGHT, "sum")])
+    totals = grouped.rename_columns([*keys, WEIGHT]).select([*keys, WEIGHT])
+    return totals.filter(pc.not_equal(totals.column(WEIGHT), 0))
+
+
+def large_change(
+    spark: SparkSession, log: TableLog, change: SourceChange, columns: Sequence[str]
+) -> DataFrame:
+    """The change as Spark reads it; netted for ``snapshots``, where carried-over rows cancel."""
+    if change.capture == "feed":
+        return _feed_in_spark(spark, log, change, columns)
+    came = _rows_of_files(spark, log, change.after, [f.path for f in change.added], columns, 1)
+    if change.capture == "appended":
+        return came
+    went = _rows_of_files(spark, log, change.before, change.removed, columns, -1)
+    from pyspark.sql import functions as F
+
+    keys = [F.col(_quoted(name)) for name in columns]
+    total = F.sum(WEIGHT).alias(WEIGHT)
+    return came.unionAll(went).groupBy(*keys).agg(total).where(f"{WEIGHT} <> 0")
+
+
+def _feed_in_spark(
+    spark: SparkSession, log: TableLog, change: SourceChange, columns: Sequence[str]
+) -> DataFrame:
+    feed = (
+        spark.read.format("delta")
+        .option("readChangeFeed", "true")
+        .option("startingVersion", change.before + 1)
+        .option("endingVersion", change.after)
+        .option("fs.streamtables.table", log.id)
+        .load(log.location)
+    )
+    weight = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
+    return feed.selectExpr(*map(_quoted, columns), f"CAST({weight} AS BIGINT) AS {WEIGHT}")
+
+
+def _rows_of_files(
+    spark: SparkSession,
+    log: TableLog,
+    version: int,
+    paths: Sequence[str],
+    columns: Sequence[str],
+    weight: int,
+) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    # The name of a data file holds a UUID; its folder is written differently by each writer.
+    names = [path.rsplit("/", 1)[-1] for path in paths]
+    return (
+        at_version(spark, log.place, version)
+        .where(F.col("_metadata.file_name").isin(names))
+        .selectExpr(*map(_quoted, columns), f"CAST({weight} AS BIGINT) AS {WEIGHT}")
+    )
+
+
+def at_version(spark: SparkSession, place: Place, version: int) -> DataFrame:
+    """The rows of a Delta table at a version; the DataFrame keeps its snapshot.
+
+    Spark keeps logs by path, and by the options that begin with ``fs.``. A table that was dropped
+    and created again has its predecessor's path and, soon, its versions: its id among the options
+    keeps the two apart.
+    """
+    reader = spark.read.format("delta").option("fs.streamtables.table", place.id)
+    return reader.option("versionAsOf", version).load(place.location)
+
+
+def _quoted(name: str) -> str:
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"

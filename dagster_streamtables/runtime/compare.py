@@ -1,0 +1,129 @@
+"""Is a stream table what its query says? Plain Spark answers, running the user's own text.
+
+Both sides are read at the table's frontier and compared as multisets, in both directions. Floats
+that are sums may differ in their last digits, because the order of an addition does; rows that
+differ in nothing else, and there by no more than `TOLERANCE`, are equal.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from dagster_streamtables.compiler import read
+from dagster_streamtables.runtime.delta_log import Place
+from dagster_streamtables.runtime.sources import Relations
+from dagster_streamtables.runtime.state import Stored
+from dagster_streamtables.runtime.table import StreamTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TOLERANCE = 1e-9
+"""Relative difference of two floats that counts as none."""
+SAMPLE = 20
+"""Differing rows that a comparison shows."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A stream table against its query at the table's frontier."""
+
+    table: str
+    equal: bool
+    version: int
+    """The Delta version of the table that was compared."""
+    frontier: Mapping[str, int]
+    missing: int
+    """Rows that the query gives and the table has not, copies counted."""
+    unexpected: int
+    """Rows that the table has and the query does not give, copies counted."""
+    sample: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """Some of them, with ``__difference`` (``missing`` or ``unexpected``) and ``__copies``."""
+    seconds: float = 0.0
+
+
+def compare(
+    table: StreamTable,
+    stored: Stored,
+    places: Mapping[str, Place],
+    spark: SparkSession,
+    relations: Relations,
+) -> Comparison:
+    """Compare a stored table with the user's own text over the sources at its frontier."""
+    begin = time.perf_counter()
+    assert stored.state is not None
+    frontier = stored.state.frontier
+    expected = spark.sql(
+        read(table.query).over(lambda name: relations.at(places[name], frontier[name]))
+    )
+    visible = [name for name in stored.log.columns if not name.startswith("__st_")]
+    held = spark.table(relations.at(stored.log.place, stored.log.version).strip("`"))
+    actual = held.select(*[f"`{name}`" for name in visible])
+    differing = difference(expected.toDF(*visible), actual)
+    counts = _counts(differing)
+    missing, unexpected = counts.get("missing", 0), counts.get("unexpected", 0)
+    sample = differing.limit(SAMPLE).collect() if counts else []
+    return Comparison(
+        table=table.name,
+        equal=not missing and not unexpected,
+        version=stored.log.version,
+        frontier=frontier,
+        missing=missing,
+        unexpected=unexpected,
+        sample=[row.asDict(recursive=True) for row in sample],
+        seconds=time.perf_counter() - begin,
+    )
+
+
+def difference(expected: DataFrame, actual: DataFrame) -> DataFrame:
+    """The rows in which two multisets differ: their columns, ``__difference``, ``__copies``."""
+    from pyspark.sql import functions as F
+
+    names = actual.columns
+    quoted = [F.col(f"`{name}`") for name in names]
+    both = expected.select("*", F.lit(1).alias("__side")).unionAll(
+        actual.select("*", F.lit(-1).alias("__side"))
+    )
+    counted = both.groupBy(*quoted).agg(F.sum("__side").alias("__n")).where("__n <> 0")
+    floats = {name for name, type_ in actual.dtypes if type_ in ("double", "float")}
+    if floats:
+        counted = _without_rounding(counted, names, floats)
+    kind = F.when(F.col("__n") > 0, "missing").otherwise("unexpected")
+    return counted.select(*quoted, kind.alias("__difference"), F.abs("__n").alias("__copies"))
+
+
+def _without_rounding(counted: DataFrame, names: list[str], floats: set[str]) -> DataFrame:
+    """Leave out pairs of differing rows that a tolerance of the floats makes equal.
+
+    Rows that agree in all other columns are paired in the order of their floats.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.window import Window
+
+    exact = [F.col(f"`{name}`") for name in names if name not in floats]
+    numbered = counted.withColumn("__side", F.signum("__n").cast("int")).withColumn(
+        "__row",
+        F.row_number().over(
+            Window.partitionBy(*exact, "__side").orderBy(*[f"`{name}`" for name in sorted(floats)])
+        ),
+    )
+    pair = Window.partitionBy(*exact, "__row", F.abs("__n"))
+    close = F.count("*").over(pair) == 2
+    for name in floats:
+        least, most = F.min(f"`{name}`").over(pair), F.max(f"`{name}`").over(pair)
+        size = F.greatest(F.abs(least), F.abs(most))
+        same = (most - least <= size * TOLERANCE) | (least == most)
+        both_null = F.count(f"`{name}`").over(pair) == 0
+        close = close & (both_null | (same & (F.count(f"`{name}`").over(pair) == 2)))
+    marked = numbered.withColumn("__close", F.coalesce(close, F.lit(False)))
+    return marked.where("NOT __close").drop("__side", "__row", "__close")
+
+
+def _counts(differing: DataFrame) -> dict[str, int]:
+    from pyspark.sql import functions as F
+
+    counted = differing.groupBy("__difference").agg(F.sum("__copies").alias("n")).collect()
+    return {row["__difference"]: int(row["n"]) for row in counted}

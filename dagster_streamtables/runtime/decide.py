@@ -1,0 +1,134 @@
+"""What a refresh will do, decided from the logs before Spark is asked.
+
+the query, the identity of a source, or a column that it uses is another     REINITIALIZE
+the window cannot be read any more, or rows were changed by somebody else    REINITIALIZE
+no source moved, or files were only rearranged                               NO_DATA
+mode FULL, or more rows changed than the ratio allows                        FULL
+else                                                                         DIFFERENTIAL
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.report import Action
+from dagster_streamtables.runtime.state import Stored
+from dagster_streamtables.runtime.table import Mode, StreamTable
+from dagster_streamtables.runtime.window import SourceChange
+
+
+@dataclass(frozen=True)
+class Decision:
+    action: Action
+    reason: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """One source of a query at the moment of a refresh."""
+
+    name: str
+    log: TableLog
+    columns: Mapping[str, str]
+    """The columns that the query uses, as the log spells them, and their types."""
+
+
+def must_rebuild(
+    stored: Stored | None, query: str, sources: Mapping[str, Source]
+) -> Decision | None:
+    """Why what is stored cannot be built upon, if it cannot."""
+    reason = _why_rebuild(stored, query, sources)
+    return None if reason is None else Decision(Action.REINITIALIZE, reason)
+
+
+def _why_rebuild(stored: Stored | None, query: str, sources: Mapping[str, Source]) -> str | None:
+    if stored is None:
+        return "there is no table yet"
+    state = stored.state
+    if state is None:
+        return "the table carries no frontier that a refresh could start from"
+    if stored.disturbed:
+        return f"somebody else changed rows of the table after version {stored.committed}"
+    if state.query != query:
+        return "the definition changed"
+    for name, source in sources.items():
+        seen = state.sources.get(name)
+        if seen is None:
+            return f'the frontier does not know "{name}"'
+        if seen.id != source.log.id:
+            return f'"{name}" was dropped and created again'
+        if seen.version > source.log.version:
+            return (
+                f'"{name}" is at version {source.log.version}, before the {seen.version} read last'
+            )
+        if dict(seen.columns) != dict(source.columns):
+            return f'columns of "{name}" that the query uses changed'
+    return None
+
+
+def choose(
+    table: StreamTable,
+    sources: Mapping[str, Source],
+    changes: Mapping[str, SourceChange],
+    *,
+    full: bool,
+    refusal: str | None,
+) -> Decision:
+    """What to do with a table that can be built upon.
+
+    Args:
+        table: The declaration.
+        sources: By name.
+        changes: The window of each source.
+        full: The caller asked for it.
+        refusal: Why the query cannot be maintained differentially, in mode AUTO.
+    """
+    lost = [name for name, change in changes.items() if change.lost]
+    if lost:
+        return Decision(
+            Action.REINITIALIZE, f'the log of "{lost[0]}" no longer has all commits since last time'
+        )
+    if full:
+        return Decision(Action.FULL, "asked for")
+    moved = [name for name, change in changes.items() if change.moved]
+    if not moved:
+        return Decision(Action.NO_DATA, _why_nothing(changes))
+    if table.mode is Mode.FULL:
+        return Decision(Action.FULL, "the mode is FULL")
+    if refusal is not None:
+        return Decision(Action.FULL, f"the mode is AUTO, and {refusal}")
+    for name in moved:
+        reason = _too_much(name, table, sources[name], changes[name])
+        if reason is not None:
+            return Decision(Action.FULL, reason)
+    return Decision(Action.DIFFERENTIAL, _what_moved(moved, changes))
+
+
+def _why_nothing(changes: Mapping[str, SourceChange]) -> str:
+    if any(change.capture == "files" for change in changes.values()):
+        return "no rows changed, files were rearranged only"
+    return "no source has a new version"
+
+
+def _too_much(name: str, table: StreamTable, source: Source, change: SourceChange) -> str | None:
+    ratio = table.differential_max_change_ratio
+    if ratio == 0 or change.rows is None or not source.log.row_count:
+        return None
+    part = change.rows / source.log.row_count
+    if part <= ratio and ratio < 1:
+        return None
+    return (
+        f'{change.rows:,} of {source.log.row_count:,} rows of "{name}" changed ({part:.0%}), '
+        f"more than the ratio {ratio:g}"
+    )
+
+
+def _what_moved(moved: list[str], changes: Mapping[str, SourceChange]) -> str:
+    parts: list[str] = []
+    for name in moved:
+        rows = changes[name].rows
+        count = "an unknown number of" if rows is None else f"{rows:,}"
+        parts.append(f'{count} changed rows in "{name}"')
+    return ", ".join(parts)

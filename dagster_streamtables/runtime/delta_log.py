@@ -1,0 +1,194 @@
+"""What a table's log says, read without Spark: version, schema, and what came between two versions.
+
+The log is a folder of numbered JSON files; "Actions" in the Delta transaction log protocol says what
+each line means. delta-rs finds the table's state, and the commits of a window are read here,
+action by action, because what decides a refresh -- did this commit only rearrange files, did it only
+add some -- is said nowhere else.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from dagster_streamtables.runtime.types import spark_type
+
+Commit = Sequence[Mapping[str, Any]]
+"""The actions of one commit, in the order of its file."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One table for life: where it is, and which one of those that have been there."""
+
+    location: str
+    id: str
+
+
+@dataclass(frozen=True)
+class TableLog:
+    """A table at its newest version."""
+
+    location: str
+    table: DeltaTable
+    storage_options: Mapping[str, str] | None = None
+
+    @cached_property
+    def version(self) -> int:
+        return self.table.version()
+
+    @cached_property
+    def id(self) -> str:
+        """Stays with a table for life: one that is dropped and created again has another."""
+        return str(self.table.metadata().id)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.location, self.id)
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        """Column → type in Spark's words, in order."""
+        fields = json.loads(self.table.schema().to_json())["fields"]
+        return {field["name"]: spark_type(field["type"]) for field in fields}
+
+    @cached_property
+    def partitions(self) -> tuple[str, ...]:
+        return tuple(self.table.metadata().partition_columns)
+
+    @cached_property
+    def settings(self) -> Mapping[str, str]:
+        """The table's properties."""
+        return {k: v for k, v in self.table.metadata().configuration.items() if v is not None}
+
+    @property
+    def has_feed(self) -> bool:
+        """Whether the table writes a Change Data Feed."""
+        return self.settings.get("delta.enableChangeDataFeed", "").lower() == "true"
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """Reader and writer features beyond the numbered protocol versions."""
+        protocol = self.table.protocol()
+        return frozenset([*(protocol.reader_features or []), *(protocol.writer_features or [])])
+
+    @cached_property
+    def row_count(self) -> int | None:
+        """Rows at this version by the log's statistics; None where a file has none."""
+        import pyarrow.compute as pc
+
+        files = self.table.get_add_actions(flatten=True)
+        if files.num_rows == 0:
+            return 0
+        counts = _column(files, "num_records")
+        if counts is None or counts.null_count:
+            return None
+        gone = _column(files, "deletion_vector.cardinality")
+        return pc.sum(counts).as_py() - ((pc.sum(gone).as_py() or 0) if gone is not None else 0)
+
+    @cached_property
+    def committed_at(self) -> float | None:
+        """When this version was committed, in seconds since 1970."""
+        content = self._read(f"_delta_log/{self.version:020d}.json")
+        for line in (content or b"").splitlines():
+            info = json.loads(line).get("commitInfo") or {}
+            if "timestamp" in info:
+                return info["timestamp"] / 1000
+        return None
+
+    def commits(self, before: int, after: int) -> Iterator[tuple[int, Commit | None]]:
+        """The commits ``before + 1`` to ``after``; None in place of one that is gone."""
+        for version in range(before + 1, after + 1):
+            content = self._read(f"_delta_log/{version:020d}.json")
+            yield version, None if content is None else _actions(content)
+
+    def _read(self, path: str) -> bytes | None:
+        if "://" not in self.location:
+            file = Path(self.location) / path
+            return file.read_bytes() if file.exists() else None
+        try:
+            with self.files.open_input_file(path) as stream:
+                return stream.read()
+        except FileNotFoundError:
+            return None
+
+    @cached_property
+    def files(self) -> Any:
+        """The table's folder as a pyarrow file system."""
+        import pyarrow.fs
+        from deltalake.fs import DeltaStorageHandler
+
+        return pyarrow.fs.PyFileSystem(DeltaStorageHandler.from_table(self.table._table))
+
+
+def _actions(content: bytes) -> Commit:
+    return [json.loads(line) for line in content.splitlines() if line]
+
+
+class Logs:
+    """The logs of many tables, each kept and brought up to date when it is asked for again."""
+
+    def __init__(self, storage_options: Mapping[str, str] | None = None) -> None:
+        self.storage_options = storage_options
+        self._kept: dict[str, tuple[DeltaTable, object]] = {}
+
+    def newest(self, location: str) -> TableLog | None:
+        """The table at its newest version, or None if there is none at that place."""
+        table = self._kept_table(location)
+        if table is None:
+            try:
+                options = dict(self.storage_options or {}) or None
+                table = DeltaTable(location, storage_options=options)
+            except TableNotFoundError:
+                return None
+        self._kept[location] = (table, _mark(location, table.version()))
+        return TableLog(location, table, self.storage_options)
+
+    def forget(self, location: str) -> None:
+        self._kept.pop(location, None)
+
+    def _kept_table(self, location: str) -> DeltaTable | None:
+        """The kept table brought up to date, if it is surely still the same one.
+
+        A table that was dropped and created again would be read on from the old version, so the
+        file of the kept version must be the very file that it was.
+        """
+        table, mark = self._kept.pop(location, (None, None))
+        if table is None or mark is None or mark != _mark(location, table.version()):
+            return None
+        if _exists(location, table.version() + 1):
+            return None
+        return table
+
+
+def _mark(location: str, version: int) -> object:
+    """What tells a commit's file from another of its name; None where files cannot be asked."""
+    if "://" in location:
+        return None
+    try:
+        stat = (Path(location) / f"_delta_log/{version:020d}.json").stat()
+    except FileNotFoundError:
+        return None
+    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+
+
+def _exists(location: str, version: int) -> bool:
+    return os.path.exists(f"{location}/_delta_log/{version:020d}.json")  # noqa: PTH110
+
+
+def _column(table: Any, name: str) -> Any:
+    import pyarrow as pa
+
+    plain = pa.table(table)
+    return plain.column(name) if name in plain.column_names else None

@@ -1,0 +1,232 @@
+"""Committing a small change with delta-rs: some hundredths of a second, no JVM.
+
+A bag's row may have several copies. MERGE deletes all copies of a row that it matches, so a row
+that loses some of them is deleted and the remaining number is inserted again; the copies are
+counted first, by the engine inside delta-rs, in the same snapshot that is then merged into.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError
+
+from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.errors import ConflictingCommit
+from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.storage import Target, Written
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_GOES = "__goes"
+_WRITES = frozenset(
+    {"changeDataFeed", "appendOnly", "invariants", "timestampNtz", "generatedColumns"}
+)
+
+
+def can_write(log: TableLog) -> bool:
+    """Whether delta-rs may write the table, and compares its columns as Spark does.
+
+    Nested columns are left to Spark: their floats would have to be normalized inside.
+    """
+    nested = any(
+        type_.startswith(("array", "map", "struct", "variant")) for type_ in log.columns.values()
+    )
+    known = _WRITES | {"deletionVectors"}
+    return not nested and log.features <= known and "columnMapping" not in log.settings
+
+
+def write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
+    """Add and take away the copies of rows that `change` counts in its weight column."""
+    import pyarrow.compute as pc
+
+    weight = change.column(WEIGHT)
+    came, went = change.filter(pc.greater(weight, 0)), change.filter(pc.less(weight, 0))
+    inserts = _copies(came, came.column(WEIGHT))
+    if not went.num_rows:
+        return _append(log, target, inserts)
+    stored = _stored_copies(log, went)
+    left = pc.add(stored, went.column(WEIGHT))
+    if pc.min(left).as_py() < 0:
+        raise ValueError("a row went that is not stored")
+    again = _copies(went, left)
+    source = _marked(inserts, False, again, False, went.drop_columns([WEIGHT]), True)
+    match = _all(f"t.{_q(n)} IS NOT DISTINCT FROM s.{_q(n)}" for n in again.column_names)
+    predicate = _all([f"s.{_GOES}", *_bounds(went), match])
+    merge = _merge(log, target, _fit(log, source, _GOES), predicate)
+    merge = merge.when_matched_delete(predicate=f"s.{_GOES}")
+    columns = {_q(n): f"s.{_q(n)}" for n in again.column_names}
+    merge = merge.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
+    _execute(merge, target)
+    deleted = int(-(pc.sum(went.column(WEIGHT)).as_py() or 0))
+    return Written(_version(log), inserts.num_rows, deleted, "delta-rs")
+
+
+def write_keyed(log: TableLog, target: Target, change: pa.Table) -> Written:
+    """Store and delete the rows of the keys in `change`."""
+    import pyarrow.compute as pc
+
+    assert target.key is not None
+    goes = pc.less(change.column(WEIGHT), 0)
+    source = _fit(log, change.drop_columns([WEIGHT]).append_column(_GOES, goes), _GOES)
+    names = [name for name in change.column_names if name != WEIGHT]
+    keys = change.select(list(target.key))
+    match = _all(f"t.{_q(n)} IS NOT DISTINCT FROM s.{_q(n)}" for n in target.key)
+    merge = _merge(log, target, source, _all([*_bounds(keys), match]))
+    columns = {_q(n): f"s.{_q(n)}" for n in names}
+    merge = merge.when_matched_delete(predicate=f"s.{_GOES}")
+    merge = merge.when_matched_update(columns, predicate=f"NOT s.{_GOES}")
+    merge = merge.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
+    done = _execute(merge, target)
+    updated = int(done["num_target_rows_updated"])
+    inserted = int(done["num_target_rows_inserted"]) + updated
+    deleted = int(done["num_target_rows_deleted"]) + updated
+    return Written(_version(log), inserted, deleted, "delta-rs")
+
+
+def advance(log: TableLog, target: Target) -> Written:
+    """Commit a new frontier and no rows."""
+    import pyarrow as pa
+
+    empty = pa.schema(log.table.schema().to_arrow()).empty_table()
+    return _append(log, target, empty)
+
+
+def _append(log: TableLog, target: Target, rows: pa.Table) -> Written:
+    try:
+        write_deltalake(
+            log.table, _fit(log, rows), mode="append", commit_properties=_properties(target)
+        )
+    except CommitFailedError as error:
+        raise _conflict(target, error) from error
+    return Written(_version(log), rows.num_rows, 0, "delta-rs")
+
+
+def _merge(log: TableLog, target: Target, source: pa.Table, predicate: str) -> Any:
+    return log.table.merge(
+        source,
+        predicate,
+        source_alias="s",
+        target_alias="t",
+        commit_properties=_properties(target),
+    )
+
+
+def _execute(merge: Any, target: Target) -> dict[str, Any]:
+    try:
+        return merge.execute()
+    except CommitFailedError as error:
+        raise _conflict(target, error) from error
+
+
+def _conflict(target: Target, error: Exception) -> ConflictingCommit:
+    return ConflictingCommit(
+        "another writer committed to the table during the refresh",
+        why=str(error),
+        fix="refresh again; nothing of this attempt was written",
+    ).about(target.state.table)  # type: ignore[return-value]
+
+
+def _properties(target: Target) -> CommitProperties:
+    return CommitProperties(
+        custom_metadata={"userMetadata": target.state.to_json()},
+        app_transactions=[Transaction(target.application, target.state.sequence)],
+    )
+
+
+def _version(log: TableLog) -> int:
+    return log.table.version()
+
+
+def _stored_copies(log: TableLog, rows: pa.Table) -> pa.ChunkedArray:
+    """For each row, how many copies of it are stored."""
+    import pyarrow as pa
+
+    wanted = rows.drop_columns([WEIGHT])
+    numbered = _fit(
+        log, wanted.append_column("__row", pa.array(range(rows.num_rows), pa.int64())), "__row"
+    )
+    with tempfile.TemporaryDirectory(prefix="streamtables-") as folder:
+        # The engine joins Delta tables only, so the rows to look for become one for a moment.
+        write_deltalake(folder, numbered)
+        engine = QueryBuilder().register("t", log.table).register("s", DeltaTable(folder))
+        match = _all(f"t.{_q(n)} IS NOT DISTINCT FROM s.{_q(n)}" for n in wanted.column_names)
+        bounds = "".join(f" AND {each}" for each in _bounds(wanted))
+        found = pa.table(
+            engine.execute(
+                f"SELECT s.__row AS r, COUNT(*) AS n FROM t JOIN s ON {match}{bounds} GROUP BY s.__row"
+            )
+        )
+    counts = dict(zip(found.column("r").to_pylist(), found.column("n").to_pylist(), strict=True))
+    return pa.chunked_array([[counts.get(i, 0) for i in range(rows.num_rows)]], pa.int64())
+
+
+def _copies(rows: pa.Table, numbers: pa.ChunkedArray) -> pa.Table:
+    """Each row as often as its number says, without the weight."""
+    import numpy as np
+
+    indices = np.repeat(np.arange(rows.num_rows), numbers.to_numpy())
+    return rows.drop_columns([WEIGHT]).take(indices)
+
+
+def _marked(*parts: Any) -> pa.Table:
+    import pyarrow as pa
+
+    tables = [
+        rows.append_column(_GOES, pa.array([goes] * rows.num_rows, pa.bool_()))
+        for rows, goes in zip(parts[::2], parts[1::2], strict=True)
+    ]
+    return pa.concat_tables(tables)
+
+
+def _fit(log: TableLog, rows: pa.Table, *extra: str) -> pa.Table:
+    """The rows in the stored table's column order and types."""
+    import pyarrow as pa
+
+    stored = pa.schema(log.table.schema().to_arrow())
+    names = [name for name in stored.names if name in rows.column_names] + list(extra)
+    fields = [
+        pa.field(n, rows.schema.field(n).type if n in extra else stored.field(n).type)
+        for n in names
+    ]
+    return rows.select(names).cast(pa.schema(fields))
+
+
+def _bounds(rows: pa.Table) -> list[str]:
+    """Literal bounds on the columns of `rows`, by which delta-rs leaves files unread."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    found: list[str] = []
+    for name in rows.column_names:
+        column = rows.column(name)
+        if name == WEIGHT or column.null_count or not rows.num_rows:
+            continue
+        if pa.types.is_integer(column.type):
+            ends = pc.min_max(column).as_py()
+            found.append(f"(t.{_q(name)} BETWEEN {ends['min']} AND {ends['max']})")
+        elif pa.types.is_date(column.type):
+            ends = pc.min_max(column).as_py()
+            found.append(f"(t.{_q(name)} BETWEEN DATE '{ends['min']}' AND DATE '{ends['max']}')")
+    return found
+
+
+def _all(conditions: Any) -> str:
+    # delta-rs reads `a AND t.x IS NOT DISTINCT FROM s.x` wrongly unless each part is enclosed.
+    parts = [f"({each})" for each in conditions]
+    return " AND ".join(parts) if parts else "(true)"
+
+
+def _q(name: str) -> str:
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
+__all__: Sequence[str] = ["advance", "can_write", "write_bag", "write_keyed"]

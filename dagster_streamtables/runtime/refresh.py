@@ -1,0 +1,279 @@
+"""One refresh from start to end: what is new, what to do about it, compute, commit, report."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+
+from dagster_streamtables.compiler import Entry, Plan
+from dagster_streamtables.errors import ConflictingCommit
+from dagster_streamtables.runtime import compute, delta_rs_writer, spark_writer, storage
+from dagster_streamtables.runtime.compute import Computed, Inputs
+from dagster_streamtables.runtime.decide import Decision, Source, choose, must_rebuild
+from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.report import Action, Refresh, Window
+from dagster_streamtables.runtime.state import Seen, State, Stored
+from dagster_streamtables.runtime.storage import Target, Written
+from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.runtime.window import SourceChange, change_between
+
+# A frontier that stays behind costs the reading of a few commits; one commit now and then keeps
+# the window inside what a source retains.
+_ADVANCE_AFTER = 10
+
+
+@dataclass
+class Clock:
+    """Seconds by phase."""
+
+    phases: dict[str, float] = field(default_factory=dict[str, float])
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    _begin: float = field(default_factory=time.perf_counter)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.phases[name] = self.phases.get(name, 0.0) + time.perf_counter() - begin
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._begin
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that one refresh needs to know of its table before it starts."""
+
+    table: StreamTable
+    fingerprint: str
+    plan: Plan | None
+    """None in mode FULL, and in AUTO where the query cannot be maintained."""
+    refusal: str | None
+    location: str
+    stored: Stored | None
+    sources: Mapping[str, Source]
+    full: bool
+
+
+def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
+    """Bring the table up to the newest versions of its sources.
+
+    Raises:
+        ConflictingCommit: Another refresh of the table committed first; nothing was written.
+    """
+    with clock.phase("log"):
+        decision, changes = _decide(job)
+    report = _report(job, decision, changes, clock)
+    if decision.action in (Action.REINITIALIZE, Action.FULL):
+        return _rebuild(job, inputs, clock, report)
+    if decision.action is Action.NO_DATA:
+        return _nothing(job, inputs, clock, report, changes)
+    return _differentiate(job, inputs, clock, report, changes)
+
+
+def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
+    rebuild = must_rebuild(job.stored, job.fingerprint, job.sources)
+    if rebuild is not None:
+        return rebuild, {}
+    seen = _state(job).sources
+    changes = {
+        name: change_between(source.log, seen[name].version) for name, source in job.sources.items()
+    }
+    return choose(job.table, job.sources, changes, full=job.full, refusal=job.refusal), changes
+
+
+def _rebuild(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
+    target = _target(job, changed=True)
+    with clock.phase("compute"):
+        rows = compute.full(job.plan, job.table.query, inputs)
+    with clock.phase("commit"):
+        storage.replace_rows(inputs.spark, target, rows)
+        log = _committed(inputs, target)
+    count = log.row_count
+    return _finish(report, log, target, Written(log.version, count or 0, 0, "spark"), clock)
+
+
+def _nothing(
+    job: Job, inputs: Inputs, clock: Clock, report: Refresh, changes: Mapping[str, SourceChange]
+) -> Refresh:
+    behind = max((change.after - change.before for change in changes.values()), default=0)
+    if behind <= _ADVANCE_AFTER:
+        return replace(report, seconds=clock.seconds, phases=clock.phases)
+    return _advance(job, inputs, clock, report)
+
+
+def _advance(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
+    """Move the frontier over a window in which nothing visible came."""
+    target = _target(job, changed=False)
+    log = _stored(job).log
+    with clock.phase("commit"):
+        if delta_rs_writer.can_write(log):
+            delta_rs_writer.advance(log, target)
+        else:
+            spark_writer.advance(inputs.spark, target)
+        log = _committed(inputs, target)
+    written = Written(log.version, 0, 0, "")
+    done = _finish(report, log, target, written, clock)
+    return replace(done, action=Action.NO_DATA)
+
+
+def _differentiate(
+    job: Job, inputs: Inputs, clock: Clock, report: Refresh, changes: Mapping[str, SourceChange]
+) -> Refresh:
+    plan, stored = _plan(job), _stored(job)
+    with clock.phase("capture"):
+        captured = compute.capture(plan, job.sources, changes, inputs)
+    report = replace(report, windows={**report.windows, **captured.windows})
+    if not captured.moved:
+        reason = f"{report.reason}, none of them in a column that the query uses"
+        return _advance(job, inputs, clock, replace(report, reason=reason))
+    with clock.phase("compute"):
+        computed = compute.change(plan, stored.log, captured, inputs)
+    if computed.broken:
+        reason = "the stored groups have fewer rows than their sources lost"
+        again = replace(report, action=Action.REINITIALIZE, reason=reason)
+        return _rebuild(job, inputs, clock, again)
+    if computed.empty:
+        reason = f"{report.reason}, the result is the same"
+        return _advance(job, inputs, clock, replace(report, reason=reason))
+    target = _target(job, changed=True)
+    with clock.phase("commit"):
+        written = _write(plan, stored.log, target, computed, inputs)
+        log = _committed(inputs, target)
+    return _finish(report, log, target, written, clock)
+
+
+def _write(
+    plan: Plan, log: TableLog, target: Target, computed: Computed, inputs: Inputs
+) -> Written:
+    bag = plan.entry is Entry.BAG
+    if computed.local is not None and delta_rs_writer.can_write(log):
+        write = delta_rs_writer.write_bag if bag else delta_rs_writer.write_keyed
+        return write(log, target, computed.local)
+    rows = computed.in_spark(inputs.spark)
+    if bag:
+        stored = inputs.relations.stored(log.place, log.version)
+        return spark_writer.write_bag(inputs.spark, target, rows, stored)
+    return spark_writer.write_keyed(inputs.spark, target, rows)
+
+
+def _target(job: Job, *, changed: bool) -> Target:
+    """The table to write, with the state that the commit will carry."""
+    before = job.stored.state if job.stored is not None else None
+    sequence = _next_sequence(job)
+    data_version = before.data_version if before is not None and not changed else uuid.uuid4().hex
+    state = State(
+        table=job.table.name,
+        sequence=sequence,
+        query=job.fingerprint,
+        sources={
+            name: Seen(source.log.id, source.log.version, dict(source.columns))
+            for name, source in job.sources.items()
+        },
+        data_version=data_version,
+        data_timestamp=_data_timestamp(job),
+        refresh=uuid.uuid4().hex,
+    )
+    return Target(job.location, state, job.plan.key if job.plan is not None else None)
+
+
+def _next_sequence(job: Job) -> int:
+    """One more than any commit of a refresh in the log, also where its state cannot be read."""
+    if job.stored is None:
+        return 1
+    known = job.stored.log.table.transaction_version(storage.application(job.table.name))
+    return (known or 0) + 1
+
+
+def _committed(inputs: Inputs, target: Target) -> TableLog:
+    """The table after the commit.
+
+    Spark skips a commit whose transaction number is taken, without a word; then the newest state is
+    somebody else's.
+    """
+    stored = inputs.stored(target.location)
+    if stored is None or stored.state is None or stored.state.refresh != target.state.refresh:
+        raise ConflictingCommit(
+            "another refresh of the table committed first",
+            fix="refresh again; nothing of this attempt was written",
+        ).about(target.state.table)
+    return stored.log
+
+
+def _finish(
+    report: Refresh, log: TableLog, target: Target, written: Written, clock: Clock
+) -> Refresh:
+    return replace(
+        report,
+        version=log.version,
+        data_version=target.state.data_version,
+        inserted=written.inserted,
+        deleted=written.deleted,
+        writer=written.writer,
+        row_count=log.row_count,
+        seconds=clock.seconds,
+        phases=clock.phases,
+    )
+
+
+def _report(
+    job: Job, decision: Decision, changes: Mapping[str, SourceChange], clock: Clock
+) -> Refresh:
+    stored = job.stored
+    stamp = _data_timestamp(job)
+    return Refresh(
+        table=job.table.name,
+        action=decision.action,
+        reason=decision.reason,
+        version=stored.log.version if stored is not None else -1,
+        data_version=stored.state.data_version if stored is not None and stored.state else "",
+        windows=_windows(job, decision, changes),
+        row_count=stored.log.row_count if stored is not None else None,
+        started=clock.started,
+        data_timestamp=None if stamp is None else datetime.fromtimestamp(stamp, UTC),
+    )
+
+
+def _windows(
+    job: Job, decision: Decision, changes: Mapping[str, SourceChange]
+) -> dict[str, Window]:
+    rebuilt = decision.action in (Action.REINITIALIZE, Action.FULL)
+    windows: dict[str, Window] = {}
+    for name, source in job.sources.items():
+        change = changes.get(name)
+        before = change.before if change else None
+        if rebuilt or change is None:
+            rows = source.log.row_count
+            windows[name] = Window(before, source.log.version, "all", rows)
+        else:
+            windows[name] = Window(before, change.after, change.capture, change.rows)
+    return windows
+
+
+def _data_timestamp(job: Job) -> float | None:
+    stamps = [source.log.committed_at for source in job.sources.values()]
+    known = [stamp for stamp in stamps if stamp is not None]
+    return max(known, default=None)
+
+
+def _plan(job: Job) -> Plan:
+    assert job.plan is not None
+    return job.plan
+
+
+def _stored(job: Job) -> Stored:
+    assert job.stored is not None
+    return job.stored
+
+
+def _state(job: Job) -> State:
+    state = _stored(job).state
+    assert state is not None
+    return state

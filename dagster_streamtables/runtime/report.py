@@ -1,0 +1,73 @@
+"""`Refresh`: what one refresh did. The only thing the runtime tells the layer above."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+
+class Action(enum.StrEnum):
+    """What a refresh did to the table."""
+
+    NO_DATA = "NO_DATA"
+    """Nothing visible changed. The table is as fresh as its sources all the same."""
+    DIFFERENTIAL = "DIFFERENTIAL"
+    """The change of the query was computed from the changes of the sources and folded in."""
+    FULL = "FULL"
+    """The query was run again, by the table's mode or because that was cheaper."""
+    REINITIALIZE = "REINITIALIZE"
+    """The query was run again because what is stored could not be built upon."""
+    SKIP = "SKIP"
+    """Another refresh of this table was under way, and this one left it alone."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """The versions of one source that a refresh consumed, and how its change was read."""
+
+    before: int | None
+    """The version the table reflected until now; None in a first refresh."""
+    after: int
+    """The version it reflects from now on."""
+    capture: str
+    """``none`` (nothing came), ``files`` (rearranged files only), ``appended`` (added files),
+    ``feed`` (the Change Data Feed), ``snapshots`` (the differing files of both ends), or ``all``
+    (a full refresh reads the table)."""
+    rows: int | None
+    """Rows that came or went, an update counting as two; None where nobody had to know."""
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """One refresh, from reading the logs to the commit."""
+
+    table: str
+    action: Action
+    reason: str
+    """Why this action, in a sentence."""
+    version: int
+    """The table's Delta version afterwards."""
+    data_version: str
+    """Changes exactly when the visible contents may have changed."""
+    windows: Mapping[str, Window]
+    """One for each source, by its name in the query."""
+    inserted: int = 0
+    """Stored rows written, an updated row counting once here and once in `deleted`."""
+    deleted: int = 0
+    row_count: int | None = None
+    """Rows in the table afterwards, from the log's statistics."""
+    writer: str = ""
+    """``delta-rs``, ``spark``, or nothing where nothing was committed."""
+    seconds: float = 0.0
+    phases: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Seconds by phase, in the order in which they ran."""
+    started: datetime | None = None
+    data_timestamp: datetime | None = None
+    """When the newest source version that the table reflects was committed."""
+
+    @property
+    def rows_in(self) -> int:
+        """Rows that came to or went from the sources, an update counting as two."""
+        return sum(window.rows or 0 for window in self.windows.values())

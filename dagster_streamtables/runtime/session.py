@@ -1,0 +1,169 @@
+"""Spark sessions: the one that is given, one at an address, or one on the local server.
+
+The runtime asks Spark for SQL text and small local relations only, so a classic session and one
+over Spark Connect are the same to it. `open_session` is the one place that knows the difference.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import socket
+import threading
+import uuid
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.runtime.jars import check_java, delta_jars
+from dagster_streamtables.runtime.server import ensure_server
+from dagster_streamtables.runtime.settings import spark_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_USER = "streamtables"
+_CONNECT_SECONDS = 5.0
+_LOCAL = "sc://127.0.0.1:"
+
+_sessions: dict[tuple[str, str | None], SparkSession] = {}
+_opening = threading.RLock()
+
+
+def open_session(
+    spark: SparkSession | str | None = None, *, session_id: str | None = None
+) -> SparkSession:
+    """A Spark session that answers.
+
+    Args:
+        spark: A session, which is returned as it is; an address (``sc://host:port`` of a Spark
+            Connect server, or a master such as ``local[2]`` or ``spark://host:port`` for a
+            classic session in this process); None for the address in ``STREAMTABLES_SPARK``, or
+            the local server where that is not set.
+        session_id: A UUID. Over Spark Connect, programs that give the same one share a session:
+            it outlives them and keeps its temporary views and confs. Classic sessions have no
+            such thing and ignore it.
+
+    Raises:
+        EnvironmentProblem: Nothing answers at the address, or the local server cannot start.
+    """
+    if spark is not None and not isinstance(spark, str):
+        return spark
+    address = spark or os.environ.get("STREAMTABLES_SPARK")
+    with _opening:
+        if not address:
+            return _local(session_id)
+        if address.startswith("sc://"):
+            return _connect(address, session_id)
+        return _classic(address)
+
+
+def is_connect(session: SparkSession) -> bool:
+    """Whether the session talks to a server, and has no `sparkContext` here."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def _local(session_id: str | None) -> SparkSession:
+    try:
+        return _connect(ensure_server(), session_id)
+    except EnvironmentProblem:
+        # It ended between the two calls; by now it is known to be gone.
+        return _connect(ensure_server(), session_id)
+
+
+def _connect(address: str, session_id: str | None) -> SparkSession:
+    _knock(address)
+    kept = _sessions.get((address, session_id))
+    if kept is not None and not kept.client.is_closed and _is_known(kept, address):
+        return kept
+    name = session_id
+    # A server may remember the ids of sessions that ended and refuse them. Every program that
+    # gives the id must then come to the same next one.
+    for attempt in range(1, 100):
+        opened = _open(address, name)
+        if _is_known(opened, address):
+            _sessions[address, session_id] = opened
+            return opened
+        if session_id is not None:
+            name = str(uuid.uuid5(uuid.UUID(session_id), str(attempt)))
+    raise EnvironmentProblem(
+        f"the Spark server at {address} ends every session at once",
+        fix="look at the server's log, or restart it",
+    )
+
+
+def _open(address: str, session_id: str | None) -> SparkSession:
+    from pyspark.logger import PySparkLogger
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    # Every error of a statement is raised, and by default also printed, as a line of JSON.
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    url = address if "/;" in address else f"{address.rstrip('/')}/;user_id={_USER}"
+    url = url if session_id is None else f"{url};session_id={session_id}"
+    session = SparkSession.builder.remote(url).create()
+    if address.startswith(_LOCAL):
+        # A network comes back, a process that was killed does not: 4 seconds, not 10 minutes.
+        session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
+    atexit.register(_leave, session, address, session_id)
+    return session
+
+
+def _leave(session: SparkSession, address: str, session_id: str | None) -> None:
+    """Ends the client's part of a session when the program exits.
+
+    Left to itself, the client asks the server once more, for minutes if that is gone; and gRPC
+    waits forever for its threads if a channel is closed after the interpreter has stopped them.
+    """
+    if session_id is None:
+        with contextlib.suppress(EnvironmentProblem):
+            _knock(address)
+            session.stop()
+    session.client.close()
+
+
+def _is_known(session: SparkSession, address: str) -> bool:
+    """Whether the server still has the session; asking for one conf takes some milliseconds."""
+    from pyspark.errors import PySparkException
+
+    try:
+        session.conf.get("spark.sql.session.timeZone")
+    except PySparkException as error:
+        if "SESSION" in (error.getCondition() or ""):
+            return False
+        raise _no_answer(address, error) from error
+    return True
+
+
+def _knock(address: str) -> None:
+    """Fails at once where nothing listens; Spark's client would go on trying for minutes."""
+    parts = urlsplit(address)
+    try:
+        socket.create_connection((parts.hostname, parts.port or 15002), _CONNECT_SECONDS).close()
+    except OSError as error:
+        raise _no_answer(address, error) from error
+
+
+def _no_answer(address: str, error: Exception) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        f"no Spark Connect server answers at {address}",
+        why=str(error),
+        fix="start it, or correct the address; without an address, a local server is used",
+    )
+
+
+def _classic(master: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    kept = _sessions.get((master, None))
+    if kept is not None and kept.sparkContext._jsc is not None:
+        return kept
+    os.environ["JAVA_HOME"] = str(check_java())
+    builder = SparkSession.builder.master(master).appName("streamtables")
+    for name, value in spark_settings().items():
+        builder = builder.config(name, value)
+    jars = ",".join(str(jar) for jar in delta_jars())
+    _sessions[master, None] = opened = builder.config("spark.jars", jars).getOrCreate()
+    return opened

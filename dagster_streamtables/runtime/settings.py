@@ -1,0 +1,44 @@
+"""The Spark settings of every session that this package starts itself, in one list.
+
+They are chosen for one machine and small changes: a statement's fixed cost is the number of its
+tasks, so there are two shuffle partitions and no adaptive planning. A cluster has settings of its
+own; a session that the user hands in keeps what it has.
+"""
+
+from __future__ import annotations
+
+import os
+
+from dagster_streamtables.runtime.home import home
+
+
+def spark_settings() -> dict[str, str]:
+    """Spark confs, Delta's JARs not among them."""
+    return {
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.databricks.delta.snapshotPartitions": "1",
+        # A file that is gone must fail the refresh; leaving its rows out would be a wrong result.
+        "spark.sql.files.ignoreMissingFiles": "false",
+        # A source that is read twice within one MERGE must be the same rows both times.
+        "spark.databricks.delta.merge.materializeSource": "all",
+        # Without it the next commit of the session carries the transaction number of the last one
+        # and Delta skips it.
+        "spark.databricks.delta.write.txnVersion.autoReset.enabled": "true",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.warehouse.dir": str(home() / "warehouse"),
+        "spark.local.dir": str(home() / "tmp"),
+        "spark.driver.memory": driver_memory(),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+    }
+
+
+def driver_memory() -> str:
+    """As Java writes it, for example ``2g``."""
+    return os.environ.get("STREAMTABLES_SPARK_MEMORY") or "2g"

@@ -1,0 +1,131 @@
+"""Committing a large change with Spark, or to a table that delta-rs does not write.
+
+The same as `delta_rs_writer` does, in SQL. A change that only adds rows is an append; every other
+one is one MERGE.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.runtime.storage import Target, Written
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_CONFS = {
+    "application": "spark.databricks.delta.write.txnAppId",
+    "sequence": "spark.databricks.delta.write.txnVersion",
+    "state": "spark.databricks.delta.commitInfo.userMetadata",
+}
+# The confs belong to the session, and a session that the user handed in may serve many threads.
+_writing = threading.Lock()
+
+
+def write_bag(spark: SparkSession, target: Target, change: DataFrame, stored: str) -> Written:
+    """Add and take away copies of rows.
+
+    Args:
+        spark: The session.
+        target: The table.
+        change: Distinct stored rows, and in the weight column how many copies come or go.
+        stored: A relation with the table's rows as they are.
+    """
+    names = [name for name in change.columns if name != WEIGHT]
+    change.createOrReplaceTempView("__st_change")
+    rows = _list(names)
+    same = " AND ".join(f"s.{_q(n)} <=> c.{_q(n)}" for n in names)
+    counted = (
+        f"SELECT {_list(names, 'c')}, any_value(c.{WEIGHT}) AS {WEIGHT}, "
+        f"COUNT(s.__st_one) AS __st_stored FROM __st_change c "
+        f"LEFT JOIN (SELECT *, 1 AS __st_one FROM {stored}) s ON c.{WEIGHT} < 0 AND {same} "
+        f"GROUP BY {_list(names, 'c')}"
+    )
+    copies = (
+        f"CASE WHEN __st_stored + {WEIGHT} < 0 "
+        "THEN raise_error('a row went that is not stored') "
+        f"ELSE CAST(__st_stored + {WEIGHT} AS INT) END"
+    )
+    again = (
+        f"SELECT {rows}, false AS __goes FROM (SELECT *, {copies} AS __st_copies FROM ({counted})) "
+        "LATERAL VIEW explode(array_repeat(1, __st_copies)) AS __st_copy"
+    )
+    gone = f"SELECT {rows}, true AS __goes FROM __st_change WHERE {WEIGHT} < 0"
+    match = " AND ".join(["s.__goes", *(f"t.{_q(n)} <=> s.{_q(n)}" for n in names)])
+    return _merge(spark, target, f"{again} UNION ALL {gone}", match, names, keyed=False)
+
+
+def write_keyed(spark: SparkSession, target: Target, change: DataFrame) -> Written:
+    """Store and delete the rows of the keys in `change`."""
+    assert target.key is not None
+    names = [name for name in change.columns if name != WEIGHT]
+    change.createOrReplaceTempView("__st_change")
+    source = f"SELECT {_list(names)}, {WEIGHT} < 0 AS __goes FROM __st_change"
+    match = " AND ".join(f"t.{_q(n)} <=> s.{_q(n)}" for n in target.key) or "true"
+    return _merge(spark, target, source, match, names, keyed=True)
+
+
+def advance(spark: SparkSession, target: Target) -> None:
+    """Commit a new frontier and no rows."""
+    empty = spark.sql(f"SELECT * FROM delta.`{target.location}` WHERE false")
+    (
+        empty.write.format("delta")
+        .mode("append")
+        .option("userMetadata", target.state.to_json())
+        .option("txnAppId", target.application)
+        .option("txnVersion", target.state.sequence)
+        .save(target.location)
+    )
+
+
+def _merge(
+    spark: SparkSession,
+    target: Target,
+    source: str,
+    match: str,
+    names: Sequence[str],
+    *,
+    keyed: bool,
+) -> Written:
+    values = ", ".join(f"s.{_q(n)}" for n in names)
+    updates = ", ".join(f"t.{_q(n)} = s.{_q(n)}" for n in names)
+    update = f"WHEN MATCHED AND NOT s.__goes THEN UPDATE SET {updates} " if keyed else ""
+    with _commit_confs(spark, target):
+        [done] = spark.sql(
+            f"MERGE INTO delta.`{target.location}` AS t USING ({source}) AS s ON {match} "
+            f"WHEN MATCHED AND s.__goes THEN DELETE {update}"
+            f"WHEN NOT MATCHED AND NOT s.__goes THEN INSERT ({_list(names)}) VALUES ({values})"
+        ).collect() or [None]
+    if done is None:
+        return Written(-1, 0, 0, "spark")
+    updated, deleted, inserted = (
+        int(done[f"num_{kind}_rows"]) for kind in ("updated", "deleted", "inserted")
+    )
+    return Written(-1, inserted + updated, deleted + updated, "spark")
+
+
+@contextmanager
+def _commit_confs(spark: SparkSession, target: Target) -> Iterator[None]:
+    with _writing:
+        spark.conf.set(_CONFS["application"], target.application)
+        spark.conf.set(_CONFS["sequence"], str(target.state.sequence))
+        spark.conf.set(_CONFS["state"], target.state.to_json())
+        try:
+            yield
+        finally:
+            for name in _CONFS.values():
+                spark.conf.unset(name)
+
+
+def _list(names: Sequence[str], table: str = "") -> str:
+    prefix = f"{table}." if table else ""
+    return ", ".join(f"{prefix}{_q(name)}" for name in names)
+
+
+def _q(name: str) -> str:
+    escaped = name.replace("`", "``")
+    return f"`{escaped}`"

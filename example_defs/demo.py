@@ -1,0 +1,181 @@
+"""The demo: `python -m example_defs.demo` replays the year and shows it in Dagster's UI.
+
+Three programs run side by side until Ctrl-C: the replay, the local Spark server, and `dagster dev`.
+What they write is under `.demo/`, and a demo that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+import webbrowser
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+import psutil
+import typer
+
+from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.runtime.server import ensure_server, stop_server
+from example_defs.replay import Replay
+
+PROJECT = Path(__file__).resolve().parent.parent
+_FOLDER = PROJECT / ".demo"
+_STOP_SECONDS = 30.0
+
+
+def main(
+    port: Annotated[int, typer.Option(help="Of the UI; 0 takes a free one.")] = 0,
+    pace: Annotated[float, typer.Option(help="Seconds for which a replayed step lasts.")] = 30,
+    step_hours: Annotated[float, typer.Option(help="Replayed hours in a step.")] = 24,
+    fresh: Annotated[bool, typer.Option(help="Begin the year again.")] = False,
+    browser: Annotated[bool, typer.Option(help="Open the UI when it answers.")] = False,
+) -> None:
+    """Replays flights of 2013 while Dagster keeps the stream tables over them fresh."""
+    if fresh:
+        shutil.rmtree(_FOLDER, ignore_errors=True)
+    os.environ |= _environment()
+    stopping = threading.Event()
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, lambda *_: stopping.set())
+    try:
+        with ExitStack() as running:
+            _run(running, stopping, port or _free_port(), pace, step_hours, browser)
+            print("stopping", flush=True)
+    except EnvironmentProblem as problem:
+        print(problem, file=sys.stderr)
+        raise typer.Exit(1) from None
+
+
+def _run(
+    running: ExitStack,
+    stopping: threading.Event,
+    port: int,
+    pace: float,
+    step_hours: float,
+    browser: bool,
+) -> None:
+    """Starts everything, and returns when it is time to stop all that `running` holds."""
+    print("starting Spark and creating the source tables", flush=True)
+    running.callback(stop_server)
+    _prepare(timedelta(hours=step_hours))
+    log = _FOLDER / "dagster.log"
+    dev = ("dev", "-w", "workspace.yaml", "-p", str(port))
+    dagster = running.enter_context(_program("dagster", *dev, stop=signal.SIGINT, log=log))
+    address = f"http://127.0.0.1:{port}"
+    while not stopping.wait(0.5) and not _answers(f"{address}/server_info"):
+        if dagster.poll() is not None:
+            raise EnvironmentProblem("dagster dev ended while it was starting", where=_end(log))
+    if stopping.is_set():
+        return
+    print(f"\n    {address}\n\nCtrl-C stops everything; dagster's log is {log}\n", flush=True)
+    if browser:
+        webbrowser.open(address)
+    lake = ("--root", os.environ["STREAMTABLES_DEMO_ROOT"])
+    steps = ("--pace", str(pace), "--step-hours", str(step_hours))
+    # Killed in the middle of a commit, it goes on with that commit the next time.
+    running.enter_context(_program("example_defs.replay", *lake, *steps, stop=signal.SIGTERM))
+    while not stopping.wait(1):
+        if dagster.poll() is not None:
+            raise EnvironmentProblem("dagster dev ended", where=_end(log))
+
+
+def _prepare(step: timedelta) -> None:
+    """What the programs need to find: a Spark server, the source tables, Dagster's databases."""
+    with ThreadPoolExecutor() as pool:
+        server = pool.submit(ensure_server)
+        home = Path(os.environ["DAGSTER_HOME"])
+        home.mkdir(parents=True, exist_ok=True)
+        shutil.copy(Path(__file__).with_name("dagster.yaml"), home)
+        _create_instance()
+        Replay(os.environ["STREAMTABLES_DEMO_ROOT"], step=step)
+        server.result()
+
+
+def _create_instance() -> None:
+    """Makes Dagster's databases, which several of its processes would otherwise do at once."""
+    from dagster import DagsterInstance
+
+    with DagsterInstance.get() as instance:
+        instance.get_runs_count()
+        instance.all_instigator_state()
+
+
+@contextmanager
+def _program(
+    module: str, *arguments: str, stop: signal.Signals, log: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A Python program in a process group of its own, which ends with the block."""
+    with ExitStack() as files:
+        out = files.enter_context(log.open("ab")) if log else None
+        process = subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            cwd=PROJECT,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=out,
+            start_new_session=True,
+            # `dagster dev` ends its children on SIGINT, which a shell may have made it ignore.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
+    try:
+        yield process
+    finally:
+        _stop(process, stop)
+
+
+def _stop(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
+    """Asks a program to end, and ends what is left of it and its children."""
+    if process.poll() is None:
+        left = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(how)
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        _, alive = psutil.wait_procs(left, timeout=5)
+        for each in alive:
+            each.kill()
+
+
+def _environment() -> Mapping[str, str]:
+    """Folders of the demo's own, so that it shares neither server nor history with other work."""
+    return {
+        "DAGSTER_HOME": str(_FOLDER / "dagster"),
+        "STREAMTABLES_HOME": str(_FOLDER / "spark"),
+        "STREAMTABLES_DEMO_ROOT": os.environ.get("STREAMTABLES_DEMO_ROOT") or str(_FOLDER / "lake"),
+    }
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(address, timeout=5) as response:
+            return response.status == 200
+    except (urllib.error.URLError, TimeoutError, ConnectionError):
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _end(log: Path, lines: int = 10) -> str:
+    return "\n".join(log.read_text(errors="replace").splitlines()[-lines:])
+
+
+if __name__ == "__main__":
+    typer.run(main)

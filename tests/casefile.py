@@ -1,0 +1,58 @@
+"""Reading tests/cases/*.sql.
+
+A case file is SQL with `--- ` headings. Each case is a query, the rows that its sources hold
+before, the statements that change them, and the change of the result that must come out::
+
+    --- case: a second copy changes nothing
+    SELECT DISTINCT customer FROM orders;
+    --- before
+    INSERT INTO orders VALUES (10, 1, 5);
+    --- change
+    INSERT INTO orders VALUES (11, 1, 6);
+    --- delta
+
+Lines of `delta` are ``-- weight | column | column``, of the columns that a reader sees. A case that
+must be refused has one section, `error`, with the first line of the message.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+CASES = Path(__file__).parent / "cases"
+
+
+@dataclass(frozen=True)
+class Case:
+    file: str
+    name: str
+    query: str
+    before: str = ""
+    change: str = ""
+    delta: str = ""
+    error: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.name}"
+
+    @property
+    def expected(self) -> list[tuple[str, ...]]:
+        """The lines of `delta`: the weight first, then the columns as text."""
+        lines = (line.removeprefix("-- ") for line in self.delta.splitlines() if line)
+        return sorted(tuple(line.split(" | ")) for line in lines)
+
+
+def load(pattern: str = "*.sql") -> list[Case]:
+    """All cases of the files that match, in the order in which they are written."""
+    return [case for path in sorted(CASES.glob(pattern)) for case in _read(path)]
+
+
+def _read(path: Path) -> Iterator[Case]:
+    for block in re.split(r"^--- case: ", path.read_text(), flags=re.M)[1:]:
+        head, *sections = re.split(r"^--- (before|change|delta|error)\n", block, flags=re.M)
+        name, query = head.split("\n", 1)
+        parts = dict(zip(sections[::2], map(str.strip, sections[1::2]), strict=True))
+        yield Case(path.stem, name.strip(), query.strip().rstrip(";"), **parts)

@@ -1,0 +1,110 @@
+--- case: an update carries a row over the line
+SELECT id, amount * 2 AS twice FROM orders WHERE amount > 5;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 9);
+--- change
+UPDATE orders SET amount = 15 - amount;
+--- delta
+-- +1 | 10 | 20
+-- -1 | 11 | 18
+-- +1 | 11 | 12
+
+--- case: the filtered column need not be in the output
+SELECT id FROM orders WHERE customer = 1 AND amount IS NOT NULL;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5), (12, 1, NULL);
+--- change
+UPDATE orders SET customer = 3 - customer;
+--- delta
+-- -1 | 10
+-- +1 | 11
+
+--- case: a predicate that is NULL keeps no row, nor does its negation
+SELECT id, amount FROM orders WHERE NOT (amount > 1);
+--- before
+INSERT INTO orders VALUES (10, 1, NULL);
+--- change
+INSERT INTO orders VALUES (11, 1, NULL), (12, 1, 1);
+--- delta
+-- +1 | 12 | 1
+
+--- case: IN, BETWEEN and LIKE look at one row at a time
+SELECT id, region FROM customers WHERE id IN (1, 3) AND region LIKE 'n%' OR id BETWEEN 2 AND 2;
+--- before
+INSERT INTO customers VALUES (1, 'south');
+--- change
+UPDATE customers SET region = 'north';
+INSERT INTO customers VALUES (2, NULL), (3, 'south');
+--- delta
+-- +1 | 1 | north
+-- +1 | 2 | NULL
+
+--- case: NOT IN a list with NULL keeps nothing
+SELECT id FROM orders WHERE id NOT IN (1, NULL);
+--- before
+INSERT INTO orders VALUES (2, 1, 1);
+--- change
+INSERT INTO orders VALUES (3, 1, 1);
+--- delta
+
+--- case: IS DISTINCT FROM tells NULL from a value
+SELECT id, customer FROM orders WHERE customer IS DISTINCT FROM amount;
+--- before
+INSERT INTO orders VALUES (10, NULL, NULL);
+--- change
+UPDATE orders SET amount = 1;
+--- delta
+-- +1 | 10 | NULL
+
+--- case: IS NOT DISTINCT FROM in the select list is not the list's end
+SELECT id, customer IS NOT DISTINCT FROM amount AS same, COUNT(*) AS n FROM orders GROUP BY id, customer IS NOT DISTINCT FROM amount;
+--- before
+INSERT INTO orders VALUES (10, NULL, NULL);
+--- change
+INSERT INTO orders VALUES (10, 1, NULL), (10, 2, 2);
+--- delta
+-- -1 | 10 | True | 1
+-- +1 | 10 | True | 2
+-- +1 | 10 | False | 1
+
+--- case: a boolean is TRUE, FALSE or neither
+SELECT product, paid IS TRUE AS yes, paid IS FALSE AS no, NOT paid AS flipped FROM sales WHERE paid IS NOT TRUE;
+--- before
+INSERT INTO sales (product, paid) VALUES ('tea', true), ('milk', NULL);
+--- change
+UPDATE sales SET paid = false WHERE product = 'tea';
+--- delta
+-- +1 | tea | False | True | True
+
+--- case: a filter on a computed column of a subquery
+SELECT id, twice FROM (SELECT id, amount * 2 AS twice FROM orders WHERE amount > 0) AS t WHERE twice < 10;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+UPDATE orders SET amount = 4;
+--- delta
+-- +1 | 10 | 8
+
+--- case: a filter guards the computation above it
+-- CAST('north' AS INT) is an error, and the query never asks for it; nor may its change.
+SELECT id, CAST(region AS INT) + 1 AS number FROM (SELECT id, region FROM customers WHERE region = '1') AS t;
+--- before
+INSERT INTO customers VALUES (1, '1'), (2, 'north');
+--- change
+INSERT INTO customers VALUES (3, 'south'), (4, '1');
+UPDATE customers SET region = 'south' WHERE id = 1;
+--- delta
+-- -1 | 1 | 2
+-- +1 | 4 | 2
+
+--- case: a CASE guards its own branches in a group key
+SELECT CASE WHEN region = '1' THEN CAST(region AS INT) END AS number, COUNT(*) AS n FROM customers GROUP BY CASE WHEN region = '1' THEN CAST(region AS INT) END;
+--- before
+INSERT INTO customers VALUES (1, '1'), (2, 'north');
+--- change
+INSERT INTO customers VALUES (3, 'south'), (4, '1');
+--- delta
+-- -1 | 1 | 1
+-- +1 | 1 | 2
+-- -1 | NULL | 1
+-- +1 | NULL | 2

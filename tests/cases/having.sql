@@ -1,0 +1,82 @@
+--- case: a group crosses HAVING from below
+SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer HAVING COUNT(*) > 1;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 5);
+--- delta
+-- +1 | 1 | 2
+
+--- case: a group crosses HAVING from above
+SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer HAVING SUM(amount) > 9;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5);
+--- change
+UPDATE orders SET amount = 4 WHERE id = 10;
+--- delta
+-- -1 | 1 | 10
+
+--- case: a group that HAVING keeps shows its whole value, not what was added
+SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer HAVING COUNT(*) > 1;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 7);
+--- delta
+-- +1 | 1 | 12
+
+--- case: HAVING by an alias and by a key
+SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer HAVING total > 5 AND customer < 3;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 3, 7);
+--- change
+UPDATE orders SET amount = amount + 1;
+--- delta
+-- +1 | 1 | 6
+
+--- case: HAVING without GROUP BY keeps the one row or none
+SELECT COUNT(*) AS n FROM orders HAVING COUNT(*) > 1;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 5);
+--- delta
+-- +1 | 2
+
+--- case: HAVING loses the one row
+SELECT SUM(amount) AS total FROM orders HAVING SUM(amount) IS NOT NULL;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+DELETE FROM orders;
+--- delta
+-- -1 | 5
+
+--- case: HAVING on a measure and a key that are not returned
+SELECT COUNT(*) AS n FROM orders GROUP BY customer HAVING MAX(amount) > 5 AND customer IS NOT NULL;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, NULL, 9);
+--- change
+INSERT INTO orders VALUES (12, 1, 6);
+--- delta
+-- +1 | 2
+
+--- case: the group of NULL crosses HAVING
+SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer HAVING COUNT(*) = 1;
+--- before
+INSERT INTO orders VALUES (10, NULL, 5);
+--- change
+INSERT INTO orders VALUES (11, NULL, 5), (12, 1, 5);
+--- delta
+-- +1 | 1 | 1
+-- -1 | NULL | 1
+
+--- case: HAVING above a join
+SELECT c.region, COUNT(*) AS n FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id GROUP BY c.region HAVING COUNT(*) > 1;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north');
+--- delta
+-- -1 | NULL | 2
+-- +1 | north | 2

@@ -1,0 +1,228 @@
+--- case: a new order meets a new customer
+-- Both rows of the pair are new. It must be counted once, not twice.
+SELECT c.region, o.amount FROM orders AS o JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO customers VALUES (2, 'south');
+INSERT INTO orders VALUES (11, 2, 7);
+--- delta
+-- +1 | south | 7
+
+--- case: the order and its customer go together
+-- The row to take away is found through the customer as it was.
+SELECT c.region, o.amount FROM orders AS o JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+DELETE FROM orders;
+DELETE FROM customers;
+--- delta
+-- -1 | north | 5
+
+--- case: the key of a row changes and its old partner goes in one window
+SELECT o.id, c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+UPDATE orders SET customer = 2;
+DELETE FROM customers WHERE id = 1;
+--- delta
+-- -1 | 10 | north
+-- +1 | 10 | south
+
+--- case: the keys of both sides change places in one window
+SELECT o.id, c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+--- change
+UPDATE orders SET customer = 3 - customer;
+UPDATE customers SET id = 3 - id;
+--- delta
+
+--- case: duplicates multiply
+SELECT c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (1, 'north'), (1, 'north');
+--- change
+INSERT INTO orders VALUES (10, 1, 5), (10, 1, 5);
+--- delta
+-- +6 | north
+
+--- case: NULL keys never meet
+SELECT c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO customers VALUES (NULL, 'nowhere');
+--- change
+INSERT INTO orders VALUES (10, NULL, 5);
+--- delta
+
+--- case: NULL keys meet where the condition says so
+SELECT c.region FROM orders AS o JOIN customers AS c ON o.customer <=> c.id;
+--- before
+INSERT INTO customers VALUES (NULL, 'nowhere');
+--- change
+INSERT INTO orders VALUES (10, NULL, 5);
+--- delta
+-- +1 | nowhere
+
+--- case: a table joined to itself
+SELECT a.id, b.id AS other FROM orders AS a JOIN orders AS b ON a.customer = b.customer AND a.id < b.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 5), (12, 1, 5);
+--- delta
+-- +1 | 10 | 11
+-- +1 | 10 | 12
+-- +1 | 11 | 12
+
+--- case: a row that is its own partner goes
+SELECT a.id, b.amount FROM orders AS a JOIN orders AS b ON a.id = b.customer;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (1, 1, 5);
+--- change
+DELETE FROM orders;
+INSERT INTO orders VALUES (1, 1, 5);
+--- delta
+-- -3 | 1 | 5
+
+--- case: a non-equi condition
+SELECT o.id, c.id AS customer FROM orders AS o JOIN customers AS c ON o.amount > c.id;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (4, 'south');
+INSERT INTO orders VALUES (10, 1, 3);
+--- change
+UPDATE orders SET amount = 5;
+UPDATE customers SET id = 2 WHERE id = 1;
+--- delta
+-- -1 | 10 | 1
+-- +1 | 10 | 2
+-- +1 | 10 | 4
+
+--- case: a condition with OR
+SELECT o.id, c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id OR o.amount = c.id;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (10, 1, 3);
+--- change
+UPDATE orders SET amount = 2;
+--- delta
+-- +1 | 10 | south
+
+--- case: CROSS JOIN pairs every row with every row
+SELECT o.id, c.region FROM orders AS o CROSS JOIN customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO orders VALUES (10, 1, 3);
+--- change
+INSERT INTO customers VALUES (2, 'south');
+INSERT INTO orders VALUES (11, 1, 3);
+DELETE FROM orders WHERE id = 10;
+--- delta
+-- -1 | 10 | north
+-- +1 | 11 | north
+-- +1 | 11 | south
+
+--- case: a comma is a cross join that WHERE makes a join
+SELECT o.id, c.region FROM orders o, customers c WHERE o.customer = c.id AND c.region <> '1';
+--- before
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO orders VALUES (10, 1, 3), (11, 2, 3);
+--- delta
+-- +1 | 10 | north
+
+--- case: tables without an alias answer to their names
+SELECT orders.id, customers.region FROM orders JOIN customers ON orders.customer = customers.id;
+--- before
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO orders VALUES (10, 1, 3);
+--- delta
+-- +1 | 10 | north
+
+--- case: USING shows its column once
+SELECT id, amount, region FROM orders JOIN customers USING (id);
+--- before
+INSERT INTO customers VALUES (10, 'north');
+--- change
+INSERT INTO orders VALUES (10, 1, 3), (11, 1, 3);
+--- delta
+-- +1 | 10 | 3 | north
+
+--- case: the star of USING begins with its column
+SELECT * FROM orders JOIN customers USING (id);
+--- before
+INSERT INTO customers VALUES (10, 'north');
+--- change
+INSERT INTO orders VALUES (10, 1, 3);
+--- delta
+-- +1 | 10 | 1 | 3 | north
+
+--- case: three tables, all of which change
+SELECT o.id, r.country FROM orders AS o JOIN customers AS c ON o.customer = c.id JOIN regions AS r ON c.region = r.name;
+--- before
+INSERT INTO orders VALUES (10, 1, 1), (11, 2, 1);
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO regions VALUES ('north', 'N'), ('south', 'S');
+--- change
+DELETE FROM orders WHERE id = 10;
+UPDATE customers SET region = 'north' WHERE id = 2;
+UPDATE regions SET country = 'NN' WHERE name = 'north';
+--- delta
+-- -1 | 10 | N
+-- -1 | 11 | S
+-- +1 | 11 | NN
+
+--- case: three tables lose their rows together
+SELECT o.id, c.id AS customer, r.country FROM orders AS o JOIN customers AS c ON o.customer = c.id JOIN regions AS r ON c.region = r.name;
+--- before
+INSERT INTO orders VALUES (10, 1, 1);
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO regions VALUES ('north', 'N');
+--- change
+DELETE FROM orders;
+DELETE FROM customers;
+DELETE FROM regions;
+--- delta
+-- -1 | 10 | 1 | N
+
+--- case: four tables, one of them twice
+SELECT a.id, b.id AS other, r.country FROM orders AS a JOIN customers AS c ON a.customer = c.id JOIN regions AS r ON c.region = r.name JOIN orders AS b ON b.amount = a.amount AND b.id <> a.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 1);
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO regions VALUES ('north', 'N');
+--- change
+INSERT INTO orders VALUES (11, 1, 1);
+--- delta
+-- +1 | 10 | 11 | N
+-- +1 | 11 | 10 | N
+
+--- case: the right side of a join is itself a join
+SELECT o.id, t.country FROM orders AS o JOIN (SELECT c.id, r.country FROM customers AS c JOIN regions AS r ON c.region = r.name) AS t ON o.customer = t.id;
+--- before
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO regions VALUES ('north', 'N');
+--- change
+INSERT INTO orders VALUES (10, 1, 1);
+UPDATE regions SET country = 'NN';
+--- delta
+-- +1 | 10 | NN
+
+--- case: a join of two groups
+SELECT a.customer, a.n, b.n AS m FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer) AS a JOIN (SELECT id, COUNT(*) AS n FROM customers GROUP BY id) AS b ON a.customer = b.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 1);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO orders VALUES (11, 1, 1);
+INSERT INTO customers VALUES (1, 'south');
+--- delta
+-- -1 | 1 | 1 | 1
+-- +1 | 1 | 2 | 2

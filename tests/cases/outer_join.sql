@@ -1,0 +1,355 @@
+--- case: the first partner takes the padded row away
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north'), (1, 'south');
+--- delta
+-- -1 | 10 | NULL
+-- +1 | 10 | north
+-- +1 | 10 | south
+
+--- case: the last partner leaves a padded row
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+INSERT INTO customers VALUES (1, 'north'), (1, 'south');
+--- change
+DELETE FROM customers;
+--- delta
+-- -1 | 10 | north
+-- -1 | 10 | south
+-- +1 | 10 | NULL
+
+--- case: one of two partners goes and no padded row comes
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+INSERT INTO customers VALUES (1, 'north'), (1, 'south');
+--- change
+DELETE FROM customers WHERE region = 'north';
+--- delta
+-- -1 | 10 | north
+
+--- case: a partner is replaced and the left row never stands alone
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+UPDATE customers SET region = 'south';
+--- delta
+-- -1 | 10 | north
+-- +1 | 10 | south
+
+--- case: both sides come in one window and nothing is padded twice
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
+--- before
+--- change
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- delta
+-- +1 | 10 | north
+-- +1 | 11 | NULL
+
+--- case: the left row changes its key while its old partner goes
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+UPDATE orders SET customer = 2;
+DELETE FROM customers;
+--- delta
+-- -1 | 10 | north
+-- +1 | 10 | NULL
+
+--- case: a left row with a NULL key stays alone
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, NULL, 5);
+--- change
+INSERT INTO customers VALUES (NULL, 'nowhere');
+INSERT INTO orders VALUES (11, NULL, 5);
+--- delta
+-- +1 | 11 | NULL
+
+--- case: copies of a left row are padded and paired as often as they are there
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (10, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north');
+--- delta
+-- -2 | 10 | NULL
+-- +2 | 10 | north
+
+--- case: a condition on the left side alone decides about partners, not about rows
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id AND o.amount > 2;
+--- before
+INSERT INTO orders VALUES (10, 1, 1), (11, 1, 3);
+--- change
+INSERT INTO customers VALUES (1, 'north');
+--- delta
+-- -1 | 11 | NULL
+-- +1 | 11 | north
+
+--- case: a condition on the right side alone
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id AND c.region = 'north';
+--- before
+INSERT INTO orders VALUES (10, 1, 1);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+UPDATE customers SET region = 'south';
+--- delta
+-- -1 | 10 | north
+-- +1 | 10 | NULL
+
+--- case: a left join without an equality asks every row again
+SELECT o.id, c.id AS below FROM orders AS o LEFT JOIN customers AS c ON o.amount > c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 3);
+--- change
+INSERT INTO customers VALUES (1, 'north');
+--- delta
+-- -1 | 10 | NULL
+-- +1 | 10 | 1
+
+--- case: a left join on an expression of its key
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer + 1 = c.id * 2;
+--- before
+INSERT INTO orders VALUES (10, 1, 3);
+--- change
+INSERT INTO customers VALUES (1, 'north');
+--- delta
+-- -1 | 10 | NULL
+-- +1 | 10 | north
+
+--- case: the condition of a left join guards what it computes
+-- A number is made only of what is one, in the change as in the query.
+SELECT a.id, b.amount FROM customers AS a LEFT JOIN orders AS b ON a.region = '1' AND CASE WHEN a.region = '1' THEN CAST(a.region AS INT) END = b.id;
+--- before
+INSERT INTO customers VALUES (1, '1'), (2, 'north');
+--- change
+INSERT INTO orders VALUES (1, 1, 7);
+--- delta
+-- -1 | 1 | NULL
+-- +1 | 1 | 7
+
+--- case: a left join of a table to itself
+SELECT a.id, b.id AS follower FROM orders AS a LEFT JOIN orders AS b ON b.customer = a.id;
+--- before
+INSERT INTO orders VALUES (1, 0, 0);
+--- change
+INSERT INTO orders VALUES (2, 1, 0);
+--- delta
+-- -1 | 1 | NULL
+-- +1 | 1 | 2
+-- +1 | 2 | NULL
+
+--- case: rows without a partner are found by IS NULL
+SELECT o.id FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id WHERE c.id IS NULL;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+UPDATE customers SET id = 2;
+--- delta
+-- +1 | 10
+-- -1 | 11
+
+--- case: COALESCE over a padded row
+SELECT o.id, COALESCE(c.region, 'none') AS region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, NULL);
+--- delta
+
+--- case: two left joins in a chain, all three tables change
+SELECT o.id, c.region, r.country FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id LEFT JOIN regions AS r ON c.region = r.name;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO regions VALUES ('north', 'N'), ('south', 'S');
+--- change
+INSERT INTO customers VALUES (2, 'south');
+UPDATE customers SET region = 'east' WHERE id = 1;
+DELETE FROM regions WHERE name = 'south';
+--- delta
+-- -1 | 10 | north | N
+-- +1 | 10 | east | NULL
+-- -1 | 11 | NULL | NULL
+-- +1 | 11 | south | NULL
+
+--- case: an inner join above a left join drops what was padded
+SELECT o.id, r.country FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id JOIN regions AS r ON c.region = r.name;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+INSERT INTO regions VALUES ('north', 'N');
+--- change
+INSERT INTO customers VALUES (1, 'north');
+--- delta
+-- +1 | 10 | N
+
+--- case: left joins onto the least and the most of groups
+SELECT c.id, a.least, b.most FROM customers AS c LEFT JOIN (SELECT customer, MIN(amount) AS least FROM orders GROUP BY customer) AS a ON a.customer = c.id LEFT JOIN (SELECT customer, MAX(amount) AS most FROM orders GROUP BY customer) AS b ON b.customer = c.id;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 7);
+--- change
+DELETE FROM orders WHERE id = 11;
+INSERT INTO orders VALUES (12, 2, 1);
+--- delta
+-- -1 | 1 | 5 | 7
+-- +1 | 1 | 5 | 5
+-- -1 | 2 | NULL | NULL
+-- +1 | 2 | 1 | 1
+
+--- case: RIGHT JOIN keeps the right rows, and its columns in their order
+SELECT * FROM regions AS r RIGHT JOIN customers AS c ON c.region = r.name AND c.id > 1;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'north');
+--- change
+INSERT INTO regions VALUES ('north', 'N');
+--- delta
+-- -1 | NULL | NULL | 2 | north
+-- +1 | north | N | 2 | north
+
+--- case: the right rows of a RIGHT JOIN are padded and paired
+SELECT c.region, o.id AS order_id, o.customer FROM customers AS c RIGHT JOIN orders AS o ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north'), (3, 'south');
+INSERT INTO orders VALUES (11, 2, 5);
+--- delta
+-- -1 | NULL | 10 | 1
+-- +1 | north | 10 | 1
+-- +1 | NULL | 11 | 2
+
+--- case: FULL JOIN pads both sides
+SELECT o.id, c.id AS customer FROM orders AS o FULL JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+INSERT INTO customers VALUES (2, 'south');
+--- change
+INSERT INTO orders VALUES (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north'), (3, 'south');
+--- delta
+-- -1 | 10 | NULL
+-- +1 | 10 | 1
+-- -1 | NULL | 2
+-- +1 | 11 | 2
+-- +1 | NULL | 3
+
+--- case: both sides of a FULL JOIN come and go at once
+SELECT o.id, c.id AS customer FROM orders AS o FULL OUTER JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+DELETE FROM orders;
+DELETE FROM customers;
+INSERT INTO orders VALUES (12, 4, 5);
+INSERT INTO customers VALUES (4, 'north');
+--- delta
+-- -1 | 10 | 1
+-- +1 | 12 | 4
+
+--- case: NULL keys of a FULL JOIN stay apart
+SELECT o.id, c.region FROM orders AS o FULL JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, NULL, 5);
+--- change
+INSERT INTO customers VALUES (NULL, 'nowhere');
+--- delta
+-- +1 | NULL | nowhere
+
+--- case: FULL JOIN USING shows the key of whichever side is there
+SELECT id, amount, region FROM orders FULL JOIN customers USING (id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+--- delta
+-- -1 | 1 | 5 | NULL
+-- +1 | 1 | 5 | north
+-- +1 | 2 | NULL | south
+
+--- case: LEFT JOIN USING twice
+SELECT id, amount, region, country FROM orders LEFT JOIN customers USING (id) LEFT JOIN (SELECT 1 AS id, country FROM regions) AS r USING (id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO regions VALUES ('north', 'N');
+--- delta
+-- -1 | 1 | 5 | north | NULL
+-- +1 | 1 | 5 | north | N
+
+--- case: FULL JOIN without an equality
+SELECT o.id, c.id AS below FROM orders AS o FULL JOIN customers AS c ON o.amount > c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 3);
+--- change
+INSERT INTO customers VALUES (1, 'north'), (4, 'south');
+--- delta
+-- -1 | 10 | NULL
+-- +1 | 10 | 1
+-- +1 | NULL | 4
+
+--- case: counts above a FULL JOIN
+SELECT COUNT(*) AS pairs, COUNT(o.id) AS orders_, COUNT(c.id) AS customers_ FROM orders AS o FULL JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 3);
+--- change
+INSERT INTO customers VALUES (1, 'north'), (4, 'south');
+--- delta
+-- -1 | 1 | 1 | 0
+-- +1 | 2 | 1 | 2
+
+--- case: a FULL JOIN of which no column is read
+SELECT COUNT(*) AS pairs FROM orders AS o FULL JOIN customers AS c ON true;
+--- before
+INSERT INTO orders VALUES (10, 1, 3);
+--- change
+INSERT INTO customers VALUES (1, 'north'), (4, 'south');
+--- delta
+-- -1 | 1
+-- +1 | 2
+
+--- case: a sum above a FULL JOIN of nothing but padding is NULL
+SELECT c.region, SUM(o.amount) AS total FROM orders AS o FULL JOIN customers AS c ON o.customer = c.id GROUP BY c.region;
+--- before
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO orders VALUES (10, 1, 0);
+--- change
+DELETE FROM orders;
+--- delta
+-- -1 | north | 0
+-- +1 | north | NULL
+
+--- case: counting rows above a left join counts padded rows too
+SELECT o.customer, COUNT(*) AS rows_, COUNT(c.id) AS partners FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id GROUP BY o.customer;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+DELETE FROM customers;
+--- delta
+-- -1 | 1 | 1 | 1
+-- +1 | 1 | 1 | 0
+
+--- case: a FULL JOIN in a chain
+SELECT o.id, c.region, r.country FROM orders AS o FULL JOIN customers AS c ON o.customer = c.id FULL JOIN regions AS r ON c.region = r.name;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+INSERT INTO regions VALUES ('north', 'N');
+--- change
+INSERT INTO customers VALUES (1, 'north');
+DELETE FROM orders;
+--- delta
+-- -1 | 10 | NULL | NULL
+-- -1 | NULL | NULL | N
+-- +1 | NULL | north | N

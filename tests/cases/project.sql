@@ -1,0 +1,104 @@
+--- case: arithmetic on an updated row
+SELECT id, amount + customer * 2 - 1 AS score, -amount AS negative FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+UPDATE orders SET amount = 6, customer = 2;
+--- delta
+-- -1 | 10 | 6 | -5
+-- +1 | 10 | 9 | -6
+
+--- case: rows that the projection makes equal are counted, not merged
+SELECT region FROM customers;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'north');
+--- change
+DELETE FROM customers WHERE id = 1;
+INSERT INTO customers VALUES (3, 'south'), (4, 'south');
+--- delta
+-- -1 | north
+-- +2 | south
+
+--- case: an update that the projection does not show changes nothing
+SELECT amount > 3 AS large FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+UPDATE orders SET amount = 6;
+--- delta
+
+--- case: CASE, COALESCE, NULLIF, GREATEST and LEAST
+SELECT id, CASE WHEN amount > 5 THEN 'much' WHEN amount > 1 THEN 'some' ELSE 'little' END AS size, CASE customer WHEN 1 THEN 'first' END AS rank, COALESCE(amount, customer, 0) AS known, NULLIF(amount, 5) AS other, GREATEST(amount, customer) AS most, LEAST(amount, customer) AS least FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, NULL, NULL);
+UPDATE orders SET amount = 6 WHERE id = 10;
+--- delta
+-- -1 | 10 | some | first | 5 | NULL | 5 | 1
+-- +1 | 10 | much | first | 6 | 6 | 6 | 1
+-- +1 | 11 | little | NULL | 0 | NULL | NULL | NULL
+
+--- case: strings are cut, joined and measured
+SELECT id, UPPER(region) AS loud, CONCAT(region, '-', region) AS twice, SUBSTRING(region, 1, 2) AS short, LENGTH(region) AS long, region || '!' AS cried FROM customers;
+--- before
+INSERT INTO customers VALUES (1, 'north');
+--- change
+UPDATE customers SET region = 'south';
+--- delta
+-- -1 | 1 | NORTH | north-north | no | 5 | north!
+-- +1 | 1 | SOUTH | south-south | so | 5 | south!
+
+--- case: decimals stay exact
+SELECT product, price * 3 AS triple, price + 0.05 AS dearer FROM sales;
+--- before
+INSERT INTO sales (product, price) VALUES ('tea', 1.10);
+--- change
+UPDATE sales SET price = 1.11;
+--- delta
+-- -1 | tea | 3.30 | 1.15
+-- +1 | tea | 3.33 | 1.16
+
+--- case: dates have parts
+SELECT product, YEAR(sold) AS year, MONTH(sold) AS month, EXTRACT(DAY FROM sold) AS day, CAST(sold AS STRING) AS text FROM sales;
+--- before
+INSERT INTO sales (product, sold) VALUES ('tea', '2013-01-31');
+--- change
+UPDATE sales SET sold = '2014-02-01';
+--- delta
+-- -1 | tea | 2013 | 1 | 31 | 2013-01-31
+-- +1 | tea | 2014 | 2 | 1 | 2014-02-01
+
+--- case: an alias that is also a column means the column
+SELECT amount AS id, id + 1 AS next FROM orders WHERE id > 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 100);
+--- change
+INSERT INTO orders VALUES (2, 1, 200);
+--- delta
+-- +1 | 200 | 3
+
+--- case: an alias serves the columns after it
+SELECT id, amount * 2 AS twice, twice + 1 AS more FROM orders;
+--- before
+--- change
+INSERT INTO orders VALUES (2, 1, 200);
+--- delta
+-- +1 | 2 | 400 | 401
+
+--- case: constants are columns too
+SELECT 1 AS one, 'x' AS x, CAST(NULL AS STRING) AS nothing, id FROM orders;
+--- before
+--- change
+INSERT INTO orders VALUES (2, 1, 200);
+--- delta
+-- +1 | 1 | x | NULL | 2
+
+--- case: a query that reads no column counts rows
+SELECT 'row' AS what FROM orders;
+--- before
+INSERT INTO orders VALUES (1, 1, 1);
+--- change
+INSERT INTO orders VALUES (2, 1, 1), (3, 1, 1);
+--- delta
+-- +2 | row

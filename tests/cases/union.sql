@@ -1,0 +1,157 @@
+--- case: UNION drops what UNION ALL would keep
+SELECT customer AS id FROM orders UNION SELECT id FROM customers;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+--- delta
+-- +1 | 2
+
+--- case: a row of UNION stays while either side has it
+SELECT customer AS id FROM orders UNION SELECT id FROM customers;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+--- change
+DELETE FROM orders;
+DELETE FROM customers WHERE id = 2;
+--- delta
+-- -1 | 2
+
+--- case: UNION ALL keeps every copy
+SELECT customer AS id FROM orders UNION ALL SELECT id FROM customers;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north'), (1, 'south');
+--- delta
+-- +2 | 1
+
+--- case: a row moves from one side to the other and nothing is seen of it
+SELECT customer AS id FROM orders UNION ALL SELECT id FROM customers;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+DELETE FROM orders;
+INSERT INTO customers VALUES (1, 'north');
+--- delta
+
+--- case: a table united with itself
+SELECT id, amount FROM orders WHERE amount > 1 UNION ALL SELECT customer, amount FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+UPDATE orders SET amount = 1;
+--- delta
+-- -1 | 1 | 5
+-- +1 | 1 | 1
+-- -1 | 10 | 5
+
+--- case: three sides, the last of which drops copies
+SELECT id FROM orders UNION ALL SELECT customer FROM orders UNION SELECT id FROM customers;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (2, 'south');
+--- delta
+-- +1 | 2
+
+--- case: three sides, the last of which keeps copies
+SELECT id FROM orders UNION SELECT customer FROM orders UNION ALL SELECT id FROM customers;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (2, 'south');
+INSERT INTO orders VALUES (1, 1, 6);
+--- delta
+-- +1 | 1
+-- +2 | 2
+
+--- case: parentheses decide what drops copies
+SELECT id FROM orders UNION ALL (SELECT customer FROM orders UNION SELECT id FROM customers);
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO orders VALUES (1, 1, 6);
+--- delta
+-- +1 | 1
+
+--- case: UNION DISTINCT is UNION
+SELECT id FROM orders UNION DISTINCT SELECT id FROM customers ORDER BY id;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north'), (2, 'north');
+--- delta
+-- +1 | 2
+
+--- case: integers of two widths meet in the wider
+SELECT account AS number, note FROM ledger UNION ALL SELECT id, region FROM customers;
+--- before
+INSERT INTO ledger VALUES (1, 1, 'x');
+--- change
+INSERT INTO customers VALUES (1, 'x');
+--- delta
+-- +1 | 1 | x
+
+--- case: UNION of aggregates
+SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer UNION ALL SELECT id, COUNT(*) FROM customers GROUP BY id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO orders VALUES (11, 1, 5);
+--- delta
+-- +1 | 1 | 2
+
+--- case: a total over nothing is a row of a union
+SELECT SUM(amount) AS total FROM orders UNION ALL SELECT COUNT(*) FROM customers;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+DELETE FROM orders;
+--- delta
+-- -1 | 5
+-- +1 | NULL
+
+--- case: groups above a union
+SELECT id, COUNT(*) AS n, SUM(amount) AS total FROM (SELECT id, amount FROM orders UNION ALL SELECT id, 0 FROM customers) AS t GROUP BY id;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+DELETE FROM orders;
+--- delta
+-- -1 | 1 | 1 | 5
+-- +1 | 1 | 1 | 0
+-- +1 | 2 | 1 | 0
+
+--- case: a union joined
+SELECT c.region, t.amount FROM (SELECT customer, amount FROM orders UNION SELECT id, amount FROM orders) AS t JOIN customers AS c ON c.id = t.customer;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+UPDATE orders SET id = 2;
+INSERT INTO customers VALUES (2, 'south');
+--- delta
+-- +1 | south | 5
+
+--- case: constants name the sides
+SELECT 'order' AS kind, id FROM orders UNION ALL SELECT 'customer', id FROM customers;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north');
+--- delta
+-- +1 | customer | 1
+
+--- case: NULL on one side takes the type of the other
+SELECT id, CAST(NULL AS STRING) AS region FROM orders UNION ALL SELECT NULL, region FROM customers;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north');
+--- delta
+-- +1 | NULL | north

@@ -1,0 +1,204 @@
+"""Stream tables materialized by Dagster, on real Delta tables."""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
+import dagster as dg
+import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.loader import LoadingContextForTest
+
+from dagster_streamtables.orchestration import (
+    StreamTablesResource,
+    build_source_assets,
+    build_stream_table_assets,
+    metadata,
+    stream_table_assets,
+)
+from dagster_streamtables.runtime.table import StreamTable
+from orchestration.conftest import Write
+
+pytestmark = pytest.mark.spark
+
+PAID = StreamTable("paid", "SELECT id, amount FROM orders WHERE amount > 10", schedule="5m")
+TOTALS = StreamTable("gold.totals", "SELECT count(*) AS n, sum(amount) AS amount FROM paid")
+LOST = StreamTable("lost", "SELECT id FROM nowhere")
+BELOW = StreamTable("below", "SELECT id FROM lost")
+TABLES = [TOTALS, PAID, LOST, BELOW]
+ORDERS, PAID_KEY, TOTALS_KEY = map(dg.AssetKey, (["orders"], ["paid"], ["gold", "totals"]))
+
+
+@pytest.fixture
+def instance() -> dg.DagsterInstance:
+    return dg.DagsterInstance.ephemeral()
+
+
+@pytest.fixture(autouse=True)
+def orders(write: Write) -> None:
+    write("orders", id=[1, 2, 3], amount=[10, 20, 30])
+
+
+def materialize(
+    instance: dg.DagsterInstance,
+    resource: StreamTablesResource,
+    *keys: dg.AssetKey,
+    assets: list[dg.AssetsDefinition] | None = None,
+    **run: object,
+) -> dg.ExecuteInProcessResult:
+    return dg.materialize(
+        assets or build_stream_table_assets(tables=TABLES),
+        selection=dg.AssetSelection.assets(*keys),
+        instance=instance,
+        resources={"streamtables": resource},
+        raise_on_error=False,
+        **run,  # type: ignore[arg-type]
+    )
+
+
+def last(instance: dg.DagsterInstance, key: dg.AssetKey) -> dg.AssetMaterialization:
+    event = instance.get_latest_materialization_event(key)
+    assert event is not None and event.asset_materialization is not None
+    return event.asset_materialization
+
+
+def values(event: dg.AssetMaterialization) -> dict[str, object]:
+    return {name: value.value for name, value in event.metadata.items()}
+
+
+def rows(resource: StreamTablesResource, name: str) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in resource.lake().read(name).collect())
+
+
+def test_a_run_refreshes_each_table_after_those_it_reads_and_records_it(
+    instance: dg.DagsterInstance, resource: StreamTablesResource, write: Write
+) -> None:
+    assert materialize(instance, resource, TOTALS_KEY, PAID_KEY).success
+    assert rows(resource, "gold.totals") == [(2, 50)]
+
+    write("orders", id=[4], amount=[40])
+    assert materialize(instance, resource, TOTALS_KEY, PAID_KEY).success
+    assert rows(resource, "gold.totals") == [(3, 90)]
+
+    event = last(instance, PAID_KEY)
+    found = values(event)
+    assert found[metadata.ACTION] == "DIFFERENTIAL"
+    assert (found[metadata.ROWS_IN], found[metadata.INSERTED], found[metadata.DELETED]) == (1, 1, 0)
+    assert found[metadata.ROW_COUNT] == 3
+    assert found[metadata.FRONTIER] == {"orders": 1}
+    assert isinstance(found[metadata.SECONDS], float)
+    assert any(name.startswith(metadata.PHASE) for name in found)
+    assert isinstance(found[metadata.STALENESS], float)
+    windows = event.metadata[metadata.WINDOWS]
+    assert isinstance(windows, dg.TableMetadataValue)
+    assert windows.records[0].data["source"] == "orders"
+    assert (windows.records[0].data["before"], windows.records[0].data["after"]) == (0, 1)
+    schema = event.metadata[metadata.COLUMN_SCHEMA]
+    assert isinstance(schema, dg.TableSchemaMetadataValue)
+    assert [column.name for column in schema.value.columns] == ["id", "amount"]
+    lineage = event.metadata[metadata.COLUMN_LINEAGE]
+    assert isinstance(lineage, dg.TableColumnLineageMetadataValue)
+    assert lineage.value.deps_by_column["id"] == [dg.TableColumnDep(ORDERS, "id")]
+
+
+def test_no_data_is_a_materialization_with_an_unchanged_data_version(
+    instance: dg.DagsterInstance, resource: StreamTablesResource
+) -> None:
+    materialize(instance, resource, PAID_KEY, TOTALS_KEY)
+    before = last(instance, PAID_KEY)
+    result = materialize(instance, resource, PAID_KEY, TOTALS_KEY)
+    after = last(instance, PAID_KEY)
+    assert values(after)[metadata.ACTION] == values(last(instance, TOTALS_KEY))[metadata.ACTION]
+    assert values(after)[metadata.ACTION] == "NO_DATA"
+    assert (after.tags or {})["dagster/data_version"] == (before.tags or {})["dagster/data_version"]
+    assert len(result.get_asset_materialization_events()) == 2
+
+
+def test_the_versions_that_were_consumed_are_recorded(
+    instance: dg.DagsterInstance, resource: StreamTablesResource, write: Write
+) -> None:
+    """An observation that is older than what the refresh read must not make it look stale."""
+    assets = [
+        *build_stream_table_assets(tables=TABLES),
+        *build_source_assets(tables=[PAID, TOTALS]),
+    ]
+    graph = dg.Definitions(assets).resolve_asset_graph()
+
+    def observe() -> None:
+        tags = {"dagster/data_version": str(resource.lake().version("orders"))}
+        instance.report_runless_asset_event(dg.AssetObservation(ORDERS, tags=tags))
+
+    def stale(key: dg.AssetKey) -> str:
+        context = LoadingContextForTest(instance)
+        resolver = CachingStaleStatusResolver(instance, graph, context)
+        return resolver.get_status(key).value
+
+    observe()
+    write("orders", id=[4], amount=[40])
+    materialize(instance, resource, PAID_KEY, TOTALS_KEY, assets=assets)
+    assert (last(instance, PAID_KEY).tags or {})["dagster/input_data_version/orders"] == "1"
+    observe()
+    assert (stale(PAID_KEY), stale(TOTALS_KEY)) == ("FRESH", "FRESH")
+    write("orders", id=[5], amount=[50])
+    observe()
+    assert stale(PAID_KEY) == "STALE"
+
+
+def test_sources_are_observed_with_their_delta_version(
+    instance: dg.DagsterInstance, resource: StreamTablesResource, write: Write
+) -> None:
+    from dagster._core.definitions.observe import observe
+
+    write("orders", id=[4], amount=[40])
+    sources = build_source_assets(tables=TABLES)
+    assert observe(sources, instance=instance, resources={"streamtables": resource}).success
+    record = instance.get_latest_data_version_record(ORDERS)
+    assert record is not None and record.event_log_entry.asset_observation is not None
+    assert record.event_log_entry.asset_observation.tags["dagster/data_version"] == "1"
+    # A source that does not exist is left out.
+    assert instance.get_latest_data_version_record(dg.AssetKey("nowhere")) is None
+
+
+def test_a_failure_carries_the_message_is_not_retried_and_harms_nobody_else(
+    instance: dg.DagsterInstance, resource: StreamTablesResource
+) -> None:
+    lost, below = dg.AssetKey("lost"), dg.AssetKey("below")
+    result = materialize(instance, resource, lost, below, PAID_KEY)
+    assert not result.success
+    [failed] = [event for event in result.all_events if event.is_step_failure]
+    assert failed.step_key == "lost"
+    data = failed.step_failure_data.user_failure_data
+    assert data is not None
+    assert 'there is no table "nowhere"' in str(data.metadata["streamtables/what"].value)
+    assert "correct the query" in str(data.metadata["streamtables/fix"].value)
+    assert not [event for event in result.all_events if event.is_step_up_for_retry]
+    assert [e.asset_key for e in result.get_asset_materialization_events()] == [PAID_KEY]
+
+
+def test_a_full_refresh_can_be_asked_for(
+    instance: dg.DagsterInstance, resource: StreamTablesResource
+) -> None:
+    materialize(instance, resource, PAID_KEY)
+    config = {"ops": {"paid": {"config": {"full": True}}}}
+    assert materialize(instance, resource, PAID_KEY, run_config=config).success
+    assert values(last(instance, PAID_KEY))[metadata.ACTION] == "FULL"
+
+
+def test_many_tables_in_one_op_are_refreshed_in_order_and_past_failures(
+    instance: dg.DagsterInstance, resource: StreamTablesResource
+) -> None:
+    @stream_table_assets(tables=TABLES)
+    def everything(context: dg.AssetExecutionContext, streamtables: StreamTablesResource):
+        yield from streamtables.refresh(context, parallel=2)
+
+    result = materialize(instance, resource, PAID_KEY, TOTALS_KEY, assets=[everything])
+    assert result.success
+    assert rows(resource, "gold.totals") == [(2, 50)]
+    keys = [event.asset_key for event in result.get_asset_materialization_events()]
+    assert keys == [PAID_KEY, TOTALS_KEY]
+
+    every = [PAID_KEY, TOTALS_KEY, dg.AssetKey("lost"), dg.AssetKey("below")]
+    result = materialize(instance, resource, *every, assets=[everything])
+    assert not result.success
+    keys = [event.asset_key for event in result.get_asset_materialization_events()]
+    assert keys == [PAID_KEY, TOTALS_KEY]
+    [failed] = [event for event in result.all_events if event.is_step_failure]
+    data = failed.step_failure_data.user_failure_data
+    assert data is not None and set(data.metadata) == {"lost"}

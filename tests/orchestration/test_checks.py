@@ -1,0 +1,74 @@
+"""The equality check, on tables that are right, wrong, and not there."""
+
+from __future__ import annotations
+
+import dagster as dg
+import pytest
+from deltalake import DeltaTable
+
+from dagster_streamtables.orchestration import (
+    StreamTablesResource,
+    build_equality_checks,
+    build_equality_schedule,
+    build_stream_table_assets,
+    metadata,
+)
+from dagster_streamtables.orchestration.checks import CHECK_NAME
+from dagster_streamtables.runtime.table import StreamTable
+from orchestration.conftest import Write
+
+TABLES = [
+    StreamTable("paid", "SELECT id, amount FROM orders WHERE amount > 10"),
+    StreamTable("never", "SELECT id FROM orders"),
+]
+PAID, NEVER = dg.AssetKey("paid"), dg.AssetKey("never")
+
+
+@pytest.mark.spark
+def test_a_difference_fails_the_check_with_its_rows(
+    resource: StreamTablesResource, write: Write
+) -> None:
+    write("orders", id=[1, 2, 3], amount=[10, 20, 30])
+    instance = dg.DagsterInstance.ephemeral()
+    definitions = [*build_stream_table_assets(tables=TABLES), build_equality_checks(tables=TABLES)]
+
+    def run(selection: dg.AssetSelection) -> dict[dg.AssetKey, dg.AssetCheckEvaluation]:
+        result = dg.materialize(
+            definitions,
+            selection=selection,
+            instance=instance,
+            resources={"streamtables": resource},
+        )
+        return {e.asset_key: e for e in result.get_asset_check_evaluations()}
+
+    assert run(dg.AssetSelection.assets(PAID).without_checks()) == {}
+    found = run(dg.AssetSelection.all_asset_checks())
+    assert (found[PAID].passed, found[NEVER].passed) == (True, False)
+    assert found[PAID].check_name == CHECK_NAME
+    assert "never been refreshed" in (found[NEVER].description or "")
+    assert found[PAID].metadata[metadata.FRONTIER].value == {"orders": 0}
+
+    DeltaTable(resource.lake().location("paid")).delete("id = 2")
+    found = run(dg.AssetSelection.checks(dg.AssetCheckKey(PAID, CHECK_NAME)))
+    assert set(found) == {PAID}
+    assert not found[PAID].passed
+    assert found[PAID].severity is dg.AssetCheckSeverity.ERROR
+    assert found[PAID].metadata[metadata.MISSING].value == 1
+    sample = found[PAID].metadata[metadata.SAMPLE]
+    assert isinstance(sample, dg.TableMetadataValue)
+    assert sample.schema.columns[0].name == "__difference"
+    [record] = sample.records
+    assert (record.data["__difference"], record.data["id"]) == ("missing", 2)
+
+
+def test_the_checks_have_a_schedule_of_their_own() -> None:
+    schedule = build_equality_schedule("0 4 * * *", tables=TABLES, timezone="Europe/Berlin")
+    defs = dg.Definitions(
+        assets=build_stream_table_assets(tables=TABLES),
+        asset_checks=[build_equality_checks(tables=TABLES)],
+        schedules=[schedule],
+        resources={"streamtables": StreamTablesResource(root="lake")},
+    )
+    job = defs.resolve_job_def(schedule.job_name)
+    assert [node.name for node in job.graph.nodes] == ["streamtables_equality"]
+    assert schedule.execution_timezone == "Europe/Berlin"

@@ -1,0 +1,100 @@
+"""Decisions of the sensor, as pure functions of schedules, states and the time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from dagster_streamtables.orchestration.dueness import Backoff, Decision, State, decide, due, runs
+from dagster_streamtables.orchestration.schedule import Cron, Duration
+
+NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
+READS = {"a": ("s",), "b": ("a",), "c": ("b",)}
+IDLE = State(last=NOW - timedelta(hours=2))
+MOVED = replace(IDLE, moved=("s",))
+FIVE, HOUR = Duration("5m", 300), Duration("1h", 3600)
+
+
+def decision(**states: State) -> Decision:
+    return decide(states, READS, NOW, Backoff())
+
+
+def test_due_is_what_was_never_refreshed_and_what_is_old_enough() -> None:
+    schedules = {"new": HOUR, "old": FIVE, "young": FIVE, "free": None}
+    last = {"new": None, "old": NOW - timedelta(minutes=5), "young": NOW, "free": None}
+    assert due(schedules, dict.fromkeys(schedules, ()), last, NOW) == ["new", "old"]
+
+
+def test_a_cron_table_is_due_after_its_tick_and_its_calculated_sources_with_it() -> None:
+    schedules = {"a": None, "b": None, "c": Cron("0 12 * * *")}
+    last = dict.fromkeys("abc", NOW - timedelta(minutes=1))
+    assert due(schedules, READS, last, NOW - timedelta(seconds=1)) == []
+    assert due(schedules, READS, last, NOW) == ["a", "b", "c"]
+
+
+def test_a_source_with_a_schedule_of_its_own_keeps_to_it() -> None:
+    schedules = {"a": HOUR, "b": None, "c": FIVE}
+    last = {"a": NOW - timedelta(minutes=1), "b": NOW, "c": NOW - timedelta(minutes=5)}
+    assert due(schedules, READS, last, NOW) == ["b", "c"]
+
+
+def test_what_moved_is_refreshed_and_what_reads_it_too() -> None:
+    assert decision(a=MOVED, b=IDLE, c=IDLE).refresh == ("a", "b", "c")
+
+
+def test_what_did_not_move_is_fresh_without_a_run() -> None:
+    found = decision(a=IDLE, b=IDLE)
+    assert (found.refresh, found.fresh) == ((), ("a", "b"))
+
+
+def test_work_below_does_not_wake_what_is_above() -> None:
+    found = decision(a=IDLE, b=MOVED, c=IDLE)
+    assert (found.refresh, found.fresh) == (("b", "c"), ("a",))
+
+
+def test_a_table_that_dagster_never_saw_and_one_with_another_query_are_refreshed() -> None:
+    assert decision(a=State()).refresh == ("a",)
+    assert decision(a=replace(IDLE, redefined=True)).refresh == ("a",)
+
+
+def test_a_table_in_a_run_is_left_out_and_those_below_wait() -> None:
+    found = decision(a=replace(MOVED, run="f00dcafe-1"), b=MOVED, c=IDLE)
+    assert (found.refresh, found.fresh) == ((), ())
+    assert found.held["a"] == "run f00dcafe refreshes it"
+    assert found.held["b"].startswith("waits for a")
+    assert found.held["c"].startswith("waits for b")
+
+
+def test_a_table_that_failed_is_left_alone_for_twice_as_long_each_time() -> None:
+    for failures, seconds in ((1, 30), (2, 60), (5, 480), (50, 3600)):
+        failed = replace(MOVED, failures=failures, failed_at=NOW - timedelta(seconds=seconds - 1))
+        assert "is tried again at" in decision(a=failed).held["a"]
+        failed = replace(failed, failed_at=NOW - timedelta(seconds=seconds))
+        assert decision(a=failed).refresh == ("a",)
+
+
+def test_a_table_below_a_failed_one_is_not_called_fresh_but_does_its_own_work() -> None:
+    failed = replace(MOVED, failures=1, failed_at=NOW)
+    assert decision(a=failed, b=IDLE).held["b"] == "waits for a"
+    assert decision(a=failed, b=replace(IDLE, moved=("t",))).refresh == ("b",)
+
+
+def test_a_new_table_waits_for_a_source_that_does_not_exist() -> None:
+    new = State(moved=("s",), missing=("s",))
+    assert decision(a=new).held["a"] == "waits for s, which does not exist"
+
+
+def test_a_new_table_does_not_wait_for_one_that_the_same_run_makes() -> None:
+    assert decision(a=State(), b=State(missing=("a",))).refresh == ("a", "b")
+
+
+def test_one_run_for_each_connected_part_and_the_tightest_deadline_first() -> None:
+    reads = {"a": ("s",), "b": ("a",), "x": ("s",)}
+    last = {"a": NOW - timedelta(minutes=50), "b": NOW - timedelta(minutes=50), "x": NOW}
+    schedules = {"a": HOUR, "b": HOUR, "x": FIVE}
+    refresh = Decision(refresh=("a", "b", "x"))
+    assert runs(refresh, schedules, last, reads) == [["x"], ["a", "b"]]
+    schedules["b"] = Duration("51m", 51 * 60)
+    assert runs(refresh, schedules, last, reads) == [["a", "b"], ["x"]]
+    assert runs(refresh, schedules, {**last, "x": None}, reads)[0] == ["x"]
+    assert runs(Decision(), schedules, last, reads) == []

@@ -1,0 +1,116 @@
+"""Freshness policies, judged by Dagster's own daemon, and run-less events that keep them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.loader import LoadingContextForTest
+from dagster._core.test_utils import create_test_daemon_workspace_context, freeze_time
+from dagster._core.workspace.load_target import PythonFileTarget
+from dagster._daemon.freshness import FreshnessDaemon
+
+from dagster_streamtables.orchestration.freshness import freshness_policy
+from dagster_streamtables.orchestration.provenance import carried_on
+from dagster_streamtables.orchestration.schedule import parse_schedule
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+def policy(text: str | None) -> dg.FreshnessPolicy | None:
+    return freshness_policy(parse_schedule(text, "Europe/Berlin", min_schedule_seconds=1))
+
+
+def minutes(value: float) -> timedelta:
+    return timedelta(minutes=value)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "fail", "warn"),
+    [
+        ("10s", 1, None),
+        ("30s", 1, None),
+        ("45s", 1.5, None),
+        ("1m", 2, 1),
+        ("1h", 120, 60),
+        # Six fields, which Dagster's cron policy does not take: from the longest gap.
+        ("0 */5 * * * *", 10, 5),
+    ],
+)
+def test_a_duration_is_a_window(schedule: str, fail: float, warn: float | None) -> None:
+    expected = dg.FreshnessPolicy.time_window(
+        fail_window=minutes(fail), warn_window=minutes(warn) if warn else None
+    )
+    assert policy(schedule) == expected
+
+
+def test_a_cron_is_a_deadline_in_its_time_zone_with_the_smallest_gap() -> None:
+    expected = dg.FreshnessPolicy.cron("0 9,10,18 * * *", timedelta(hours=1), "Europe/Berlin")
+    assert policy("0 9,10,18 * * *") == expected
+    assert policy("@daily") == dg.FreshnessPolicy.cron(
+        "0 0 * * *", timedelta(days=1), "Europe/Berlin"
+    )
+
+
+def test_a_table_on_demand_has_no_policy() -> None:
+    assert policy(None) is None
+
+
+CODE = """
+import dagster as dg
+from dagster_streamtables.orchestration.freshness import freshness_policy
+from dagster_streamtables.orchestration.schedule import parse_schedule
+
+@dg.asset(freshness_policy=freshness_policy(parse_schedule("1m")))
+def source():
+    return dg.MaterializeResult(data_version=dg.DataVersion("7"))
+
+@dg.asset(deps=[source], code_version="1", freshness_policy=freshness_policy(parse_schedule("1m")))
+def table():
+    return dg.MaterializeResult(data_version=dg.DataVersion("3"))
+
+defs = dg.Definitions([source, table])
+"""
+
+
+def test_a_repeated_materialization_restarts_the_clock_and_changes_nothing(tmp_path: Path) -> None:
+    """What the sensor reports of a table that is due and unchanged, judged by the daemon."""
+    file = tmp_path / "location.py"
+    file.write_text(CODE)
+    key, found = dg.AssetKey("table"), {}
+    exec(CODE, found)
+    target = PythonFileTarget(str(file), None, str(REPOSITORY), "location")
+    with (
+        dg.instance_for_test() as instance,
+        create_test_daemon_workspace_context(target, instance) as workspace,
+    ):
+        daemon, start = FreshnessDaemon(), datetime.now(UTC)
+
+        def state(seconds: float) -> str:
+            with freeze_time(start + timedelta(seconds=seconds)):
+                list(daemon.run_iteration(workspace))
+            return instance.get_freshness_state_records([key])[key].freshness_state.value
+
+        dg.materialize([found["source"], found["table"]], instance=instance)
+        assert [state(30), state(90), state(150)] == ["PASS", "WARN", "FAIL"]
+
+        event = instance.get_latest_materialization_event(key)
+        assert event is not None and event.asset_materialization is not None
+        tags = carried_on(event.asset_materialization.tags or {})
+        with freeze_time(start + timedelta(seconds=140)):
+            instance.report_runless_asset_event(dg.AssetMaterialization(key, tags=tags))
+        assert state(150) == "PASS"
+
+        again = instance.get_latest_materialization_event(key)
+        assert again is not None and again.asset_materialization is not None
+        assert again.run_id != event.run_id
+        assert again.asset_materialization.tags == event.asset_materialization.tags
+        staleness = CachingStaleStatusResolver(
+            instance=instance,
+            asset_graph=found["defs"].resolve_asset_graph(),
+            loading_context=LoadingContextForTest(instance),
+        )
+        assert staleness.get_status(key).value == "FRESH"

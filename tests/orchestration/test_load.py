@@ -1,0 +1,116 @@
+"""Files: a header, a query, and a name; and what is said of a file that has none of these right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.orchestration.load import (
+    BrokenTable,
+    declare,
+    load_stream_tables,
+    read_folder,
+    read_header,
+)
+from dagster_streamtables.runtime.table import Mode, StreamTable
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "sales").mkdir()
+    (tmp_path / "sales" / "paid.sql").write_text(
+        "-- Paid orders.\n"
+        "-- schedule: 5m\n"
+        "-- mode: full\n"
+        "-- timezone: Europe/Berlin\n"
+        "-- differential_max_change_ratio: 0.5\n"
+        "-- description: Orders that were paid,\n"
+        "--   one row each.\n"
+        "\n"
+        "SELECT id -- the key: of it all\n"
+        "FROM sales.orders\n"
+    )
+    (tmp_path / "totals.sql").write_text("SELECT count(*) AS n FROM sales.paid;\n")
+    return tmp_path
+
+
+def test_a_file_is_a_table_named_after_it_and_its_folder(folder: Path) -> None:
+    paid, totals = load_stream_tables(folder)
+    assert paid == StreamTable(
+        "sales.paid",
+        "SELECT id -- the key: of it all\nFROM sales.orders\n",
+        Mode.FULL,
+        "5m",
+        "Europe/Berlin",
+        "Orders that were paid, one row each.",
+        0.5,
+        str(folder / "sales" / "paid.sql"),
+    )
+    assert (totals.name, totals.mode, totals.schedule) == ("totals", Mode.DIFFERENTIAL, None)
+
+
+def test_a_name_in_the_header_wins(folder: Path) -> None:
+    (folder / "totals.sql").write_text("-- name: gold.totals\nSELECT 1 AS one")
+    assert [table.name for table in load_stream_tables(folder)] == ["sales.paid", "gold.totals"]
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "fix"),
+    [
+        ("-- shedule: 5m\nSELECT 1 AS a", 'there is no setting "shedule"', 'write "schedule"'),
+        ("-- owner: me\nSELECT 1 AS a", 'there is no setting "owner"', ""),
+        (
+            "-- mode: FULL\n-- mode: AUTO\nSELECT 1 AS a",
+            'the setting "mode" comes twice',
+            "keep one",
+        ),
+        ("-- mode: FUL\nSELECT 1 AS a", 'there is no mode "FUL"', "write FULL"),
+        ("-- mode: quick\nSELECT 1 AS a", 'there is no mode "quick"', "choose one of"),
+        ("-- differential_max_change_ratio: some\nSELECT 1 AS a", "no number", "from 0"),
+        ("-- differential_max_change_ratio: 2\nSELECT 1 AS a", "ratio is 2.0", "from 0"),
+        ("-- schedule: 5m\n", "the query is empty", "one SELECT"),
+        ("-- name: my-table\nSELECT 1 AS a", '"my-table" is not a name', "letters"),
+    ],
+)
+def test_a_broken_file_says_what_is_wrong_and_leaves_the_others_alone(
+    folder: Path, text: str, what: str, fix: str
+) -> None:
+    (folder / "totals.sql").write_text(text)
+    paid, broken = read_folder(folder)
+    assert isinstance(paid, StreamTable)
+    assert isinstance(broken, BrokenTable)
+    assert what in broken.error.what
+    assert fix in broken.error.fix
+    with pytest.raises(InvalidDefinition) as raised:
+        load_stream_tables(folder)
+    assert raised.value.what == broken.error.what
+
+
+def test_the_known_settings_are_listed_and_the_line_is_named() -> None:
+    with pytest.raises(InvalidDefinition) as raised:
+        read_header("-- schedule: 5m\n-- owner: me\nSELECT 1 AS a")
+    assert raised.value.where == "line 2, column 4\n-- owner: me\n   ^^^^^"
+    assert "differential_max_change_ratio" in raised.value.why
+
+
+def test_a_file_that_is_no_text_is_broken(folder: Path) -> None:
+    (folder / "totals.sql").write_bytes(b"\xff\xfe\x00")
+    broken = read_folder(folder)[1]
+    assert isinstance(broken, BrokenTable)
+    assert "UTF-8" in broken.error.what
+
+
+def test_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidDefinition, match="no folder"):
+        read_folder(tmp_path / "nowhere")
+
+
+def test_a_declaration_in_python_can_be_kept_broken() -> None:
+    assert declare("a", "SELECT 1 AS b", mode="AUTO") == StreamTable(
+        "a", "SELECT 1 AS b", Mode.AUTO
+    )
+    broken = declare("a", "SELECT 1 AS b", mode="quick")
+    assert isinstance(broken, BrokenTable)
+    assert broken.error.what.startswith('stream table "a"')

@@ -1,0 +1,168 @@
+"""Schedules: what is one, where the mistake is in what is not, and when the next refresh is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.orchestration.schedule import Cron, Duration, Schedule, parse_schedule
+
+
+def parsed(text: str, timezone: str = "UTC") -> Schedule:
+    schedule = parse_schedule(text, timezone, min_schedule_seconds=1)
+    assert schedule is not None
+    return schedule
+
+
+def at(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("30s", 30),
+        ("5m", 300),
+        ("2h", 7200),
+        ("1d", 86_400),
+        ("1w", 604_800),
+        ("1h30m", 5400),
+        ("1w2d3h4m5s", 604_800 + 2 * 86_400 + 3 * 3600 + 4 * 60 + 5),
+        (" 5m ", 300),
+    ],
+)
+def test_a_duration_is_numbers_with_units(text: str, seconds: int) -> None:
+    assert parsed(text) == Duration(text.strip(), seconds)
+
+
+@pytest.mark.parametrize("text", [None, "", "CALCULATED", "calculated"])
+def test_no_schedule_is_a_calculated_one(text: str | None) -> None:
+    assert parse_schedule(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "underlined"),
+    [
+        ("5 m", " "),
+        ("5M", "M"),
+        ("m", "m"),
+        ("5mm", "m"),
+        ("1h1h", "1h"),
+        ("0s", "0s"),
+        ("every hour", "e"),
+        ("@fortnightly", "@fortnightly"),
+        ("61 * * * *", "61"),
+        ("0 9 * * funday", "funday"),
+        ("0 0 9 * * MON#9", "MON#9"),
+        ("R * * * *", "R"),
+        ("* * * *", "* * * *"),
+        ("0 0 30 2 *", "0 0 30 2 *"),
+        ("0 0 9 * * 1-5 2024", "0 0 9 * * 1-5 2024"),
+        ("** * * * *", "**"),
+    ],
+)
+def test_anything_else_is_refused_with_its_position(text: str, underlined: str) -> None:
+    with pytest.raises(InvalidDefinition) as raised:
+        parsed(text)
+    _, line, carets = raised.value.where.split("\n")
+    marked = carets.count("^")
+    assert line == text
+    start = carets.index("^")
+    assert text[start : start + marked] == underlined
+    assert "write a duration" in raised.value.fix
+
+
+def test_a_number_without_a_unit_is_marked_where_the_unit_should_be() -> None:
+    with pytest.raises(InvalidDefinition) as raised:
+        parsed("15")
+    assert raised.value.where.endswith("15\n  ^")
+    assert "units" in raised.value.why
+
+
+def test_a_schedule_tighter_than_the_least_is_refused() -> None:
+    for text in ("59s", "*/30 * * * * *"):
+        with pytest.raises(InvalidDefinition, match="too tight"):
+            parse_schedule(text)
+        assert parse_schedule(text, min_schedule_seconds=30) is not None
+
+
+@pytest.mark.parametrize("zone", ["Mars/Olympus", "", "../etc", "Europe"])
+def test_a_time_zone_that_does_not_exist_is_refused(zone: str) -> None:
+    with pytest.raises(InvalidDefinition, match="time zone"):
+        parsed("@daily", zone)
+
+
+def test_six_fields_begin_with_the_seconds() -> None:
+    cron = parsed("30 0 9 * * *")
+    assert cron.due_at(at("2026-01-01T00:00")) == at("2026-01-01T09:00:30")
+
+
+@pytest.mark.parametrize(
+    ("alias", "first"),
+    [
+        ("@hourly", "2026-01-01T01:00"),
+        ("@daily", "2026-01-02T00:00"),
+        ("@weekly", "2026-01-04T00:00"),
+        ("@monthly", "2026-02-01T00:00"),
+        ("@yearly", "2027-01-01T00:00"),
+    ],
+)
+def test_aliases(alias: str, first: str) -> None:
+    assert parsed(alias).due_at(at("2026-01-01T00:00")) == at(first)
+
+
+def test_the_hours_of_a_cron_are_those_of_its_zone_through_both_clock_changes() -> None:
+    cron = parsed("0 9 * * *", "Europe/Berlin")
+    days = ["2026-01-10", "2026-03-29", "2026-07-10", "2026-10-25"]
+    hours = [cron.due_at(at(f"{day}T00:30")).hour for day in days]
+    assert hours == [8, 7, 7, 8]
+
+
+def test_a_cron_is_due_once_after_each_tick() -> None:
+    cron = parsed("*/10 * * * *")
+    assert cron.due_at(at("2026-01-01T00:09:59")) == at("2026-01-01T00:10")
+    assert cron.due_at(at("2026-01-01T00:10:01")) == at("2026-01-01T00:20")
+    assert cron.deadline(at("2026-01-01T00:10:01")) == at("2026-01-01T00:30")
+
+
+@pytest.mark.parametrize("text", ["5s", "30s", "48s", "1m", "5m", "17m", "1h", "1d", "1w"])
+def test_a_period_is_at_most_the_schedule_and_more_than_half_of_it(text: str) -> None:
+    duration = parsed(text)
+    assert isinstance(duration, Duration)
+    assert duration.seconds / 2 < duration.period <= duration.seconds
+
+
+def test_tables_with_related_schedules_come_due_at_the_same_instants() -> None:
+    last = at("2026-01-01T00:01:07")
+    fast, slow = parsed("1m"), parsed("10m")
+    ticks = [last]
+    while ticks[-1] < slow.due_at(last):
+        ticks.append(fast.due_at(ticks[-1]))
+    assert ticks[-1] == slow.due_at(last)
+
+
+def test_a_table_refreshed_when_it_is_due_is_never_older_than_its_schedule() -> None:
+    duration = parsed("5m")
+    for seconds in range(0, 600, 7):
+        last = at("2026-01-01T00:00") + timedelta(seconds=seconds)
+        assert last < duration.due_at(last) <= duration.deadline(last)
+
+
+@pytest.mark.parametrize(
+    ("text", "shortest", "longest"),
+    [
+        ("*/5 * * * *", 300, 300),
+        ("0 9 * * 1-5", 86_400, 3 * 86_400),
+        ("0 9,10,18 * * *", 3600, 15 * 3600),
+        ("* 9,17 * * *", 60, 15 * 3600 + 60),
+        ("* 9 * * 1", 60, 7 * 86_400 - 59 * 60),
+        ("0 */2 8-17 * * *", 120, 14 * 3600 + 120),
+        ("0 0 1 * *", 28 * 86_400, 31 * 86_400),
+    ],
+)
+def test_gaps_between_ticks(text: str, shortest: int, longest: int) -> None:
+    cron = parsed(text)
+    assert isinstance(cron, Cron)
+    assert (cron.shortest_gap(), cron.longest_gap()) == (shortest, longest)

@@ -1,0 +1,257 @@
+"""Ticks of the refresh sensor on a real instance and real Delta tables, at times that are given."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster import DagsterRunStatus
+from dagster._core.test_utils import create_run_for_test, freeze_time
+
+from dagster_streamtables.orchestration import (
+    Catalog,
+    StreamTablesResource,
+    build_catalog,
+    build_definitions,
+    build_refresh_sensor,
+    build_stream_table_assets,
+    metadata,
+)
+from dagster_streamtables.orchestration.tick import evaluate
+from dagster_streamtables.runtime.table import StreamTable
+from orchestration.conftest import Write
+
+PAID = StreamTable("paid", "SELECT id, amount FROM orders WHERE amount > 10")
+TOTALS = StreamTable("totals", "SELECT count(*) AS n FROM paid", schedule="5m")
+OTHER = StreamTable("other", "SELECT id FROM refunds", schedule="1h")
+LATER = timedelta(minutes=6)
+
+
+class Location:
+    """A code location whose sensor is asked at any time, and whose runs are executed at once."""
+
+    def __init__(self, resource: StreamTablesResource, *tables: StreamTable) -> None:
+        self.resource = resource
+        self.instance = dg.DagsterInstance.ephemeral()
+        self.cursor: str | None = None
+        self.declare(*tables)
+
+    def declare(self, *tables: StreamTable) -> None:
+        self.catalog: Catalog = build_catalog(tables)
+        self.assets = build_stream_table_assets(tables=self.catalog)
+
+    def tick(self, after: timedelta = timedelta()) -> dg.SensorResult:
+        """What the sensor asks for; what it reports is reported, as the daemon would."""
+        now = datetime.now(UTC) + after
+        result = evaluate(
+            self.catalog, self.instance, self.resource.logs(), now=now, cursor=self.cursor
+        )
+        self.cursor = result.cursor
+        with freeze_time(now):
+            for event in result.asset_events:
+                self.instance.report_runless_asset_event(event)
+        return result
+
+    def execute(self, request: dg.RunRequest) -> bool:
+        return dg.materialize(
+            self.assets,
+            selection=dg.AssetSelection.assets(*(request.asset_selection or [])),
+            instance=self.instance,
+            resources={"streamtables": self.resource},
+            tags=request.tags,
+            raise_on_error=False,
+        ).success
+
+
+def selections(result: dg.SensorResult) -> list[set[str]]:
+    return [
+        {key.to_user_string() for key in request.asset_selection or []}
+        for request in result.run_requests or []
+    ]
+
+
+def reported(result: dg.SensorResult) -> list[tuple[str, str]]:
+    return [(type(e).__name__, e.asset_key.to_user_string()) for e in result.asset_events]
+
+
+def said(result: dg.SensorResult) -> str:
+    assert result.skip_reason is not None
+    return str(result.skip_reason.skip_message)
+
+
+@pytest.fixture(autouse=True)
+def sources(write: Write) -> None:
+    write("orders", id=[1, 2, 3], amount=[10, 20, 30])
+    write("refunds", id=[7])
+
+
+def test_new_tables_are_requested_in_one_run_for_each_connected_part(
+    logs: StreamTablesResource,
+) -> None:
+    result = Location(logs, PAID, TOTALS, OTHER).tick()
+    assert selections(result) == [{"paid", "totals"}, {"other"}]
+    for request in result.run_requests or []:
+        assert request.run_key is None
+        assert request.asset_check_keys == []
+    assert sorted(reported(result)) == [
+        ("AssetObservation", "orders"),
+        ("AssetObservation", "refunds"),
+    ]
+
+
+def test_a_table_without_a_scheduled_reader_is_left_to_people(logs: StreamTablesResource) -> None:
+    result = Location(logs, PAID).tick()
+    assert selections(result) == []
+    assert "On demand only: paid" in said(result)
+
+
+def test_a_new_table_waits_for_its_source(logs: StreamTablesResource, write: Write) -> None:
+    location = Location(logs, StreamTable("early", "SELECT id FROM soon", schedule="5m"))
+    result = location.tick()
+    assert selections(result) == []
+    assert "early is due: waits for soon, which does not exist" in said(result)
+    write("soon", id=[1])
+    assert selections(location.tick()) == [{"early"}]
+
+
+def test_a_broken_definition_is_not_requested_and_is_said(logs: StreamTablesResource) -> None:
+    result = Location(logs, StreamTable("bad", "SELEC 1", schedule="5m")).tick()
+    assert selections(result) == []
+    assert 'Not refreshed: stream table "bad": the query is not valid SQL' in said(result)
+
+
+def test_the_sensor_of_a_code_location_runs_its_tick(logs: StreamTablesResource) -> None:
+    defs = build_definitions(resource=logs, tables=[PAID, TOTALS])
+    sensor = defs.get_sensor_def("streamtables_refresh")
+    with dg.build_sensor_context(
+        instance=dg.DagsterInstance.ephemeral(), definitions=defs
+    ) as context:
+        data = sensor.evaluate_tick(context)
+    [request] = data.run_requests or []
+    assert set(request.asset_selection or []) == {dg.AssetKey("paid"), dg.AssetKey("totals")}
+    assert request.job_name == "streamtables_refresh_run"
+    assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
+    stopped = build_refresh_sensor(
+        tables=[PAID], default_status=dg.DefaultSensorStatus.STOPPED, minimum_interval_seconds=30
+    )
+    assert stopped.default_status is dg.DefaultSensorStatus.STOPPED
+    assert stopped.minimum_interval_seconds == 30
+
+
+def test_tables_in_unfinished_runs_are_left_out_until_the_run_is_taken_for_dead(
+    logs: StreamTablesResource,
+) -> None:
+    location = Location(logs, PAID, TOTALS, OTHER)
+    create_run_for_test(
+        location.instance,
+        status=DagsterRunStatus.STARTED,
+        asset_selection=frozenset({dg.AssetKey("paid")}),
+    )
+    result = location.tick()
+    assert selections(result) == [{"other"}]
+    assert selections(location.tick(timedelta(minutes=59))) == [{"other"}]
+    assert selections(location.tick(timedelta(minutes=61))) == [{"paid", "totals"}, {"other"}]
+
+
+@pytest.mark.spark
+def test_what_is_due_is_refreshed_if_its_sources_moved_and_else_marked_fresh(
+    resource: StreamTablesResource, write: Write
+) -> None:
+    location = Location(resource, PAID, TOTALS, OTHER)
+    for request in location.tick().run_requests or []:
+        assert location.execute(request)
+
+    result = location.tick()
+    assert (selections(result), reported(result)) == ([], [])
+    assert "Due next: " in said(result)
+
+    before = location.instance.get_latest_materialization_event(dg.AssetKey("totals"))
+    result = location.tick(LATER)
+    assert selections(result) == []
+    assert reported(result) == [
+        ("AssetMaterialization", "paid"),
+        ("AssetMaterialization", "totals"),
+    ]
+    event = result.asset_events[1]
+    assert isinstance(event, dg.AssetMaterialization)
+    assert event.metadata[metadata.ACTION].value == "NO_DATA"
+    assert event.metadata[metadata.ROW_COUNT].value == 1
+    assert before is not None and before.asset_materialization is not None
+    assert event.tags == before.asset_materialization.tags
+    assert (selections(location.tick(LATER)), reported(location.tick(LATER))) == ([], [])
+
+    write("orders", id=[4], amount=[40])
+    result = location.tick(2 * LATER)
+    assert selections(result) == [{"paid", "totals"}]
+    assert reported(result) == [("AssetObservation", "orders")]
+    assert location.execute((result.run_requests or [])[0])
+    assert [row.n for row in resource.lake().read("totals").collect()] == [3]
+
+
+@pytest.mark.spark
+def test_a_version_that_brings_nothing_visible_is_looked_at_once(
+    resource: StreamTablesResource, tmp_path: Path
+) -> None:
+    """A refresh need not write down that it saw a commit that only rearranged files."""
+    from deltalake import DeltaTable
+
+    location = Location(resource, PAID, TOTALS)
+    [request] = location.tick().run_requests or []
+    assert location.execute(request)
+    DeltaTable(resource.lake().location("orders")).alter.set_table_properties(
+        {"delta.logRetentionDuration": "interval 60 days"}
+    )
+    [request] = location.tick(LATER).run_requests or []
+    assert location.execute(request)
+    result = location.tick(LATER)
+    assert selections(result) == []
+    assert ("AssetMaterialization", "paid") in reported(result)
+
+
+@pytest.mark.spark
+def test_a_failed_table_is_tried_again_later_each_time_and_at_once_if_it_is_changed(
+    resource: StreamTablesResource, tmp_path: Path
+) -> None:
+    location = Location(resource, PAID, TOTALS, OTHER)
+    for request in location.tick().run_requests or []:
+        assert location.execute(request)
+    shutil.rmtree(tmp_path / "public" / "orders")
+
+    [request] = location.tick(LATER).run_requests or []
+    assert not location.execute(request)
+    # The run ended now, not at the time that the tick was given; so the pauses begin now.
+    result = location.tick(LATER)
+    assert selections(result) == [{"paid", "totals"}]
+    assert "failed once" not in str(result.skip_reason)
+    for request in result.run_requests or []:
+        assert not location.execute(request)
+
+
+@pytest.mark.spark
+def test_a_stream_table_that_was_dropped_by_hand_is_made_again(
+    resource: StreamTablesResource, tmp_path: Path
+) -> None:
+    location = Location(resource, PAID, TOTALS)
+    [request] = location.tick().run_requests or []
+    assert location.execute(request)
+    shutil.rmtree(tmp_path / "public" / "paid")
+
+    result = location.tick(LATER)
+    assert selections(result) == [{"paid", "totals"}]
+    assert location.execute((result.run_requests or [])[0])
+    assert [row.n for row in resource.lake().read("totals").collect()] == [2]
+
+
+@pytest.mark.spark
+def test_another_query_is_work(resource: StreamTablesResource) -> None:
+    location = Location(resource, PAID, TOTALS)
+    [request] = location.tick().run_requests or []
+    assert location.execute(request)
+    location.declare(StreamTable("paid", PAID.query.replace("10", "20")), TOTALS)
+    result = location.tick(LATER)
+    assert selections(result) == [{"paid", "totals"}]
+    assert location.execute((result.run_requests or [])[0])
+    assert [row.n for row in resource.lake().read("totals").collect()] == [1]

@@ -1,0 +1,174 @@
+"""Stream tables as asset specs: keys, dependencies, policies and what is known before a refresh."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import dagster as dg
+
+from dagster_streamtables.orchestration import (
+    StreamTableProps,
+    StreamTablesResource,
+    StreamTablesTranslator,
+    build_catalog,
+    build_definitions,
+    build_source_assets,
+    metadata,
+)
+from dagster_streamtables.runtime.table import Mode, StreamTable
+from orchestration.conftest import Write
+
+CLEAN = StreamTable("clean", "SELECT id, amount * 2 AS doubled FROM sales.orders")
+TOTALS = StreamTable(
+    "sales.totals", "SELECT count(*) AS n FROM clean", schedule="5m", description="All of it."
+)
+
+
+def key(path: str) -> dg.AssetKey:
+    return dg.AssetKey(path.split("/"))
+
+
+def test_keys_and_dependencies_come_from_the_names_in_the_query() -> None:
+    catalog = build_catalog([TOTALS, CLEAN])
+    assert [entry.key for entry in catalog.entries] == [key("clean"), key("sales/totals")]
+    assert [[dep.asset_key for dep in entry.spec.deps] for entry in catalog.entries] == [
+        [key("sales/orders")],
+        [key("clean")],
+    ]
+    assert catalog.observed == {"sales.orders": key("sales/orders")}
+
+
+def test_columns_lineage_and_plan_are_there_before_the_first_refresh(
+    logs: StreamTablesResource, write: Write
+) -> None:
+    write("sales.orders", id=[1], amount=[10])
+    clean, totals = build_catalog([TOTALS, CLEAN], lake=logs.logs()).entries
+    schema = clean.spec.metadata[metadata.COLUMN_SCHEMA]
+    assert [(column.name, column.type) for column in schema.columns] == [
+        ("id", "bigint"),
+        ("doubled", "bigint"),
+    ]
+    lineage = clean.spec.metadata[metadata.COLUMN_LINEAGE].deps_by_column
+    assert lineage["doubled"] == [dg.TableColumnDep(key("sales/orders"), "amount")]
+    # The table it reads does not exist yet; its columns are those of that table's plan.
+    assert [c.name for c in totals.spec.metadata[metadata.COLUMN_SCHEMA].columns] == ["n"]
+    assert "```" in totals.spec.metadata[metadata.PLAN].value
+    assert totals.spec.metadata[metadata.SQL].value.startswith("```sql\nSELECT count(*)")
+
+
+def test_the_schedule_is_shown_as_written_and_as_resolved() -> None:
+    alone = StreamTable("alone", "SELECT id FROM sales.orders")
+    specs = {entry.name: entry.spec for entry in build_catalog([TOTALS, CLEAN, alone]).entries}
+    shown = {
+        name: (spec.metadata[metadata.SCHEDULE], spec.metadata[metadata.RESOLVED_SCHEDULE])
+        for name, spec in specs.items()
+    }
+    assert shown["sales.totals"] == ("5m", "5m")
+    assert shown["clean"] == ("CALCULATED", "5m, from sales.totals")
+    assert shown["alone"][1].startswith("on demand")
+    assert specs["clean"].freshness_policy == specs["sales.totals"].freshness_policy is not None
+    assert specs["alone"].freshness_policy is None
+
+
+def test_the_code_version_is_the_query_and_nothing_else() -> None:
+    def version(table: StreamTable) -> str | None:
+        return build_catalog([table]).entries[0].spec.code_version
+
+    assert version(CLEAN) == version(StreamTable("clean", CLEAN.query + "\n;\n", schedule="1h"))
+    assert version(CLEAN) != version(StreamTable("clean", CLEAN.query + " WHERE id > 0"))
+
+
+def test_a_query_that_cannot_be_maintained_is_shown_with_its_reason(
+    logs: StreamTablesResource, write: Write
+) -> None:
+    write("sales.orders", id=[1], amount=[10])
+    query = "SELECT id, rand() AS r FROM sales.orders"
+    for mode in (Mode.AUTO, Mode.FULL):
+        [entry] = build_catalog([StreamTable("t", query, mode)], lake=logs.logs()).entries
+        assert entry.examined.error is None
+        assert "rand" in entry.spec.metadata[metadata.RESOLVED_MODE]
+
+
+def test_a_translator_changes_keys_and_dependencies_follow() -> None:
+    class Prefixed(StreamTablesTranslator):
+        def get_asset_spec(self, props: StreamTableProps) -> dg.AssetSpec:
+            spec = super().get_asset_spec(props)
+            return spec.replace_attributes(key=spec.key.with_prefix("lake"), metadata={})
+
+    clean, totals = build_catalog(
+        [TOTALS, CLEAN],
+        translator=Prefixed(),
+        group_name="gold",
+        source_keys={"sales.orders": key("raw/orders")},
+    ).entries
+    assert [dep.asset_key for dep in clean.spec.deps] == [key("raw/orders")]
+    assert [dep.asset_key for dep in totals.spec.deps] == [key("lake/clean")]
+    assert clean.spec.group_name == "gold"
+    # What a refresh needs is there all the same.
+    assert metadata.read_definition(clean.spec.metadata) == CLEAN
+
+
+def test_a_source_that_an_asset_writes_is_a_plain_dependency(logs: StreamTablesResource) -> None:
+    @dg.asset(key=["sales", "orders"])
+    def orders() -> None: ...
+
+    defs = build_definitions(resource=logs, tables=[CLEAN], assets=[orders], compile_at_load=False)
+    graph = defs.resolve_asset_graph()
+    assert graph.get(key("sales/orders")).is_materializable
+    assert graph.get(key("clean")).parent_keys == {key("sales/orders")}
+    catalog = build_catalog([CLEAN], written_by_dagster=[key("sales/orders")])
+    assert build_source_assets(tables=catalog) == []
+
+
+def test_the_file_of_a_table_is_a_code_reference(
+    logs: StreamTablesResource, tmp_path: Path
+) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "clean.sql").write_text(CLEAN.query)
+    defs = build_definitions(resource=logs, folder=folder, tables=[TOTALS])
+    specs = {spec.key: spec for spec in defs.resolve_all_asset_specs()}
+    [reference] = specs[key("clean")].metadata[metadata.CODE_REFERENCES].code_references
+    assert reference.file_path == str(folder / "clean.sql")
+    assert key("sales/totals") in specs
+
+
+def test_everything_is_in_one_call_and_can_be_merged(logs: StreamTablesResource) -> None:
+    @dg.asset
+    def other() -> None: ...
+
+    defs = dg.Definitions.merge(
+        build_definitions(resource=logs, tables=[CLEAN, TOTALS]), dg.Definitions([other])
+    )
+    dg.Definitions.validate_loadable(defs)
+    repository = defs.get_repository_def()
+    assert [sensor.name for sensor in repository.sensor_defs] == ["streamtables_refresh"]
+    assert [schedule.name for schedule in repository.schedule_defs] == [
+        "streamtables_equality_schedule"
+    ]
+    assert len(repository.asset_graph.asset_check_keys) == 2
+    assert defs.resolve_job_def("streamtables_refresh_run").executor_def.name == "in_process"
+
+
+def test_an_empty_code_location_loads(logs: StreamTablesResource) -> None:
+    dg.Definitions.validate_loadable(build_definitions(resource=logs))
+
+
+def test_a_code_location_loads_without_spark(tmp_path: Path, write: Write) -> None:
+    write("sales.orders", id=[1], amount=[10])
+    program = f"""
+import sys
+from dagster_streamtables.orchestration import StreamTablesResource, build_definitions
+from dagster_streamtables.runtime.table import StreamTable
+table = StreamTable("clean", {CLEAN.query!r}, schedule="5m")
+defs = build_definitions(resource=StreamTablesResource(root={str(tmp_path)!r}), tables=[table])
+defs.get_repository_def()
+print("pyspark" in sys.modules)
+"""
+    root = Path(__file__).parents[2]
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=root, check=False
+    )
+    assert said.stdout == "False\n", said.stderr

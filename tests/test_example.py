@@ -1,0 +1,155 @@
+"""The example: what the replay plays is what happened, however often it is killed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from example_defs import replay
+from example_defs.dataset import START, raw_flights, sources
+from example_defs.replay import Commit, Replay
+
+NAMES = ["airlines", "airports", "planes", "weather", "flights"]
+WEEK = START + timedelta(days=9)
+"""By then every flight that was due in the first seven days is over."""
+
+
+@pytest.fixture(scope="module")
+def week(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Commit]]:
+    """A lake with the first week of the year in it, and the commits that made it."""
+    root = tmp_path_factory.mktemp("week")
+    return root, Replay(root).advance(WEEK)
+
+
+def contents(root: Path, name: str) -> pd.DataFrame:
+    return ordered(DeltaTable(root / "air" / name).to_pyarrow_table())
+
+
+def ordered(table: pa.Table) -> pd.DataFrame:
+    frame: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype)
+    return frame.sort_values(list(frame.columns), ignore_index=True)
+
+
+def test_a_replayed_week_holds_the_flights_of_the_data_set(week: tuple[Path, list[Commit]]) -> None:
+    identity = ["month", "day", "carrier", "flight", "origin"]
+    known = ["tailnum", "dest", "distance", "dep_delay", "arr_delay", "air_time"]
+    expected = raw_flights().query("month == 1 and day <= 7")
+    expected = expected.query("tailnum.notna() or dep_time.notna()")
+    played = contents(week[0], "flights")
+    date = pd.to_datetime(played["flight_date"])
+    played = played.assign(month=date.dt.month, day=date.dt.day).query("month == 1 and day <= 7")
+    expected, played = (
+        frame.filter(identity + known).sort_values(identity, ignore_index=True)
+        for frame in (expected, played)
+    )
+    assert len(expected) == 6091
+    pd.testing.assert_frame_equal(expected, played, check_dtype=False)
+
+
+def test_every_flight_of_the_week_has_ended_as_the_data_set_says(
+    week: tuple[Path, list[Commit]],
+) -> None:
+    played = contents(week[0], "flights")
+    over = played[pd.to_datetime(played["flight_date"]) < pd.Timestamp("2013-01-08")]
+    assert set(over["status"]) == {"landed", "diverted", "cancelled"}
+    landed = over[over["status"] == "landed"]
+    late = (landed["arrived_at"] - landed["scheduled_arrival"]) / pd.Timedelta(minutes=1)
+    assert (late == landed["arr_delay"]).all()
+    assert over.loc[over["status"] == "cancelled", "departed_at"].isna().all()
+
+
+def test_rows_are_inserted_updated_and_deleted(week: tuple[Path, list[Commit]]) -> None:
+    flights = [commit for commit in week[1] if commit.source == "flights"]
+    assert len(flights) == 9
+    assert all(commit.inserted and commit.updated for commit in flights)
+    assert sum(commit.deleted for commit in flights) == 11
+    corrected = {each.source for each in week[1] if each.updated and not each.inserted}
+    assert {"airlines", "airports"} <= corrected
+    assert not any(c.updated or c.deleted for c in week[1] if c.source in ("weather", "planes"))
+
+
+def test_a_step_is_one_commit_in_each_table_that_changed(week: tuple[Path, list[Commit]]) -> None:
+    for name in NAMES:
+        commits = [commit for commit in week[1] if commit.source == name]
+        assert DeltaTable(week[0] / "air" / name).version() == len(commits)
+
+
+def test_only_some_sources_record_their_changes(week: tuple[Path, list[Commit]]) -> None:
+    feeds = {
+        name: DeltaTable(week[0] / "air" / name)
+        .metadata()
+        .configuration.get("delta.enableChangeDataFeed")
+        == "true"
+        for name in NAMES
+    }
+    assert feeds == {
+        "airlines": True, "airports": True, "planes": False, "weather": False, "flights": True,
+    }  # fmt: skip
+
+
+def test_the_change_between_two_moments_leads_from_one_state_to_the_other() -> None:
+    moments = [START + timedelta(hours=7 * each) for each in range(6)]
+    for source in sources():
+        if source.name == "weather":  # which only grows
+            continue
+        state = {row[source.key]: row for row in source.at(moments[0]).to_pylist()}
+        for after, upto in pairwise(moments):
+            for key in source.ended(after, upto)[source.key].to_pylist():
+                del state[key]
+            came = source.came(after, upto).to_pylist()
+            assert not {row[source.key] for row in came} & set(state)
+            state |= {row[source.key]: row for row in came}
+            assert state == {row[source.key]: row for row in source.at(upto).to_pylist()}
+
+
+@pytest.mark.parametrize("killed_in", ["airports", "weather", "flights"])
+def test_a_killed_replay_goes_on_where_it_was(
+    killed_in: str, week: tuple[Path, list[Commit]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Killed(BaseException):
+        """Raised where the process would have ended."""
+
+    stamp, commits = replay._stamp, []
+
+    def dying(clock: datetime) -> object:
+        commits.append(clock)
+        if len(commits) == 6 + NAMES.index(killed_in):
+            raise Killed
+        return stamp(clock)
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(replay, "_stamp", dying)
+        Replay(tmp_path).advance(WEEK)
+    for day in range(1, 10):  # each day in a replay of its own
+        Replay(tmp_path).advance(START + timedelta(days=day))
+    assert Replay(tmp_path).clock == WEEK
+    for name in NAMES:
+        pd.testing.assert_frame_equal(contents(tmp_path, name), contents(week[0], name))
+
+
+def test_compaction_leaves_clock_and_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "_TIDY_EVERY", 3)
+    Replay(tmp_path, step=timedelta(hours=6)).advance(START + timedelta(hours=36))
+    assert Replay(tmp_path).clock == START + timedelta(hours=36)
+    operations = {each["operation"] for each in DeltaTable(tmp_path / "air" / "weather").history()}
+    assert "OPTIMIZE" in operations
+    for source in sources():
+        expected = ordered(source.at(START + timedelta(hours=36)))
+        pd.testing.assert_frame_equal(
+            contents(tmp_path, source.name), expected, check_dtype=False, check_like=True
+        )
+
+
+def test_the_clock_moves_in_whole_steps(tmp_path: Path) -> None:
+    played = Replay(tmp_path, step=timedelta(hours=5))
+    played.advance(datetime(2013, 1, 1, 13, tzinfo=UTC))
+    assert played.clock == datetime(2013, 1, 1, 10, tzinfo=UTC)
+    assert played.advance(datetime(2013, 1, 1, 13, tzinfo=UTC)) == []
+    with pytest.raises(ValueError, match="whole seconds"):
+        Replay(tmp_path, step=timedelta(0))

@@ -1,0 +1,275 @@
+"""The local Spark server: one for all, replaced when it dies, gone when it is stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.runtime import jars
+from dagster_streamtables.runtime.home import home
+from dagster_streamtables.runtime.server import ensure_server, server_status, stop_server
+from dagster_streamtables.runtime.session import is_connect, open_session
+from dagster_streamtables.runtime.supervisor import ServerState, read_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OPEN = """
+import sys
+from dagster_streamtables.runtime.session import open_session
+session = open_session(session_id=sys.argv[1])
+"""
+
+
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder without a server; the JARs in it are the ones already fetched."""
+    fetched = jars.delta_jars()[0].parent.parent
+    (tmp_path / "jars").symlink_to(fetched)
+    monkeypatch.setenv("STREAMTABLES_HOME", str(tmp_path))
+    monkeypatch.setenv("STREAMTABLES_SPARK_MEMORY", "1g")
+    monkeypatch.delenv("STREAMTABLES_SPARK", raising=False)
+    yield tmp_path
+    stop_server()
+
+
+def python(program: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def said(process: subprocess.Popen[str]) -> str:
+    out, complaints = process.communicate(timeout=240)
+    assert process.returncode == 0, complaints
+    return out.strip()
+
+
+def state() -> ServerState:
+    found = read_state(home())
+    assert found is not None
+    return found
+
+
+def one(session: SparkSession) -> int:
+    return session.sql("SELECT 1 AS one").collect()[0].one
+
+
+def servers_of(folder: Path) -> list[psutil.Process]:
+    """Every process on this machine that was started for the folder."""
+    return [each for each in psutil.process_iter() if str(folder) in _command(each)]
+
+
+def _command(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def eventually(happens: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + 60
+    while not (happened := happens()) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return happened
+
+
+@pytest.mark.spark
+def test_two_programs_that_start_at_once_get_one_server_and_stopping_leaves_none(
+    own_home: Path,
+) -> None:
+    start = "from dagster_streamtables.runtime.server import ensure_server; print(ensure_server())"
+
+    addresses = [said(process) for process in [python(start), python(start)]]
+
+    assert addresses == [ensure_server()] * 2
+    assert {each.pid for each in servers_of(own_home)} == {state().pid, state().supervisor}
+    status = server_status()
+    assert status is not None
+    assert status.memory_bytes > 100_000_000
+
+    assert stop_server()
+
+    assert servers_of(own_home) == []
+    assert server_status() is None
+    assert not list((own_home / "tmp").iterdir())
+    assert not stop_server()
+
+
+@pytest.mark.spark
+def test_a_server_that_was_killed_is_replaced(own_home: Path) -> None:
+    open_session()
+
+    # Without waiting, so that the server may be found alive and die under the next question.
+    first = state()
+    psutil.Process(first.pid).kill()
+    assert one(open_session()) == 1
+    second = state()
+    assert {each.pid for each in servers_of(own_home)} == {second.pid, second.supervisor}
+    assert first.pid != second.pid
+
+    # A server that nobody watches would never stop, so it is replaced as well.
+    watching = psutil.Process(second.supervisor)
+    watching.kill()
+    psutil.wait_procs([watching])
+    assert one(open_session()) == 1
+    third = state()
+    assert {each.pid for each in servers_of(own_home)} == {third.pid, third.supervisor}
+    assert second.pid != third.pid
+
+
+@pytest.mark.spark
+def test_an_idle_server_stops_but_not_under_a_client(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STREAMTABLES_IDLE_MINUTES", "0.1")
+    session = open_session()
+    before = state()
+
+    # Three times as long as the server may be idle, within one statement.
+    session.sql("SELECT java_method('java.lang.Thread', 'sleep', 18000L)").collect()
+    assert state() == before
+
+    session.stop()
+    assert eventually(lambda: not servers_of(own_home))
+    assert server_status() is None
+
+
+def test_a_state_file_of_another_time_is_no_server(own_home: Path) -> None:
+    # The numbers are those of a living process, this one, but it was not created then.
+    me = os.getpid()
+    stale = {"pid": me, "pid_created": 1.0, "supervisor": me, "supervisor_created": 1.0}
+    stale |= {"port": 1, "started": 1.0, "answers": True}
+    (own_home / "server.json").write_text(json.dumps(stale))
+
+    assert server_status() is None
+    assert not stop_server()
+    assert not (own_home / "server.json").exists()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}'])
+def test_a_state_file_that_cannot_be_read_is_no_server(own_home: Path, text: str) -> None:
+    (own_home / "server.json").write_text(text)
+
+    assert server_status() is None
+    assert not stop_server()
+
+
+@pytest.mark.spark
+def test_a_server_that_cannot_start_shows_its_log(
+    own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STREAMTABLES_SPARK_MEMORY", "1k")
+
+    with pytest.raises(EnvironmentProblem, match="ended while it was starting") as raised:
+        ensure_server()
+
+    assert "memory" in raised.value.where
+    assert servers_of(own_home) == []
+
+
+@pytest.mark.spark
+def test_a_session_is_found_again_by_another_program() -> None:
+    name = str(uuid.uuid4())
+    said(python(OPEN + "session.sql('CREATE TEMP VIEW kept AS SELECT 42 AS x')", name))
+
+    found = python(OPEN + "print(session.table('kept').collect()[0].x)", name)
+    other = python(OPEN + "print(session.catalog.tableExists('kept'))", str(uuid.uuid4()))
+
+    assert (said(found), said(other)) == ("42", "False")
+
+
+@pytest.mark.spark
+def test_a_session_that_was_ended_is_opened_again() -> None:
+    name = str(uuid.uuid4())
+    open_session(session_id=name).stop()
+
+    session = open_session(session_id=name)
+
+    assert one(session) == 1
+    assert open_session(session_id=name) is session
+
+
+@pytest.mark.spark
+def test_a_session_that_is_given_is_used() -> None:
+    session = open_session()
+
+    assert open_session(session) is session
+    assert is_connect(session)
+
+
+@pytest.mark.spark
+def test_a_classic_session_has_the_same_delta(tmp_path: Path) -> None:
+    # A process of its own, since one Python process holds one kind of session.
+    program = f"""
+from dagster_streamtables.runtime.session import is_connect, open_session
+session = open_session("local[1]")
+session.sql("CREATE TABLE delta.`{tmp_path}/t` USING delta AS SELECT 7 AS x")
+print(session.sql("SELECT x FROM delta.`{tmp_path}/t`").collect()[0].x, is_connect(session))
+print(open_session("local[1]") is session, session.conf.get("spark.sql.shuffle.partitions"))
+"""
+    assert said(python(program)).splitlines() == ["7 False", "True 2"]
+
+
+@pytest.mark.spark
+def test_a_delta_table_is_written_and_read(tmp_path: Path) -> None:
+    session = open_session()
+    table = f"delta.`{tmp_path}/t`"
+
+    session.sql(f"CREATE TABLE {table} USING delta AS SELECT id FROM range(3)")
+    session.sql(f"DELETE FROM {table} WHERE id = 1")
+
+    assert session.sql(f"SELECT id FROM {table} ORDER BY id").collect() == [(0,), (2,)]
+    assert session.sql(f"SELECT * FROM {table} VERSION AS OF 0").count() == 3
+
+
+def test_an_address_where_nobody_answers() -> None:
+    with pytest.raises(EnvironmentProblem, match="no Spark Connect server answers") as raised:
+        open_session("sc://127.0.0.1:1")
+
+    assert raised.value.fix
+
+
+def test_the_jars_are_those_of_the_wheel() -> None:
+    assert version("delta-spark") == jars.DELTA_VERSION
+    assert all(jar.is_file() for jar in jars.delta_jars())
+
+
+def test_without_java_the_message_is_a_sentence(tmp_path: Path) -> None:
+    environment = {"PATH": str(tmp_path), "STREAMTABLES_HOME": str(tmp_path)}
+
+    assert start_of_cli(environment) == (
+        "Spark needs Java 17 or newer, and this machine has no Java\n\n"
+        "fix: install Java 17 or 21, and put it on PATH or name its folder in JAVA_HOME\n"
+    )
+
+
+def test_a_java_that_is_too_old_is_named(tmp_path: Path) -> None:
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.chmod(0o755)
+    environment = {"PATH": "", "JAVA_HOME": str(tmp_path), "STREAMTABLES_HOME": str(tmp_path)}
+
+    complaint = start_of_cli(environment)
+
+    assert complaint.startswith(f"Spark needs Java 17 or newer, but {java} is Java 11\n")
+
+
+def start_of_cli(environment: dict[str, str]) -> str:
+    start = "import sys; from dagster_streamtables.cli import app; app(sys.argv[1:])"
+    command = [sys.executable, "-c", start, "spark", "start"]
+    ended = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert ended.returncode == 1
+    return ended.stderr

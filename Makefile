@@ -36,7 +36,7 @@ demo: java venv
 	$(BIN)/python -m example_defs.demo
 
 demo-headless: java venv
-	$(BIN)/python -m example_defs.demo --headless --days $(DAYS)
+	$(BIN)/python -m example_defs.headless --days $(DAYS)
 
 bench: java venv
 	$(BIN)/python -m tests.benchmarks

@@ -19,7 +19,7 @@ import webbrowser
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +33,8 @@ from example_defs.replay import Replay
 PROJECT = Path(__file__).resolve().parent.parent
 _FOLDER = PROJECT / ".demo"
 _STOP_SECONDS = 30.0
+_HISTORY_UNTIL = datetime(2013, 2, 1, tzinfo=UTC)
+"""The sources begin with a month of history: of a few days, a day more is a large part."""
 
 
 def main(
@@ -67,7 +69,7 @@ def _run(
     browser: bool,
 ) -> None:
     """Starts everything, and returns when it is time to stop all that `running` holds."""
-    print("starting Spark and creating the source tables", flush=True)
+    print("starting Spark and playing January into the source tables", flush=True)
     running.callback(stop_server)
     _prepare(timedelta(hours=step_hours))
     log = _FOLDER / "dagster.log"
@@ -99,7 +101,7 @@ def _prepare(step: timedelta) -> None:
         home.mkdir(parents=True, exist_ok=True)
         shutil.copy(Path(__file__).with_name("dagster.yaml"), home)
         _create_instance()
-        Replay(os.environ["STREAMTABLES_DEMO_ROOT"], step=step)
+        Replay(os.environ["STREAMTABLES_DEMO_ROOT"], step=step).advance(_HISTORY_UNTIL)
         server.result()
 
 

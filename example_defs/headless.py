@@ -77,7 +77,8 @@ class Year:
         began = time.perf_counter()
         done = [self.lake.refresh(table) for table in self.tables]
         self.refreshes += done
-        self.console.print(_line(clock, commits, done, time.perf_counter() - began))
+        line = _line(clock, commits, done, time.perf_counter() - began)
+        self.console.print(line, soft_wrap=True)
 
     def check(self) -> None:
         """Compares every table with its recomputation and says what came out."""
@@ -90,7 +91,8 @@ class Year:
         wrong = f"{len(self.different)} differ" if self.different else "all equal"
         seconds = time.perf_counter() - began
         self.console.print(
-            f"{'':18}{len(self.tables)} tables recomputed and compared: {wrong}   {seconds:.1f} s"
+            f"{'':18}{len(self.tables)} tables recomputed and compared: {wrong}   {seconds:.1f} s",
+            soft_wrap=True,
         )
 
 

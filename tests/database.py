@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from decimal import Decimal
 
 import duckdb
 import sqlglot
-from casefile import CASES
 
+from casefile import CASES
 from dagster_streamtables.compiler import STORED, TOUCHED, Entry, Plan, Text
 from dagster_streamtables.compiler.render import render
 
@@ -22,9 +22,10 @@ TABLES: dict[str, dict[str, str]] = {
 }
 """Source → column → type in Spark's words, as `compile_query` takes them."""
 
+Literals = tuple[str, ...]
+"""A row as SQL literals."""
 Rows = Counter[tuple[str, ...]]
-Weighted = tuple[tuple[str, ...], int]
-"""A row of SQL literals, and its weight."""
+"""A bag of rows as text."""
 
 
 class Database:
@@ -35,6 +36,12 @@ class Database:
         for create in _SCHEMA:
             assert create is not None
             self.run(create.sql("duckdb"))
+        for table in TABLES:
+            for moment in ("before", "after"):
+                self.run(f'CREATE TABLE "{table}@{moment}" AS FROM {table}')
+            self.run(
+                f'CREATE TABLE "{table}@change" AS SELECT *, 1::BIGINT AS __weight FROM {table}'
+            )
 
     def run(self, script: str) -> None:
         self.connection.execute(script)
@@ -48,54 +55,56 @@ class Database:
         finally:
             self.run("ROLLBACK")
 
-    def remember(self, tables: Iterable[str]) -> None:
-        """Call the rows as they are now `before`, and `after` too until `compare` says other."""
-        for table in tables:
-            for moment in ("before", "after"):
-                self._keep(table, moment)
+    def hold(self, relation: str, rows: Iterable[Literals]) -> None:
+        """Put the rows into a relation, in place of what it held."""
+        values = ", ".join(f"({', '.join(row)})" for row in rows)
+        self.run(
+            f'TRUNCATE "{relation}"'
+            + (f'; INSERT INTO "{relation}" VALUES {values}' * bool(values))
+        )
 
-    def compare(self, tables: Iterable[str], noise: dict[str, list[Weighted]]) -> None:
-        """Call the rows as they are now `after`, and the difference `change`.
-
-        Args:
-            tables: The ones that may have moved.
-            noise: Rows that came and went in between. Copies are counted, so that weights other
-                than 1 occur; the change is left as a change feed leaves it, not netted.
-        """
-        for table in tables:
-            self.run(f'CREATE OR REPLACE TABLE "{table}@before" AS FROM "{table}@after"')
-            self._keep(table, "after")
-            names = ", ".join(f'"{name}"' for name in TABLES[table])
-            went, came = (
-                f"SELECT {names}, {sign}COUNT(*) AS __weight "
-                f'FROM "{table}@{moment}" GROUP BY {names}'
-                for sign, moment in (("-", "before"), ("", "after"))
-            )
-            self.run(f'CREATE OR REPLACE TABLE "{table}@change" AS {went} UNION ALL {came}')
-            passing = [(row, sign * w) for row, w in noise.get(table, []) for sign in (1, -1)]
-            if passing:
-                values = ", ".join(f"({', '.join(row)}, {weight})" for row, weight in passing)
-                self.run(f'INSERT INTO "{table}@change" VALUES {values}')
-
-    def _keep(self, table: str, moment: str) -> None:
-        self.run(f'CREATE OR REPLACE TABLE "{table}@{moment}" AS FROM {table}')
-
-    def moved(self, tables: Iterable[str]) -> set[str]:
-        """The sources whose rows are others than before."""
-        both = {t: [self.rows(f'FROM "{t}@{m}"') for m in ("before", "after")] for t in tables}
-        return {table for table, (before, after) in both.items() if before != after}
+    def keep(self, relation: str, query: str) -> None:
+        self.run(f'TRUNCATE "{relation}"; INSERT INTO "{relation}" {query}')
 
     def rows(self, sql: str) -> Rows:
         return Counter(tuple(map(_shown, row)) for row in self.connection.execute(sql).fetchall())
 
-    def result(self, text: Text, moment: str) -> str:
-        """The SQL of the user's own text over the sources at a moment: the independent oracle."""
-        spark = text.over(lambda table: f"`{table}@{moment}`")
-        return sqlglot.transpile(spark, read="spark", write="duckdb")[0]
-
     def columns(self, table: str) -> dict[str, str]:
         described = self.connection.execute(f'DESCRIBE "{table}"').fetchall()
         return {name: _in_spark(type_) for name, type_, *_ in described}
+
+
+def change_of(before: Rows, after: Rows, passing: Mapping[Literals, int]) -> list[Literals]:
+    """The change as a feed leaves it: all that went and all that came, copies counted, not netted.
+
+    Args:
+        passing: Rows that came and went in between, with the number of copies.
+    """
+    signed = [(-1, before), (1, after), (1, passing), (-1, passing)]
+    return [(*row, str(sign * n)) for sign, rows in signed for row, n in rows.items()]
+
+
+class Prepared:
+    """A plan as the SQL that DuckDB runs, each statement written once."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.full = {moment: _over(plan.full_text, moment) for moment in ("before", "after")}
+        self.text = _over(plan.text, "after")
+        self._changes: dict[frozenset[str], str] = {}
+        self._regroup = ""
+
+    def change(self, stored: dict[str, str], unmoved: frozenset[str]) -> str:
+        if unmoved not in self._changes:
+            step = self.plan.change(stored=stored, unmoved=unmoved)
+            self._changes[unmoved] = render(step, dialect="duckdb", pretty=False)
+        return self._changes[unmoved]
+
+    def regroup(self, stored: dict[str, str]) -> str:
+        if not self._regroup:
+            step = self.plan.regroup(stored=stored)
+            self._regroup = render(step, dialect="duckdb", pretty=False)
+        return self._regroup
 
 
 class Stored:
@@ -103,88 +112,74 @@ class Stored:
 
     TABLE = f"{STORED}@before"
 
-    def __init__(self, database: Database, plan: Plan) -> None:
-        self.database, self.plan = database, plan
-        create = f"CREATE OR REPLACE TABLE \"{self.TABLE}\" AS "
-        database.run(create + database.result(plan.full_text, "before"))
+    def __init__(self, database: Database, prepared: Prepared) -> None:
+        self.database, self.prepared, self.plan = database, prepared, prepared.plan
+        database.run(f'CREATE OR REPLACE TABLE "{self.TABLE}" AS {prepared.full["before"]}')
         # DuckDB gives a column the source's letter case, Spark the query's.
         found = database.columns(self.TABLE)
-        assert [name.lower() for name in found] == [name.lower() for name in plan.stored_columns]
-        self.types = dict(zip(plan.stored_columns, found.values(), strict=True))
-        self.lost = 0
+        names = self.plan.stored_columns
+        assert [name.lower() for name in found] == [name.lower() for name in names]
+        self.types = dict(zip(names, found.values(), strict=True))
+        self.rows = database.rows(f'FROM "{self.TABLE}"')
 
-    def rows(self) -> Rows:
-        return self.database.rows(f'FROM "{self.TABLE}"')
-
+    @property
     def visible(self) -> Rows:
-        names = ", ".join(f'"{name}"' for name in self.plan.schema)
-        return self.database.rows(f'SELECT {names} FROM "{self.TABLE}"')
+        shown: Rows = Counter()
+        for row, copies in self.rows.items():
+            shown[row[: len(self.plan.schema)]] += copies
+        return shown
 
-    def expected(self) -> Rows:
-        """All columns, hidden ones too, as a full refresh would store them now."""
-        return self.database.rows(self.database.result(self.plan.full_text, "after"))
-
-    def expected_visible(self) -> Rows:
-        """The result of the user's own words, without anything of ours in them."""
-        return self.database.rows(self.database.result(self.plan.text, "after"))
+    def check(self) -> None:
+        """All columns are what a full refresh would store; the user's, what the user's text says."""
+        assert self.rows == self.database.rows(self.prepared.full["after"])
+        if self.plan.hidden:
+            assert self.visible == self.database.rows(self.prepared.text)
 
     def refresh(self, *, unmoved: Set[str] = frozenset()) -> None:
-        change = self.plan.change(stored=self.types, unmoved=unmoved)
-        self.database.run(f"CREATE OR REPLACE TABLE step AS {render(change, dialect='duckdb')}")
+        change = self.prepared.change(self.types, frozenset(unmoved))
         if self.plan.entry is Entry.BAG:
-            self._add()
+            self._add(self.database.rows(change))
             return
-        self._check_step()
-        self._regroup_lost()
-        self._replace()
+        lost = self._replace(change)
+        if lost:
+            keys = ", ".join(f'"{name}" AS "{key}"' for name, key in self.plan.root.key)
+            touched = f"SELECT {keys or '1 AS one'} FROM step WHERE __weight = 0"
+            self.database.run(f'CREATE OR REPLACE TABLE "{TOUCHED}@after" AS {touched}')
+            assert not self._replace(self.prepared.regroup(self.types))
+        self.rows = self.database.rows(f'FROM "{self.TABLE}"')
 
-    def _add(self) -> None:
+    def _add(self, step: Rows) -> None:
         """Bag: weights are added; none is 0, no row is there twice."""
-        names = ", ".join(f'"{name}"' for name in self.plan.schema)
-        step = self.database.rows(f"SELECT {names} FROM step")
-        assert max(step.values(), default=1) == 1, "a row is there twice"
-        assert not self.database.rows("FROM step WHERE __weight = 0"), "a row that cancels is there"
-        table = f'"{self.TABLE}"'
-        self.database.run(
-            f"CREATE OR REPLACE TABLE total AS SELECT {names}, SUM(__weight)::INT AS copies FROM "
-            f"(SELECT {names}, 1 AS __weight FROM {table} UNION ALL "
-            f"SELECT {names}, __weight FROM step) GROUP BY ALL"
-        )
-        assert not self.database.rows("FROM total WHERE copies < 0"), "a row went that was not there"
-        self.database.run(
-            f"CREATE OR REPLACE TABLE {table} AS SELECT * EXCLUDE (copies, i) FROM "
-            "(SELECT *, UNNEST(range(copies)) AS i FROM total)"
-        )
+        assert len({row[:-1] for row in step}) == step.total(), "a row is there twice"
+        for *row, weight in step:
+            assert weight != "0", "a row that cancels is there"
+            self.rows[tuple(row)] += int(weight)
+        assert min(self.rows.values(), default=0) >= 0, "a row went that was not there"
+        self.rows = +self.rows
 
-    def _check_step(self) -> None:
-        assert not self.database.rows("FROM step WHERE __weight IS NULL"), "the state is corrupt"
+    def _replace(self, step: str) -> int:
+        """Store and delete by key; the number of keys that are lost."""
         assert self.plan.key is not None
-        keys = ", ".join(f'"{name}"' for name in self.plan.key) or "1"
+        self.database.run(f"CREATE OR REPLACE TABLE step AS {step}")
+        keys = ", ".join(f'"{name}"' for name in (*self.plan.key, "__weight"))
         touched = self.database.rows(f"SELECT {keys} FROM step")
-        assert max(touched.values(), default=1) == 1, "a key is there twice"
-
-    def _regroup_lost(self) -> None:
-        [(lost,)] = self.database.rows("SELECT COUNT(*) FROM step WHERE __weight = 0")
-        if lost == "0":
-            return
-        self.lost += int(lost)
-        keys = ", ".join(f'"{name}" AS "{key}"' for name, key in self.plan.root.key) or "1 AS one"
-        touched = f"SELECT {keys} FROM step WHERE __weight = 0"
-        self.database.run(f'CREATE OR REPLACE TABLE "{TOUCHED}@after" AS {touched}')
-        again = render(self.plan.regroup(stored=self.types), dialect="duckdb")
-        names = ", ".join(f'"{name}"' for name in (*self.types, "__weight"))
-        self.database.run(
-            f"CREATE OR REPLACE TABLE step AS SELECT {names} FROM step WHERE __weight <> 0 "
-            f"UNION ALL SELECT {names} FROM ({again})"
-        )
-        self._check_step()
-
-    def _replace(self) -> None:
-        match = " AND ".join(f's."{k}" IS NOT DISTINCT FROM n."{k}"' for k in self.plan.key or ())
+        assert len({row[:-1] for row in touched}) == touched.total(), "a key is there twice"
+        actions = Counter(row[-1] for row in touched)
+        assert not actions["NULL"], "the stored state is corrupt"
+        match = " AND ".join(f's."{k}" IS NOT DISTINCT FROM n."{k}"' for k in self.plan.key)
         names = ", ".join(f'"{name}"' for name in self.types)
-        table = f'"{self.TABLE}"'
-        self.database.run(f"DELETE FROM {table} AS s USING step AS n WHERE {match or 'true'}")
-        self.database.run(f"INSERT INTO {table} SELECT {names} FROM step WHERE __weight = 1")
+        self.database.run(
+            f'DELETE FROM "{self.TABLE}" AS s USING step AS n '
+            f"WHERE n.__weight <> 0 AND {match or 'true'};"
+            f'INSERT INTO "{self.TABLE}" SELECT {names} FROM step WHERE __weight = 1'
+        )
+        return actions["0"]
+
+
+def _over(text: Text, moment: str) -> str:
+    """The user's own text over the sources at a moment: the independent oracle."""
+    spark = text.over(lambda table: f"`{table}@{moment}`")
+    return sqlglot.transpile(spark, read="spark", write="duckdb")[0]
 
 
 def _shown(value: object) -> str:

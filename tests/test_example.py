@@ -5,15 +5,21 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
+from dagster_streamtables import Action
 from example_defs import replay
 from example_defs.dataset import START, raw_flights, sources
+from example_defs.headless import Year
 from example_defs.replay import Commit, Replay
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 NAMES = ["airlines", "airports", "planes", "weather", "flights"]
 WEEK = START + timedelta(days=9)
@@ -153,3 +159,19 @@ def test_the_clock_moves_in_whole_steps(tmp_path: Path) -> None:
     assert played.advance(datetime(2013, 1, 1, 13, tzinfo=UTC)) == []
     with pytest.raises(ValueError, match="whole seconds"):
         Replay(tmp_path, step=timedelta(0))
+
+
+@pytest.mark.spark
+def test_three_days_of_stream_tables_equal_their_recomputation(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    year = Year(tmp_path, spark=spark)
+    year.play(START + timedelta(days=24), 2, {2})
+    assert year.different == set()
+    names = {table.name for table in year.tables}
+    assert len(names) == 11
+    done = {Action.REINITIALIZE: set[str](), Action.DIFFERENTIAL: set[str]()}
+    for refresh in year.refreshes:
+        done.setdefault(refresh.action, set()).add(refresh.table)
+    assert done[Action.REINITIALIZE] == names
+    assert {"ops.flights", "ops.airport_days", "delay.scorecard"} <= done[Action.DIFFERENTIAL]

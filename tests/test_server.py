@@ -175,7 +175,7 @@ def test_a_server_that_cannot_start_shows_its_log(
     with pytest.raises(EnvironmentProblem, match="ended while it was starting") as raised:
         ensure_server()
 
-    assert "memory" in raised.value.where
+    assert "maximum heap" in raised.value.where
     assert servers_of(own_home) == []
 
 

@@ -1,8 +1,9 @@
-"""A tree of steps as text for people: one line each, inputs indented, a repeated subtree by its line."""
+"""A tree of steps for people: one line each, inputs indented, a repeated subtree by its line."""
 
 from __future__ import annotations
 
 from dagster_streamtables.compiler.operators import Operator, Step
+from dagster_streamtables.compiler.share import rebuild
 
 
 def outline(root: Step) -> str:
@@ -20,5 +21,5 @@ def outline(root: Step) -> str:
         for each in step.inputs:
             write(each, depth + 1)
 
-    write(root, 0)
+    write(rebuild(root), 0)
     return "\n".join(f"{number:>3}  {line}" for number, line in enumerate(lines, start=1))

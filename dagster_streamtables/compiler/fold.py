@@ -110,12 +110,11 @@ class Fold(Step):
         if isinstance(call, exp.Count):
             return []
         if isinstance(call, exp.Sum):
-            touched = column(f"a.{name}", "p")
             match Adding.of(self.schema[name]):
                 case Adding.FLOAT:
                     return [exp.EQ(this=went, expression=exp.Literal.number(1))]
                 case Adding.NEVER:
-                    return [exp.EQ(this=touched, expression=exp.Literal.number(1))]
+                    return [exp.true()]
                 case _:
                     return []
         best = _extreme(call, column(name, "s"), column(f"d.{name}", "p"))
@@ -136,7 +135,7 @@ class Fold(Step):
                 return exp.paren(measures[node.name].copy())
             return node
 
-        keys = {stored: key for stored, key in self.root.key}
+        keys = dict(self.root.key)
         visible = {n: e.copy().transform(settle) for n, e in self.root.outputs}
         states = {name: column(f"new.{name}") for name, _ in self.root.hidden_states}
         row = visible | {n: column(k) for n, k in keys.items()} | states
@@ -154,6 +153,8 @@ class Fold(Step):
             count = column(f"new.{self._count_of(call.this)}")
             some = exp.NEQ(this=count.copy(), expression=_ZERO.copy())
             value: exp.Expr = column(f"new.{name}")
+            if Adding.of(self.schema[name]) is Adding.NEVER:
+                return exp.null()
             if Adding.of(self.schema[name]) is not Adding.DECIMAL:
                 value = exp.cast(value, "DOUBLE")
             return exp.Case().when(some, exp.Div(this=value, expression=count))

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.names import flat
 from dagster_streamtables.compiler.operators import (
     Aggregate,
     AntiJoin,
@@ -24,14 +25,12 @@ from dagster_streamtables.compiler.operators import (
     OuterJoin,
     Project,
     Scan,
+    Union,
     column,
     distinct,
     type_of,
 )
-from dagster_streamtables.compiler.names import flat
-from dagster_streamtables.compiler.parse import Columns, Parsed
-from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
-
+from dagster_streamtables.compiler.parse import Columns, Parsed, known_type
 
 Outputs = tuple[tuple[str, exp.Expr], ...]
 
@@ -70,62 +69,13 @@ def _query(query: exp.Expr, names: Names) -> Operator:
     names = _with(query, names)
     match query:
         case exp.Union():
-            left, right = _same_types(_query(query.left, names), _query(query.right, names))
-            return distinct(left + right) if query.args["distinct"] else left + right
+            rows = Union(_query(query.left, names), _query(query.right, names))
+            return distinct(rows) if query.args["distinct"] else rows
         case exp.Subquery():
             return _query(query.this, names)
         case exp.Select():
             return _select(query, names)
-    raise UnsupportedQuery(f"{query.key.upper()} is not supported yet", where=query.sql("spark"))
-
-
-def _same_types(left: Operator, right: Operator) -> tuple[Operator, Operator]:
-    """Both sides of a union with the types of the result.
-
-    A change may come to one side alone, and then nothing but a cast says that its INT is the
-    result's BIGINT.
-    """
-    if len(left.schema) != len(right.schema):
-        raise InvalidDefinition(
-            f"UNION of {len(left.schema)} columns with {len(right.schema)}",
-            fix="give both sides the same number of columns",
-        )
-    pairs = zip(left.schema.items(), right.schema.values(), strict=True)
-    types = [_common(name, one, other) for (name, one), other in pairs]
-    return _cast(left, types), _cast(right, types)
-
-
-_WIDENING = ("TINYINT", "SMALLINT", "INT", "BIGINT", "DOUBLE")
-
-
-def _common(name: str, one: exp.DataType, other: exp.DataType) -> exp.DataType:
-    kinds = [str(each.this.value) for each in (one, other)]
-    if one == other or not {"UNKNOWN", "NULL"}.isdisjoint(kinds):
-        return other if kinds[0] in ("UNKNOWN", "NULL") else one
-    if set(kinds) <= set(_WIDENING):
-        return (one, other)[kinds.index(max(kinds, key=_WIDENING.index))]
-    if set(kinds) <= {"TEXT", "VARCHAR", "CHAR"}:
-        return exp.DataType.build("STRING", dialect="spark")
-    types = " and ".join(each.sql("spark") for each in (one, other))
-    raise UnsupportedQuery(
-        f'the two sides of UNION give column "{name}" the types {types}',
-        why="which type the result has must not depend on which side changed",
-        fix="CAST both sides to the type that you want",
-    )
-
-
-def _cast(rows: Operator, types: list[exp.DataType]) -> Operator:
-    schema = rows.schema
-    if all(has == wants for has, wants in zip(schema.values(), types, strict=True)):
-        return rows
-    columns = zip(schema.items(), types, strict=True)
-    return Project(
-        rows,
-        tuple(
-            (n, _typed(column(n) if has == wants else exp.cast(column(n), wants), wants))
-            for (n, has), wants in columns
-        ),
-    )
+    raise AssertionError(f"{query.key} has not been refused")
 
 
 def _with(query: exp.Expr, names: Names) -> Names:
@@ -152,10 +102,7 @@ def _clause(query: exp.Select, name: str) -> exp.Expr | None:
 
 def _from(query: exp.Select, names: Names) -> Operator:
     clause = query.args.get("from_")
-    if clause is None:
-        raise UnsupportedQuery(
-            "a query without FROM is not supported", why="it reads no table, so it never changes"
-        )
+    assert clause is not None, "a SELECT without FROM has been refused"
     used = _used_columns(query)
     rows = _relation(clause.this, names, used)
     for join in query.args.get("joins") or []:
@@ -173,7 +120,8 @@ def _join(left: Operator, join: exp.Join, names: Names, used: Mapping[str, set[s
             return _ordered(OuterJoin(right, left, condition), left, right)
         case "FULL":
             lonely = AntiJoin(right, left, condition)
-            nulls = ((n, _null(t)) for n, t in left.schema.items())
+            # Without a type: it takes that of the column above it, which only Spark knows.
+            nulls = ((n, _typed(exp.null(), t)) for n, t in left.schema.items())
             kept = ((n, _typed(column(n), t)) for n, t in right.schema.items())
             return OuterJoin(left, right, condition) + Project(lonely, (*nulls, *kept))
     return Join(left, right, condition)
@@ -192,9 +140,9 @@ def _relation(source: exp.Expr, names: Names, used: Mapping[str, set[str]]) -> O
         rows = names.shared[source.name]
     else:
         name, columns = names.sources[source.name]
-        wanted = {n.lower(): exp.DataType.build(t, dialect="spark") for n, t in columns.items()}
         needed = used.get(alias, set())
-        rows = Scan(name, tuple((n, t) for n, t in wanted.items() if n in needed))
+        read = ((n.lower(), t) for n, t in columns.items())
+        rows = Scan(name, tuple((n, known_type(n, t)) for n, t in read if n in needed))
     return Project(
         rows, tuple((flat(alias, n), _typed(column(n), t)) for n, t in rows.schema.items())
     )
@@ -236,19 +184,7 @@ def _group_by(
         return _typed(column(held_by[node]), type_of(node)) if node in held_by else node
 
     settled = tuple((name, expression.transform(settle)) for name, expression in outputs)
-    _only_grouped(settled, grouped)
     return grouped, settled, having.transform(settle) if having else None
-
-
-def _only_grouped(outputs: Outputs, grouped: Aggregate) -> None:
-    """Refuse a column that is neither a key nor inside an aggregate; Spark would too, but later."""
-    for name, expression in outputs:
-        for each in expression.find_all(exp.Column):
-            if each.name not in grouped.schema:
-                raise InvalidDefinition(
-                    f'output "{name}" reads "{each.name}", which is not in GROUP BY',
-                    fix="add it to GROUP BY, or put it into an aggregate function",
-                )
 
 
 def _calls(part: exp.Expr) -> list[exp.Expr]:
@@ -271,12 +207,6 @@ def _measure(call: exp.Expr, arguments: dict[exp.Expr, str]) -> exp.Expr:
         return _typed(type(function)(this=exp.Distinct(expressions=held)), type_of(function))
     if isinstance(argument, exp.Star) and condition is None:
         return _typed(exp.Count(this=exp.Star()), type_of(function))
-    if function.expressions:
-        raise UnsupportedQuery(
-            f"{function.sql('spark')} is not supported yet",
-            why="it counts the rows in which all of several values are there",
-            fix="write COUNT(CASE WHEN a IS NOT NULL AND b IS NOT NULL THEN 1 END)",
-        )
     return _typed(type(function)(this=_argument(argument, condition, arguments)), type_of(function))
 
 
@@ -301,11 +231,6 @@ def _flat(expression: exp.Expr) -> exp.Expr:
         return node
 
     return expression.copy().transform(settle)
-
-
-def _null(type_: exp.DataType) -> exp.Expr:
-    unknown = type_.is_type(exp.DataType.Type.UNKNOWN)
-    return _typed(exp.null() if unknown else exp.cast(exp.null(), type_), type_)
 
 
 def _typed(expression: exp.Expr, type_: exp.DataType) -> exp.Expr:

@@ -8,6 +8,7 @@ cannot maintain: `refuse` has said no.
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -16,9 +17,10 @@ from sqlglot.errors import OptimizeError, SchemaError, SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
+from dagster_streamtables.compiler.check import check
 from dagster_streamtables.compiler.refuse import refuse
-from dagster_streamtables.compiler.text import DIALECT, Text, span, table_name
-from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery, underline
+from dagster_streamtables.compiler.text import DIALECT, Text, place, place_of_word, table_name
+from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 Columns = Mapping[str, str]
 """Column name → type, as Spark writes it (``bigint``, ``decimal(10,2)``)."""
@@ -47,22 +49,84 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
         InvalidDefinition: A column does not exist or is ambiguous, or an output has no name.
     """
     refuse(text)
+    _require_sources(text, sources)
     names = _output_names(text, sources)
+    tree, scans = _qualified(text, sources)
+    found = tuple(tree.named_selects)
+    if len(names) != len(found):
+        names = found
+    check(tree, text)
+    return Parsed(tree, _distinct(names, text), scans)
+
+
+def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
     tree = text.tree.copy()
     scans = _flatten_table_names(tree, text)
-    schema = {flat: dict(sources[name]) for flat, name in scans.items()}
+    schema: dict[str, object] = {
+        flat: {column: _parsed_type(type_) for column, type_ in sources[name].items()}
+        for flat, name in scans.items()
+    }
     try:
         tree = qualify(tree, schema=schema, dialect=DIALECT, quote_identifiers=False)
         tree = annotate_types(tree, schema=schema, dialect=DIALECT)
     except (OptimizeError, SchemaError) as error:
         raise _unresolved(text, error, sources) from None
     except SqlglotError as error:
-        raise InvalidDefinition("the query cannot be analyzed", why=str(error)) from None
+        raise InvalidDefinition(
+            "the query cannot be analyzed",
+            where=text.shown(0, len(text.sql) - 1),
+            why=str(error),
+            fix="write it in simpler words, or choose mode FULL",
+        ) from None
     assert isinstance(tree, exp.Query)
-    found = tuple(tree.named_selects)
-    if len(names) != len(found):
-        names = found
-    return Parsed(tree, _distinct(names, text), scans)
+    return tree, scans
+
+
+def _require_sources(text: Text, sources: Mapping[str, Columns]) -> None:
+    for table in text.tables():
+        name = table_name(table)
+        if name not in sources:
+            near = difflib.get_close_matches(name, list(sources), n=3)
+            raise InvalidDefinition(
+                f'there is no table "{name}"',
+                where=place(table, text),
+                why="its columns are not known",
+                fix=f"did you mean {' or '.join(near)}?"
+                if near
+                else "create it, or correct its name",
+            )
+    for select in text.tree.find_all(exp.Select):
+        if not select.args.get("from_"):
+            raise UnsupportedQuery(
+                "a SELECT without FROM is not supported",
+                where=place(select, text),
+                why="it reads no table, so it never changes",
+                fix="write its values into a source table",
+            )
+
+
+def known_type(column: str, type_: str) -> exp.DataType:
+    """The type of a column that the query reads.
+
+    Raises:
+        UnsupportedQuery: Values of the type would not come out as they went in.
+    """
+    known = _parsed_type(type_)
+    unknown = known.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.TIME)
+    if unknown or "collate" in type_.lower().replace("collate utf8_binary", ""):
+        raise UnsupportedQuery(
+            f'the column "{column}" has the type {type_}',
+            why="values of this type cannot be carried through a change yet",
+            fix="leave the column out, or cast it to another type in the source",
+        )
+    return known
+
+
+def _parsed_type(type_: str) -> exp.DataType:
+    try:
+        return exp.DataType.build(type_, dialect=DIALECT)
+    except SqlglotError:
+        return exp.DataType.build("UNKNOWN")
 
 
 def _flatten_table_names(tree: exp.Query, text: Text) -> dict[str, str]:
@@ -85,7 +149,7 @@ def _output_names(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]
     for output in select.selects:
         if output.is_star:
             return _names_of_star(text, sources, cased)
-        if not isinstance(output, exp.Alias | exp.Column | exp.Dot):
+        if not isinstance(output, exp.Alias | exp.Column | exp.Dot) or not output.alias_or_name:
             raise _unnamed(text, output)
         names.append(output.alias_or_name)
     return tuple(names)
@@ -94,22 +158,14 @@ def _output_names(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]
 def _names_of_star(
     text: Text, sources: Mapping[str, Columns], cased: Mapping[str, str]
 ) -> tuple[str, ...]:
-    tree = text.tree.copy()
-    scans = _flatten_table_names(tree, text)
-    schema = {flat: dict(sources[name]) for flat, name in scans.items()}
-    try:
-        tree = qualify(tree, schema=schema, dialect=DIALECT, quote_identifiers=False)
-    except SqlglotError:
-        return ()
-    assert isinstance(tree, exp.Query)
+    tree, _ = _qualified(text, sources)
     return tuple(cased.get(name, name) for name in tree.named_selects)
 
 
 def _unnamed(text: Text, output: exp.Expr) -> InvalidDefinition:
-    where = span(output)
     return InvalidDefinition(
         f"an output column has no name: {output.sql(DIALECT)}",
-        where=underline(text.sql, *where) if where else "",
+        where=place(output, text),
         why="the name that Spark would make up cannot be a column of a Delta table",
         fix="give it one with AS",
     )
@@ -121,33 +177,49 @@ def _distinct(names: tuple[str, ...], text: Text) -> tuple[str, ...]:
         if lowered.count(name.lower()) > 1:
             raise InvalidDefinition(
                 f'two output columns are called "{name}"',
+                where=_last_output(name, text),
                 why="the columns of a table have different names, in whatever case",
                 fix="give each its own name with AS",
             )
         if name.lower().startswith("__st_") or name.lower() == "__weight":
             raise UnsupportedQuery(
                 f'an output column is called "{name}"',
+                where=_last_output(name, text),
                 why="names that begin so hold the table's own state",
                 fix="give it another name with AS",
             )
     return names
 
 
+def _last_output(name: str, text: Text) -> str:
+    """The place of the last output of that name; the SELECT itself where a star yields it."""
+    select = text.tree
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    named = [each for each in select.selects if each.alias_or_name.lower() == name.lower()]
+    return place(named[-1] if named else select.selects[-1], text)
+
+
 def _unresolved(
     text: Text, error: SqlglotError, sources: Mapping[str, Columns]
 ) -> InvalidDefinition:
-    """The error of an unknown or ambiguous column, with its place and the nearest names."""
-    message = str(error)
-    for column in text.tree.find_all(exp.Column):
-        if f"'{column.name}'".lower() in message.lower():
-            known = [name for columns in sources.values() for name in columns]
-            near = difflib.get_close_matches(column.name, known, n=3)
-            where = span(column)
-            return InvalidDefinition(
-                f'column "{column.sql(DIALECT)}" '
-                + ("is ambiguous" if "mbiguous" in message else "does not exist"),
-                where=underline(text.sql, *where) if where else "",
-                why=message.split(". Line")[0],
-                fix=f"did you mean {' or '.join(near)}?" if near else "name a column of the tables",
-            )
-    return InvalidDefinition("the query cannot be resolved", why=message)
+    """The error of an unknown or ambiguous name, with its place and the nearest names."""
+    message = str(error).split(". Line")[0]
+    quoted = re.search(r"'([^']+)'|: (\S+)$", message)
+    name = (quoted[1] or quoted[2]).lower() if quoted else ""
+    if "Alias" in message:
+        what, fix = f'two tables are called "{name}"', "give one of them another alias"
+    elif "output column" in message:
+        what, fix = f"there is no output column {name}", "count the columns of the SELECT list"
+    else:
+        owners = [table for table, columns in sources.items() if name in map(str.lower, columns)]
+        asked = next((c for c in text.tree.find_all(exp.Column) if c.name.lower() == name), None)
+        shown = asked.sql(DIALECT) if asked else name
+        ambiguous = len(owners) > 1 and asked is not None and not asked.table
+        what = f'column "{shown}" ' + ("is ambiguous" if ambiguous else "does not exist")
+        known = [each for columns in sources.values() for each in columns]
+        near = difflib.get_close_matches(name, known, n=3)
+        fix = f"did you mean {' or '.join(near)}?" if near else "name a column of the tables"
+        fix = f"say whose, for example {owners[0]}.{name}" if ambiguous else fix
+    where = place_of_word(name, text) or text.shown(0, len(text.sql) - 1)
+    return InvalidDefinition(what, where=where, why=message, fix=fix)

@@ -80,7 +80,6 @@ class Partial(Step):
                     parts.append((f"d.{name}", _total(argument, adding)))
                     present = exp.and_(_present(argument), gone)
                     parts.append((f"x.{name}", _any(present)))
-                    parts.append((f"a.{name}", _any(_present(argument))))
                 case _:
                     kind = type(call)
                     came = exp.Case().when(here.copy(), argument.copy())

@@ -1,4 +1,4 @@
-"""`Plan`: what the compiler hands to the runtime. One query, and how its table follows its sources."""
+"""`Plan`: what the runtime is handed: one query, and how its table follows its sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from dagster_streamtables.compiler.operators import (
     Moment,
     Operator,
     Project,
-    Restriction,
     Scan,
     Schema,
     Step,
@@ -114,7 +113,7 @@ class Plan:
         if self.entry is Entry.FOLD:
             partial = Partial(change, self.root, tuple(types.items()))
             on = tuple((column(name), column(key)) for name, key in self.root.key)
-            return Fold(partial, Restriction(old, partial, on) if on else old, self.root)  # type: ignore[arg-type]
+            return Fold(partial, old.only(partial, on) if on else old, self.root)
         return simplify(self._regroup(change, old, types), unmoved=unmoved)
 
     def regroup(self, *, stored: Columns) -> Step:
@@ -132,16 +131,22 @@ class Plan:
     def _regroup(self, touched: Step, old: Scan, types: Mapping[str, exp.DataType]) -> Regroup:
         groups = self._groups
         same = tuple((column(key), column(key)) for key in groups.keys)
-        rows = Restriction(groups.input.after, touched, same)  # type: ignore[arg-type]
+        rows = groups.input.after
         measures = (*groups.measures, *self.root.hidden_states)
-        now: Operator = Aggregate(rows, groups.keys, measures)
+        now: Operator = (
+            Aggregate(rows.only(touched, same), groups.keys, measures)
+            if same
+            # The one group has a row even over no rows: it is the row that must not come if
+            # nothing was touched.
+            else Aggregate(rows, (), measures).only(touched, ())
+        )
         if self.root.having is not None:
             now = Filter(now, self.root.having)
         hidden = [(name, column(key)) for name, key in self.root.hidden_keys]
         hidden += [(name, column(name)) for name, _ in self.root.hidden_states]
         now = _cast(Project(now, (*self.root.outputs, *hidden)), types)
         on = tuple((column(name), column(key)) for name, key in self.root.key)
-        return Regroup(now, Restriction(old, touched, on), self.root)  # type: ignore[arg-type]
+        return Regroup(now, old.only(touched, on), self.root)
 
     def change_sql(self, dialect: str = "spark") -> str:
         """The change when every source moved, for a person to read."""
@@ -181,7 +186,8 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> Plan:
         UnsupportedQuery: The query holds something that cannot be maintained.
 
     >>> orders = {"orders": {"id": "bigint", "customer": "bigint", "amount": "bigint"}}
-    >>> plan = compile_query("SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer", orders)
+    >>> query = "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer"
+    >>> plan = compile_query(query, orders)
     >>> plan.key, plan.hidden
     (('customer',), ('__st_n', '__st_c1'))
     """

@@ -7,86 +7,47 @@ wrongly. `_NO_RULE` is the list to shorten when an operator is added.
 from __future__ import annotations
 
 from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
 
-from dagster_streamtables.compiler.text import DIALECT, Text, span
-from dagster_streamtables.errors import UnsupportedQuery, underline
+from dagster_streamtables.compiler import functions
+from dagster_streamtables.compiler.text import Text, place, place_of_word
+from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
-_FULL = "or choose mode FULL, which runs the query again whenever a source moved"
+_FULL = "choose mode FULL, which runs the query again whenever a source moved"
+_OR_FULL = f"or {_FULL}"
 _NO_RULE_WHY = "its change has no rule yet, and a table that is wrong is worse than none"
+_NEVER_EQUAL = "a row that goes must be recognized as the row that came"
 
 # construct: how a message calls it, and what to write instead
 _NO_RULE: dict[type[exp.Expr], tuple[str, str]] = {
-    exp.Window: ("a window function", f"aggregate in a subquery and join it, {_FULL}"),
-    exp.Lateral: ("LATERAL", f"join a subquery instead, {_FULL}"),
-    exp.Unnest: ("a table function", f"store one row per element in a source, {_FULL}"),
-    exp.Explode: ("explode", f"store one row per element in a source, {_FULL}"),
-    exp.Posexplode: ("posexplode", f"store one row per element in a source, {_FULL}"),
-    exp.Inline: ("inline", f"store one row per element in a source, {_FULL}"),
-    exp.Exists: ("EXISTS", f"join SELECT DISTINCT of the keys instead, {_FULL}"),
-    exp.Any: ("ANY", f"join the subquery instead, {_FULL}"),
-    exp.All: ("ALL", f"join the subquery instead, {_FULL}"),
-    exp.Qualify: ("QUALIFY", _FULL.removeprefix("or ")),
-    exp.Limit: ("LIMIT", _FULL.removeprefix("or ")),
-    exp.Fetch: ("FETCH", _FULL.removeprefix("or ")),
-    exp.Offset: ("OFFSET", _FULL.removeprefix("or ")),
-    exp.Intersect: ("INTERSECT", f"join SELECT DISTINCT of both sides, {_FULL}"),
-    exp.Except: ("EXCEPT", f"LEFT JOIN the other side and keep IS NULL, {_FULL}"),
-    exp.Pivot: ("PIVOT", f"write SUM(CASE WHEN … END) for each column, {_FULL}"),
-    exp.Values: ("VALUES", f"write the rows into a source table, {_FULL}"),
-    exp.GroupingSets: ("GROUPING SETS", f"write a UNION ALL of the groupings, {_FULL}"),
-    exp.Cube: ("CUBE", f"write a UNION ALL of the groupings, {_FULL}"),
-    exp.Rollup: ("ROLLUP", f"write a UNION ALL of the groupings, {_FULL}"),
-    exp.WithinGroup: ("WITHIN GROUP", _FULL.removeprefix("or ")),
-    exp.Lambda: ("a lambda", _FULL.removeprefix("or ")),
+    exp.Window: ("a window function", f"aggregate in a subquery and join it, {_OR_FULL}"),
+    exp.Lateral: ("LATERAL", f"join a subquery instead, {_OR_FULL}"),
+    exp.Unnest: ("a table function", f"store one row per element in a source, {_OR_FULL}"),
+    exp.Exists: ("EXISTS", f"join SELECT DISTINCT of the keys instead, {_OR_FULL}"),
+    exp.Any: ("ANY", f"join the subquery instead, {_OR_FULL}"),
+    exp.All: ("ALL", f"join the subquery instead, {_OR_FULL}"),
+    exp.Qualify: ("QUALIFY", _FULL),
+    exp.Limit: ("LIMIT", _FULL),
+    exp.Fetch: ("FETCH", _FULL),
+    exp.Offset: ("OFFSET", _FULL),
+    exp.Intersect: ("INTERSECT", f"join SELECT DISTINCT of both sides, {_OR_FULL}"),
+    exp.Except: ("EXCEPT", f"LEFT JOIN the other side and keep IS NULL, {_OR_FULL}"),
+    exp.Pivot: ("PIVOT", f"write SUM(CASE WHEN … END) for each column, {_OR_FULL}"),
+    exp.Values: ("VALUES", f"write the rows into a source table, {_OR_FULL}"),
+    exp.GroupingSets: ("GROUPING SETS", f"write a UNION ALL of the groupings, {_OR_FULL}"),
+    exp.Cube: ("CUBE", f"write a UNION ALL of the groupings, {_OR_FULL}"),
+    exp.Rollup: ("ROLLUP", f"write a UNION ALL of the groupings, {_OR_FULL}"),
+    exp.WithinGroup: ("WITHIN GROUP", _FULL),
+    exp.Lambda: ("a lambda", _FULL),
+    exp.Collate: ("COLLATE", f"compare LOWER(…) of the strings, {_OR_FULL}"),
     exp.Version: ("time travel", "name the table alone; a refresh chooses the versions itself"),
+    exp.QueryTransform: ("TRANSFORM", _FULL),
+    exp.Parameter: ("a parameter", "write its value into the query"),
+    exp.SessionParameter: ("a parameter", "write its value into the query"),
+    exp.Placeholder: ("a parameter", "write its value into the query"),
+    exp.Lock: ("a locking clause", "leave it out; a refresh reads fixed versions of its sources"),
 }
-
-_NEVER_EQUAL = "a row that goes must be recognized as the row that came"
-_UNREPEATABLE: tuple[type[exp.Expr], ...] = (exp.Rand, exp.Randn, exp.Uuid)
-_UNREPEATABLE_NAMES = frozenset(
-    "rand randn random uuid shuffle uniform randstr monotonically_increasing_id "
-    "spark_partition_id input_file_name java_method reflect".split()
-)
-_CLOCK: tuple[type[exp.Expr], ...] = (
-    exp.CurrentTimestamp,
-    exp.CurrentDate,
-    exp.CurrentTime,
-    exp.CurrentUser,
-)
-_CLOCK_NAMES = frozenset(
-    "now current_timestamp current_date curdate localtimestamp current_time current_user user "
-    "session_user current_database current_schema current_catalog current_timezone".split()
-)
-_AGGREGATES: tuple[type[exp.Expr], ...] = (exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max)
-_SET_RETURNING = frozenset("explode_outer posexplode_outer inline_outer stack json_tuple".split())
-
-# Functions that sqlglot prints under another name that means the same.
-_SAME = frozenset(
-    {
-        ("NVL", "COALESCE"),
-        ("IFNULL", "COALESCE"),
-        ("SUBSTR", "SUBSTRING"),
-        ("MEAN", "AVG"),
-        ("LCASE", "LOWER"),
-        ("UCASE", "UPPER"),
-        ("CHAR_LENGTH", "LENGTH"),
-        ("CHARACTER_LENGTH", "LENGTH"),
-        ("LEN", "LENGTH"),
-        ("POW", "POWER"),
-        ("CEILING", "CEIL"),
-        ("SIGNUM", "SIGN"),
-        ("DAY", "DAYOFMONTH"),
-        ("TO_TIMESTAMP", "CAST"),
-        ("DATE", "CAST"),
-        ("TIMESTAMP", "CAST"),
-        ("TIMESTAMPADD", "DATE_ADD"),
-        ("ISNULL", "ISNULL"),
-        ("IF", "CASE"),
-        ("IIF", "IF"),
-        ("NVL2", "IF"),
-        ("REGEXP_LIKE", "RLIKE"),
-    }
-)
+_JOINS = frozenset({"", "INNER", "CROSS", "LEFT", "RIGHT", "FULL"})
 
 
 def refuse(text: Text) -> None:
@@ -94,12 +55,32 @@ def refuse(text: Text) -> None:
 
     Raises:
         UnsupportedQuery: With the place in the user's text, the reason, and the rewrite.
+        InvalidDefinition: The query does not begin with SELECT or WITH.
     """
+    _refuse_order(text)
     for node in text.tree.walk():
         _refuse_construct(node, text)
+        _refuse_clause(node, text)
         _refuse_subquery(node, text)
-        _refuse_function(node, text)
+        _refuse_unknown_function(node, text)
+    _refuse_functions(text)
     _refuse_shadowing(text)
+
+
+def _refuse_order(text: Text) -> None:
+    """FROM before SELECT, and pipes: the columns a fold adds have no SELECT list to go to."""
+    depth, selecting = 0, False
+    for token in text.tokens:
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        selecting |= depth == 0 and token.token_type is TokenType.SELECT
+        early = token.token_type is TokenType.FROM and depth == 0 and not selecting
+        if early or token.token_type is TokenType.PIPE_GT or isinstance(text.tree, exp.Subquery):
+            raise InvalidDefinition(
+                "the query does not begin with SELECT",
+                where=text.shown(token.start, token.end),
+                why="the columns of the table's own state join the SELECT list that it begins with",
+                fix="write SELECT … FROM …, without parentheses around it",
+            )
 
 
 def _refuse_construct(node: exp.Expr, text: Text) -> None:
@@ -112,22 +93,32 @@ def _refuse_construct(node: exp.Expr, text: Text) -> None:
             why="which rows it takes is decided anew by each run",
             fix="filter by a hash of a key, for example WHERE pmod(hash(id), 10) = 0",
         )  # fmt: skip
+    if isinstance(node, exp.DataType) and node.is_type(exp.DataType.Type.TIME):
+        raise _no_rule(node, text, "the type TIME", f"use TIMESTAMP or a number, {_OR_FULL}")
+    if isinstance(node, exp.Table) and not isinstance(node.this, exp.Identifier):
+        raise _no_rule(node, text, "a table function", f"write the rows into a source, {_OR_FULL}")
+    if isinstance(node, exp.Subquery) and isinstance(node.this, exp.Table):
+        raise _no_rule(node, text, "a table or a join in parentheses", "write (SELECT … FROM …)")
+
+
+def _refuse_clause(node: exp.Expr, text: Text) -> None:
     if isinstance(node, exp.With) and node.args.get("recursive"):
-        raise _no_rule(node, text, "WITH RECURSIVE", _FULL.removeprefix("or "))
+        raise _no_rule(node, text, "WITH RECURSIVE", _FULL)
     if isinstance(node, exp.Join) and _kind(node) not in _JOINS:
-        raise _no_rule(node, text, f"{_kind(node)} JOIN", _FULL.removeprefix("or "))
+        raise _no_rule(node, text, f"{_kind(node)} JOIN", _FULL)
     if isinstance(node, exp.Group) and node.args.get("all"):
         raise _no_rule(node, text, "GROUP BY ALL", "list the columns")
-    if isinstance(node, exp.Select) and (node.args.get("laterals") or node.args.get("distinct")):
-        if node.args.get("laterals"):
-            raise _no_rule(node, text, "LATERAL VIEW", _NO_RULE[exp.Explode][1])
-        if node.args["distinct"].args.get("on"):
-            raise _no_rule(node, text, "DISTINCT ON", _FULL.removeprefix("or "))
+    if isinstance(node, exp.Select) and node.args.get("laterals"):
+        raise _no_rule(node, text, "LATERAL VIEW", _NO_RULE[exp.Unnest][1])
+    if isinstance(node, exp.Distinct) and node.args.get("on"):
+        raise _no_rule(node, text, "DISTINCT ON", _FULL)
     if isinstance(node, exp.SetOperation) and node.args.get("by_name"):
         raise _no_rule(node, text, "UNION BY NAME", "list the columns of both sides in one order")
-
-
-_JOINS = frozenset({"", "INNER", "CROSS", "LEFT", "RIGHT", "FULL"})
+    if isinstance(node, exp.Count) and node.expressions:
+        raise _no_rule(
+            node, text, "COUNT of several values",
+            "write COUNT(CASE WHEN a IS NOT NULL AND b IS NOT NULL THEN 1 END)",
+        )  # fmt: skip
 
 
 def _kind(join: exp.Join) -> str:
@@ -140,38 +131,70 @@ def _refuse_subquery(node: exp.Expr, text: Text) -> None:
         return
     parent = node.parent
     if isinstance(node, exp.Query) and isinstance(parent, exp.In):
-        raise _no_rule(node, text, "IN (SELECT …)", f"join SELECT DISTINCT of the keys, {_FULL}")
+        raise _no_rule(node, text, "IN (SELECT …)", f"join SELECT DISTINCT of the keys, {_OR_FULL}")
     inside = (exp.From, exp.Join, exp.CTE, exp.SetOperation, exp.Subquery, exp.Insert)
     if parent is not None and not isinstance(parent, inside):
-        raise _no_rule(node, text, "a scalar subquery", f"join the subquery instead, {_FULL}")
+        raise _no_rule(node, text, "a scalar subquery", f"join the subquery instead, {_OR_FULL}")
 
 
-def _refuse_function(node: exp.Expr, text: Text) -> None:
-    if not isinstance(node, exp.Func):
-        return
-    name = _written_name(node, text)
-    if isinstance(node, _UNREPEATABLE) or name.lower() in _UNREPEATABLE_NAMES:
-        called = f"{name.lower()}()"
-        raise _at(
-            node, text, f"{called} cannot be maintained",
+def _refuse_unknown_function(node: exp.Expr, text: Text) -> None:
+    """Refuse by the tree: a function of no list, and what needs no parentheses to be called."""
+    if isinstance(node, exp.Anonymous) and node.name.lower() not in functions.SCALAR:
+        word = node.name.lower()
+        _refuse_known(word, place(node, text), word)
+        raise UnsupportedQuery(
+            f"{word}() is not supported yet",
+            where=place(node, text),
+            why="whether it gives one row one value, and the same each time, is not known",
+            fix=_FULL,
+        )
+    if isinstance(node, exp.Func):
+        word = node.sql_name().lower()
+        if word in functions.UNREPEATABLE | functions.CLOCK:
+            _refuse_known(word, place_of_word(word, text) or place(node, text), word)
+    if isinstance(node, exp.AggFunc) and node.key not in functions.MAINTAINED:
+        raise _no_rule(node, text, f"{node.sql_name().lower()}()", _FULL)
+
+
+def _refuse_functions(text: Text) -> None:
+    """Refuse by the text: sqlglot drops some functions from the tree and renames others."""
+    names = {alias.name.lower() for alias in text.tree.find_all(exp.TableAlias)}
+    for token, following in zip(text.tokens, text.tokens[1:], strict=False):
+        word = token.text.lower()
+        if following.token_type is TokenType.L_PAREN and word not in names:
+            shown = text.shown(token.start, token.end)
+            _refuse_known(word, shown, f"{word}()")
+            if _is_clock_without_argument(word, token, text):
+                _refuse_known("now", shown, f"{word}()")
+
+
+def _is_clock_without_argument(word: str, token: Token, text: Text) -> bool:
+    after = [each for each in text.tokens if each.start > token.end][1]
+    bare = after.token_type is TokenType.R_PAREN
+    return bare and word in ("unix_timestamp", "to_unix_timestamp")
+
+
+def _refuse_known(word: str, where: str, called: str) -> None:
+    if word in functions.UNREPEATABLE:
+        raise UnsupportedQuery(
+            f"{called} cannot be maintained",
+            where=where,
             why=f"{_NEVER_EQUAL}, and {called} gives the two different values",
             fix="store the value in the source table and select that column instead",
-        )  # fmt: skip
-    if isinstance(node, _CLOCK) or name.lower() in _CLOCK_NAMES:
-        raise _at(
-            node, text, f"{name.lower()} cannot be maintained yet",
-            why=f"{_NEVER_EQUAL}, and by then {name.lower()} has another value",
-            fix=f"store the value in the source table and select that column instead, {_FULL}",
-        )  # fmt: skip
-    if name.lower() in _SET_RETURNING:
-        raise _no_rule(node, text, name.lower(), _NO_RULE[exp.Explode][1])
-    if isinstance(node, exp.AggFunc) and not isinstance(node, _AGGREGATES):
-        raise _no_rule(node, text, f"{name.lower()}()", _FULL.removeprefix("or "))
-    printed = node.sql(DIALECT).split("(")[0].upper()
-    if name and node.meta.get("start") is not None and printed != name.upper():
-        known_aggregate = isinstance(node, _AGGREGATES)
-        if (name.upper(), printed) not in _SAME and not known_aggregate:
-            raise _no_rule(node, text, f"{name.lower()}()", _FULL.removeprefix("or "))
+        )
+    if word in functions.CLOCK:
+        raise UnsupportedQuery(
+            f"{called} cannot be maintained yet",
+            where=where,
+            why=f"{_NEVER_EQUAL}, and by then {called} has another value",
+            fix=f"store the value in the source table and select that column instead, {_OR_FULL}",
+        )
+    unsupported = functions.AGGREGATES | functions.TABLE_VALUED | functions.OTHERS
+    if word in unsupported:
+        fix = _NO_RULE[exp.Unnest][1] if word in functions.TABLE_VALUED else _FULL
+        raise UnsupportedQuery(
+            f"{called} is not supported yet", where=where, why=_NO_RULE_WHY, fix=fix
+        )
 
 
 def _refuse_shadowing(text: Text) -> None:
@@ -186,18 +209,9 @@ def _refuse_shadowing(text: Text) -> None:
         seen.add(cte.alias.lower())
 
 
-def _written_name(node: exp.Func, text: Text) -> str:
-    start, end = node.meta.get("start"), node.meta.get("end")
-    if start is None or end is None:
-        return node.name if isinstance(node, exp.Anonymous) else node.key
-    return text.sql[start : end + 1].strip("`")
-
-
 def _no_rule(node: exp.Expr, text: Text, called: str, fix: str) -> UnsupportedQuery:
     return _at(node, text, f"{called} is not supported yet", why=_NO_RULE_WHY, fix=fix)
 
 
 def _at(node: exp.Expr, text: Text, what: str, *, why: str, fix: str) -> UnsupportedQuery:
-    where = span(node)
-    shown = underline(text.sql, *where) if where else node.sql(DIALECT)
-    return UnsupportedQuery(what, where=shown, why=why, fix=fix)
+    return UnsupportedQuery(what, where=place(node, text), why=why, fix=fix)

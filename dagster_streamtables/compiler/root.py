@@ -4,8 +4,8 @@
     fold        γ at the root     stored group + what ΔR adds to it; R is not read
     regroup     γ at the root     γ(R⁺ ⋉ K) in place of the stored groups of K
 
-All three are special cases of ``stored + Δ``. They lean on one fact: at the root, the result *before*
-is what the table holds, so it is read there instead of being computed again from R⁻.
+All three are special cases of ``stored + Δ``. They lean on one fact: at the root, the result
+*before* is what the table holds, so it is read there instead of being computed again from R⁻.
 
 A fold keeps what it needs beside the user's columns, in columns that begin with ``__st_``:
 
@@ -119,7 +119,7 @@ def _grouped(
     visible = {call: stored[name] for name, call in groups.measures if name in stored}
     needed = dict.fromkeys(s for _, call in groups.measures for s in state_calls(call))
     rows = exp.Count(this=exp.Star())
-    states = [(visible.get(rows, ROWS), rows)]
+    states: list[tuple[str, exp.Expr]] = [(visible.get(rows, ROWS), rows)]
     for i, call in enumerate(each for each in needed if each != rows):
         states.append((visible.get(call, f"__st_{_LETTER[type(call)]}{i}"), call))
     return Root(Entry.FOLD, outputs, groups, having, key, tuple(states))

@@ -4,6 +4,7 @@
     a source before and after, if it did not move   the same relation
     an operator over nothing                        nothing, where the operator says so
     0 + a,  a − a                                   a,  0
+    0 ∪ a                                           the types of the one side, the rows of the other
 
 What the log says of each source is known before any SQL runs, so a term whose change is empty is
 dropped here and never reaches Spark.
@@ -22,6 +23,8 @@ from dagster_streamtables.compiler.operators import (
     Scan,
     Step,
     Sum,
+    Typed,
+    Union,
     column,
 )
 from dagster_streamtables.compiler.operators.net import Empty
@@ -44,6 +47,9 @@ def _simplified(step: Step, inputs: tuple[Step, ...], unmoved: Set[str]) -> Step
         return step
     if step.empty_if(*map(is_empty, inputs)):
         return _empty(step)
+    if isinstance(step, Union) and step.sides:
+        sides = zip(inputs, step.sides, strict=True)
+        return step.over(*(Typed(side) if is_empty(each) else each for each, side in sides))
     if isinstance(step, Sum):
         return _sum(step, *inputs)
     return step.over(*inputs)

@@ -8,14 +8,16 @@ That makes it the independent oracle of the compiled path.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.optimizer.scope import traverse_scope
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.errors import InvalidDefinition, underline
 
@@ -24,14 +26,22 @@ DIALECT = "spark"
 
 @dataclass(frozen=True)
 class Text:
-    """A query as it was written, and its syntax tree as parsed: nothing qualified, nothing moved."""
+    """A query as it was written, and its syntax tree as parsed, nothing qualified or moved."""
 
     sql: str
     tree: exp.Query
 
+    @cached_property
+    def tokens(self) -> list[Token]:
+        return sqlglot.tokenize(self.sql, dialect=DIALECT)
+
+    def shown(self, start: int, end: int) -> str:
+        """The line that holds ``sql[start : end + 1]``, for the part `where` of an error."""
+        return underline(self.sql, start, end)
+
     @property
     def sources(self) -> tuple[str, ...]:
-        """The tables that the query reads, as a query names them: distinct, in order of appearance."""
+        """The tables that the query reads, as it names them: distinct, in order of appearance."""
         tables = sorted(self.tables(), key=lambda table: _span(table)[0])
         return tuple(dict.fromkeys(table_name(table) for table in tables))
 
@@ -55,7 +65,7 @@ class Text:
     def _replaced(self, sql: str, relation: Callable[[str], str]) -> str:
         for table in sorted(self.tables(), key=lambda each: -_span(each)[0]):
             start, stop = _span(table)
-            # Columns may say `orders.id`, so a table without an alias goes on answering to its name.
+            # Columns may say `orders.id`, so a table without an alias goes on under its name.
             alias = "" if table.alias else f" AS `{table.name}`"
             sql = f"{sql[:start]}{relation(table_name(table))}{alias}{sql[stop + 1 :]}"
         return sql
@@ -64,7 +74,7 @@ class Text:
         """The text with more columns at the end of its outermost SELECT list."""
         if not hidden:
             return self
-        at = _outermost(self.sql, TokenType.FROM).start
+        at = _outermost(self, TokenType.FROM).start
         more = ", ".join(f"{expression} AS `{name}`" for name, expression in hidden.items())
         # The line break ends a comment that the list may end with.
         return read(f"{self.sql[:at].rstrip()}\n, {more} {self.sql[at:]}")
@@ -72,14 +82,14 @@ class Text:
     def counted(self, name: str) -> Text:
         """The rows of an outermost DISTINCT or UNION, with the number of copies it merged."""
         if isinstance(self.tree, exp.Union):
-            token = _outermost(self.sql, TokenType.UNION, last=True)
+            token = _outermost(self, TokenType.UNION, last=True)
             end = token.end + 1
-            following = _tokens(self.sql[end:])[0]
+            following = next(each for each in self.tokens if each.start >= end)
             if following.token_type is TokenType.DISTINCT:
-                end += following.end + 1
+                end = following.end + 1
             all_copies = f"{self.sql[: token.start]}UNION ALL{self.sql[end:]}"
         else:
-            token = _outermost(self.sql, TokenType.DISTINCT)
+            token = _outermost(self, TokenType.DISTINCT)
             all_copies = self.sql[: token.start] + self.sql[token.end + 1 :]
         # The line break ends a comment that the user's text may end with.
         return read(f"SELECT *, COUNT(*) AS `{name}` FROM ({all_copies}\n) GROUP BY ALL")
@@ -97,18 +107,20 @@ def read(sql: str) -> Text:
     except ParseError as error:
         raise _broken(sql, error) from None
     except TokenError as error:
-        raise InvalidDefinition(
-            "the query is not valid SQL", why=str(error).split(":")[0]
-        ) from None
+        raise _cut_short(sql, error) from None
     if len(statements) != 1:
         raise InvalidDefinition(
-            f"the text holds {len(statements)} statements", fix="write exactly one SELECT"
+            f"the text holds {len(statements)} statements",
+            why="a stream table holds the result of one query",
+            fix="write exactly one SELECT",
         )
     [tree] = statements
     if not isinstance(tree, exp.Query):
+        word = sql.split()[0]
         raise InvalidDefinition(
-            f"{tree.key.upper()} is not a query",
-            where=underline(sql, 0, len(sql.split()[0]) - 1),
+            f"{word.upper()} does not begin a query",
+            where=underline(sql, 0, len(word) - 1),
+            why="a stream table holds the result of one query",
             fix="write a SELECT; its result is what the table holds",
         )
     return Text(sql, tree)
@@ -117,8 +129,8 @@ def read(sql: str) -> Text:
 def sources_of(query: str) -> tuple[str, ...]:
     """The tables that a query reads, without knowing anything about them.
 
-    >>> sources_of("WITH o AS (SELECT * FROM sales.orders) SELECT * FROM o JOIN customers USING (id)")
-    ('sales.orders', 'customers')
+    >>> sources_of("WITH o AS (SELECT * FROM sales.orders) SELECT * FROM o JOIN users USING (id)")
+    ('sales.orders', 'users')
 
     Raises:
         InvalidDefinition: The text is not one query.
@@ -142,6 +154,25 @@ def span(node: exp.Expr) -> tuple[int, int] | None:
     return min(meta["start"] for meta in marked), max(meta["end"] for meta in marked)
 
 
+def place(node: exp.Expr, text: Text) -> str:
+    """The node's line in the text, underlined; or that of the nearest node that has a place."""
+    here: exp.Expr | None = node
+    while here is not None:
+        found = span(here)
+        if found:
+            return text.shown(*found)
+        here = here.parent
+    return text.shown(0, len(text.sql) - 1)
+
+
+def place_of_word(word: str, text: Text) -> str:
+    """The first line that holds the word, underlined there; empty where there is none."""
+    for token in text.tokens:
+        if token.text.lower() == word.lower():
+            return text.shown(token.start, token.end)
+    return ""
+
+
 def _span(table: exp.Table) -> tuple[int, int]:
     parts = [part.meta for part in table.parts]
     return parts[0]["start"], parts[-1]["end"]
@@ -160,6 +191,19 @@ def _broken(sql: str, error: ParseError) -> InvalidDefinition:
         "the query is not valid SQL",
         where=underline(sql, start, start + length - 1),
         why=str(details.get("description") or error).strip().rstrip("."),
+        fix="correct the query there, or just before it",
+    )
+
+
+def _cut_short(sql: str, error: TokenError) -> InvalidDefinition:
+    """A quote or a comment that does not end; the tokenizer names the line where it gave up."""
+    found = re.search(r"from (\d+):(\d+)", str(error))
+    start = _offset(sql, int(found[1]), int(found[2])) - 1 if found else len(sql) - 1
+    return InvalidDefinition(
+        "the query is not valid SQL",
+        where=underline(sql, max(0, min(start, len(sql) - 1)), len(sql)),
+        why=str(error).split(" from ")[0],
+        fix="end what begins here",
     )
 
 
@@ -168,38 +212,23 @@ def _offset(sql: str, line: int, col: int) -> int:
     return sum(len(each) + 1 for each in lines[: line - 1]) + col
 
 
-def _tokens(sql: str) -> list[Token]:
-    return sqlglot.tokenize(sql, dialect=DIALECT)
-
-
-def _outermost(sql: str, kind: TokenType, *, last: bool = False) -> Token:
+def _outermost(text: Text, kind: TokenType, *, last: bool = False) -> Token:
     """The first (or last) token of a kind that stands in no parentheses."""
     depth, found = 0, []
-    tokens = _tokens(sql)
-    for before, token in zip([None, *tokens], tokens, strict=False):
+    comparing = _comparing(text.tokens)
+    for position, token in enumerate(text.tokens):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        # `a IS DISTINCT FROM b` holds neither the FROM nor the DISTINCT of a SELECT.
-        comparing = token.token_type in (TokenType.FROM, TokenType.DISTINCT) and before is not None
-        if (
-            comparing
-            and before.text.upper() in ("DISTINCT", "IS", "NOT")
-            and _after_is(tokens, token)
-        ):
-            continue
-        if depth == 0 and token.token_type is kind:
+        if depth == 0 and token.token_type is kind and position not in comparing:
             found.append(token)
     return found[-1 if last else 0]
 
 
-def _after_is(tokens: list[Token], token: Token) -> bool:
-    """Whether the token belongs to IS [NOT] DISTINCT FROM."""
-    words = [each.text.upper() for each in tokens if each.end <= token.end][-4:]
-    return (
-        words[-2:] == ["IS", "DISTINCT"]
-        or words[-3:]
-        in (
-            ["IS", "NOT", "DISTINCT"],
-            ["IS", "DISTINCT", "FROM"],
-        )
-        or words == ["IS", "NOT", "DISTINCT", "FROM"]
-    )
+def _comparing(tokens: list[Token]) -> set[int]:
+    """Where `IS [NOT] DISTINCT FROM` stands: neither the DISTINCT nor the FROM of a SELECT."""
+    words = [token.text.upper() for token in tokens]
+    found: set[int] = set()
+    for position, word in enumerate(words):
+        start = position + 2 if words[position + 1 : position + 2] == ["NOT"] else position + 1
+        if word == "IS" and words[start : start + 2] == ["DISTINCT", "FROM"]:
+            found |= {start, start + 1}
+    return found

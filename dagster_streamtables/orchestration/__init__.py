@@ -16,7 +16,7 @@ from dagster_streamtables.orchestration.examine import Problem, find_problems
 from dagster_streamtables.orchestration.load import (
     BrokenTable,
     declare,
-    load_stream_tables,
+    load_tables,
     read_folder,
 )
 from dagster_streamtables.orchestration.resource import StreamTablesResource
@@ -46,7 +46,7 @@ __all__ = [
     "build_stream_table_assets",
     "declare",
     "find_problems",
-    "load_stream_tables",
+    "load_tables",
     "parse_schedule",
     "read_folder",
     "stream_table_assets",

@@ -52,7 +52,7 @@ def build_stream_table_assets(
         .. code-block:: python
 
             defs = dg.Definitions(
-                assets=build_stream_table_assets(tables=load_stream_tables("tables")),
+                assets=build_stream_table_assets(tables=load_tables("tables")),
                 resources={"streamtables": StreamTablesResource(root="lake")},
             )
     """
@@ -111,7 +111,7 @@ def stream_table_assets(
     Examples:
         .. code-block:: python
 
-            @stream_table_assets(tables=load_stream_tables("tables"), group_name="revenue")
+            @stream_table_assets(tables=load_tables("tables"), group_name="revenue")
             def revenue(context: dg.AssetExecutionContext, streamtables: StreamTablesResource):
                 yield from streamtables.refresh(context)
     """

@@ -51,7 +51,7 @@ class BrokenTable:
 Declared = StreamTable | BrokenTable
 
 
-def load_stream_tables(folder: str | Path) -> list[StreamTable]:
+def load_tables(folder: str | Path) -> list[StreamTable]:
     """Read every `.sql` file below a folder, in the order of their paths.
 
     Raises:
@@ -62,6 +62,9 @@ def load_stream_tables(folder: str | Path) -> list[StreamTable]:
         if isinstance(table, BrokenTable):
             raise table.error
     return [table for table in tables if isinstance(table, StreamTable)]
+
+
+load_stream_tables = load_tables
 
 
 def read_folder(folder: str | Path) -> list[Declared]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
-from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration import dueness
 from dagster_streamtables.orchestration import metadata as keys
 from dagster_streamtables.orchestration.catalog import Catalog, Entry
@@ -134,7 +133,8 @@ def _state(entry: Entry, history: History, versions: _Versions) -> State:
     try:
         frontier = versions.lake.frontier(entry.examined.table)
         newest = {source: versions[source] for source in sources}
-    except StreamTablesError:  # the refresh says what is wrong, and its failure is seen
+    # A log that cannot be read stops one table and not the tick: its refresh says what is wrong.
+    except Exception:
         frontier, newest = {}, dict.fromkeys(sources, _UNREADABLE)
     return State(
         last=history.last if frontier is not None else None,

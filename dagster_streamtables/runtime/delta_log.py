@@ -1,9 +1,9 @@
-"""What a table's log says, read without Spark: version, schema, and what came between two versions.
+"""What a table's log says, read without Spark: version, schema, what came between two versions.
 
-The log is a folder of numbered JSON files; "Actions" in the Delta transaction log protocol says what
-each line means. delta-rs finds the table's state, and the commits of a window are read here,
-action by action, because what decides a refresh -- did this commit only rearrange files, did it only
-add some -- is said nowhere else.
+The log is a folder of numbered JSON files; what their lines mean is in the section "Actions" of the
+Delta transaction log protocol. delta-rs finds the table's state. The commits of a window are read
+here, action by action, because what decides a refresh -- did this commit only rearrange files, did
+it only add some -- is said nowhere else.
 """
 
 # pyright: reportAttributeAccessIssue=false

@@ -159,11 +159,8 @@ def _stored_copies(log: TableLog, rows: pa.Table) -> pa.ChunkedArray:
         engine = QueryBuilder().register("t", log.table).register("s", DeltaTable(folder))
         match = _all(f"t.{_q(n)} IS NOT DISTINCT FROM s.{_q(n)}" for n in wanted.column_names)
         bounds = "".join(f" AND {each}" for each in _bounds(wanted))
-        found = pa.table(
-            engine.execute(
-                f"SELECT s.__row AS r, COUNT(*) AS n FROM t JOIN s ON {match}{bounds} GROUP BY s.__row"
-            )
-        )
+        counted = f"SELECT s.__row AS r, COUNT(*) AS n FROM t JOIN s ON {match}{bounds}"
+        found = pa.table(engine.execute(f"{counted} GROUP BY s.__row"))
     counts = dict(zip(found.column("r").to_pylist(), found.column("n").to_pylist(), strict=True))
     return pa.chunked_array([[counts.get(i, 0) for i in range(rows.num_rows)]], pa.int64())
 

@@ -1,4 +1,4 @@
-"""`Lake`: stream tables without an orchestrator. Everything that can be done with one, in one place."""
+"""`Lake`: all that can be done with a stream table, without an orchestrator."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Lake:
         return None if log is None else _visible(log.columns)
 
     def frontier(self, table: StreamTable) -> Mapping[str, int] | None:
-        """The version of each source that a stream table reflects; None before its first refresh."""
+        """The version of each source that the table reflects; None before its first refresh."""
         stored = self._stored(self.location(table.name))
         return None if stored is None or stored.state is None else stored.state.frontier
 

@@ -160,6 +160,7 @@ def _classic(master: str) -> SparkSession:
     kept = _sessions.get((master, None))
     if kept is not None and kept.sparkContext._jsc is not None:
         return kept
+    _leave_connect_mode()
     os.environ["JAVA_HOME"] = str(check_java())
     builder = SparkSession.builder.master(master).appName("streamtables")
     for name, value in spark_settings().items():
@@ -167,3 +168,14 @@ def _classic(master: str) -> SparkSession:
     jars = ",".join(str(jar) for jar in delta_jars())
     _sessions[master, None] = opened = builder.config("spark.jars", jars).getOrCreate()
     return opened
+
+
+def _leave_connect_mode() -> None:
+    """pyspark marks a process as one that uses Connect, and its child processes inherit that."""
+    if any(address.startswith("sc://") for address, _ in _sessions):
+        raise EnvironmentProblem(
+            "this process already uses Spark Connect",
+            why="pyspark holds one kind of session in a process",
+            fix="use Connect addresses only, or open the classic session in a process of its own",
+        )
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)

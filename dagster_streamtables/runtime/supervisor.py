@@ -91,6 +91,7 @@ def supervise(folder: Path, port: int, idle_seconds: float, command: Sequence[st
         state = _state_of(server, port)
         _write_state(folder, state)
         if _wait_until_it_listens(server, port):
+            heartbeat_file(folder).touch()
             _write_state(folder, ServerState(**{**asdict(state), "answers": True}))
             _wait_until_idle(server, port, heartbeat_file(folder), idle_seconds)
     finally:
@@ -117,7 +118,7 @@ def _wait_until_idle(server: psutil.Popen, port: int, heartbeat: Path, idle_seco
         # after gRPC's idle timeout of half an hour.
         if _has_connection(server, port, psutil.CONN_ESTABLISHED):
             heartbeat.touch()
-        idle = time.time() - heartbeat.stat().st_mtime if heartbeat.exists() else idle_seconds
+        idle = time.time() - heartbeat.stat().st_mtime
         if idle >= idle_seconds:
             return
         with contextlib.suppress(subprocess.TimeoutExpired, psutil.TimeoutExpired):

@@ -1,4 +1,4 @@
-"""`StreamTable`: the declaration of a table by its query. Everything else is handed one of these."""
+"""`StreamTable`: the declaration of a table by its query, which everything else is handed."""
 
 from __future__ import annotations
 

@@ -80,3 +80,11 @@ INSERT INTO customers VALUES (1, 'north');
 --- delta
 -- -1 | NULL | 2
 -- +1 | north | 2
+
+--- case: a change that WHERE keeps out touches no group, not even the one of no keys
+SELECT COUNT(DISTINCT amount) AS amounts, COUNT(*) AS n FROM orders WHERE customer = 1 HAVING COUNT(*) >= 0;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 2, 5);
+--- delta

@@ -13,12 +13,18 @@ from dagster_streamtables.orchestration import (
     metadata,
     stream_table_assets,
 )
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.runtime.table import Mode, StreamTable
 from orchestration.conftest import Write
 
 pytestmark = pytest.mark.spark
 
-PAID = StreamTable("paid", "SELECT id, amount FROM orders WHERE amount > 10", schedule="5m")
+# One new row of four is more than the ratio from which a refresh recomputes; 0 is never.
+PAID = StreamTable(
+    "paid",
+    "SELECT id, amount FROM orders WHERE amount > 10",
+    schedule="5m",
+    differential_max_change_ratio=0,
+)
 TOTALS = StreamTable("gold.totals", "SELECT count(*) AS n, sum(amount) AS amount FROM paid")
 LOST = StreamTable("lost", "SELECT id FROM nowhere")
 BELOW = StreamTable("below", "SELECT id FROM lost")
@@ -119,7 +125,8 @@ def test_the_versions_that_were_consumed_are_recorded(
         *build_stream_table_assets(tables=TABLES),
         *build_source_assets(tables=[PAID, TOTALS]),
     ]
-    graph = dg.Definitions(assets).resolve_asset_graph()
+    defs = dg.Definitions(assets, resources={"streamtables": resource})
+    graph = defs.resolve_asset_graph()
 
     def observe() -> None:
         tags = {"dagster/data_version": str(resource.lake().version("orders"))}
@@ -179,6 +186,39 @@ def test_a_full_refresh_can_be_asked_for(
     config = {"ops": {"paid": {"config": {"full": True}}}}
     assert materialize(instance, resource, PAID_KEY, run_config=config).success
     assert values(last(instance, PAID_KEY))[metadata.ACTION] == "FULL"
+
+
+def test_a_query_that_only_a_full_refresh_can_do_is_recorded_without_lineage(
+    instance: dg.DagsterInstance, resource: StreamTablesResource
+) -> None:
+    dice = StreamTable("dice", "SELECT id, rand() AS r FROM orders", Mode.FULL)
+    assets = build_stream_table_assets(tables=[dice])
+    assert materialize(instance, resource, dg.AssetKey("dice"), assets=assets).success
+    event = last(instance, dg.AssetKey("dice"))
+    schema = event.metadata[metadata.COLUMN_SCHEMA]
+    assert isinstance(schema, dg.TableSchemaMetadataValue)
+    assert [column.name for column in schema.value.columns] == ["id", "r"]
+    assert metadata.COLUMN_LINEAGE not in event.metadata
+
+
+def test_a_session_of_another_resource_can_be_used(
+    instance: dg.DagsterInstance, resource: StreamTablesResource
+) -> None:
+    """As with the session of dagster-pyspark, which is a resource, too."""
+
+    class Sessions(dg.ConfigurableResource):
+        def spark_session(self) -> object:
+            return resource.session()
+
+    class OnOtherSession(StreamTablesResource):
+        sessions: dg.ResourceDependency[Sessions]
+
+        def session(self) -> object:
+            return self.sessions.spark_session()
+
+    other = OnOtherSession(root=resource.root, sessions=Sessions())
+    assert materialize(instance, other, PAID_KEY).success
+    assert rows(resource, "paid") == [(2, 20), (3, 30)]
 
 
 def test_many_tables_in_one_op_are_refreshed_in_order_and_past_failures(

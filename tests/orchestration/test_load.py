@@ -10,7 +10,7 @@ from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.load import (
     BrokenTable,
     declare,
-    load_stream_tables,
+    load_tables,
     read_folder,
     read_header,
 )
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_a_file_is_a_table_named_after_it_and_its_folder(folder: Path) -> None:
-    paid, totals = load_stream_tables(folder)
+    paid, totals = load_tables(folder)
     assert paid == StreamTable(
         "sales.paid",
         "SELECT id -- the key: of it all\nFROM sales.orders\n",
@@ -53,7 +53,7 @@ def test_a_file_is_a_table_named_after_it_and_its_folder(folder: Path) -> None:
 
 def test_a_name_in_the_header_wins(folder: Path) -> None:
     (folder / "totals.sql").write_text("-- name: gold.totals\nSELECT 1 AS one")
-    assert [table.name for table in load_stream_tables(folder)] == ["sales.paid", "gold.totals"]
+    assert [table.name for table in load_tables(folder)] == ["sales.paid", "gold.totals"]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_a_broken_file_says_what_is_wrong_and_leaves_the_others_alone(
     assert what in broken.error.what
     assert fix in broken.error.fix
     with pytest.raises(InvalidDefinition) as raised:
-        load_stream_tables(folder)
+        load_tables(folder)
     assert raised.value.what == broken.error.what
 
 

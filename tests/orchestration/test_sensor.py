@@ -9,10 +9,14 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster import DagsterRunStatus
+from dagster._core.definitions.job_base import InMemoryJob
+from dagster._core.execution.api import execute_run
 from dagster._core.test_utils import create_run_for_test, freeze_time
 
 from dagster_streamtables.orchestration import (
+    Backoff,
     Catalog,
+    SensorSettings,
     StreamTablesResource,
     build_catalog,
     build_definitions,
@@ -24,10 +28,12 @@ from dagster_streamtables.orchestration.tick import evaluate
 from dagster_streamtables.runtime.table import StreamTable
 from orchestration.conftest import Write
 
+# Schedules of years, so that no test can run across an instant at which a table comes due.
 PAID = StreamTable("paid", "SELECT id, amount FROM orders WHERE amount > 10")
-TOTALS = StreamTable("totals", "SELECT count(*) AS n FROM paid", schedule="5m")
-OTHER = StreamTable("other", "SELECT id FROM refunds", schedule="1h")
-LATER = timedelta(minutes=6)
+TOTALS = StreamTable("totals", "SELECT count(*) AS n FROM paid", schedule="52w")
+OTHER = StreamTable("other", "SELECT id FROM refunds", schedule="2000w")
+LATER = timedelta(days=400)
+PAUSE = timedelta(minutes=10)
 
 
 class Location:
@@ -36,18 +42,28 @@ class Location:
     def __init__(self, resource: StreamTablesResource, *tables: StreamTable) -> None:
         self.resource = resource
         self.instance = dg.DagsterInstance.ephemeral()
+        self.settings = SensorSettings(backoff=Backoff(first=PAUSE))
         self.cursor: str | None = None
         self.declare(*tables)
 
     def declare(self, *tables: StreamTable) -> None:
         self.catalog: Catalog = build_catalog(tables)
-        self.assets = build_stream_table_assets(tables=self.catalog)
+        self.job = dg.Definitions(
+            build_stream_table_assets(tables=self.catalog, retry_policy=None),
+            sensors=[build_refresh_sensor(tables=self.catalog)],
+            resources={"streamtables": self.resource},
+        ).resolve_job_def("streamtables_refresh_run")
 
     def tick(self, after: timedelta = timedelta()) -> dg.SensorResult:
         """What the sensor asks for; what it reports is reported, as the daemon would."""
         now = datetime.now(UTC) + after
         result = evaluate(
-            self.catalog, self.instance, self.resource.logs(), now=now, cursor=self.cursor
+            self.catalog,
+            self.instance,
+            self.resource.logs(),
+            now=now,
+            settings=self.settings,
+            cursor=self.cursor,
         )
         self.cursor = result.cursor
         with freeze_time(now):
@@ -56,14 +72,14 @@ class Location:
         return result
 
     def execute(self, request: dg.RunRequest) -> bool:
-        return dg.materialize(
-            self.assets,
-            selection=dg.AssetSelection.assets(*(request.asset_selection or [])),
-            instance=self.instance,
-            resources={"streamtables": self.resource},
+        selected = frozenset(request.asset_selection or [])
+        run = self.instance.create_run_for_job(
+            self.job.get_subset(asset_selection=selected),
             tags=request.tags,
-            raise_on_error=False,
-        ).success
+            asset_selection=selected,
+        )
+        job = InMemoryJob(self.job).get_subset(asset_selection=selected)
+        return execute_run(job, run, self.instance).success
 
 
 def selections(result: dg.SensorResult) -> list[set[str]]:
@@ -123,16 +139,28 @@ def test_a_broken_definition_is_not_requested_and_is_said(logs: StreamTablesReso
     assert 'Not refreshed: stream table "bad": the query is not valid SQL' in said(result)
 
 
+def test_a_log_that_cannot_be_read_stops_one_table_only(
+    logs: StreamTablesResource, tmp_path: Path
+) -> None:
+    for commit in (tmp_path / "public" / "refunds" / "_delta_log").glob("*.json"):
+        commit.write_text("{ this is no commit")
+    result = Location(logs, PAID, TOTALS, OTHER).tick()
+    assert {"paid", "totals"} in selections(result)
+
+
 def test_the_sensor_of_a_code_location_runs_its_tick(logs: StreamTablesResource) -> None:
     defs = build_definitions(resource=logs, tables=[PAID, TOTALS])
-    sensor = defs.get_sensor_def("streamtables_refresh")
+    repository = defs.get_repository_def()
+    sensor = repository.get_sensor_def("streamtables_refresh")
     with dg.build_sensor_context(
-        instance=dg.DagsterInstance.ephemeral(), definitions=defs
+        instance=dg.DagsterInstance.ephemeral(),
+        repository_def=repository,
+        resources=repository.get_top_level_resources(),
     ) as context:
         data = sensor.evaluate_tick(context)
     [request] = data.run_requests or []
     assert set(request.asset_selection or []) == {dg.AssetKey("paid"), dg.AssetKey("totals")}
-    assert request.job_name == "streamtables_refresh_run"
+    assert [target.job_name for target in sensor.targets] == ["streamtables_refresh_run"]
     assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
     stopped = build_refresh_sensor(
         tables=[PAID], default_status=dg.DefaultSensorStatus.STOPPED, minimum_interval_seconds=30
@@ -193,7 +221,7 @@ def test_what_is_due_is_refreshed_if_its_sources_moved_and_else_marked_fresh(
 
 @pytest.mark.spark
 def test_a_version_that_brings_nothing_visible_is_looked_at_once(
-    resource: StreamTablesResource, tmp_path: Path
+    resource: StreamTablesResource,
 ) -> None:
     """A refresh need not write down that it saw a commit that only rearranged files."""
     from deltalake import DeltaTable
@@ -215,19 +243,34 @@ def test_a_version_that_brings_nothing_visible_is_looked_at_once(
 def test_a_failed_table_is_tried_again_later_each_time_and_at_once_if_it_is_changed(
     resource: StreamTablesResource, tmp_path: Path
 ) -> None:
-    location = Location(resource, PAID, TOTALS, OTHER)
-    for request in location.tick().run_requests or []:
-        assert location.execute(request)
-    shutil.rmtree(tmp_path / "public" / "orders")
-
-    [request] = location.tick(LATER).run_requests or []
+    for file in (tmp_path / "public" / "orders").glob("*.parquet"):
+        file.unlink()
+    location = Location(resource, PAID, TOTALS)
+    [request] = location.tick().run_requests or []
     assert not location.execute(request)
-    # The run ended now, not at the time that the tick was given; so the pauses begin now.
-    result = location.tick(LATER)
-    assert selections(result) == [{"paid", "totals"}]
-    assert "failed once" not in str(result.skip_reason)
-    for request in result.run_requests or []:
-        assert not location.execute(request)
+
+    result = location.tick()
+    assert selections(result) == []
+    assert "paid is due: failed once, is tried again at" in said(result)
+    [request] = location.tick(PAUSE).run_requests or []
+    assert not location.execute(request)
+    assert "failed 2 times in a row" in said(location.tick(PAUSE))
+
+    location.declare(StreamTable("paid", "SELECT id FROM refunds"), TOTALS)
+    [request] = location.tick().run_requests or []
+    assert location.execute(request)
+
+
+@pytest.mark.spark
+def test_a_source_that_was_dropped_fails_the_refresh(
+    resource: StreamTablesResource, tmp_path: Path
+) -> None:
+    location = Location(resource, OTHER)
+    [request] = location.tick().run_requests or []
+    assert location.execute(request)
+    shutil.rmtree(tmp_path / "public" / "refunds")
+    [request] = location.tick(100 * LATER).run_requests or []
+    assert not location.execute(request)
 
 
 @pytest.mark.spark

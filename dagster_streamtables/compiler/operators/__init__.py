@@ -25,6 +25,7 @@ from dagster_streamtables.compiler.operators.left_linear import LeftLinear
 from dagster_streamtables.compiler.operators.outer_join import OuterJoin
 from dagster_streamtables.compiler.operators.project import Project
 from dagster_streamtables.compiler.operators.scan import Scan, relation
+from dagster_streamtables.compiler.operators.union import Typed, Union
 
 __all__ = [
     "WEIGHT",
@@ -43,6 +44,8 @@ __all__ = [
     "Schema",
     "Step",
     "Sum",
+    "Typed",
+    "Union",
     "as_column",
     "as_weight",
     "column",

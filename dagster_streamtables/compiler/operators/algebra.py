@@ -292,9 +292,11 @@ def as_column(expression: exp.Expr, name: str) -> exp.Expr:
 
 def within(expression: exp.Expr, table: str) -> exp.Expr:
     """`expression` with every column read from `table`."""
-    return expression.transform(
-        lambda node: column(node.name, table) if isinstance(node, exp.Column) else node
-    )
+
+    def settle(node: exp.Expr) -> exp.Expr:
+        return column(node.name, table) if isinstance(node, exp.Column) else node
+
+    return expression.transform(settle)
 
 
 def type_of(expression: exp.Expr) -> exp.DataType:

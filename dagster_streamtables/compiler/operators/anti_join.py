@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import Schema, Step, within
+from dagster_streamtables.compiler.operators.algebra import Schema, Step, column
 from dagster_streamtables.compiler.operators.left_linear import LeftLinear
 
 
@@ -30,13 +30,13 @@ class AntiJoin(LeftLinear):
     def select(self, *inputs: str) -> exp.Query:
         left, right = inputs
         names = frozenset(self.left.schema)
-        condition = self.condition.transform(
-            lambda node: (
-                within(node, "l" if node.name in names else "r")
-                if isinstance(node, exp.Column)
-                else node
-            )
-        )
+
+        def settle(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column):
+                return column(node.name, "l" if node.name in names else "r")
+            return node
+
+        condition = self.condition.transform(settle)
         partner = exp.select("1").from_(exp.to_table(right).as_("r")).where(condition)
         rows = exp.select("l.*").from_(exp.to_table(left).as_("l"))
         return rows.where(exp.Not(this=exp.Exists(this=partner)))

@@ -10,8 +10,10 @@ The bracket is the same left rows asked twice, and a row whose key does not occu
 same answer both times, so the bracket may be restricted to K. Changes on both sides in one window
 are exact because L⁻ and R⁻ are the real old tables.
 
-The key is what the condition's equalities compare. A condition without an equality has none, and
-then every left row is asked again as soon as anything came to the right or went from it.
+The key is what the condition's equalities compare. It is asked of rows that other parts of the
+condition would have kept from it, so an expression that can fail (a division, a cast) is no key.
+A condition without a key has none, and then every left row is asked again as soon as anything came
+to the right or went from it.
 """
 
 from __future__ import annotations
@@ -73,13 +75,21 @@ def equalities(
         if not isinstance(conjunct, exp.EQ | exp.NullSafeEQ):
             continue
         a, b = conjunct.this, conjunct.expression
-        if _reads(a, left) and _reads(b, right):
+        if _is_key(a, left) and _is_key(b, right):
             pairs.append((a, b))
-        elif _reads(b, left) and _reads(a, right):
+        elif _is_key(b, left) and _is_key(a, right):
             pairs.append((b, a))
     return tuple(pairs)
 
 
-def _reads(expression: exp.Expr, side: frozenset[str]) -> bool:
+# What cannot raise an error, whatever the row.
+_SAFE = (
+    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren),
+    *(exp.Coalesce, exp.Lower, exp.Upper, exp.Trim, exp.Concat, exp.DPipe, exp.Nullif),
+)
+
+
+def _is_key(expression: exp.Expr, side: frozenset[str]) -> bool:
     names = {each.name for each in expression.find_all(exp.Column)}
-    return bool(names) and names <= side
+    safe = all(isinstance(node, _SAFE) for node in expression.walk())
+    return safe and bool(names) and names <= side

@@ -68,7 +68,9 @@ class Empty(Step):
     def select(self, *inputs: str) -> exp.Query:
         nulls = [exp.alias_(_null(type_), name, quoted=True) for name, type_ in self.columns]
         weight = [exp.alias_(exp.cast(exp.null(), "BIGINT"), WEIGHT)] if self.has_weight else []
-        return exp.select(*nulls, *weight).where(exp.false())
+        # SQL has no SELECT of nothing.
+        columns = [*nulls, *weight] or [exp.Literal.number(1)]
+        return exp.select(*columns).where(exp.false())
 
     def explain(self) -> str:
         return "Empty"

@@ -1,0 +1,1 @@
+"""What a refresh costs, measured: see `python -m benchmarks.refresh --help`."""

@@ -1,0 +1,82 @@
+"""The functions of Spark by what a change can do with them.
+
+A change asks a function of a row once when the row comes and again when it goes, so only functions
+of the row alone will do. `SCALAR` lists those of Spark 4.2 whose text sqlglot gives back with its
+meaning: each was run on the examples of Spark's own documentation, as written and as printed. A
+name in no list is a function of the user's, of which nothing can be told.
+"""
+
+from __future__ import annotations
+
+_SCALAR = """
+    abs acos acosh add_months array array_append array_compact array_contains array_distinct
+    array_except array_insert array_intersect array_join array_max array_min array_position
+    array_prepend array_remove array_repeat array_size array_union arrays_overlap arrays_zip ascii
+    asin asinh atan atan2 atanh base64 bigint bin bit_count bit_get bit_length boolean bround btrim
+    cardinality cast cbrt ceil ceiling char char_length character_length chr coalesce concat
+    concat_ws contains conv convert_timezone cos cosh cot crc32 csc date date_add date_diff
+    date_format date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day
+    dayname dayofmonth dayofweek dayofyear decimal decode degrees double e element_at elt encode
+    endswith equal_null exp expm1 extract factorial find_in_set flatten float floor format_number
+    format_string from_unixtime from_utc_timestamp get get_json_object getbit greatest hash hex hour
+    hypot if ifnull ilike initcap instr int isnan isnotnull isnull json_array_length
+    json_object_keys last_day lcase least left len length levenshtein like ln locate log log10 log1p
+    log2 lower lpad ltrim luhn_check make_date map_contains_key map_keys map_values mask md5 minute
+    mod month monthname months_between named_struct nanvl negative next_day nullif nullifzero nvl
+    nvl2 octet_length overlay parse_url pi pmod position positive pow power printf quarter radians
+    regexp regexp_count regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace
+    regexp_substr repeat replace reverse right rint rlike round rpad rtrim sec second sequence sha
+    sha1 sha2 shiftleft shiftright sign signum sin sinh size slice smallint sort_array soundex space
+    split split_part sqrt startswith string struct substr substring substring_index tan tanh
+    timestamp timestamp_micros timestamp_millis timestamp_seconds tinyint to_binary to_date to_json
+    to_number to_timestamp to_timestamp_ltz to_timestamp_ntz to_unix_timestamp to_utc_timestamp
+    translate trim trunc try_add try_cast try_divide try_element_at try_mod try_multiply
+    try_subtract try_to_binary try_to_number try_to_timestamp try_url_decode ucase unbase64 unhex
+    unix_micros unix_millis unix_seconds unix_timestamp upper url_decode url_encode weekday
+    weekofyear width_bucket xxhash64 year zeroifnull
+"""
+_AGGREGATES = """
+    any any_value approx_count_distinct approx_percentile approx_top_k array_agg bit_and bit_or
+    bit_xor bitmap_and_agg bitmap_construct_agg bitmap_or_agg bool_and bool_or collect_list
+    collect_set corr count_if count_min_sketch covar_pop covar_samp every first first_value grouping
+    grouping_id histogram_numeric hll_sketch_agg hll_union_agg kurtosis last last_value listagg
+    max_by mean measure median min_by mode percentile percentile_approx percentile_cont
+    percentile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx
+    regr_sxy regr_syy skewness some std stddev stddev_pop stddev_samp string_agg try_avg try_sum
+    var_pop var_samp variance
+"""
+_UNREPEATABLE = """
+    assert_true input_file_block_length input_file_block_start input_file_name java_method
+    monotonically_increasing_id raise_error rand randn random randstr reflect shuffle
+    spark_partition_id try_reflect uniform uuid
+"""
+_CLOCK = """
+    curdate current_catalog current_database current_date current_path current_schema current_time
+    current_timestamp current_timezone current_user localtimestamp now session_user user version
+"""
+_TABLE_VALUED = """
+    explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer stack
+    variant_explode variant_explode_outer
+"""
+_OTHERS = """
+    aggregate array_sort collate collation forall from_avro from_csv from_json
+    from_protobuf from_xml map map_concat map_entries map_filter map_from_arrays map_from_entries
+    map_zip_with parse_json reduce schema_of_variant session_window str_to_map to_char
+    to_variant_object to_varchar transform transform_keys transform_values try_parse_json
+    try_variant_get typeof unix_date variant_get window window_time zip_with
+"""
+
+SCALAR = frozenset(_SCALAR.split())
+"""One value for one row, the same whenever it is asked."""
+MAINTAINED = frozenset({"count", "sum", "avg", "min", "max"})
+"""The aggregates that have a rule."""
+AGGREGATES = frozenset(_AGGREGATES.split())
+"""The aggregates that have none."""
+UNREPEATABLE = frozenset(_UNREPEATABLE.split())
+"""Another value each time."""
+CLOCK = frozenset(_CLOCK.split())
+"""Another value in another refresh."""
+TABLE_VALUED = frozenset(_TABLE_VALUED.split())
+"""Several rows for one."""
+OTHERS = frozenset(_OTHERS.split())
+"""Printed with another meaning, or with a result or an argument that has no rule."""

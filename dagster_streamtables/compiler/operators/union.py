@@ -1,0 +1,65 @@
+"""Union: the rows of both inputs; the user's own UNION ALL.
+
+    Δ(L ∪ R) = ΔL ∪ ΔR
+
+As relations this is `Sum`. It differs in what it says about types: a column has the type in which
+both sides meet, and only Spark can tell which. Where the change came to one side alone, the other
+stays, as a side without rows: else an INT in one window would be a BIGINT in the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.algebra import (
+    Operator,
+    Schema,
+    Step,
+    Sum,
+    as_weight,
+    column,
+)
+
+
+@dataclass(frozen=True)
+class Union(Sum):
+    sides: tuple[Operator, ...] = ()
+    """Of a change: the inputs it is the change of, for their types."""
+
+    __hash__ = Step.__hash__
+    law: ClassVar[str] = "linear"
+
+    def delta(self) -> Operator:
+        sides = (self.left.after, self.right.after)
+        return Union(self.left.change, self.right.change, sides)
+
+    def explain(self) -> str:
+        return "Union"
+
+
+@dataclass(frozen=True)
+class Typed(Step):
+    """The columns of a relation, and none of its rows."""
+
+    input: Step
+
+    __hash__ = Step.__hash__
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def weighted(self) -> bool:
+        return True
+
+    def select(self, *inputs: str) -> exp.Query:
+        [rows] = inputs
+        weight = as_weight(exp.cast(exp.null(), "BIGINT"))
+        return exp.select(*map(column, self.schema), weight).from_(rows).where(exp.false())
+
+    def explain(self) -> str:
+        return "No rows, for their types"

@@ -1,0 +1,62 @@
+"""Real Delta tables for tests: written by DuckDB, changed by Spark's DML, read by delta-rs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import sqlglot
+from deltalake import DeltaTable, write_deltalake
+from sqlglot import exp
+
+from dagster_streamtables import Lake, Refresh, StreamTable
+from database import Database, Rows, _shown
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+def write(lake: Lake, name: str, rows: pa.Table, *, feed: bool = True, **more: object) -> None:
+    """Create a source, or add rows to it."""
+    more = {"mode": "append", "configuration": FEED if feed else None} | more
+    Path(lake.location(name)).mkdir(parents=True, exist_ok=True)
+    write_deltalake(lake.location(name), rows, **more)  # type: ignore[call-overload]
+
+
+def write_from(database: Database, lake: Lake, tables: tuple[str, ...], *, feed: bool) -> None:
+    for table in tables:
+        rows = database.connection.execute(f"FROM {table}").to_arrow_table()
+        write(lake, table, rows, feed=feed)
+
+
+def run_on_delta(spark: SparkSession, lake: Lake, script: str) -> None:
+    """Run DML as it is written, its tables being those of the lake."""
+    for statement in sqlglot.parse(script, dialect="spark"):
+        if statement is None:
+            continue
+        for table in statement.find_all(exp.Table):
+            place = exp.Table(
+                this=exp.to_identifier(lake.location(table.name), quoted=True),
+                db=exp.to_identifier("delta"),
+                alias=table.args.get("alias"),
+            )
+            table.replace(place)
+        spark.sql(statement.sql("spark"))
+
+
+def stored(lake: Lake, name: str, columns: list[str] | None = None) -> Rows:
+    """The rows of a table as delta-rs reads them."""
+    rows = pa.table(DeltaTable(lake.location(name)).to_pyarrow_table(columns=columns))
+    return Counter(tuple(_shown(row[n]) for n in rows.column_names) for row in rows.to_pylist())
+
+
+def refreshed(lake: Lake, table: StreamTable, **options: bool) -> Refresh:
+    """One refresh, and the proof that the table is its query afterwards."""
+    done = lake.refresh(table, **options)
+    found = lake.check(table)
+    assert found.equal, (done, found.missing, found.unexpected, found.sample)
+    return done

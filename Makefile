@@ -39,10 +39,10 @@ demo-headless: java venv
 	$(BIN)/python -m example_defs.headless --days $(DAYS)
 
 bench: java venv
-	$(BIN)/python -m tests.benchmarks
+	$(BIN)/python -m benchmarks.refresh
 
 crash: java venv
-	$(BIN)/pytest -m long tests/test_crash.py
+	$(BIN)/pytest -m long tests/runtime/test_crash.py
 
 clean:
 	@[ ! -x $(BIN)/streamtables ] || $(BIN)/streamtables spark stop

@@ -3,8 +3,8 @@
     text ──▶ compiler ──▶ Plan ──▶ runtime ──▶ Refresh ──▶ orchestration ──▶ Dagster
 
 `compiler` turns a SELECT into a plan of how its result changes when its sources do; it needs
-neither Spark nor Dagster. `runtime` runs plans on Spark and commits the result with its frontier; it does
-not know who called it. `orchestration` decides when, and tells Dagster what happened.
+neither Spark nor Dagster. `runtime` runs plans on Spark and commits the result with its frontier;
+it does not know who called it. `orchestration` decides when, and tells Dagster what happened.
 
 Names are imported when they are first used, so a program that only refreshes tables never loads
 Dagster, and a code location that only defines them never loads Spark.

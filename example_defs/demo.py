@@ -33,26 +33,29 @@ from example_defs.replay import Replay
 PROJECT = Path(__file__).resolve().parent.parent
 _FOLDER = PROJECT / ".demo"
 _STOP_SECONDS = 30.0
-_HISTORY_UNTIL = datetime(2013, 2, 1, tzinfo=UTC)
-"""The sources begin with a month of history: of a few days, a day more is a large part."""
 
 
 def main(
     port: Annotated[int, typer.Option(help="Of the UI; 0 takes a free one.")] = 0,
     pace: Annotated[float, typer.Option(help="Seconds for which a replayed step lasts.")] = 30,
     step_hours: Annotated[float, typer.Option(help="Replayed hours in a step.")] = 24,
+    start: Annotated[
+        datetime, typer.Option(help="Up to where the sources have a history at once (UTC).")
+    ] = datetime(2013, 4, 1),
     fresh: Annotated[bool, typer.Option(help="Begin the year again.")] = False,
     browser: Annotated[bool, typer.Option(help="Open the UI when it answers.")] = False,
 ) -> None:
     """Replays flights of 2013 while Dagster keeps the stream tables over them fresh."""
-    if fresh:
-        shutil.rmtree(_FOLDER, ignore_errors=True)
     os.environ |= _environment()
+    if fresh:
+        stop_server()  # one that a killed demo left keeps its state in that folder
+        shutil.rmtree(_FOLDER, ignore_errors=True)
     stopping = threading.Event()
     for each in (signal.SIGINT, signal.SIGTERM):
         signal.signal(each, lambda *_: stopping.set())
     try:
         with ExitStack() as running:
+            _prepare(running, start.replace(tzinfo=UTC), timedelta(hours=step_hours))
             _run(running, stopping, port or _free_port(), pace, step_hours, browser)
             print("stopping", flush=True)
     except EnvironmentProblem as problem:
@@ -69,9 +72,6 @@ def _run(
     browser: bool,
 ) -> None:
     """Starts everything, and returns when it is time to stop all that `running` holds."""
-    print("starting Spark and playing January into the source tables", flush=True)
-    running.callback(stop_server)
-    _prepare(timedelta(hours=step_hours))
     log = _FOLDER / "dagster.log"
     dev = ("dev", "-w", "workspace.yaml", "-p", str(port))
     dagster = running.enter_context(_program("dagster", *dev, stop=signal.SIGINT, log=log))
@@ -93,15 +93,17 @@ def _run(
             raise EnvironmentProblem("dagster dev ended", where=_end(log))
 
 
-def _prepare(step: timedelta) -> None:
+def _prepare(running: ExitStack, start: datetime, step: timedelta) -> None:
     """What the programs need to find: a Spark server, the source tables, Dagster's databases."""
+    print(f"starting Spark and playing up to {start:%B %-d} into the source tables", flush=True)
+    running.callback(stop_server)
     with ThreadPoolExecutor() as pool:
         server = pool.submit(ensure_server)
         home = Path(os.environ["DAGSTER_HOME"])
         home.mkdir(parents=True, exist_ok=True)
         shutil.copy(Path(__file__).with_name("dagster.yaml"), home)
         _create_instance()
-        Replay(os.environ["STREAMTABLES_DEMO_ROOT"], step=step).advance(_HISTORY_UNTIL)
+        Replay(os.environ["STREAMTABLES_DEMO_ROOT"], step=step).advance(start)
         server.result()
 
 

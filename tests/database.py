@@ -33,6 +33,9 @@ class Database:
 
     def __init__(self) -> None:
         self.connection = duckdb.connect(config={"threads": 1})
+        # DuckDB 2.0 loses the rows of a LEFT JOIN on an empty table under a UNION ALL and a GROUP
+        # BY when it optimizes (case "FULL JOIN pads both sides"); planned as written it does not.
+        self.run("PRAGMA disable_optimizer")
         for create in _SCHEMA:
             assert create is not None
             self.run(create.sql("duckdb"))
@@ -130,7 +133,7 @@ class Stored:
         return shown
 
     def check(self) -> None:
-        """All columns are what a full refresh would store; the user's, what the user's text says."""
+        """All columns are as a full refresh stores them; the user's, as the user's text says."""
         assert self.rows == self.database.rows(self.prepared.full["after"])
         if self.plan.hidden:
             assert self.visible == self.database.rows(self.prepared.text)

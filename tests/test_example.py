@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -159,6 +162,31 @@ def test_the_clock_moves_in_whole_steps(tmp_path: Path) -> None:
     assert played.advance(datetime(2013, 1, 1, 13, tzinfo=UTC)) == []
     with pytest.raises(ValueError, match="whole seconds"):
         Replay(tmp_path, step=timedelta(0))
+
+
+def test_the_code_location_loads_without_spark(tmp_path: Path) -> None:
+    Replay(tmp_path)
+    code = (
+        "import sys; from example_defs.definitions import defs; "
+        "print(len(list(defs.resolve_all_asset_specs())), 'pyspark' in sys.modules)"
+    )
+    assets = run_python(tmp_path, "-c", code)
+    assert assets.stdout == "16 False\n", assets.stderr
+    assert "stream table" not in assets.stderr, "a definition was refused at load"
+    validated = run_python(
+        tmp_path, "-m", "dagster", "definitions", "validate", "-w", "workspace.yaml"
+    )
+    assert validated.returncode == 0, validated.stderr
+
+
+def run_python(lake: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments],
+        env=os.environ | {"STREAMTABLES_DEMO_ROOT": str(lake)},
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+    )
 
 
 @pytest.mark.spark

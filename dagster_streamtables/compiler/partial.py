@@ -51,8 +51,9 @@ class Partial(Step):
     @property
     def schema(self) -> Schema:
         assert self.root.groups is not None
-        keys = self.root.groups.keys
-        return {name: self.input.schema[name] for name in keys}
+        keys = {name: self.input.schema[name] for name in self.root.groups.keys}
+        unknown = exp.DataType.build("UNKNOWN")
+        return keys | {name: unknown for name, _ in self._parts()}
 
     @property
     def weighted(self) -> bool:
@@ -62,6 +63,8 @@ class Partial(Step):
         assert self.root.groups is not None
         keys = [column(key) for key in self.root.groups.keys]
         parts = [as_column(e, n) for n, e in self._parts()]
+        if not keys and not parts:
+            return _if_any(inputs[0])
         query = exp.select(*keys, *parts).from_(inputs[0])
         return query.group_by(*(key.copy() for key in keys)) if keys else query
 
@@ -91,6 +94,13 @@ class Partial(Step):
     def explain(self) -> str:
         assert self.root.groups is not None
         return f"Partial sums of the change by ({', '.join(self.root.groups.keys)})"
+
+
+def _if_any(rows: str) -> exp.Query:
+    """One row if there are rows: the one group of a query without GROUP BY is touched."""
+    count = exp.Count(this=exp.Star())
+    some = exp.GT(this=count.copy(), expression=exp.Literal.number(0))
+    return exp.select(as_column(count, "any")).from_(rows).having(some)
 
 
 def _present(argument: exp.Expr) -> exp.Expr:

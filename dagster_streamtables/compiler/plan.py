@@ -35,7 +35,7 @@ from dagster_streamtables.compiler.text import Text, read
 STORED = "__st_table"
 """Stands for the stream table itself among the relations that a plan reads."""
 TOUCHED = "__st_touched"
-"""Stands for the keys of the groups that a fold lost."""
+"""Stands for the keys of touched groups, and for a fold what the change adds to each."""
 
 
 @dataclass(frozen=True)
@@ -107,21 +107,38 @@ class Plan:
         if self.entry is Entry.BAG:
             cast = _cast(self.view, {name: types[name] for name in self.schema})
             return Net(simplify(cast.change, unmoved=unmoved))
-        groups = self._groups
-        change = simplify(groups.input.change, unmoved=unmoved)
         old = Scan(STORED, tuple(types.items()), Moment.BEFORE)
         if self.entry is Entry.FOLD:
-            partial = Partial(change, self.root, tuple(types.items()))
-            on = tuple((column(name), column(key)) for name, key in self.root.key)
-            return Fold(partial, old.only(partial, on) if on else old, self.root)
+            return self._fold(self.touched(stored=stored, unmoved=unmoved), old)
+        change = simplify(self._groups.input.change, unmoved=unmoved)
         return simplify(self._regroup(change, old, types), unmoved=unmoved)
 
+    # Where the change is small, it pays to ask in two statements: which groups are touched, and
+    # then for their new rows, with the touched groups and their stored rows as local relations.
+
+    def touched(self, *, stored: Columns, unmoved: Set[str] = frozenset()) -> Partial:
+        """The keys of the touched groups, and for a fold what the change adds to each."""
+        types = {n: exp.DataType.build(t, dialect="spark") for n, t in stored.items()}
+        change = simplify(self._groups.input.change, unmoved=unmoved)
+        return Partial(change, self.root, tuple(types.items()))
+
+    def fold(self, *, stored: Columns) -> Step:
+        """What `Fold` yields for the groups in `TOUCHED`, as `touched` gives them."""
+        types = {n: exp.DataType.build(t, dialect="spark") for n, t in stored.items()}
+        columns = tuple(self.touched(stored=stored).schema.items())
+        touched = Scan(TOUCHED, columns, Moment.AFTER)
+        return self._fold(touched, Scan(STORED, tuple(types.items()), Moment.BEFORE))
+
     def regroup(self, *, stored: Columns) -> Step:
-        """The groups whose keys are in `TOUCHED`, grouped again; what `Regroup` yields."""
+        """What `Regroup` yields for the groups whose keys are in `TOUCHED`."""
         types = {n: exp.DataType.build(t, dialect="spark") for n, t in stored.items()}
         keys = tuple((key, self._groups.schema[key]) for key in self._groups.keys)
         touched = Scan(TOUCHED, keys, Moment.AFTER)
         return self._regroup(touched, Scan(STORED, tuple(types.items()), Moment.BEFORE), types)
+
+    def _fold(self, touched: Step, old: Scan) -> Fold:
+        on = tuple((column(name), column(key)) for name, key in self.root.key)
+        return Fold(touched, old.only(touched, on) if on else old, self.root)
 
     @property
     def _groups(self) -> Aggregate:

@@ -58,12 +58,12 @@ def refuse(text: Text) -> None:
         InvalidDefinition: The query does not begin with SELECT or WITH.
     """
     _refuse_order(text)
+    _refuse_functions(text)
     for node in text.tree.walk():
         _refuse_construct(node, text)
         _refuse_clause(node, text)
         _refuse_subquery(node, text)
         _refuse_unknown_function(node, text)
-    _refuse_functions(text)
     _refuse_shadowing(text)
 
 

@@ -108,9 +108,18 @@ def read(sql: str) -> Text:
         raise _broken(sql, error) from None
     except TokenError as error:
         raise _cut_short(sql, error) from None
+    except Exception as error:
+        # The parser stumbles over some calls with a wrong number of arguments, such as map(1).
+        raise InvalidDefinition(
+            "the query is not valid SQL",
+            where=underline(sql, 0, len(sql)),
+            why=f"it cannot be parsed: {error}",
+            fix="look for a function with too few arguments",
+        ) from error
     if len(statements) != 1:
         raise InvalidDefinition(
             f"the text holds {len(statements)} statements",
+            where=_second_statement(sql),
             why="a stream table holds the result of one query",
             fix="write exactly one SELECT",
         )
@@ -193,6 +202,15 @@ def _broken(sql: str, error: ParseError) -> InvalidDefinition:
         why=str(details.get("description") or error).strip().rstrip("."),
         fix="correct the query there, or just before it",
     )
+
+
+def _second_statement(sql: str) -> str:
+    tokens = sqlglot.tokenize(sql, dialect=DIALECT)
+    ends = [i for i, token in enumerate(tokens) if token.token_type is TokenType.SEMICOLON]
+    if not ends:
+        return ""
+    following = tokens[ends[0] + 1]
+    return underline(sql, following.start, following.end)
 
 
 def _cut_short(sql: str, error: TokenError) -> InvalidDefinition:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -107,12 +107,18 @@ def build_catalog(
     examined = examine(tables, lake, min_schedule_seconds=min_schedule_seconds)
     _report(examined, strict)
     translator = translator or StreamTablesTranslator()
-    names = {e.name: translator.get_asset_spec(StreamTableProps(e)).key for e in examined}
+    names = {e.name: _key(e, translator) for e in examined}
     given = dict(source_keys or {})
     entries = [_entry(e, translator, names, given, group_name) for e in examined]
     sources = {name: key for entry in entries for name, key in entry.source_keys.items()}
     written = {*names.values(), *written_by_dagster}
     return Catalog(tuple(entries), {n: key for n, key in sources.items() if key not in written})
+
+
+def _key(examined: Examined, translator: StreamTablesTranslator) -> dg.AssetKey:
+    """The key alone, which the dependencies of others need; without the plan, whose text takes
+    longer to write than all the rest."""
+    return translator.get_asset_spec(StreamTableProps(replace(examined, plan=None))).key
 
 
 def _entry(

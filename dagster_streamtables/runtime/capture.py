@@ -58,7 +58,7 @@ def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Tab
     kinds = rows.column("_change_type").cast(pa.string())
     names, weights = list(_WEIGHTS), list(_WEIGHTS.values())
     weight = pc.take(pa.array(weights, pa.int64()), pc.index_in(kinds, pa.array(names)))
-    return netted(_typed(log, rows, columns).append_column(WEIGHT, weight))
+    return netted(_with_weight(_typed(log, rows, columns), weight))
 
 
 def _appended(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table | None:
@@ -66,6 +66,7 @@ def _appended(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa
     import pyarrow.parquet as pq
 
     parts: list[pa.Table] = []
+    counts: list[int] = []
     for file in change.added:
         stored = [name for name in columns if name not in file.partition]
         with log.files.open_input_file(file.path) as stream:
@@ -74,9 +75,16 @@ def _appended(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa
             rows = opened.read(columns=[name for name in stored if name in there])
             count = opened.metadata.num_rows
         parts.append(_completed(log, rows, file.partition, columns, count))
-    schema = _schema(log, columns)
-    rows = pa.concat_tables(parts) if parts else schema.empty_table()
-    return rows.append_column(WEIGHT, pa.array([1] * rows.num_rows, pa.int64()))
+        counts.append(count)
+    rows = pa.concat_tables(parts) if parts else _schema(log, columns).empty_table()
+    return _with_weight(rows, pa.array([1] * sum(counts), pa.int64()))
+
+
+def _with_weight(rows: pa.Table, weight: pa.Array | pa.ChunkedArray) -> pa.Table:
+    # A query such as SELECT COUNT(*) uses no column, and a table without columns has no rows.
+    import pyarrow as pa
+
+    return rows.append_column(WEIGHT, weight) if rows.num_columns else pa.table({WEIGHT: weight})
 
 
 def _completed(

@@ -10,7 +10,7 @@ is larger stays a query in Spark. A fold that lost groups asks a second time, fo
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import STORED, TOUCHED, Entry, Plan, read
@@ -22,6 +22,7 @@ from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.report import Window
 from dagster_streamtables.runtime.sources import Relations, bound
 from dagster_streamtables.runtime.state import Stored
+from dagster_streamtables.runtime.stored import stored_rows
 from dagster_streamtables.runtime.window import SourceChange
 
 if TYPE_CHECKING:
@@ -122,66 +123,103 @@ def capture(
 def change(plan: Plan, stored: TableLog, captured: Captured, inputs: Inputs) -> Computed:
     """The change of the stored table."""
     types = {name: stored.columns[name] for name in plan.stored_columns}
-    rows = _run(plan.change(stored=types, unmoved=captured.unmoved), stored, captured, inputs)
-    local = _fetched(rows, inputs.limit)
-    if plan.entry is Entry.BAG:
-        return Computed(local) if local is not None else Computed(None, rows)
-    if local is None:
-        return _spread(plan, rows, types, stored, captured, inputs)
-    return _settled(plan, local, types, stored, captured, inputs)
+    work = _Work(plan, types, stored, captured, inputs)
+    return _bag(work) if plan.entry is Entry.BAG else _groups(work)
 
 
-def _settled(
-    plan: Plan,
-    rows: pa.Table,
-    types: Mapping[str, str],
-    stored: TableLog,
-    captured: Captured,
-    inputs: Inputs,
-) -> Computed:
-    """A small change of groups, with the lost ones grouped again."""
-    import pyarrow as pa
+@dataclass(frozen=True)
+class _Work:
+    plan: Plan
+    types: Mapping[str, str]
+    stored: TableLog
+    captured: Captured
+    inputs: Inputs
+
+    def run(self, step: Step, more: Mapping[str, str] | None = None) -> DataFrame:
+        return _run(step, self.stored, self.captured, self.inputs, more)
+
+    def fetch(self, rows: DataFrame) -> pa.Table | None:
+        """The rows, brought here; None if they are too many."""
+        fetched = rows.limit(self.inputs.limit + 1).toArrow()
+        return fetched if fetched.num_rows <= self.inputs.limit else None
+
+
+def _bag(work: _Work) -> Computed:
+    step = work.plan.change(stored=work.types, unmoved=work.captured.unmoved)
+    rows = work.run(step)
+    local = work.fetch(rows)
+    return Computed(local) if local is not None else Computed(None, rows)
+
+
+def _groups(work: _Work) -> Computed:
+    """The change of groups: which are touched, and then their new rows."""
+    step = work.plan.touched(stored=work.types, unmoved=work.captured.unmoved)
+    touched = work.fetch(work.run(step))
+    if touched is None:
+        return _spread(work)
+    if not touched.num_rows:
+        return Computed(touched)
+    if work.plan.entry is Entry.REGROUP:
+        return Computed(_again(work, touched))
+    return _folded(work, touched)
+
+
+def _folded(work: _Work, touched: pa.Table) -> Computed:
+    """The stored groups with what the change adds to them, the lost ones grouped again."""
     import pyarrow.compute as pc
 
+    rows = work.run(work.plan.fold(stored=work.types), _local(work, touched)).toArrow()
     weight = rows.column(WEIGHT)
     if weight.null_count:
         return Computed(rows, broken=True)
     known, lost = rows.filter(pc.not_equal(weight, 0)), rows.filter(pc.equal(weight, 0))
     if not lost.num_rows:
         return Computed(known)
-    keys = lost.select([name for name, _ in plan.root.key])
-    keys = keys.rename_columns([key for _, key in plan.root.key])
-    if not keys.column_names:
-        keys = pa.table({"__st_any": pa.array([1])})
-    touched = inputs.relations.local("__st_touched", keys)
-    again = _run(plan.regroup(stored=types), stored, captured, inputs, {_TOUCHED: touched})
-    regrouped = _fetched(again, inputs.limit)
-    assert regrouped is not None, "more groups came back than were asked for"
-    return Computed(pa.concat_tables([known, regrouped.cast(known.schema)]))
+    names = dict(work.plan.root.key)
+    keys = lost.select(list(names) or [WEIGHT]).rename_columns([*names.values()] or ["any"])
+    return Computed(_joined(known, _again(work, keys)))
 
 
-def _spread(
-    plan: Plan,
-    rows: DataFrame,
-    types: Mapping[str, str],
-    stored: TableLog,
-    captured: Captured,
-    inputs: Inputs,
-) -> Computed:
+def _again(work: _Work, keys: pa.Table) -> pa.Table:
+    """The groups of these keys as their sources have them now."""
+    return work.run(work.plan.regroup(stored=work.types), _local(work, keys)).toArrow()
+
+
+def _joined(known: pa.Table, again: pa.Table) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.concat_tables([known, again.cast(known.schema)])
+
+
+def _local(work: _Work, touched: pa.Table) -> dict[str, str]:
+    """Touched groups, and their stored rows where they can be read here, as local relations."""
+    relations = work.inputs.relations
+    places = {_TOUCHED: relations.local("__st_touched", touched)}
+    keys = {name: touched.column(key) for name, key in work.plan.root.key}
+    rows = stored_rows(work.stored, keys, list(work.types), limit=work.inputs.limit)
+    if rows is not None:
+        places[_STORED] = relations.local("__st_stored", rows)
+    return places
+
+
+def _spread(work: _Work) -> Computed:
     """A large change of groups, with the lost ones grouped again, all in Spark."""
+    plan = work.plan
+    rows = work.run(plan.change(stored=work.types, unmoved=work.captured.unmoved))
     if plan.entry is Entry.REGROUP:
         return Computed(None, rows)
     kept = rows.persist()
     if kept.where(f"{WEIGHT} IS NULL").limit(1).count():
         return Computed(None, kept, broken=True)
-    names = [f"`{name}` AS `{key}`" for name, key in plan.root.key] or ["1 AS __st_any"]
+    names = [f"`{name}` AS `{key}`" for name, key in plan.root.key] or ["1 AS any"]
     lost = kept.where(f"{WEIGHT} = 0").selectExpr(*names)
-    touched = inputs.relations.named("__st_touched", lost)
-    again = _run(plan.regroup(stored=types), stored, captured, inputs, {_TOUCHED: touched})
+    touched = {_TOUCHED: work.inputs.relations.named("__st_touched", lost)}
+    again = work.run(plan.regroup(stored=work.types), touched)
     return Computed(None, kept.where(f"{WEIGHT} <> 0").unionAll(again))
 
 
 _TOUCHED = relation(TOUCHED, Moment.AFTER)
+_STORED = relation(STORED, Moment.BEFORE)
 
 
 def _run(
@@ -200,16 +238,6 @@ def _run(
             if f"`{place}`" in sql:
                 log = inputs.sources[name].log
                 places[place] = inputs.relations.at(log.place, version)
-    place = relation(STORED, Moment.BEFORE)
-    if f"`{place}`" in sql:
-        places[place] = inputs.relations.stored(stored.place, stored.version)
+    if f"`{_STORED}`" in sql and _STORED not in places:
+        places[_STORED] = inputs.relations.stored(stored.place, stored.version)
     return inputs.spark.sql(bound(sql, places))
-
-
-def _fetched(rows: DataFrame, limit: int) -> pa.Table | None:
-    """The rows, brought here; None if they are more than `limit`."""
-    fetched = rows.limit(limit + 1).toArrow()
-    return fetched if fetched.num_rows <= limit else None
-
-
-__all__ = ["Captured", "Computed", "Inputs", "capture", "change", "full", "replace"]

@@ -1,8 +1,8 @@
 """Where tables are. The only module that knows how a name in a query becomes a place.
 
 On the embedded default a name is a folder under one root, ``<root>/<schema>/<table>``, the layout
-of dagster-deltalake, so that its IO manager and resource read the same tables. A name without a schema
-is in the schema ``public``, as there. A path in the query (``delta.`/data/orders` ``) is itself.
+of dagster-deltalake, so that its IO manager and resource read the same tables. A name without a
+schema is in the schema ``public``, as there. A path (``delta.`/data/orders` ``) is itself.
 """
 
 from __future__ import annotations

@@ -51,7 +51,8 @@ class Relations:
 
     def local(self, name: str, rows: pa.Table) -> str:
         """The name of a view of local rows, in backticks."""
-        return self.named(name, self.spark.createDataFrame(rows))
+        # In one partition, what is grouped or joined needs no shuffle, and a shuffle is what costs.
+        return self.named(name, self.spark.createDataFrame(rows).coalesce(1))
 
     def named(self, name: str, rows: DataFrame) -> str:
         """The name of a view of a query's rows, in backticks; nothing is computed."""

@@ -142,6 +142,22 @@ def test_a_column_that_the_query_does_not_use_changes_nothing(lake: Lake) -> Non
     assert DeltaTable(lake.location(TOTALS.name)).version() == before + 1, "the frontier"
 
 
+@pytest.mark.parametrize("feed", [True, False], ids=["feed", "snapshots"])
+@pytest.mark.parametrize("driver_rows", [0, 1000], ids=["spark", "delta-rs"])
+def test_a_query_that_uses_no_column_counts_all_the_same(
+    driver_rows: int, feed: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
+    count = StreamTable("n", "SELECT COUNT(*) AS n FROM orders", differential_max_change_ratio=0)
+    write(lake, "orders", orders(*range(20)), feed=feed)
+    refreshed(lake, count)
+    write(lake, "orders", orders(20, 21))
+    assert refreshed(lake, count).action is Action.DIFFERENTIAL
+    source(lake).delete("id < 4")
+    assert refreshed(lake, count).action is Action.DIFFERENTIAL
+    assert lake.read("n").collect()[0]["n"] == 18
+
+
 def test_compaction_and_vacuum_are_no_change(lake: Lake) -> None:
     refreshed(lake, TOTALS)
     write(lake, "orders", orders(20))

@@ -1,0 +1,106 @@
+"""The stored rows of some keys, read here.
+
+Asking Spark for them would build a snapshot of a version that no statement has read before, and run
+a join over files; delta-rs has the snapshot, and the statistics in it leave most files unread.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+from deltalake import QueryBuilder
+
+from dagster_streamtables.runtime.delta_log import TableLog
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Features that the engine inside delta-rs does not read.
+_UNREADABLE = frozenset({"columnMapping", "typeWidening", "vacuumProtocolCheck"})
+_LISTED = 2_000
+"""Key values that are listed one by one; more of them are asked for by their bounds."""
+
+
+def stored_rows(
+    log: TableLog,
+    keys: Mapping[str, pa.ChunkedArray],
+    columns: Sequence[str],
+    *,
+    limit: int,
+) -> pa.Table | None:
+    """The stored rows whose key may be among `keys`; rows of other keys may come along.
+
+    Args:
+        log: The stored table.
+        keys: Key column → the values that are looked for; empty for the one row of a query
+            without GROUP BY.
+        columns: The columns to read.
+        limit: Give up beyond so many rows.
+
+    Returns:
+        Rows with `columns` in that order, or None where Spark has to read them.
+    """
+    import pyarrow as pa
+
+    if log.features & _UNREADABLE:
+        return None
+    listed = ", ".join(_q(name) for name in columns)
+    where = " AND ".join(_among(name, values) for name, values in keys.items()) or "true"
+    sql = f"SELECT {listed} FROM t WHERE {where} LIMIT {limit + 1}"
+    rows = _plain(pa.table(QueryBuilder().register("t", log.table).execute(sql)))
+    return rows if rows.num_rows <= limit else None
+
+
+def _among(name: str, values: pa.ChunkedArray) -> str:
+    """A condition on one key column by itself: what a file's statistics can answer."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    type_ = values.type
+    if not (pa.types.is_integer(type_) or pa.types.is_string(type_) or pa.types.is_date(type_)):
+        return "true"
+    wanted = pc.unique(values).drop_null()
+    null = f"{_q(name)} IS NULL"
+    if not len(wanted):
+        return null
+    if len(wanted) <= _LISTED:
+        found = f"{_q(name)} IN ({', '.join(map(_literal, wanted.to_pylist()))})"
+    else:
+        ends = pc.min_max(wanted).as_py()
+        found = f"{_q(name)} BETWEEN {_literal(ends['min'])} AND {_literal(ends['max'])}"
+    return f"({found} OR {null})" if values.null_count else f"({found})"
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, int):
+        return str(value)
+    text = str(value).replace("'", "''")
+    return f"DATE '{text}'" if isinstance(value, date) else f"'{text}'"
+
+
+def _q(name: str) -> str:
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
+def _plain(rows: pa.Table) -> pa.Table:
+    """The rows without the types that Spark does not take."""
+    import pyarrow as pa
+
+    schema = [pa.field(f.name, _narrow(f.type)) for f in rows.schema]
+    return rows.cast(pa.schema(schema))
+
+
+def _narrow(type_: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
+        return pa.string()
+    if pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_):
+        return pa.binary()
+    return type_

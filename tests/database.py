@@ -77,13 +77,13 @@ class Database:
         return {name: _in_spark(type_) for name, type_, *_ in described}
 
 
-def change_of(before: Rows, after: Rows, passing: Mapping[Literals, int]) -> list[Literals]:
-    """The change as a feed leaves it: all that went and all that came, copies counted, not netted.
+def change_of(went: Rows, came: Rows, passing: Mapping[Literals, int]) -> list[Literals]:
+    """The rows of a change relation: copies counted, not netted.
 
     Args:
         passing: Rows that came and went in between, with the number of copies.
     """
-    signed = [(-1, before), (1, after), (1, passing), (-1, passing)]
+    signed = [(-1, went), (1, came), (1, passing), (-1, passing)]
     return [(*row, str(sign * n)) for sign, rows in signed for row, n in rows.items()]
 
 

@@ -46,13 +46,6 @@ MUTANTS = [
         "join",
     ),
     Mutant(
-        "a pair weighs what its left row weighs",
-        "operators/join.py",
-        "exp.Mul(this=weights[0], expression=weights[1])",
-        "weights[0]",
-        "join",
-    ),
-    Mutant(
         "a left join does not take back the answers of before",
         "operators/left_linear.py",
         "- self.over(asked_again, right.before)",
@@ -97,8 +90,8 @@ MUTANTS = [
     Mutant(
         "a subtraction adds",
         "operators/algebra.py",
-        "exp.Neg(this=weight_column())",
-        "weight_column()",
+        "else exp.Literal.number(-1)",
+        "else exp.Literal.number(1)",
         "having or subquery or union",
     ),
     Mutant(
@@ -137,10 +130,10 @@ MUTANTS = [
         "aggregate",
     ),
     Mutant(
-        "what went counts as what came for MIN and MAX",
+        "MIN and MAX do not look at what went",
         "partial.py",
-        "came = exp.Case().when(here.copy(), argument.copy())",
-        "came = argument.copy()",
+        "went = exp.Case().when(gone.copy(), argument.copy())",
+        "went = exp.null()",
         "aggregate",
     ),
     Mutant(
@@ -172,6 +165,13 @@ MUTANTS = [
         "aggregate",
     ),
     Mutant(
+        "what a fold adds is put in place of what was stored",
+        "fold.py",
+        "return exp.Add(this=old, expression=change)",
+        "return change",
+        "aggregate",
+    ),
+    Mutant(
         "the sum of nothing is 0",
         "fold.py",
         "return exp.Case().when(nothing, exp.cast(exp.null(), type_)).else_(total)",
@@ -198,6 +198,20 @@ MUTANTS = [
         "else Aggregate(rows, (), measures).only(touched, ())",
         "else Aggregate(rows.only(touched, ()), (), measures)",
         "having",
+    ),
+    Mutant(
+        "a subquery without an alias is asked by one that is not in the text",
+        "root.py",
+        "table if table.lower() in aliases else None",
+        "table",
+        "subquery",
+    ),
+    Mutant(
+        "an expression that can fail is a key of a left join",
+        "operators/left_linear.py",
+        "return safe and bool(names)",
+        "return bool(names)",
+        "outer_join",
     ),
     Mutant(
         "FULL JOIN forgets the right rows without a partner",

@@ -61,7 +61,7 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
 
 def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
     tree = text.tree.copy()
-    scans = _flatten_table_names(tree, text)
+    scans = _flatten_table_names(tree, text, sources)
     schema: dict[str, object] = {
         flat: {column: _parsed_type(type_) for column, type_ in sources[name].items()}
         for flat, name in scans.items()
@@ -129,13 +129,32 @@ def _parsed_type(type_: str) -> exp.DataType:
         return exp.DataType.build("UNKNOWN")
 
 
-def _flatten_table_names(tree: exp.Query, text: Text) -> dict[str, str]:
+def _flatten_table_names(
+    tree: exp.Query, text: Text, sources: Mapping[str, Columns]
+) -> dict[str, str]:
     """Give each source one plain name, so that names of one, two and three parts can meet."""
     flat = {name: f"source_{i}" for i, name in enumerate(text.sources)}
     for table in Text(text.sql, tree).tables():
         name = table_name(table)
         alias = table.alias or table.name
-        table.replace(exp.alias_(exp.to_table(flat[name]), alias, table=True, quoted=True))
+        renamed = table.alias_column_names
+        plain = exp.to_table(flat[name])
+        if renamed:
+            columns = list(sources[name])
+            if len(columns) != len(renamed):
+                raise InvalidDefinition(
+                    f'"{alias}" names {len(renamed)} of {len(columns)} columns',
+                    where=place(table, text),
+                    why="an alias with columns renames all of them",
+                    fix=f"name {len(columns)} columns, or none",
+                )
+            pairs = zip(columns, renamed, strict=True)
+            outputs = [
+                exp.alias_(exp.column(old, quoted=True), new, quoted=True) for old, new in pairs
+            ]
+            table.replace(exp.select(*outputs).from_(plain).subquery(alias))
+        else:
+            table.replace(exp.alias_(plain, alias, table=True, quoted=True))
     return {f: name for name, f in flat.items()}
 
 

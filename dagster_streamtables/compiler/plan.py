@@ -90,7 +90,7 @@ class Plan:
         if isinstance(self.view, Aggregate):
             [(name, _)] = self.root.hidden_states
             return self.text.counted(name)
-        return self.text.with_columns(self.root.hidden_sql())
+        return self.text.with_columns(self.root.hidden_sql(self.text.aliases))
 
     def change(self, *, stored: Columns, unmoved: Set[str] = frozenset()) -> Step:
         """What a refresh does to the table.

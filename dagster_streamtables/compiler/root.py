@@ -23,6 +23,7 @@ multiplied by a weight exactly: those groups are *lost*, and grouped again from 
 from __future__ import annotations
 
 import enum
+from collections.abc import Set
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -34,7 +35,6 @@ from dagster_streamtables.compiler.operators import (
     Operator,
     Project,
     column,
-    type_of,
 )
 from dagster_streamtables.compiler.text import DIALECT
 
@@ -73,21 +73,31 @@ class Root:
         visible = {name for name, _ in self.outputs}
         return tuple((name, call) for name, call in self.states if name not in visible)
 
-    def hidden_sql(self) -> dict[str, str]:
-        """The hidden columns as the user could have written them in the query's own SELECT."""
-        assert self.groups is not None
-        written = {name: self._written(column(key)) for name, key in self.hidden_keys}
-        return written | {name: self._written(call) for name, call in self.hidden_states}
+    def hidden_sql(self, aliases: Set[str]) -> dict[str, str]:
+        """The hidden columns as the user could have written them in the query's own SELECT.
 
-    def _written(self, expression: exp.Expr) -> str:
+        Args:
+            aliases: The names of tables and subqueries that are in the text, in lower case. A
+                subquery without one has columns that can be named without it, and only so.
+        """
+        assert self.groups is not None
+        keys = {name: column(key) for name, key in self.hidden_keys}
+        calls: dict[str, exp.Expr] = {**keys, **dict(self.hidden_states)}
+        return {name: self._written(call, aliases) for name, call in calls.items()}
+
+    def _written(self, expression: exp.Expr, aliases: Set[str]) -> str:
         """An expression over the input of the groups, in the words of the FROM clause below it."""
         assert self.groups is not None and isinstance(self.groups.input, Project)
         below = dict(self.groups.input.outputs)
 
-        def settle(node: exp.Expr) -> exp.Expr:
+        def in_words(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column):
-                return below[node.name].transform(_unflat)
+                table, name = unflat(node.name)
+                return column(name, table if table.lower() in aliases else None)
             return node
+
+        def settle(node: exp.Expr) -> exp.Expr:
+            return below[node.name].transform(in_words) if isinstance(node, exp.Column) else node
 
         return expression.copy().transform(settle).sql(DIALECT)
 
@@ -141,13 +151,3 @@ def state_calls(call: exp.Expr) -> tuple[exp.Expr, ...]:
     if isinstance(call, exp.Count):
         return (exp.Count(this=call.this.copy()),)
     return (type(call)(this=call.this.copy()),)
-
-
-def _unflat(node: exp.Expr) -> exp.Expr:
-    """``o.id``, one name in the tree, is column ``id`` of table ``o`` in the text."""
-    if isinstance(node, exp.Column):
-        table, name = unflat(node.name)
-        plain = exp.column(name, table=table, quoted=True)
-        plain.type = type_of(node)
-        return plain
-    return node

@@ -54,6 +54,12 @@ class Text:
                     found[id(source)] = source
         return list(found.values())
 
+    @property
+    def aliases(self) -> frozenset[str]:
+        """The names under which columns can be asked of tables and subqueries, in lower case."""
+        relations = self.tree.find_all(exp.Table, exp.Subquery)
+        return frozenset(each.alias_or_name.lower() for each in relations)
+
     def over(self, relation: Callable[[str], str]) -> str:
         """The text with each table name replaced by a relation; everything else stays as it is.
 

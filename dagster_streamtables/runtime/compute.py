@@ -139,9 +139,13 @@ class _Work:
         return _run(step, self.stored, self.captured, self.inputs, more)
 
     def fetch(self, rows: DataFrame) -> pa.Table | None:
-        """The rows, brought here; None if they are too many."""
-        fetched = rows.limit(self.inputs.limit + 1).toArrow()
-        return fetched if fetched.num_rows <= self.inputs.limit else None
+        return fetched(rows, self.inputs)
+
+
+def fetched(rows: DataFrame, inputs: Inputs) -> pa.Table | None:
+    """The rows, brought here; None if they are too many."""
+    local = rows.limit(inputs.limit + 1).toArrow()
+    return local if local.num_rows <= inputs.limit else None
 
 
 def _bag(work: _Work) -> Computed:

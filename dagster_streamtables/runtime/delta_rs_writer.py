@@ -11,7 +11,6 @@ counted first, by the engine inside delta-rs, in the same snapshot that is then 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
@@ -20,7 +19,7 @@ from deltalake.exceptions import CommitFailedError
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.delta_log import TableLog
-from dagster_streamtables.runtime.storage import Target, Written
+from dagster_streamtables.runtime.storage import PROPERTIES, Target, Written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +40,34 @@ def can_write(log: TableLog) -> bool:
     )
     known = _WRITES | {"deletionVectors"}
     return not nested and log.features <= known and "columnMapping" not in log.settings
+
+
+def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
+    """Store `rows` in place of everything, creating the table if there is none."""
+    try:
+        write_deltalake(
+            target.location if log is None else log.table,
+            _storable(rows),
+            mode="overwrite",
+            schema_mode="overwrite",
+            configuration=dict(PROPERTIES) if log is None else None,
+            storage_options=dict(target.storage_options or {}) or None,
+            commit_properties=_properties(target),
+        )
+    except CommitFailedError as error:
+        raise _conflict(target, error) from error
+
+
+def _storable(rows: pa.Table) -> pa.Table:
+    """Nullable columns, and no -0.0: it equals 0.0 to Spark but not to delta-rs."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    arrays = [
+        pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
+        for column in rows.columns
+    ]
+    return pa.table(arrays, schema=pa.schema([pa.field(f.name, f.type) for f in rows.schema]))
 
 
 def write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
@@ -66,7 +93,7 @@ def write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
     merge = merge.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
     _execute(merge, target)
     deleted = int(-(pc.sum(went.column(WEIGHT)).as_py() or 0))
-    return Written(_version(log), inserts.num_rows, deleted, "delta-rs")
+    return Written(inserts.num_rows, deleted, "delta-rs")
 
 
 def write_keyed(log: TableLog, target: Target, change: pa.Table) -> Written:
@@ -88,7 +115,7 @@ def write_keyed(log: TableLog, target: Target, change: pa.Table) -> Written:
     updated = int(done["num_target_rows_updated"])
     inserted = int(done["num_target_rows_inserted"]) + updated
     deleted = int(done["num_target_rows_deleted"]) + updated
-    return Written(_version(log), inserted, deleted, "delta-rs")
+    return Written(inserted, deleted, "delta-rs")
 
 
 def advance(log: TableLog, target: Target) -> Written:
@@ -106,7 +133,7 @@ def _append(log: TableLog, target: Target, rows: pa.Table) -> Written:
         )
     except CommitFailedError as error:
         raise _conflict(target, error) from error
-    return Written(_version(log), rows.num_rows, 0, "delta-rs")
+    return Written(rows.num_rows, 0, "delta-rs")
 
 
 def _merge(log: TableLog, target: Target, source: pa.Table, predicate: str) -> Any:
@@ -139,10 +166,6 @@ def _properties(target: Target) -> CommitProperties:
         custom_metadata={"userMetadata": target.state.to_json()},
         app_transactions=[Transaction(target.application, target.state.sequence)],
     )
-
-
-def _version(log: TableLog) -> int:
-    return log.table.version()
 
 
 def _stored_copies(log: TableLog, rows: pa.Table) -> pa.ChunkedArray:
@@ -224,6 +247,3 @@ def _all(conditions: Any) -> str:
 def _q(name: str) -> str:
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
-
-
-__all__: Sequence[str] = ["advance", "can_write", "write_bag", "write_keyed"]

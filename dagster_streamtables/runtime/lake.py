@@ -119,7 +119,7 @@ class Lake:
             log = self._logs.newest(self.location(name))
             if log is not None:
                 columns[name] = _visible(log.columns)
-            elif upstream and name in upstream:
+            elif upstream and name in upstream and _all_known(upstream[name]):
                 schema = upstream[name].schema
                 columns[name] = {n: t.sql("spark") for n, t in schema.items()}
             else:
@@ -177,6 +177,7 @@ class Lake:
             stored=self._stored(location),
             sources=sources,
             full=full,
+            storage_options=self._logs.storage_options,
         )
 
     def _inputs(self, job: refreshing.Job) -> Inputs:
@@ -221,6 +222,11 @@ class Lake:
 
 def _visible(columns: Mapping[str, str]) -> dict[str, str]:
     return {name: type_ for name, type_ in columns.items() if not name.startswith(_HIDDEN)}
+
+
+def _all_known(plan: Plan) -> bool:
+    """Whether all types could be told from the text; if not, the table itself will tell."""
+    return not any(type_.is_type("unknown") for type_ in plan.schema.values())
 
 
 def _used(plan: Plan | None, name: str, log: TableLog) -> dict[str, str]:

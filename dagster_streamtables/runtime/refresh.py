@@ -60,6 +60,7 @@ class Job:
     stored: Stored | None
     sources: Mapping[str, Source]
     full: bool
+    storage_options: Mapping[str, str] | None = None
 
 
 def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
@@ -91,13 +92,25 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
 
 def _rebuild(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
     target = _target(job, changed=True)
+    old = job.stored.log if job.stored is not None else None
     with clock.phase("compute"):
         rows = compute.full(job.plan, job.table.query, inputs)
+        local = compute.fetched(rows, inputs) if _expected(job) <= inputs.limit else None
     with clock.phase("commit"):
-        storage.replace_rows(inputs.spark, target, rows)
+        if local is not None and (old is None or delta_rs_writer.can_write(old)):
+            writer = "delta-rs"
+            delta_rs_writer.replace_rows(old, target, local)
+        else:
+            writer = "spark"
+            spark_writer.replace_rows(inputs.spark, target, rows)
         log = _committed(inputs, target)
-    count = log.row_count
-    return _finish(report, log, target, Written(log.version, count or 0, 0, "spark"), clock)
+    return _finish(report, log, target, Written(log.row_count or 0, 0, writer), clock)
+
+
+def _expected(job: Job) -> int:
+    """About how many rows the result has: as many as last time, or no more than were read."""
+    held = job.stored.log.row_count if job.stored is not None else None
+    return held or sum(source.log.row_count or 0 for source in job.sources.values())
 
 
 def _nothing(
@@ -119,7 +132,7 @@ def _advance(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh
         else:
             spark_writer.advance(inputs.spark, target)
         log = _committed(inputs, target)
-    written = Written(log.version, 0, 0, "")
+    written = Written(0, 0, "")
     done = _finish(report, log, target, written, clock)
     return replace(done, action=Action.NO_DATA)
 
@@ -181,7 +194,8 @@ def _target(job: Job, *, changed: bool) -> Target:
         data_timestamp=_data_timestamp(job),
         refresh=uuid.uuid4().hex,
     )
-    return Target(job.location, state, job.plan.key if job.plan is not None else None)
+    key = job.plan.key if job.plan is not None else None
+    return Target(job.location, state, key, job.storage_options)
 
 
 def _next_sequence(job: Job) -> int:

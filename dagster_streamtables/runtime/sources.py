@@ -52,7 +52,8 @@ class Relations:
     def local(self, name: str, rows: pa.Table) -> str:
         """The name of a view of local rows, in backticks."""
         # In one partition, what is grouped or joined needs no shuffle, and a shuffle is what costs.
-        return self.named(name, self.spark.createDataFrame(rows).coalesce(1))
+        local = self.spark.createDataFrame(rows if rows.num_rows else _one_null_row(rows.schema))
+        return self.named(name, (local if rows.num_rows else local.where("false")).coalesce(1))
 
     def named(self, name: str, rows: DataFrame) -> str:
         """The name of a view of a query's rows, in backticks; nothing is computed."""
@@ -63,6 +64,13 @@ class Relations:
         versions = self._versions[place, own]
         while len(versions) > _KEPT:
             self.spark.catalog.dropTempView(_name(place, versions.pop(0), own))
+
+
+def _one_null_row(schema: pa.Schema) -> pa.Table:
+    """Spark takes no column types from a table without rows."""
+    import pyarrow as pa
+
+    return pa.table([pa.nulls(1, field.type) for field in schema], names=schema.names)
 
 
 def _name(place: Place, version: int, own: bool) -> str:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler.operators import WEIGHT
-from dagster_streamtables.runtime.storage import Target, Written
+from dagster_streamtables.runtime.storage import PROPERTIES, Target, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +24,34 @@ _CONFS = {
 }
 # The confs belong to the session, and a session that the user handed in may serve many threads.
 _writing = threading.Lock()
+
+
+def replace_rows(spark: SparkSession, target: Target, rows: DataFrame) -> None:
+    """Store `rows` in place of everything, creating the table if there is none."""
+    writer = (
+        _without_negative_zero(rows)
+        .write.format("delta")
+        .mode("overwrite")
+        .option("overwriteSchema", "true")
+        .option("userMetadata", target.state.to_json())
+        .option("txnAppId", target.application)
+        .option("txnVersion", target.state.sequence)
+    )
+    for name, value in PROPERTIES.items():
+        writer = writer.option(name, value)
+    writer.save(target.location)
+
+
+def _without_negative_zero(rows: DataFrame) -> DataFrame:
+    """-0.0 equals 0.0 to Spark but not to every writer, so a stored row must not hold it."""
+    from pyspark.sql import functions as F
+
+    floats = {name: type_ for name, type_ in rows.dtypes if type_ in ("double", "float")}
+    if not floats:
+        return rows
+    return rows.withColumns(
+        {n: F.col(_q(n)) + F.lit(0.0).cast(type_) for n, type_ in floats.items()}
+    )
 
 
 def write_bag(spark: SparkSession, target: Target, change: DataFrame, stored: str) -> Written:
@@ -101,11 +129,11 @@ def _merge(
             f"WHEN NOT MATCHED AND NOT s.__goes THEN INSERT ({_list(names)}) VALUES ({values})"
         ).collect() or [None]
     if done is None:
-        return Written(-1, 0, 0, "spark")
+        return Written(0, 0, "spark")
     updated, deleted, inserted = (
         int(done[f"num_{kind}_rows"]) for kind in ("updated", "deleted", "inserted")
     )
-    return Written(-1, inserted + updated, deleted + updated, "spark")
+    return Written(inserted + updated, deleted + updated, "spark")
 
 
 @contextmanager

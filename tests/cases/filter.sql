@@ -86,25 +86,56 @@ UPDATE orders SET amount = 4;
 -- +1 | 10 | 8
 
 --- case: a filter guards the computation above it
--- CAST('north' AS INT) is an error, and the query never asks for it; nor may its change.
-SELECT id, CAST(region AS INT) + 1 AS number FROM (SELECT id, region FROM customers WHERE region = '1') AS t;
+-- 3 times 60 is too large for a TINYINT, and the query never asks for it; nor may its change.
+SELECT id, CAST(amount AS TINYINT) * CAST(60 AS TINYINT) AS scaled FROM (SELECT id, amount FROM orders WHERE amount < 3) AS t;
 --- before
-INSERT INTO customers VALUES (1, '1'), (2, 'north');
+INSERT INTO orders VALUES (1, 1, 1), (2, 1, 3);
 --- change
-INSERT INTO customers VALUES (3, 'south'), (4, '1');
-UPDATE customers SET region = 'south' WHERE id = 1;
+INSERT INTO orders VALUES (3, 1, 3), (4, 1, 2);
+UPDATE orders SET amount = 3 WHERE id = 1;
 --- delta
--- -1 | 1 | 2
--- +1 | 4 | 2
+-- -1 | 1 | 60
+-- +1 | 4 | 120
+
+--- case: a filter guards the computation in a measure and in a key
+SELECT CAST(amount AS TINYINT) * CAST(60 AS TINYINT) AS scaled, SUM(CAST(amount AS TINYINT) * CAST(60 AS TINYINT)) AS total FROM orders WHERE amount < 3 GROUP BY CAST(amount AS TINYINT) * CAST(60 AS TINYINT);
+--- before
+INSERT INTO orders VALUES (1, 1, 1), (2, 1, 3);
+--- change
+INSERT INTO orders VALUES (3, 1, 3), (4, 1, 1);
+--- delta
+-- -1 | 60 | 60
+-- +1 | 60 | 120
+
+--- case: what HAVING guards is not computed for the other groups
+SELECT customer, CAST(COUNT(*) AS TINYINT) * CAST(60 AS TINYINT) AS scaled FROM orders GROUP BY customer HAVING COUNT(*) < 3;
+--- before
+INSERT INTO orders VALUES (1, 1, 1), (2, 1, 0), (3, 2, 1);
+--- change
+INSERT INTO orders VALUES (4, 1, 1), (5, 2, 1);
+--- delta
+-- -1 | 1 | 120
+-- +1 | 2 | 120
+-- -1 | 2 | 60
+
+--- case: a measure of a group that vanishes is not computed
+-- 127 + 1 is too large for a TINYINT; no group has no rows.
+SELECT customer, CAST(127 AS TINYINT) + CAST(1 - COUNT(*) AS TINYINT) AS rest FROM orders GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (1, 1, 1), (2, 2, 0);
+--- change
+DELETE FROM orders WHERE id = 1;
+--- delta
+-- -1 | 1 | 127
 
 --- case: a CASE guards its own branches in a group key
-SELECT CASE WHEN region = '1' THEN CAST(region AS INT) END AS number, COUNT(*) AS n FROM customers GROUP BY CASE WHEN region = '1' THEN CAST(region AS INT) END;
+SELECT CASE WHEN amount < 3 THEN CAST(amount AS TINYINT) * CAST(60 AS TINYINT) END AS scaled, COUNT(*) AS n FROM orders GROUP BY CASE WHEN amount < 3 THEN CAST(amount AS TINYINT) * CAST(60 AS TINYINT) END;
 --- before
-INSERT INTO customers VALUES (1, '1'), (2, 'north');
+INSERT INTO orders VALUES (1, 1, 1), (2, 1, 3);
 --- change
-INSERT INTO customers VALUES (3, 'south'), (4, '1');
+INSERT INTO orders VALUES (3, 1, 3), (4, 1, 1);
 --- delta
--- -1 | 1 | 1
--- +1 | 1 | 2
+-- -1 | 60 | 1
+-- +1 | 60 | 2
 -- -1 | NULL | 1
 -- +1 | NULL | 2

@@ -125,16 +125,38 @@ INSERT INTO customers VALUES (1, 'north');
 -- -1 | 10 | NULL
 -- +1 | 10 | north
 
---- case: the condition of a left join guards what it computes
--- A number is made only of what is one, in the change as in the query.
-SELECT a.id, b.amount FROM customers AS a LEFT JOIN orders AS b ON a.region = '1' AND CASE WHEN a.region = '1' THEN CAST(a.region AS INT) END = b.id;
+--- case: what a left join compares may be guarded by a CASE
+-- 3 times 60 is too large for a TINYINT, and the query never asks for it; nor may its change.
+SELECT c.id, o.id AS order_id FROM customers AS c LEFT JOIN orders AS o ON CASE WHEN c.id < 3 THEN CAST(c.id AS TINYINT) * CAST(60 AS TINYINT) END = o.amount;
 --- before
-INSERT INTO customers VALUES (1, '1'), (2, 'north');
+INSERT INTO customers VALUES (1, 'north'), (3, 'south');
 --- change
-INSERT INTO orders VALUES (1, 1, 7);
+INSERT INTO orders VALUES (10, 1, 60);
 --- delta
 -- -1 | 1 | NULL
--- +1 | 1 | 7
+-- +1 | 1 | 10
+
+--- case: what a left join compares may be guarded by another part of its condition
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON c.id < 3 AND o.amount = CAST(c.id AS TINYINT) * CAST(60 AS TINYINT);
+--- before
+INSERT INTO orders VALUES (1, 1, 60);
+INSERT INTO customers VALUES (3, 'north');
+--- change
+INSERT INTO customers VALUES (1, 'south'), (3, 'south');
+--- delta
+-- -1 | 1 | NULL
+-- +1 | 1 | south
+
+--- case: what a left join compares may be guarded by the side it comes from
+SELECT o.id, t.region FROM orders AS o LEFT JOIN (SELECT id, region FROM customers WHERE id < 3) AS t ON o.amount = CAST(t.id AS TINYINT) * CAST(60 AS TINYINT);
+--- before
+INSERT INTO orders VALUES (1, 1, 60);
+INSERT INTO customers VALUES (3, 'north');
+--- change
+INSERT INTO customers VALUES (1, 'south'), (3, 'south');
+--- delta
+-- -1 | 1 | NULL
+-- +1 | 1 | south
 
 --- case: a left join of a table to itself
 SELECT a.id, b.id AS follower FROM orders AS a LEFT JOIN orders AS b ON b.customer = a.id;

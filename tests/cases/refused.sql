@@ -423,6 +423,11 @@ SELECT c.id FROM orders AS o;
 --- error
 -- column "c.id" does not exist
 
+--- case: an alias that renames some of the columns
+SELECT a FROM orders AS o(a, b);
+--- error
+-- "o" names 2 of 3 columns
+
 --- case: a column of two tables
 SELECT id FROM orders AS o JOIN customers AS c ON o.customer = c.id;
 --- error

@@ -118,3 +118,25 @@ UPDATE orders SET amount = 6 WHERE id = 11;
 -- -1 | 5 | 2
 -- +1 | 5 | 1
 -- +1 | 6 | 1
+
+--- case: groups over a subquery without an alias keep their hidden state
+SELECT SUM(x) AS total FROM (SELECT customer, amount AS x FROM orders WHERE amount > 1), customers WHERE id = 1 GROUP BY customer;
+--- before
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 6), (12, 2, 7);
+--- delta
+-- +1 | 11
+-- -1 | 5
+-- +1 | 7
+
+--- case: columns renamed by the alias of a table
+SELECT o.b, SUM(c) AS total FROM orders AS o(a, b, c) WHERE a > 1 GROUP BY o.b;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 6);
+--- delta
+-- -1 | 1 | 5
+-- +1 | 1 | 11

@@ -155,3 +155,21 @@ INSERT INTO orders VALUES (1, 1, 5);
 INSERT INTO customers VALUES (1, 'north');
 --- delta
 -- +1 | NULL | north
+
+--- case: decimals of two scales meet, whichever side changed
+SELECT CAST(x AS STRING) AS text FROM (SELECT price AS x FROM sales UNION ALL SELECT CAST(total AS DECIMAL(20, 4)) FROM ledger) AS t;
+--- before
+INSERT INTO ledger VALUES (1, 1, 'x');
+--- change
+INSERT INTO sales (price) VALUES (1.5);
+--- delta
+-- +1 | 1.5000
+
+--- case: integers and decimals meet, whichever side changed
+SELECT CAST(x AS STRING) AS text, COUNT(*) AS n FROM (SELECT id AS x FROM orders UNION SELECT price FROM sales) AS t GROUP BY CAST(x AS STRING);
+--- before
+INSERT INTO sales (price) VALUES (1.5);
+--- change
+INSERT INTO orders VALUES (1, 1, 1);
+--- delta
+-- +1 | 1.00 | 1

@@ -2,7 +2,6 @@
 
 from dagster_streamtables.compiler.operators.aggregate import Aggregate, distinct
 from dagster_streamtables.compiler.operators.algebra import (
-    WEIGHT,
     Moment,
     Negation,
     Operator,
@@ -10,15 +9,18 @@ from dagster_streamtables.compiler.operators.algebra import (
     Schema,
     Step,
     Sum,
+    weight_of,
+)
+from dagster_streamtables.compiler.operators.anti_join import AntiJoin
+from dagster_streamtables.compiler.operators.columns import (
+    WEIGHT,
     as_column,
     as_weight,
     column,
     type_of,
     weight_column,
-    weight_of,
     within,
 )
-from dagster_streamtables.compiler.operators.anti_join import AntiJoin
 from dagster_streamtables.compiler.operators.filter import Filter
 from dagster_streamtables.compiler.operators.join import Join
 from dagster_streamtables.compiler.operators.left_linear import LeftLinear

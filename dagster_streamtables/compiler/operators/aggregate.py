@@ -25,6 +25,8 @@ from dagster_streamtables.compiler.operators.algebra import (
     Operator,
     Schema,
     Step,
+)
+from dagster_streamtables.compiler.operators.columns import (
     as_column,
     column,
     type_of,

@@ -32,11 +32,16 @@ from typing import ClassVar, Self
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.operators.columns import (
+    as_weight,
+    column,
+    weight_column,
+    within,
+)
+
 Schema = Mapping[str, exp.DataType]
 Pair = tuple[exp.Expr, exp.Expr]
 """An expression over one input, and the one over the other input that must equal it."""
-
-WEIGHT = "__weight"
 
 
 class Moment(enum.Enum):
@@ -269,36 +274,6 @@ class Restriction(Operator):
         return f"Restriction to changed ({keys})" if keys else "Restriction: all, if any changed"
 
 
-def column(name: str, table: str | None = None) -> exp.Column:
-    return exp.column(name, table=table, quoted=True)
-
-
-def weight_column(table: str | None = None) -> exp.Column:
-    return exp.column(WEIGHT, table=table)
-
-
 def weight_of(step: Step, table: str | None = None) -> exp.Expr:
     """The weight of a row of `step`, as a select item: its weight column, or 1."""
     return weight_column(table) if step.weighted else as_weight(exp.Literal.number(1))
-
-
-def as_weight(expression: exp.Expr) -> exp.Expr:
-    return exp.alias_(expression, WEIGHT)
-
-
-def as_column(expression: exp.Expr, name: str) -> exp.Expr:
-    return exp.alias_(expression.copy(), name, quoted=True)
-
-
-def within(expression: exp.Expr, table: str) -> exp.Expr:
-    """`expression` with every column read from `table`."""
-
-    def settle(node: exp.Expr) -> exp.Expr:
-        return column(node.name, table) if isinstance(node, exp.Column) else node
-
-    return expression.transform(settle)
-
-
-def type_of(expression: exp.Expr) -> exp.DataType:
-    """The type `parse` gave the expression; UNKNOWN where it could not tell."""
-    return expression.type or exp.DataType.build("UNKNOWN")

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import Schema, Step, column
+from dagster_streamtables.compiler.operators.algebra import (
+    Schema,
+    Step,
+)
+from dagster_streamtables.compiler.operators.columns import (
+    column,
+)
 from dagster_streamtables.compiler.operators.left_linear import LeftLinear
 
 

@@ -18,7 +18,11 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import Operator, Schema, Step
+from dagster_streamtables.compiler.operators.algebra import (
+    Operator,
+    Schema,
+    Step,
+)
 
 
 @dataclass(frozen=True)

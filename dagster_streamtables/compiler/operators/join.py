@@ -24,6 +24,8 @@ from dagster_streamtables.compiler.operators.algebra import (
     Operator,
     Schema,
     Step,
+)
+from dagster_streamtables.compiler.operators.columns import (
     as_weight,
     column,
     weight_column,
@@ -56,10 +58,9 @@ class Join(Operator):
         weights = [weight_column(side) for side, operator in sides if operator.weighted]
         columns = [column(name) for name in self.schema]
         if weights:
-            product = (
-                weights[0] if len(weights) == 1 else exp.Mul(this=weights[0], expression=weights[1])
-            )
-            columns = [*columns, as_weight(product)]
+            # One at most: the rule pairs a change with a table, never with another change.
+            [weight] = weights
+            columns = [*columns, as_weight(weight)]
         return (
             exp.select(*(columns or [exp.Literal.number(1)]))
             .from_(exp.to_table(left).as_("l"))

@@ -24,7 +24,11 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import Operator, Pair, Step
+from dagster_streamtables.compiler.operators.algebra import (
+    Operator,
+    Pair,
+    Step,
+)
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import (
-    WEIGHT,
     Schema,
     Step,
+)
+from dagster_streamtables.compiler.operators.columns import (
+    WEIGHT,
     column,
     weight_column,
 )

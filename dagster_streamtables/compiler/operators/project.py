@@ -17,6 +17,8 @@ from dagster_streamtables.compiler.operators.algebra import (
     Operator,
     Schema,
     Step,
+)
+from dagster_streamtables.compiler.operators.columns import (
     as_column,
     type_of,
     weight_column,

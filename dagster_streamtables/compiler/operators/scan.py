@@ -22,6 +22,8 @@ from dagster_streamtables.compiler.operators.algebra import (
     Operator,
     Schema,
     Step,
+)
+from dagster_streamtables.compiler.operators.columns import (
     column,
     weight_column,
 )

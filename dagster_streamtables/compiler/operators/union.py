@@ -19,6 +19,8 @@ from dagster_streamtables.compiler.operators.algebra import (
     Schema,
     Step,
     Sum,
+)
+from dagster_streamtables.compiler.operators.columns import (
     as_weight,
     column,
 )

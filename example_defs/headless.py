@@ -22,7 +22,7 @@ from rich.console import Console
 
 from dagster_streamtables.compiler.text import sources_of
 from dagster_streamtables.orchestration.graph import dependency_order
-from dagster_streamtables.orchestration.load import load_stream_tables
+from dagster_streamtables.orchestration.load import load_tables
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.report import Action, Refresh
 from dagster_streamtables.runtime.table import StreamTable
@@ -54,7 +54,7 @@ class Year:
     def __post_init__(self) -> None:
         self.replay = Replay(self.root, step=self.step)
         self.lake = Lake(str(self.root), spark=self.spark)
-        self.tables = in_order(load_stream_tables(FOLDER))
+        self.tables = in_order(load_tables(FOLDER))
         self.refreshes: list[Refresh] = []
         self.different: set[str] = set()
 

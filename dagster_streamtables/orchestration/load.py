@@ -64,9 +64,6 @@ def load_tables(folder: str | Path) -> list[StreamTable]:
     return [table for table in tables if isinstance(table, StreamTable)]
 
 
-load_stream_tables = load_tables
-
-
 def read_folder(folder: str | Path) -> list[Declared]:
     """Read every `.sql` file below a folder; files that declare no stream table become broken ones.
 

@@ -155,10 +155,10 @@ def _stop(process: subprocess.Popen[bytes], how: signal.Signals) -> None:
 
 
 def _environment() -> Mapping[str, str]:
-    """Folders of the demo's own, so that it shares neither server nor history with other work."""
+    """Folders of the demo's own; the Spark server is the one of the project under `make`."""
     return {
         "DAGSTER_HOME": str(_FOLDER / "dagster"),
-        "STREAMTABLES_HOME": str(_FOLDER / "spark"),
+        "STREAMTABLES_HOME": os.environ.get("STREAMTABLES_HOME") or str(_FOLDER / "spark"),
         "STREAMTABLES_DEMO_ROOT": os.environ.get("STREAMTABLES_DEMO_ROOT") or str(_FOLDER / "lake"),
     }
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.runtime.arrow import plain_schema
 from dagster_streamtables.runtime.delta_log import Place, TableLog
 from dagster_streamtables.runtime.window import SourceChange
 
@@ -115,18 +116,7 @@ def _schema(log: TableLog, columns: Sequence[str]) -> pa.Schema:
     import pyarrow as pa
 
     whole = pa.schema(log.table.schema().to_arrow())
-    return pa.schema([_plain(whole.field(name)) for name in columns])
-
-
-def _plain(field: pa.Field) -> pa.Field:
-    """The field with the types that Spark takes: no views, no dictionaries, nullable."""
-    import pyarrow as pa
-
-    if pa.types.is_string_view(field.type) or pa.types.is_large_string(field.type):
-        return pa.field(field.name, pa.string())
-    if pa.types.is_binary_view(field.type) or pa.types.is_large_binary(field.type):
-        return pa.field(field.name, pa.binary())
-    return pa.field(field.name, field.type)
+    return plain_schema(pa.schema([whole.field(name) for name in columns]))
 
 
 def _typed(log: TableLog, rows: pa.Table, columns: Sequence[str]) -> pa.Table:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from deltalake import QueryBuilder
 
+from dagster_streamtables.runtime.arrow import plain_schema
 from dagster_streamtables.runtime.delta_log import TableLog
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ def stored_rows(
     listed = ", ".join(_q(name) for name in columns)
     where = " AND ".join(_among(name, values) for name, values in keys.items()) or "true"
     sql = f"SELECT {listed} FROM t WHERE {where} LIMIT {limit + 1}"
-    rows = _plain(pa.table(QueryBuilder().register("t", log.table).execute(sql)))
+    rows = pa.table(QueryBuilder().register("t", log.table).execute(sql))
+    rows = rows.cast(plain_schema(rows.schema))
     return rows if rows.num_rows <= limit else None
 
 
@@ -86,21 +88,3 @@ def _literal(value: object) -> str:
 def _q(name: str) -> str:
     escaped = name.replace('"', '""')
     return f'"{escaped}"'
-
-
-def _plain(rows: pa.Table) -> pa.Table:
-    """The rows without the types that Spark does not take."""
-    import pyarrow as pa
-
-    schema = [pa.field(f.name, _narrow(f.type)) for f in rows.schema]
-    return rows.cast(pa.schema(schema))
-
-
-def _narrow(type_: pa.DataType) -> pa.DataType:
-    import pyarrow as pa
-
-    if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
-        return pa.string()
-    if pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_):
-        return pa.binary()
-    return type_

@@ -1,0 +1,25 @@
+"""Arrow columns as Spark takes them: delta-rs reads strings into types that Spark does not know."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def plain_schema(schema: pa.Schema) -> pa.Schema:
+    """The same columns, nullable, without views and without 64-bit offsets."""
+    import pyarrow as pa
+
+    return pa.schema([pa.field(field.name, _plain(field.type)) for field in schema])
+
+
+def _plain(type_: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_large_string(type_) or pa.types.is_string_view(type_):
+        return pa.string()
+    if pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_):
+        return pa.binary()
+    return type_

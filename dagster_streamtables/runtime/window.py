@@ -66,7 +66,7 @@ def change_between(log: TableLog, before: int) -> SourceChange:
         return SourceChange(before, after, "files")
     if not seen.removed and not seen.rearranged and not seen.vectors:
         return SourceChange(before, after, "appended", _sum(each.rows for each in files), files)
-    if log.has_feed and not seen.redefined:
+    if log.has_feed and not seen.redefined and not seen.misfed:
         return SourceChange(before, after, "feed", seen.feed_rows)
     return SourceChange(
         before, after, "snapshots", seen.changed_rows, files, tuple(sorted(seen.removed))
@@ -82,7 +82,7 @@ class _Window:
         # count here too: a file that came may already have been compacted into another.
         self.added: dict[str, AddedFile] = {}
         self.removed: set[str] = set()
-        self.moved = self.rearranged = self.redefined = self.vectors = False
+        self.moved = self.rearranged = self.redefined = self.vectors = self.misfed = False
         self.feed_rows: int | None = 0
         self.changed_rows: int | None = 0
 
@@ -93,6 +93,7 @@ class _Window:
                 kinds.setdefault(kind, []).append(body)
         self.redefined |= "metaData" in kinds
         adds, removes, feed = (kinds.get(kind, []) for kind in ("add", "remove", "cdc"))
+        self.misfed |= bool(feed) and _leaves_rows_out(kinds.get("commitInfo", []))
         self._move(adds, removes)
         data_adds, data_removes = _data(adds), _data(removes)
         self.rearranged |= len(data_adds) + len(data_removes) < len(adds) + len(removes)
@@ -130,6 +131,19 @@ def _rows(add: Mapping[str, Any]) -> int | None:
     rows = stats.get("numRecords")
     vector = add.get("deletionVector") or {}
     return None if rows is None else rows - vector.get("cardinality", 0)
+
+
+def _leaves_rows_out(infos: list[Mapping[str, Any]]) -> bool:
+    """Whether the commit's feed cannot be trusted.
+
+    UPDATE in delta-rs (1.6.6) writes the difference of two sets into the feed: with
+    ``SET x = x + 1`` over rows (1) and (2), the row (2) is both an old and a new one, and both its
+    entries are missing, whatever the number of copies. Its DELETE and MERGE are right, and so is
+    everything that Spark writes.
+    """
+    info = infos[0] if infos else {}
+    engine = str(info.get("engineInfo") or info.get("clientVersion") or "")
+    return info.get("operation") == "UPDATE" and engine.startswith("delta-rs")
 
 
 def _data(actions: list[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -119,9 +119,8 @@ class Lake:
             log = self._logs.newest(self.location(name))
             if log is not None:
                 columns[name] = _visible(log.columns)
-            elif upstream and name in upstream and _all_known(upstream[name]):
-                schema = upstream[name].schema
-                columns[name] = {n: t.sql("spark") for n, t in schema.items()}
+            elif upstream and name in upstream:
+                columns[name] = _guessed(upstream[name])
             else:
                 raise self._missing(name)
         return compile_query(table.query, columns)
@@ -224,9 +223,14 @@ def _visible(columns: Mapping[str, str]) -> dict[str, str]:
     return {name: type_ for name, type_ in columns.items() if not name.startswith(_HIDDEN)}
 
 
-def _all_known(plan: Plan) -> bool:
-    """Whether all types could be told from the text; if not, the table itself will tell."""
-    return not any(type_.is_type("unknown") for type_ in plan.schema.values())
+def _guessed(plan: Plan) -> dict[str, str]:
+    """The columns of a table that is not there yet.
+
+    Where the text does not tell a type, any will do: a refresh compiles again, with the types that
+    the table then has.
+    """
+    known = {n: t for n, t in plan.schema.items() if not t.is_type("unknown")}
+    return {n: known[n].sql("spark") if n in known else "string" for n in plan.schema}
 
 
 def _used(plan: Plan | None, name: str, log: TableLog) -> dict[str, str]:

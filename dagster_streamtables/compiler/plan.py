@@ -103,7 +103,7 @@ class Plan:
             For a bag: stored rows with the number of copies that came or went, none 0, no row
             twice. Else what `Fold` and `Regroup` yield.
         """
-        types = {n: exp.DataType.build(t, dialect="spark") for n, t in stored.items()}
+        types = _types(stored)
         if self.entry is Entry.BAG:
             cast = _cast(self.view, {name: types[name] for name in self.schema})
             return Net(simplify(cast.change, unmoved=unmoved))
@@ -118,20 +118,20 @@ class Plan:
 
     def touched(self, *, stored: Columns, unmoved: Set[str] = frozenset()) -> Partial:
         """The keys of the touched groups, and for a fold what the change adds to each."""
-        types = {n: exp.DataType.build(t, dialect="spark") for n, t in stored.items()}
+        types = _types(stored)
         change = simplify(self._groups.input.change, unmoved=unmoved)
         return Partial(change, self.root, tuple(types.items()))
 
     def fold(self, *, stored: Columns) -> Step:
         """What `Fold` yields for the groups in `TOUCHED`, as `touched` gives them."""
-        types = {n: exp.DataType.build(t, dialect="spark") for n, t in stored.items()}
-        columns = tuple(self.touched(stored=stored).schema.items())
-        touched = Scan(TOUCHED, columns, Moment.AFTER)
+        types = _types(stored)
+        partial = Partial(self._groups.input.change, self.root, tuple(types.items()))
+        touched = Scan(TOUCHED, tuple(partial.schema.items()), Moment.AFTER)
         return self._fold(touched, Scan(STORED, tuple(types.items()), Moment.BEFORE))
 
     def regroup(self, *, stored: Columns) -> Step:
         """What `Regroup` yields for the groups whose keys are in `TOUCHED`."""
-        types = {n: exp.DataType.build(t, dialect="spark") for n, t in stored.items()}
+        types = _types(stored)
         keys = tuple((key, self._groups.schema[key]) for key in self._groups.keys)
         touched = Scan(TOUCHED, keys, Moment.AFTER)
         return self._regroup(touched, Scan(STORED, tuple(types.items()), Moment.BEFORE), types)
@@ -211,6 +211,10 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> Plan:
     text = query if isinstance(query, Text) else read(query)
     view = lower(parse(text, sources), sources)
     return Plan(text, view, root_of(view))
+
+
+def _types(stored: Columns) -> dict[str, exp.DataType]:
+    return {name: exp.DataType.build(type_, dialect="spark") for name, type_ in stored.items()}
 
 
 def _cast(rows: Operator, types: Mapping[str, exp.DataType]) -> Operator:

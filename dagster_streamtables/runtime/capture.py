@@ -17,6 +17,7 @@ from deltalake.exceptions import DeltaError
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.runtime.arrow import plain_schema
 from dagster_streamtables.runtime.delta_log import Place, TableLog
+from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.window import SourceChange
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def large_change(
     went = _rows_of_files(spark, log, change.before, change.removed, columns, -1)
     from pyspark.sql import functions as F
 
-    keys = [F.col(_quoted(name)) for name in columns]
+    keys = [F.col(spark_name(name)) for name in columns]
     total = F.sum(WEIGHT).alias(WEIGHT)
     return came.unionAll(went).groupBy(*keys).agg(total).where(f"{WEIGHT} <> 0")
 
@@ -173,7 +174,7 @@ def _feed_in_spark(
         .load(log.location)
     )
     weight = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
-    return feed.selectExpr(*map(_quoted, columns), f"CAST({weight} AS BIGINT) AS {WEIGHT}")
+    return feed.selectExpr(*map(spark_name, columns), f"CAST({weight} AS BIGINT) AS {WEIGHT}")
 
 
 def _rows_of_files(
@@ -191,7 +192,7 @@ def _rows_of_files(
     return (
         at_version(spark, log.place, version)
         .where(F.col("_metadata.file_name").isin(names))
-        .selectExpr(*map(_quoted, columns), f"CAST({weight} AS BIGINT) AS {WEIGHT}")
+        .selectExpr(*map(spark_name, columns), f"CAST({weight} AS BIGINT) AS {WEIGHT}")
     )
 
 
@@ -204,8 +205,3 @@ def at_version(spark: SparkSession, place: Place, version: int) -> DataFrame:
     """
     reader = spark.read.format("delta").option("fs.streamtables.table", place.id)
     return reader.option("versionAsOf", version).load(place.location)
-
-
-def _quoted(name: str) -> str:
-    escaped = name.replace("`", "``")
-    return f"`{escaped}`"

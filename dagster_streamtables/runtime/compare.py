@@ -16,6 +16,7 @@ from dagster_streamtables.compiler import read
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.runtime.capture import netted
 from dagster_streamtables.runtime.delta_log import Place, TableLog
+from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.sources import Relations
 from dagster_streamtables.runtime.state import Stored
 from dagster_streamtables.runtime.stored import stored_rows
@@ -71,7 +72,7 @@ def compare(
             table.name, True, stored.log.version, frontier, 0, 0, [], time.perf_counter() - begin
         )
     held = spark.table(relations.at(stored.log.place, stored.log.version).strip("`"))
-    differing = difference(expected, held.select(*[f"`{name}`" for name in visible]))
+    differing = difference(expected, held.select(*[spark_name(name) for name in visible]))
     counts = _counts(differing)
     missing, unexpected = counts.get("missing", 0), counts.get("unexpected", 0)
     sample = differing.limit(SAMPLE).collect() if counts else []
@@ -112,7 +113,7 @@ def difference(expected: DataFrame, actual: DataFrame) -> DataFrame:
     from pyspark.sql import functions as F
 
     names = actual.columns
-    quoted = [F.col(f"`{name}`") for name in names]
+    quoted = [F.col(spark_name(name)) for name in names]
     both = expected.select("*", F.lit(1).alias("__side")).unionAll(
         actual.select("*", F.lit(-1).alias("__side"))
     )
@@ -132,21 +133,23 @@ def _without_rounding(counted: DataFrame, names: list[str], floats: set[str]) ->
     from pyspark.sql import functions as F
     from pyspark.sql.window import Window
 
-    exact = [F.col(f"`{name}`") for name in names if name not in floats]
+    exact = [F.col(spark_name(name)) for name in names if name not in floats]
     numbered = counted.withColumn("__side", F.signum("__n").cast("int")).withColumn(
         "__row",
         F.row_number().over(
-            Window.partitionBy(*exact, "__side").orderBy(*[f"`{name}`" for name in sorted(floats)])
+            Window.partitionBy(*exact, "__side").orderBy(
+                *[spark_name(name) for name in sorted(floats)]
+            )
         ),
     )
     pair = Window.partitionBy(*exact, "__row", F.abs("__n"))
     close = F.count("*").over(pair) == 2
     for name in floats:
-        least, most = F.min(f"`{name}`").over(pair), F.max(f"`{name}`").over(pair)
+        least, most = F.min(spark_name(name)).over(pair), F.max(spark_name(name)).over(pair)
         size = F.greatest(F.abs(least), F.abs(most))
         same = (most - least <= size * TOLERANCE) | (least == most)
-        both_null = F.count(f"`{name}`").over(pair) == 0
-        close = close & (both_null | (same & (F.count(f"`{name}`").over(pair) == 2)))
+        both_null = F.count(spark_name(name)).over(pair) == 0
+        close = close & (both_null | (same & (F.count(spark_name(name)).over(pair) == 2)))
     marked = numbered.withColumn("__close", F.coalesce(close, F.lit(False)))
     return marked.where("NOT __close").drop("__side", "__row", "__close")
 

@@ -19,6 +19,7 @@ from dagster_streamtables.compiler.render import render
 from dagster_streamtables.runtime.capture import large_change, small_change
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Window
 from dagster_streamtables.runtime.sources import Relations, bound
 from dagster_streamtables.runtime.state import Stored
@@ -215,7 +216,9 @@ def _spread(work: _Work) -> Computed:
     kept = rows.persist()
     if kept.where(f"{WEIGHT} IS NULL").limit(1).count():
         return Computed(None, kept, broken=True)
-    names = [f"`{name}` AS `{key}`" for name, key in plan.root.key] or ["1 AS any"]
+    names = [f"{spark_name(name)} AS {spark_name(key)}" for name, key in plan.root.key] or [
+        "1 AS any"
+    ]
     lost = kept.where(f"{WEIGHT} = 0").selectExpr(*names)
     touched = {_TOUCHED: work.inputs.relations.named("__st_touched", lost)}
     again = work.run(plan.regroup(stored=work.types), touched)

@@ -11,6 +11,7 @@ counted first, by the engine inside delta-rs, in the same snapshot that is then 
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
@@ -19,6 +20,7 @@ from deltalake.exceptions import CommitFailedError
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.quote import delta_rs_name
 from dagster_streamtables.runtime.storage import PROPERTIES, Target, Written
 
 if TYPE_CHECKING:
@@ -85,11 +87,11 @@ def write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
         raise ValueError("a row went that is not stored")
     again = _copies(went, left)
     source = _marked(inserts, False, again, False, went.drop_columns([WEIGHT]), True)
-    match = _all(f"t.{_q(n)} IS NOT DISTINCT FROM s.{_q(n)}" for n in again.column_names)
+    match = _same(again.column_names)
     predicate = _all([f"s.{_GOES}", *_bounds(went), match])
     merge = _merge(log, target, _fit(log, source, _GOES), predicate)
     merge = merge.when_matched_delete(predicate=f"s.{_GOES}")
-    columns = {_q(n): f"s.{_q(n)}" for n in again.column_names}
+    columns = {delta_rs_name(n): f"s.{delta_rs_name(n)}" for n in again.column_names}
     merge = merge.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
     _execute(merge, target)
     deleted = int(-(pc.sum(went.column(WEIGHT)).as_py() or 0))
@@ -105,9 +107,9 @@ def write_keyed(log: TableLog, target: Target, change: pa.Table) -> Written:
     source = _fit(log, change.drop_columns([WEIGHT]).append_column(_GOES, goes), _GOES)
     names = [name for name in change.column_names if name != WEIGHT]
     keys = change.select(list(target.key))
-    match = _all(f"t.{_q(n)} IS NOT DISTINCT FROM s.{_q(n)}" for n in target.key)
+    match = _same(target.key)
     merge = _merge(log, target, source, _all([*_bounds(keys), match]))
-    columns = {_q(n): f"s.{_q(n)}" for n in names}
+    columns = {delta_rs_name(n): f"s.{delta_rs_name(n)}" for n in names}
     merge = merge.when_matched_delete(predicate=f"s.{_GOES}")
     merge = merge.when_matched_update(columns, predicate=f"NOT s.{_GOES}")
     merge = merge.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
@@ -180,7 +182,7 @@ def _stored_copies(log: TableLog, rows: pa.Table) -> pa.ChunkedArray:
         # The engine joins Delta tables only, so the rows to look for become one for a moment.
         write_deltalake(folder, numbered)
         engine = QueryBuilder().register("t", log.table).register("s", DeltaTable(folder))
-        match = _all(f"t.{_q(n)} IS NOT DISTINCT FROM s.{_q(n)}" for n in wanted.column_names)
+        match = _same(wanted.column_names)
         bounds = "".join(f" AND {each}" for each in _bounds(wanted))
         counted = f"SELECT s.__row AS r, COUNT(*) AS n FROM t JOIN s ON {match}{bounds}"
         found = pa.table(engine.execute(f"{counted} GROUP BY s.__row"))
@@ -231,19 +233,22 @@ def _bounds(rows: pa.Table) -> list[str]:
             continue
         if pa.types.is_integer(column.type):
             ends = pc.min_max(column).as_py()
-            found.append(f"(t.{_q(name)} BETWEEN {ends['min']} AND {ends['max']})")
+            found.append(f"(t.{delta_rs_name(name)} BETWEEN {ends['min']} AND {ends['max']})")
         elif pa.types.is_date(column.type):
             ends = pc.min_max(column).as_py()
-            found.append(f"(t.{_q(name)} BETWEEN DATE '{ends['min']}' AND DATE '{ends['max']}')")
+            found.append(
+                f"(t.{delta_rs_name(name)} BETWEEN DATE '{ends['min']}' AND DATE '{ends['max']}')"
+            )
     return found
+
+
+def _same(names: Iterable[str]) -> str:
+    """Rows of the table and of the change agree in these columns; NULLs are equal."""
+    columns = map(delta_rs_name, names)
+    return _all(f"t.{column} IS NOT DISTINCT FROM s.{column}" for column in columns)
 
 
 def _all(conditions: Any) -> str:
     # delta-rs reads `a AND t.x IS NOT DISTINCT FROM s.x` wrongly unless each part is enclosed.
     parts = [f"({each})" for each in conditions]
     return " AND ".join(parts) if parts else "(true)"
-
-
-def _q(name: str) -> str:
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"'

@@ -6,11 +6,10 @@ import hashlib
 import threading
 import uuid
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler import Plan, compile_query, read
+from dagster_streamtables.compiler import Plan, Text, compile_query, read
 from dagster_streamtables.compiler.operators import Scan, Step
 from dagster_streamtables.errors import SourceProblem, StreamTablesError, UnsupportedQuery
 from dagster_streamtables.runtime import refresh as refreshing
@@ -19,6 +18,7 @@ from dagster_streamtables.runtime.compute import LIMIT, Inputs
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.delta_log import Logs, Place, TableLog
 from dagster_streamtables.runtime.names import Names
+from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Refresh
 from dagster_streamtables.runtime.state import Stored, read_state
 from dagster_streamtables.runtime.table import Mode, StreamTable
@@ -115,7 +115,8 @@ class Lake:
             MissingSource: The columns of a source are not known.
         """
         columns: dict[str, Mapping[str, str]] = {}
-        for name in read(table.query).sources:
+        text = read(table.query)
+        for name in text.sources:
             log = self._logs.newest(self.location(name))
             if log is not None:
                 columns[name] = _visible(log.columns)
@@ -123,7 +124,7 @@ class Lake:
                 columns[name] = _guessed(upstream[name])
             else:
                 raise self._missing(name)
-        return compile_query(table.query, columns)
+        return compile_query(text, columns)
 
     def read(self, name: str) -> DataFrame:
         """The rows of a table as Spark has them now; the columns of its own state left out."""
@@ -132,7 +133,7 @@ class Lake:
             raise self._missing(name)
         session, _ = self._session(name)
         rows = session.read.format("delta").load(log.location)
-        return rows.select(*[f"`{column}`" for column in _visible(log.columns)])
+        return rows.select(*[spark_name(column) for column in _visible(log.columns)])
 
     def location(self, name: str) -> str:
         """The path or URI of a table."""
@@ -155,11 +156,12 @@ class Lake:
 
     def _job(self, table: StreamTable, *, full: bool) -> refreshing.Job:
         plan, refusal = None, None
-        logs = {name: self._source_log(name) for name in read(table.query).sources}
+        text = read(table.query)
+        logs = {name: self._source_log(name) for name in text.sources}
         if table.mode is not Mode.FULL:
             columns = {name: _visible(log.columns) for name, log in logs.items()}
             try:
-                plan = compile_query(table.query, columns)
+                plan = compile_query(text, columns)
             except UnsupportedQuery as error:
                 if table.mode is not Mode.AUTO:
                     raise
@@ -169,7 +171,7 @@ class Lake:
         location = self.location(table.name)
         return refreshing.Job(
             table=table,
-            fingerprint=_fingerprint(table, plan),
+            fingerprint=_fingerprint(text, plan),
             plan=plan,
             refusal=refusal,
             location=location,
@@ -250,11 +252,8 @@ def _scans(step: Step) -> list[Scan]:
     return [scan for each in step.inputs for scan in _scans(each)]
 
 
-def _fingerprint(table: StreamTable, plan: Plan | None) -> str:
+def _fingerprint(text: Text, plan: Plan | None) -> str:
     """Changes when what is stored could not be built upon by this definition."""
     hidden = ",".join(plan.stored_columns) if plan is not None else ""
-    text = "\x00".join([read(table.query).sql, hidden, plan.entry if plan is not None else "full"])
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-__all__ = ["Comparison", "Lake", "MissingSource", "replace"]
+    definition = "\x00".join([text.sql, hidden, plan.entry if plan is not None else "full"])
+    return hashlib.sha256(definition.encode()).hexdigest()[:16]

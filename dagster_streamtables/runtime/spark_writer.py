@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.storage import PROPERTIES, Target, Written
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def _without_negative_zero(rows: DataFrame) -> DataFrame:
     if not floats:
         return rows
     return rows.withColumns(
-        {n: F.col(_q(n)) + F.lit(0.0).cast(type_) for n, type_ in floats.items()}
+        {n: F.col(spark_name(n)) + F.lit(0.0).cast(type_) for n, type_ in floats.items()}
     )
 
 
@@ -66,7 +67,7 @@ def write_bag(spark: SparkSession, target: Target, change: DataFrame, stored: st
     names = [name for name in change.columns if name != WEIGHT]
     change.createOrReplaceTempView("__st_change")
     rows = _list(names)
-    same = " AND ".join(f"s.{_q(n)} <=> c.{_q(n)}" for n in names)
+    same = " AND ".join(f"s.{spark_name(n)} <=> c.{spark_name(n)}" for n in names)
     counted = (
         f"SELECT {_list(names, 'c')}, any_value(c.{WEIGHT}) AS {WEIGHT}, "
         f"COUNT(s.__st_one) AS __st_stored FROM __st_change c "
@@ -83,7 +84,7 @@ def write_bag(spark: SparkSession, target: Target, change: DataFrame, stored: st
         "LATERAL VIEW explode(array_repeat(1, __st_copies)) AS __st_copy"
     )
     gone = f"SELECT {rows}, true AS __goes FROM __st_change WHERE {WEIGHT} < 0"
-    match = " AND ".join(["s.__goes", *(f"t.{_q(n)} <=> s.{_q(n)}" for n in names)])
+    match = " AND ".join(["s.__goes", *(f"t.{spark_name(n)} <=> s.{spark_name(n)}" for n in names)])
     return _merge(spark, target, f"{again} UNION ALL {gone}", match, names, keyed=False)
 
 
@@ -93,7 +94,7 @@ def write_keyed(spark: SparkSession, target: Target, change: DataFrame) -> Writt
     names = [name for name in change.columns if name != WEIGHT]
     change.createOrReplaceTempView("__st_change")
     source = f"SELECT {_list(names)}, {WEIGHT} < 0 AS __goes FROM __st_change"
-    match = " AND ".join(f"t.{_q(n)} <=> s.{_q(n)}" for n in target.key) or "true"
+    match = " AND ".join(f"t.{spark_name(n)} <=> s.{spark_name(n)}" for n in target.key) or "true"
     return _merge(spark, target, source, match, names, keyed=True)
 
 
@@ -119,8 +120,8 @@ def _merge(
     *,
     keyed: bool,
 ) -> Written:
-    values = ", ".join(f"s.{_q(n)}" for n in names)
-    updates = ", ".join(f"t.{_q(n)} = s.{_q(n)}" for n in names)
+    values = ", ".join(f"s.{spark_name(n)}" for n in names)
+    updates = ", ".join(f"t.{spark_name(n)} = s.{spark_name(n)}" for n in names)
     update = f"WHEN MATCHED AND NOT s.__goes THEN UPDATE SET {updates} " if keyed else ""
     with _commit_confs(spark, target):
         [done] = spark.sql(
@@ -151,9 +152,4 @@ def _commit_confs(spark: SparkSession, target: Target) -> Iterator[None]:
 
 def _list(names: Sequence[str], table: str = "") -> str:
     prefix = f"{table}." if table else ""
-    return ", ".join(f"{prefix}{_q(name)}" for name in names)
-
-
-def _q(name: str) -> str:
-    escaped = name.replace("`", "``")
-    return f"`{escaped}`"
+    return ", ".join(f"{prefix}{spark_name(name)}" for name in names)

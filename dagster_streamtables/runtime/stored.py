@@ -17,6 +17,7 @@ from deltalake import QueryBuilder
 
 from dagster_streamtables.runtime.arrow import plain_schema
 from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.quote import delta_rs_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +51,7 @@ def stored_rows(
 
     if log.features & _UNREADABLE:
         return None
-    listed = ", ".join(_q(name) for name in columns)
+    listed = ", ".join(delta_rs_name(name) for name in columns)
     where = " AND ".join(_among(name, values) for name, values in keys.items()) or "true"
     sql = f"SELECT {listed} FROM t WHERE {where} LIMIT {limit + 1}"
     rows = pa.table(QueryBuilder().register("t", log.table).execute(sql))
@@ -67,14 +68,14 @@ def _among(name: str, values: pa.ChunkedArray) -> str:
     if not (pa.types.is_integer(type_) or pa.types.is_string(type_) or pa.types.is_date(type_)):
         return "true"
     wanted = pc.unique(values).drop_null()
-    null = f"{_q(name)} IS NULL"
+    null = f"{delta_rs_name(name)} IS NULL"
     if not len(wanted):
         return null
     if len(wanted) <= _LISTED:
-        found = f"{_q(name)} IN ({', '.join(map(_literal, wanted.to_pylist()))})"
+        found = f"{delta_rs_name(name)} IN ({', '.join(map(_literal, wanted.to_pylist()))})"
     else:
         ends = pc.min_max(wanted).as_py()
-        found = f"{_q(name)} BETWEEN {_literal(ends['min'])} AND {_literal(ends['max'])}"
+        found = f"{delta_rs_name(name)} BETWEEN {_literal(ends['min'])} AND {_literal(ends['max'])}"
     return f"({found} OR {null})" if values.null_count else f"({found})"
 
 
@@ -83,8 +84,3 @@ def _literal(value: object) -> str:
         return str(value)
     text = str(value).replace("'", "''")
     return f"DATE '{text}'" if isinstance(value, date) else f"'{text}'"
-
-
-def _q(name: str) -> str:
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"'

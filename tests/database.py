@@ -100,13 +100,13 @@ class Prepared:
     def change(self, stored: dict[str, str], unmoved: frozenset[str]) -> str:
         if unmoved not in self._changes:
             step = self.plan.change(stored=stored, unmoved=unmoved)
-            self._changes[unmoved] = render(step, dialect="duckdb", pretty=False)
+            self._changes[unmoved] = _in_duckdb(render(step, pretty=False))
         return self._changes[unmoved]
 
     def regroup(self, stored: dict[str, str]) -> str:
         if not self._regroup:
             step = self.plan.regroup(stored=stored)
-            self._regroup = render(step, dialect="duckdb", pretty=False)
+            self._regroup = _in_duckdb(render(step, pretty=False))
         return self._regroup
 
 
@@ -181,7 +181,10 @@ class Stored:
 
 def _over(text: Text, moment: str) -> str:
     """The user's own text over the sources at a moment: the independent oracle."""
-    spark = text.over(lambda table: f"`{table}@{moment}`")
+    return _in_duckdb(text.over(lambda table: f"`{table}@{moment}`"))
+
+
+def _in_duckdb(spark: str) -> str:
     return sqlglot.transpile(spark, read="spark", write="duckdb")[0]
 
 

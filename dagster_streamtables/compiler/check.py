@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.calls import calls, function_of, is_grouped
 from dagster_streamtables.compiler.text import DIALECT, Text, place
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
@@ -34,7 +35,7 @@ def check(tree: exp.Query, text: Text) -> None:
             _check_comparable(select.selects, text)
         if select.args.get("group"):
             _check_comparable(select.args["group"].expressions, text)
-    for union in tree.find_all(exp.Union):
+    for union in tree.find_all(exp.SetOperation):
         _check_union(union, text)
     _check_comparable(tree.selects, text)
     _check_known_type(tree, text)
@@ -48,36 +49,45 @@ def _check_place_of_aggregates(select: exp.Select, text: Text) -> None:
         *(("ON", join.args.get("on")) for join in joins),
     ]
     for clause, part in places:
-        call = part.find(exp.AggFunc) if part else None
+        call = next(calls(part), None) if part else None
         if call:
             raise InvalidDefinition(
-                f"{call.sql_name()} stands in {clause}",
+                f"{_called(call)} stands in {clause}",
                 where=place(call, text),
                 why="rows are chosen and paired before they are grouped",
                 fix="use HAVING, or aggregate in a subquery",
             )
-    for call in select.find_all(exp.AggFunc):
-        inner = next((each for each in call.find_all(exp.AggFunc) if each is not call), None)
+    for call in (call for each in select.iter_expressions() for call in calls(each)):
+        below = list(function_of(call).iter_expressions())
+        inner = next((found for each in below for found in calls(each)), None)
         if inner:
             raise InvalidDefinition(
-                f"{inner.sql_name()} stands inside {call.sql_name()}",
+                f"{_called(inner)} stands inside {_called(call)}",
                 where=place(call, text),
                 why="an aggregate is computed from rows, and its argument from one row",
                 fix="aggregate in a subquery, and aggregate its result",
             )
 
 
+def _called(call: exp.Expr) -> str:
+    function = function_of(call)
+    assert isinstance(function, exp.Func)
+    return function.name.upper() if isinstance(function, exp.Anonymous) else function.sql_name()
+
+
 def _check_groups(select: exp.Select, text: Text) -> None:
+    if not is_grouped(select):
+        return
     group, having = select.args.get("group"), select.args.get("having")
     parts = [*select.selects, *([having.this] if having else [])]
-    if not group and not having and not any(part.find(exp.AggFunc) for part in parts):
-        return
-    keys = set(group.expressions) if group else set[exp.Expr]()
-
-    def settled(node: exp.Expr) -> bool:
-        return node in keys or isinstance(node, exp.AggFunc | exp.Filter)
+    keys = _keys(group)
 
     for part in parts:
+        inside = {id(call) for call in calls(part)}
+
+        def settled(node: exp.Expr, inside: set[int] = inside) -> bool:
+            return node in keys or id(node) in inside or isinstance(node, exp.Query)
+
         for node in part.walk(prune=settled):
             if isinstance(node, exp.Column) and not settled(node):
                 raise InvalidDefinition(
@@ -88,16 +98,24 @@ def _check_groups(select: exp.Select, text: Text) -> None:
                 )
 
 
-def _check_union(union: exp.Union, text: Text) -> None:
+def _keys(group: exp.Expr | None) -> set[exp.Expr]:
+    """What rows are grouped by, in whatever grouping set."""
+    if group is None:
+        return set()
+    sets = (exp.GroupingSets, exp.Cube, exp.Rollup, exp.Tuple, exp.Paren)
+    return {each for each in group.walk() if each is not group and not isinstance(each, sets)}
+
+
+def _check_union(union: exp.SetOperation, text: Text) -> None:
     left, right = len(union.left.selects), len(union.right.selects)
     if left != right:
         raise InvalidDefinition(
-            f"UNION of {left} columns with {right}",
+            f"{union.key.upper()} of {left} columns with {right}",
             where=place(union.right, text),
-            why="columns of a union meet by their position",
+            why="their columns meet by position",
             fix="give both sides the same number of columns",
         )
-    if union.args["distinct"]:
+    if union.args["distinct"] or not isinstance(union, exp.Union):
         _check_comparable([*union.left.selects, *union.right.selects], text)
 
 

@@ -6,7 +6,11 @@ from dagster_streamtables.compiler.operators import Operator, Step
 from dagster_streamtables.compiler.share import rebuild
 
 
-def outline(root: Step) -> str:
+def outline(root: Step, *, laws: bool = False) -> str:
+    """
+    Args:
+        laws: Say for each operator which law serves it, and what its change reads.
+    """
     lines: list[str] = []
     written: dict[Step, int] = {}
 
@@ -15,7 +19,7 @@ def outline(root: Step) -> str:
         if step in written and step.inputs:
             lines.append(f"{indent}line {written[step]} again")
             return
-        law = f"  [{step.law}]" if isinstance(step, Operator) else ""
+        law = f"  [{step.law}: reads {step.cost}]" if laws and isinstance(step, Operator) else ""
         lines.append(f"{indent}{step.explain()}{law}")
         written[step] = len(lines)
         for each in step.inputs:

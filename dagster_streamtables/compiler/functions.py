@@ -59,19 +59,34 @@ _TABLE_VALUED = """
     variant_explode variant_explode_outer
 """
 _OTHERS = """
-    aggregate array_sort collate collation forall from_avro from_csv from_json
-    from_protobuf from_xml map map_concat map_entries map_filter map_from_arrays map_from_entries
-    map_zip_with parse_json reduce schema_of_variant session_window str_to_map to_char
-    to_variant_object to_varchar transform transform_keys transform_values try_parse_json
-    try_variant_get typeof unix_date variant_get window window_time zip_with
+    collate collation session_window typeof window window_time
+"""
+_LAMBDAS = """
+    aggregate array_sort exists filter forall map_filter map_zip_with reduce transform
+    transform_keys transform_values zip_with
+"""
+_AS_WRITTEN = """
+    from_avro from_csv from_json from_protobuf from_xml is_variant_null map map_concat map_entries
+    map_from_arrays map_from_entries parse_json schema_of_csv schema_of_json schema_of_variant
+    str_to_map to_char to_csv to_variant_object to_varchar try_parse_json try_variant_get
+    unix_date variant_get
+"""
+_WINDOW = """
+    cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number
 """
 
-SCALAR = frozenset(_SCALAR.split())
+LAMBDAS = frozenset(_LAMBDAS.split())
+"""Those that take a function of an element."""
+WINDOW = frozenset(_WINDOW.split())
+"""Those that need OVER."""
+AS_WRITTEN = frozenset(_AS_WRITTEN.split())
+"""One value for one row, too, but sqlglot would print something else; see `spark`."""
+SCALAR = frozenset(_SCALAR.split()) | LAMBDAS | AS_WRITTEN
 """One value for one row, the same whenever it is asked."""
 MAINTAINED = frozenset({"count", "sum", "avg", "min", "max"})
-"""The aggregates that have a rule."""
+"""The aggregates that a fold knows."""
 AGGREGATES = frozenset(_AGGREGATES.split())
-"""The aggregates that have none."""
+"""The other aggregates: their groups are computed again."""
 UNREPEATABLE = frozenset(_UNREPEATABLE.split())
 """Another value each time."""
 CLOCK = frozenset(_CLOCK.split())
@@ -79,4 +94,4 @@ CLOCK = frozenset(_CLOCK.split())
 TABLE_VALUED = frozenset(_TABLE_VALUED.split())
 """Several rows for one."""
 OTHERS = frozenset(_OTHERS.split())
-"""Printed with another meaning, or with a result or an argument that has no rule."""
+"""With a result or an argument that has no rule."""

@@ -17,6 +17,8 @@ from sqlglot.errors import OptimizeError, SchemaError, SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
+from dagster_streamtables.compiler.arrange import arranged
+from dagster_streamtables.compiler.calls import calls
 from dagster_streamtables.compiler.check import check
 from dagster_streamtables.compiler.refuse import refuse
 from dagster_streamtables.compiler.text import DIALECT, Text, place, place_of_word, table_name
@@ -60,7 +62,7 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
 
 
 def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
-    tree = text.tree.copy()
+    tree = arranged(text.tree)
     scans = _flatten_table_names(tree, text, sources)
     schema: dict[str, object] = {
         flat: {column: _parsed_type(type_) for column, type_ in sources[name].items()}
@@ -68,6 +70,7 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
     }
     try:
         tree = qualify(tree, schema=schema, dialect=DIALECT, quote_identifiers=False)
+        _spell_out_group_by_all(tree)
         tree = annotate_types(tree, schema=schema, dialect=DIALECT)
     except (OptimizeError, SchemaError) as error:
         raise _unresolved(text, error, sources) from None
@@ -80,6 +83,15 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
         ) from None
     assert isinstance(tree, exp.Query)
     return tree, scans
+
+
+def _spell_out_group_by_all(tree: exp.Expr) -> None:
+    for group in tree.find_all(exp.Group):
+        select = group.parent
+        if group.args.get("all") and isinstance(select, exp.Select):
+            keys = [each.unalias() for each in select.selects]
+            group.set("expressions", [k.copy() for k in keys if next(calls(k), None) is None])
+            group.set("all", None)
 
 
 def _require_sources(text: Text, sources: Mapping[str, Columns]) -> None:
@@ -95,14 +107,13 @@ def _require_sources(text: Text, sources: Mapping[str, Columns]) -> None:
                 if near
                 else "create it, or correct its name",
             )
-    for select in text.tree.find_all(exp.Select):
-        if not select.args.get("from_"):
-            raise UnsupportedQuery(
-                "a SELECT without FROM is not supported",
-                where=place(select, text),
-                why="it reads no table, so it never changes",
-                fix="write its values into a source table",
-            )
+    if not text.sources:
+        raise UnsupportedQuery(
+            "the query reads no table",
+            where=text.shown(0, len(text.sql) - 1),
+            why="its result never changes",
+            fix="write its rows into a Delta table",
+        )
 
 
 def known_type(column: str, type_: str) -> exp.DataType:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.determine import determined
 from dagster_streamtables.compiler.explain import outline
 from dagster_streamtables.compiler.fold import Fold
 from dagster_streamtables.compiler.lineage import lineage_of
@@ -26,10 +27,12 @@ from dagster_streamtables.compiler.operators import (
 from dagster_streamtables.compiler.operators.net import Net
 from dagster_streamtables.compiler.parse import Columns, parse
 from dagster_streamtables.compiler.partial import Partial
+from dagster_streamtables.compiler.quantified import without_quantifiers
 from dagster_streamtables.compiler.regroup import Regroup
 from dagster_streamtables.compiler.render import render
 from dagster_streamtables.compiler.root import Entry, Root, root_of
 from dagster_streamtables.compiler.simplify import simplify
+from dagster_streamtables.compiler.spark import DIALECT
 from dagster_streamtables.compiler.text import Text, read
 
 STORED = "__st_table"
@@ -49,6 +52,7 @@ class Plan:
     """
 
     text: Text
+    """What the user wrote, with what it left open decided; see `determine`."""
     view: Operator
     root: Root
 
@@ -106,7 +110,7 @@ class Plan:
         types = _types(stored)
         if self.entry is Entry.BAG:
             cast = _cast(self.view, {name: types[name] for name in self.schema})
-            return Net(simplify(cast.change, unmoved=unmoved))
+            return simplify(Net(cast.change), unmoved=unmoved)
         old = Scan(STORED, tuple(types.items()), Moment.BEFORE)
         if self.entry is Entry.FOLD:
             return self._fold(self.touched(stored=stored, unmoved=unmoved), old)
@@ -165,17 +169,21 @@ class Plan:
         on = tuple((column(name), column(key)) for name, key in self.root.key)
         return Regroup(now, old.only(touched, on), self.root)
 
-    def change_sql(self, dialect: str = "spark") -> str:
+    def change_sql(self, dialect: str = DIALECT) -> str:
         """The change when every source moved, for a person to read."""
         types = {name: _named(type_) for name, type_ in self.schema.items()}
         types |= dict.fromkeys(self.hidden, "bigint")
         return render(self.change(stored=types), dialect=dialect)
 
     def explain(self) -> str:
-        """The change as an indented tree, one line per operator."""
+        """The query and its change as indented trees, one line per operator.
+
+        Of the query, each operator says its law and what its change reads.
+        """
         types = {name: _named(type_) for name, type_ in self.schema.items()}
         types |= dict.fromkeys(self.hidden, "bigint")
-        return outline(self.change(stored=types))
+        query, change = outline(self.view, laws=True), outline(self.change(stored=types))
+        return f"Query; {self.law}\n{query}\n\nChange\n{change}"
 
     def lineage(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
         """For each output column, the (source, column) pairs that its value is computed from."""
@@ -209,7 +217,12 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> Plan:
     (('customer',), ('__st_n', '__st_c1'))
     """
     text = query if isinstance(query, Text) else read(query)
-    view = lower(parse(text, sources), sources)
+    text = without_quantifiers(text)
+    parsed = parse(text, sources)
+    told = determined(text, parsed.tree)
+    if told is not text:
+        text, parsed = told, parse(told, sources)
+    view = lower(parsed, sources)
     return Plan(text, view, root_of(view))
 
 

@@ -14,9 +14,10 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.operators import Step
 from dagster_streamtables.compiler.share import rebuild
+from dagster_streamtables.compiler.spark import DIALECT
 
 
-def render(root: Step, *, dialect: str = "spark", pretty: bool = True) -> str:
+def render(root: Step, *, dialect: str = DIALECT, pretty: bool = True) -> str:
     """The rows of `root`, in the order of its schema, and the weight where it has weights."""
     root = rebuild(root)
     used = _uses(root)
@@ -30,7 +31,8 @@ def render(root: Step, *, dialect: str = "spark", pretty: bool = True) -> str:
         return _inlined(query, places) if places else query
 
     def reference(step: Step, place: str) -> tuple[str, exp.Query | None]:
-        if used[step] == 1:
+        # What mentions a recursion can only stand inside it.
+        if used[step] == 1 or step.open:
             return place, query_of(step)
         if step not in shared:
             query = query_of(step)
@@ -50,8 +52,9 @@ def _uses(root: Step) -> Counter[Step]:
     seen = {root}
     todo = [root]
     while todo:
-        for each in todo.pop().inputs:
-            used[each] += 1
+        step = todo.pop()
+        for each, times in zip(step.inputs, step.mentions, strict=True):
+            used[each] += times
             if each not in seen:
                 seen.add(each)
                 todo.append(each)

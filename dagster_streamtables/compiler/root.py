@@ -30,7 +30,9 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.names import unflat
 from dagster_streamtables.compiler.operators import (
+    SET,
     Aggregate,
+    Expand,
     Filter,
     Operator,
     Project,
@@ -73,6 +75,28 @@ class Root:
         visible = {name for name, _ in self.outputs}
         return tuple((name, call) for name, call in self.states if name not in visible)
 
+    @property
+    def can_be_written(self) -> bool:
+        """Whether all hidden columns can be said in the query's own SELECT.
+
+        A call over the answer of a subquery, for one, reads a column that the text does not have.
+        """
+        assert self.groups is not None
+        below = self._below
+        hidden = [column(key) for _, key in self.hidden_keys if key != SET]
+        parts = [*hidden, *(call for _, call in self.hidden_states)]
+        columns = (each for part in parts for each in part.find_all(exp.Column))
+        read = (each for one in columns for each in below[one.name].find_all(exp.Column))
+        return all("." in each.name for each in read)
+
+    @property
+    def _below(self) -> dict[str, exp.Expr]:
+        """What the columns below the groups are computed from, in the names of the FROM clause."""
+        assert self.groups is not None
+        rows = self.groups.input
+        rows = rows.input if isinstance(rows, Expand) else rows
+        return dict(rows.outputs) if isinstance(rows, Project) else {}
+
     def hidden_sql(self, aliases: Set[str]) -> dict[str, str]:
         """The hidden columns as the user could have written them in the query's own SELECT.
 
@@ -87,8 +111,9 @@ class Root:
 
     def _written(self, expression: exp.Expr, aliases: Set[str]) -> str:
         """An expression over the input of the groups, in the words of the FROM clause below it."""
-        assert self.groups is not None and isinstance(self.groups.input, Project)
-        below = dict(self.groups.input.outputs)
+        below = self._below
+        if expression == column(SET):
+            return "GROUPING_ID()"
 
         def in_words(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column):
@@ -114,8 +139,7 @@ def root_of(view: Operator) -> Root:
             below, having = below.input, below.predicate
         if isinstance(below, Aggregate):
             return _grouped(view.outputs, below, having)
-    outputs = tuple((name, column(name)) for name in view.schema)
-    return Root(Entry.BAG, outputs, None, None, (), ())
+    return _bag(tuple((name, column(name)) for name in view.schema))
 
 
 def _grouped(
@@ -125,14 +149,29 @@ def _grouped(
     key = tuple((stored.get(each, f"__st_k{i}"), each) for i, each in enumerate(groups.keys))
     # Groups that HAVING keeps out have no stored row to fold into.
     if having is not None or not all(foldable(call) for _, call in groups.measures):
-        return Root(Entry.REGROUP, outputs, groups, having, key, ())
+        return _by_key(outputs, groups, having, key)
     visible = {call: stored[name] for name, call in groups.measures if name in stored}
     needed = dict.fromkeys(s for _, call in groups.measures for s in state_calls(call))
     rows = exp.Count(this=exp.Star())
     states: list[tuple[str, exp.Expr]] = [(visible.get(rows, ROWS), rows)]
     for i, call in enumerate(each for each in needed if each != rows):
         states.append((visible.get(call, f"__st_{_LETTER[type(call)]}{i}"), call))
-    return Root(Entry.FOLD, outputs, groups, having, key, tuple(states))
+    root = Root(Entry.FOLD, outputs, groups, having, key, tuple(states))
+    return root if root.can_be_written else _by_key(outputs, groups, having, key)
+
+
+def _by_key(
+    outputs: tuple[tuple[str, exp.Expr], ...],
+    groups: Aggregate,
+    having: exp.Expr | None,
+    key: tuple[tuple[str, str], ...],
+) -> Root:
+    root = Root(Entry.REGROUP, outputs, groups, having, key, ())
+    return root if root.can_be_written else _bag(outputs)
+
+
+def _bag(outputs: tuple[tuple[str, exp.Expr], ...]) -> Root:
+    return Root(Entry.BAG, tuple((name, column(name)) for name, _ in outputs), None, None, (), ())
 
 
 _LETTER: dict[type[exp.Expr], str] = {exp.Count: "c", exp.Sum: "s", exp.Min: "m", exp.Max: "m"}

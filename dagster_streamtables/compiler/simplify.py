@@ -5,6 +5,7 @@
     an operator over nothing                        nothing, where the operator says so
     0 + a,  a − a                                   a,  0
     0 ∪ a                                           the types of the one side, the rows of the other
+    the rows that a change of nothing touches       nothing, and all of them are untouched
 
 What the log says of each source is known before any SQL runs, so a term whose change is empty is
 dropped here and never reaches Spark.
@@ -20,6 +21,7 @@ from dagster_streamtables.compiler.operators import (
     Moment,
     Negation,
     Project,
+    Restriction,
     Scan,
     Step,
     Sum,
@@ -48,10 +50,12 @@ def _simplified(step: Step, inputs: tuple[Step, ...], unmoved: Set[str]) -> Step
     if step.empty_if(*map(is_empty, inputs)):
         return _empty(step)
     if isinstance(step, Union) and step.sides:
-        sides = zip(inputs, step.sides, strict=True)
+        sides = zip(inputs, (step.sides.left, step.sides.right), strict=True)
         return step.over(*(Typed(side) if is_empty(each) else each for each, side in sides))
     if isinstance(step, Sum):
         return _sum(step, *inputs)
+    if isinstance(step, Restriction):
+        return _restriction(step, *inputs)
     return step.over(*inputs)
 
 
@@ -63,6 +67,16 @@ def _sum(step: Sum, left: Step, right: Step) -> Step:
     if isinstance(right, Negation) and right.input is left:
         return _empty(step)
     return step.over(left, right)
+
+
+def _restriction(step: Restriction, rows: Step, *touched: Step) -> Step:
+    some = [pair for pair in zip(touched, step.links, strict=True) if not is_empty(pair[0])]
+    if not some:
+        return rows
+    steps, links = zip(*some, strict=True)
+    if steps == touched:
+        return step.over(rows, *touched)
+    return Restriction(rows, steps, links, step.keep)
 
 
 def _named_like(step: Sum, right: Step) -> Step:

@@ -19,9 +19,8 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.tokenizer_core import Token, TokenType
 
+from dagster_streamtables.compiler.spark import DIALECT
 from dagster_streamtables.errors import InvalidDefinition, underline
-
-DIALECT = "spark"
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,18 @@
 
 from dagster_streamtables.compiler.operators.aggregate import Aggregate, distinct
 from dagster_streamtables.compiler.operators.algebra import (
+    Link,
     Moment,
     Negation,
     Operator,
+    Pair,
     Restriction,
     Schema,
     Step,
     Sum,
     weight_of,
 )
-from dagster_streamtables.compiler.operators.anti_join import AntiJoin
+from dagster_streamtables.compiler.operators.apply import Apply, Keep, Lateral, Question, place_of
 from dagster_streamtables.compiler.operators.columns import (
     WEIGHT,
     as_column,
@@ -21,37 +23,63 @@ from dagster_streamtables.compiler.operators.columns import (
     weight_column,
     within,
 )
+from dagster_streamtables.compiler.operators.constant import Constant
+from dagster_streamtables.compiler.operators.expand import SET, Expand, grouping_id
 from dagster_streamtables.compiler.operators.filter import Filter
 from dagster_streamtables.compiler.operators.join import Join
 from dagster_streamtables.compiler.operators.left_linear import LeftLinear
+from dagster_streamtables.compiler.operators.net import Empty, Net
 from dagster_streamtables.compiler.operators.outer_join import OuterJoin
 from dagster_streamtables.compiler.operators.project import Project
+from dagster_streamtables.compiler.operators.recursion import Recursion, Reference
 from dagster_streamtables.compiler.operators.scan import Scan, relation
+from dagster_streamtables.compiler.operators.semi_join import SemiJoin
+from dagster_streamtables.compiler.operators.top import Top
+from dagster_streamtables.compiler.operators.unfold import Unfold
 from dagster_streamtables.compiler.operators.union import Typed, Union
+from dagster_streamtables.compiler.operators.window import Window
 
 __all__ = [
+    "SET",
     "WEIGHT",
     "Aggregate",
-    "AntiJoin",
+    "Apply",
+    "Constant",
+    "Empty",
+    "Expand",
     "Filter",
     "Join",
+    "Keep",
+    "Lateral",
     "LeftLinear",
+    "Link",
     "Moment",
     "Negation",
+    "Net",
     "Operator",
     "OuterJoin",
+    "Pair",
     "Project",
+    "Question",
+    "Recursion",
+    "Reference",
     "Restriction",
     "Scan",
     "Schema",
+    "SemiJoin",
     "Step",
     "Sum",
+    "Top",
     "Typed",
+    "Unfold",
     "Union",
+    "Window",
     "as_column",
     "as_weight",
     "column",
     "distinct",
+    "grouping_id",
+    "place_of",
     "relation",
     "type_of",
     "weight_column",

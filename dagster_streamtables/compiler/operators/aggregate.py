@@ -42,6 +42,7 @@ class Aggregate(Operator):
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "keyed"
+    cost: ClassVar[str] = "the touched groups, as they are and as they were"
 
     @property
     def schema(self) -> Schema:
@@ -60,7 +61,10 @@ class Aggregate(Operator):
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
         keys = [column(key) for key in self.keys]
-        measures = (as_column(call, name) for name, call in self.measures)
+        measures = [as_column(call, name) for name, call in self.measures]
+        if not keys and not measures:
+            # SQL has no SELECT of nothing, and this one has one row.
+            measures = [as_column(exp.Count(this=exp.Star()), "rows")]
         query = exp.select(*keys, *measures).from_(rows)
         return query.group_by(*(key.copy() for key in keys)) if keys else query
 

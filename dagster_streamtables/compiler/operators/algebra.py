@@ -44,6 +44,16 @@ Pair = tuple[exp.Expr, exp.Expr]
 """An expression over one input, and the one over the other input that must equal it."""
 
 
+@dataclass(frozen=True)
+class Link:
+    """When a row of one relation is touched by a row of another."""
+
+    pairs: tuple[Pair, ...] = ()
+    """What must be equal, NULL to NULL; with no pair, any row touches every row."""
+    loose: bool = False
+    """A NULL, on either side of a pair, equals everything: in ``x NOT IN (…)`` it decides."""
+
+
 class Moment(enum.Enum):
     """The state of the sources that a tree reads."""
 
@@ -86,17 +96,39 @@ class Step(ABC):
         """Whether the output has no row when those inputs have none that are marked True."""
         return all(inputs)
 
-    @property
+    @cached_property
     def inputs(self) -> tuple[Step, ...]:
-        values = (getattr(self, field.name) for field in fields(self))
-        return tuple(value for value in values if isinstance(value, Step))
+        """What the step reads: the fields that are steps, or tuples of steps, in their order."""
+        values: list[object] = [getattr(self, field.name) for field in fields(self)]
+        found: list[Step] = []
+        for value in values:
+            several: tuple[object, ...] = value if isinstance(value, tuple) else (value,)  # type: ignore
+            found += [each for each in several if isinstance(each, Step)]
+        return tuple(found)
+
+    @cached_property
+    def open(self) -> frozenset[str]:
+        """The recursions that are mentioned in this subtree and do not begin in it."""
+        return frozenset[str]().union(*(each.open for each in self.inputs))
+
+    @property
+    def mentions(self) -> tuple[int, ...]:
+        """How often `select` names each of its inputs."""
+        return (1,) * len(self.inputs)
 
     def over(self, *inputs: Step) -> Self:
         """The same step over other inputs."""
         if all(a is b for a, b in zip(inputs, self.inputs, strict=True)):
             return self
-        names = [f.name for f in fields(self) if isinstance(getattr(self, f.name), Step)]
-        return replace(self, **dict(zip(names, inputs, strict=True)))
+        rest, new = list(inputs), dict[str, object]()
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Step):
+                new[field.name] = rest.pop(0)
+            elif isinstance(value, tuple) and value and isinstance(value[0], Step):
+                count = len(value)  # type: ignore[reportUnknownArgumentType]
+                new[field.name], rest = tuple(rest[:count]), rest[count:]
+        return replace(self, **new)
 
     # Trees share subtrees: a common table expression read twice is one object under two parents.
     # What is asked of every step again and again is kept with it, else each question would walk
@@ -120,7 +152,9 @@ class Operator(Step):
         """The change of the output, in terms of the inputs and their changes."""
 
     law: ClassVar[str]
-    """The law that serves this operator: linear, bilinear, left-linear, or keyed."""
+    """The law that serves this operator: linear, bilinear, left-linear, keyed, or fixpoint."""
+    cost: ClassVar[str]
+    """What its change reads."""
 
     def at(self, moment: Moment) -> Operator:
         """The same rows with the sources read at a moment."""
@@ -147,7 +181,7 @@ class Operator(Step):
         return self.delta()
 
     def only(self, touched: Step, on: Sequence[Pair]) -> Restriction:
-        return Restriction(self, touched, tuple(on))
+        return Restriction(self, (touched,), (Link(tuple(on)),))
 
     def only_keys(self, touched: Step, keys: Sequence[str]) -> Restriction:
         return self.only(touched, [(column(key), column(key)) for key in keys])
@@ -171,6 +205,7 @@ class Sum(Operator):
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
+    cost: ClassVar[str] = "the change"
 
     @property
     def schema(self) -> Schema:
@@ -203,6 +238,7 @@ class Negation(Operator):
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
+    cost: ClassVar[str] = "the change"
 
     @property
     def schema(self) -> Schema:
@@ -226,9 +262,9 @@ class Negation(Operator):
 
 @dataclass(frozen=True)
 class Restriction(Operator):
-    """The rows whose key occurs in ``touched``, whatever the weights there.
+    """The rows that some row of ``touched`` touches, or those that none does.
 
-        Δ (R ⋉ C) = (R⁺ ⋉ C⁺) ⋉ T − (R⁻ ⋉ C⁻) ⋉ T        T = the keys in ΔR and ΔC
+        a.only(c, on)     the rows of ``a`` whose key occurs in ``c``, whatever the weights there
 
     NULL keys match each other: they are one group to GROUP BY, and so to us. An empty key matches
     everything as soon as ``touched`` has any row.
@@ -238,11 +274,14 @@ class Restriction(Operator):
     """
 
     input: Step
-    touched: Step
-    on: tuple[Pair, ...]
+    touched: tuple[Step, ...]
+    links: tuple[Link, ...]
+    keep: bool = True
+    """Whether the touched rows are kept, or the others."""
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
+    cost: ClassVar[str] = "the change"
 
     @property
     def schema(self) -> Schema:
@@ -252,26 +291,53 @@ class Restriction(Operator):
     def weighted(self) -> bool:
         return self.input.weighted
 
+    @cached_property
+    def open(self) -> frozenset[str]:
+        """The recursions that are mentioned in this subtree and do not begin in it."""
+        return frozenset[str]().union(*(each.open for each in self.inputs))
+
+    @property
+    def mentions(self) -> tuple[int, ...]:
+        return (1, *(3 if link.loose and len(link.pairs) == 1 else 1 for link in self.links))
+
     def empty_if(self, *inputs: bool) -> bool:
-        return any(inputs)
+        return inputs[0] or (self.keep and all(inputs[1:]))
 
     def delta(self) -> Operator:
         raise TypeError("a restriction is part of a change and has none of its own")
 
     def select(self, *inputs: str) -> exp.Query:
-        rows, keys = inputs
-        same = [
-            exp.NullSafeEQ(this=within(left, "r"), expression=within(right, "c"))
-            for left, right in self.on
-        ]
-        touched = exp.select("1").from_(exp.to_table(keys).as_("c"))
-        if same:
-            touched = touched.where(*same)
-        return exp.select("r.*").from_(exp.to_table(rows).as_("r")).where(exp.Exists(this=touched))
+        rows, *touched = inputs
+        found = [_touches(link, name) for link, name in zip(self.links, touched, strict=True)]
+        some: exp.Expr = exp.or_(*found) if len(found) > 1 else found[0]
+        condition = some if self.keep else exp.Not(this=exp.paren(some))
+        return exp.select("r.*").from_(exp.to_table(rows).as_("r")).where(condition)
 
     def explain(self) -> str:
-        keys = ", ".join(f"{left.sql('spark')} = {right.sql('spark')}" for left, right in self.on)
-        return f"Restriction to changed ({keys})" if keys else "Restriction: all, if any changed"
+        pairs = (
+            f"{a.sql('spark')} = {b.sql('spark')}" for each in self.links for a, b in each.pairs
+        )
+        keys = ", ".join(pairs)
+        kept = "changed" if self.keep else "unchanged"
+        return f"Restriction to {kept} ({keys})" if keys else f"Restriction to {kept}: all or none"
+
+
+def _touches(link: Link, touched: str) -> exp.Expr:
+    """Whether ``touched`` has a row that touches the row ``r``."""
+    found = exp.select("1").from_(exp.to_table(touched).as_("c"))
+    if not link.pairs:
+        return exp.Exists(this=found)
+    sides = [(within(left, "r"), within(right, "c")) for left, right in link.pairs]
+    same = [exp.NullSafeEQ(this=left, expression=right) for left, right in sides]
+    if not link.loose:
+        return exp.Exists(this=found.where(*same))
+    nulls = [exp.Is(this=each.copy(), expression=exp.null()) for side in sides for each in side]
+    if len(sides) > 1:
+        pairs = zip(same, nulls[::2], nulls[1::2], strict=True)
+        return exp.Exists(this=found.where(*(exp.paren(exp.or_(*three)) for three in pairs)))
+    # Three questions rather than one with OR inside, which would compare every pair of rows.
+    equal, null = exp.Exists(this=found.where(*same)), exp.Exists(this=found.where(nulls[1]))
+    return exp.or_(equal, null, exp.and_(nulls[0], exp.Exists(this=found)))
 
 
 def weight_of(step: Step, table: str | None = None) -> exp.Expr:

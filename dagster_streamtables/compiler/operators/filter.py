@@ -32,6 +32,7 @@ class Filter(Operator):
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
+    cost: ClassVar[str] = "the change"
 
     @property
     def schema(self) -> Schema:

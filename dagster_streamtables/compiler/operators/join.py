@@ -40,6 +40,7 @@ class Join(Operator):
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "bilinear"
+    cost: ClassVar[str] = "the change, joined with the other side"
 
     @property
     def schema(self) -> Schema:

@@ -1,14 +1,18 @@
 """Left-linear operators: for each left row, something computed from the right.
 
-    Δ f(L, R) = f(ΔL, R⁺) + f(L⁻ ⋉ K, R⁺) − f(L⁻ ⋉ K, R⁻)        K = the keys that occur in ΔR
+    Δ f(L, R) = f(ΔL − K, R⁺) + f(L⁺ ⋉ K, R⁺) − f(L⁻ ⋉ K, R⁻)
 
-Each left row is answered on its own, so f is linear in L, and
+with K the left rows that ΔR touches, and − K the others. Each left row is answered on its own, so
+f is linear in L, and a row that ΔR does not touch gets the same answer before and after:
 
-    f(L⁺, R⁺) − f(L⁻, R⁻)  =  f(ΔL, R⁺) + [ f(L⁻, R⁺) − f(L⁻, R⁻) ]
+    f(L⁺ − K, R⁺) − f(L⁻ − K, R⁻)  =  f(L⁺ − K, R⁺) − f(L⁻ − K, R⁺)  =  f(ΔL − K, R⁺)
 
-The bracket is the same left rows asked twice, and a row whose key does not occur in ΔR gets the
-same answer both times, so the bracket may be restricted to K. Changes on both sides in one window
-are exact because L⁻ and R⁻ are the real old tables.
+The touched rows are answered as they are and as they were. No row is ever asked of a right side
+that it did not live with, so a change fails only where the query itself does: a scalar subquery
+that has two rows between the changes of two tables, and never for a reader, is not seen.
+
+There may be several right sides: two subqueries of one expression. A row is touched if a change of
+any of them touches it, and the law stays as it is, with three terms.
 
 The key is what the condition's equalities compare. It is asked of rows that other parts of the
 condition would have kept from it, so an expression that can fail (a division, a cast) is no key.
@@ -25,20 +29,31 @@ from typing import ClassVar
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import (
+    Link,
     Operator,
     Pair,
+    Restriction,
     Step,
 )
+from dagster_streamtables.compiler.operators.net import Net
 
 
 @dataclass(frozen=True)
 class LeftLinear(Operator):
     left: Operator
-    right: Operator
-    condition: exp.Expr
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "left-linear"
+    cost: ClassVar[str] = "the change and the rows it touches, as they are and as they were"
+
+    @property
+    @abstractmethod
+    def rights(self) -> tuple[Operator, ...]: ...
+
+    @property
+    @abstractmethod
+    def links(self) -> tuple[Link, ...]:
+        """For each right side, which left rows a row of it touches."""
 
     @property
     def weighted(self) -> bool:
@@ -47,19 +62,41 @@ class LeftLinear(Operator):
     def empty_if(self, *inputs: bool) -> bool:
         return inputs[0]
 
-    @property
-    def keys(self) -> tuple[Pair, ...]:
-        """What the condition compares for equality: (left expression, right expression)."""
-        return equalities(self.condition, frozenset(self.left.schema), frozenset(self.right.schema))
-
     def delta(self) -> Operator:
-        left, right = self.left, self.right
-        asked_again = left.before.only(right.change, self.keys)
-        return (
-            self.over(left.change, right.after)
-            + self.over(asked_again, right.after)
-            - self.over(asked_again, right.before)
-        )
+        left, rights = self.left, self.rights
+        touched = tuple(map(_touching, rights, self.links))
+        same = Restriction(left.change, touched, self.links, keep=False)
+        now, then = (Restriction(side, touched, self.links) for side in (left.after, left.before))
+        after, before = ([getattr(r, m) for r in rights] for m in ("after", "before"))
+        return self.asked(same, after) + self.asked(now, after) - self.asked(then, before)
+
+    def asked(self, left: Operator, rights: list[Operator]) -> Operator:
+        """The same question to other rows."""
+        return self.over(left, *rights)
+
+
+def _touching(right: Operator, link: Link) -> Operator:
+    """The rows that touch left rows; where one touches all, only if it really came or went."""
+    return right.change if link.pairs and not link.loose else Net(right.change)
+
+
+@dataclass(frozen=True)
+class ConditionalJoin(LeftLinear):
+    """A left-linear operator over one right side and a condition on pairs."""
+
+    right: Operator
+    condition: exp.Expr
+
+    __hash__ = Step.__hash__
+
+    @property
+    def rights(self) -> tuple[Operator, ...]:
+        return (self.right,)
+
+    @property
+    def links(self) -> tuple[Link, ...]:
+        left, right = frozenset(self.left.schema), frozenset(self.right.schema)
+        return (Link(equalities(self.condition, left, right)),)
 
     @property
     @abstractmethod

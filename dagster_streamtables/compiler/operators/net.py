@@ -3,17 +3,20 @@
     net(ΔR) = ΔR
 
 as a weighted relation it is the same; as rows it is the shortest way to say it. NULLs are equal to
-each other here, as in GROUP BY. Nothing needs it but the end of a change: rules do not care how
-often a row is repeated.
+each other here, as in GROUP BY. Rules do not care how often a row is repeated. It is needed where
+somebody does: at the end of a change, where only a row that really came or went may touch others,
+and where an expression could fail on a row that was never there for a reader to see.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import (
+    Operator,
     Schema,
     Step,
 )
@@ -25,14 +28,23 @@ from dagster_streamtables.compiler.operators.columns import (
 
 
 @dataclass(frozen=True)
-class Net(Step):
-    input: Step
+class Net(Operator):
+    input: Operator
 
     __hash__ = Step.__hash__
+    law: ClassVar[str] = "linear"
+    cost: ClassVar[str] = "the change"
 
     @property
     def schema(self) -> Schema:
         return self.input.schema
+
+    @property
+    def weighted(self) -> bool:
+        return True
+
+    def delta(self) -> Operator:
+        return self.over(self.input.change)
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
@@ -48,13 +60,18 @@ class Net(Step):
 
 
 @dataclass(frozen=True)
-class Empty(Step):
+class Empty(Operator):
     """No rows at all: what is left of a term when the log says that nothing came."""
 
     columns: tuple[tuple[str, exp.DataType], ...]
     has_weight: bool
 
     __hash__ = Step.__hash__
+    law: ClassVar[str] = "constant"
+    cost: ClassVar[str] = "nothing"
+
+    def delta(self) -> Operator:
+        return Empty(self.columns, True)
 
     @property
     def schema(self) -> Schema:

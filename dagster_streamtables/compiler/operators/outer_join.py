@@ -6,7 +6,7 @@ The padded row of a left row that loses its last partner, and the one that a fir
 away, both come out of asking the left row twice: against the right side after, and before.
 
 ``RIGHT`` is this with the sides exchanged, and ``FULL`` is this plus the padded rows of the
-`AntiJoin` in the other direction; `lower` writes both so.
+anti `SemiJoin` in the other direction; `lower` writes both so.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from dagster_streamtables.compiler.operators.columns import (
     column,
     weight_column,
 )
-from dagster_streamtables.compiler.operators.left_linear import LeftLinear
+from dagster_streamtables.compiler.operators.left_linear import ConditionalJoin
 
 
 @dataclass(frozen=True)
-class OuterJoin(LeftLinear):
+class OuterJoin(ConditionalJoin):
     __hash__ = Step.__hash__
 
     @property

@@ -46,6 +46,7 @@ class Scan(Operator):
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
+    cost: ClassVar[str] = "the change"
 
     @property
     def schema(self) -> Schema:

@@ -27,15 +27,22 @@ from dagster_streamtables.compiler.operators.columns import (
 
 
 @dataclass(frozen=True)
+class Sides:
+    left: Operator
+    right: Operator
+
+
+@dataclass(frozen=True)
 class Union(Sum):
-    sides: tuple[Operator, ...] = ()
+    sides: Sides | None = None
     """Of a change: the inputs it is the change of, for their types."""
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
+    cost: ClassVar[str] = "the change"
 
     def delta(self) -> Operator:
-        sides = (self.left.after, self.right.after)
+        sides = Sides(self.left.after, self.right.after)
         return Union(self.left.change, self.right.change, sides)
 
     def explain(self) -> str:

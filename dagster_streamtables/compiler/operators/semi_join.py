@@ -1,8 +1,9 @@
-"""Anti join: the left rows that find no partner.
+"""Semi join and anti join: the left rows that find a partner, or those that find none.
 
-    L ▷ R        left-linear; see `left_linear` for the rule and why it holds
+    L ⋉ R,  L ▷ R        left-linear; see `left_linear` for the rule and why it holds
 
-A condition that is NULL finds no partner, as in NOT EXISTS and unlike NOT IN.
+However many partners a row finds, it is there once. A condition that is NULL finds no partner, as
+in EXISTS, and unlike IN.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from dagster_streamtables.compiler.operators.algebra import (
 from dagster_streamtables.compiler.operators.columns import (
     column,
 )
-from dagster_streamtables.compiler.operators.left_linear import LeftLinear
+from dagster_streamtables.compiler.operators.left_linear import ConditionalJoin
 
 
 @dataclass(frozen=True)
-class AntiJoin(LeftLinear):
+class SemiJoin(ConditionalJoin):
+    anti: bool = False
+
     __hash__ = Step.__hash__
 
     @property
@@ -31,7 +34,7 @@ class AntiJoin(LeftLinear):
 
     @property
     def kind(self) -> str:
-        return "Anti join"
+        return "Anti join" if self.anti else "Semi join"
 
     def select(self, *inputs: str) -> exp.Query:
         left, right = inputs
@@ -43,6 +46,8 @@ class AntiJoin(LeftLinear):
             return node
 
         condition = self.condition.transform(settle)
-        partner = exp.select("1").from_(exp.to_table(right).as_("r")).where(condition)
+        partner = exp.Exists(
+            this=exp.select("1").from_(exp.to_table(right).as_("r")).where(condition)
+        )
         rows = exp.select("l.*").from_(exp.to_table(left).as_("l"))
-        return rows.where(exp.Not(this=exp.Exists(this=partner)))
+        return rows.where(exp.Not(this=partner) if self.anti else partner)

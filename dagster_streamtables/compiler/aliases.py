@@ -1,0 +1,61 @@
+"""Which tables a query brings along, and which ones it only mentions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+
+def own_aliases(query: exp.Select) -> list[str]:
+    """The names of the tables and subqueries in a SELECT's own FROM clause."""
+    clause = query.args.get("from_")
+    relations = [clause.this] if clause else []
+    relations += [join.this for join in query.args.get("joins") or []]
+    found: list[str] = []
+    while relations:
+        relation = relations.pop(0)
+        relations += [join.this for join in relation.args.get("joins") or []]
+        if relation.alias_or_name and not is_group(relation):
+            found.append(relation.alias_or_name)
+        elif is_group(relation):
+            relations.append(relation.this)
+    laterals = query.args.get("laterals") or []
+    return found + [each.alias for each in laterals]
+
+
+def is_group(relation: exp.Expr) -> bool:
+    """Whether it is a table or a join in parentheses, which hide nothing."""
+    return isinstance(relation, exp.Subquery) and isinstance(relation.this, exp.Table)
+
+
+def free_tables(node: exp.Expr) -> set[str]:
+    """The tables that an expression or a query mentions and does not bring along."""
+    found: set[str] = set()
+    todo = [node]
+    while todo:
+        here = todo.pop()
+        if isinstance(here, exp.Column):
+            found |= {here.table} - {""}
+        if isinstance(here, exp.Select):
+            inside = {table for each in here.iter_expressions() for table in free_tables(each)}
+            found |= inside - set(own_aliases(here))
+        else:
+            todo += here.iter_expressions()
+    return found
+
+
+def own_columns(query: exp.Select) -> Iterator[exp.Column]:
+    """The mentions of columns of a SELECT's own tables, in its subqueries too."""
+    own = set(own_aliases(query))
+    for each in query.find_all(exp.Column):
+        if each.table in own and _brought_by(each) is query:
+            yield each
+
+
+def _brought_by(mention: exp.Column) -> exp.Expr | None:
+    """The innermost SELECT around a column that has its table."""
+    here = mention.find_ancestor(exp.Select)
+    while here is not None and mention.table not in own_aliases(here):
+        here = here.find_ancestor(exp.Select)
+    return here

@@ -1,0 +1,68 @@
+"""The tree of a query in the forms that the qualifier of sqlglot gets right.
+
+ORDER BY without LIMIT                     left out: a table has no order
+(… ORDER BY x LIMIT n) AS t (a, b)         the renaming around it: ORDER BY means the old names
+FROM (a JOIN b ON …) JOIN c ON …           without the parentheses
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.aliases import is_group
+from dagster_streamtables.errors import UnsupportedQuery
+
+
+def arranged(tree: exp.Query) -> exp.Query:
+    tree = tree.copy()
+    for query in list(tree.find_all(exp.Query)):
+        if query.args.get("order") and not (query.args.get("limit") or query.args.get("offset")):
+            query.set("order", None)
+    for subquery in list(tree.find_all(exp.Subquery)):
+        if subquery.alias_column_names and subquery.this.args.get("order"):
+            inner = exp.Subquery(this=subquery.this, alias=exp.TableAlias(this=_name(subquery)))
+            subquery.set("this", exp.select("*").from_(inner, copy=False))
+    for select in list(tree.find_all(exp.Select)):
+        _open_groups(select)
+    return tree
+
+
+def _name(subquery: exp.Subquery) -> exp.Expr:
+    alias = subquery.args["alias"].this
+    return alias.copy() if alias is not None else exp.to_identifier("t")
+
+
+def _open_groups(select: exp.Select) -> None:
+    clause = select.args.get("from_")
+    if clause is not None and is_group(clause.this):
+        inner = clause.this.this
+        joins = [*(inner.args.get("joins") or []), *(select.args.get("joins") or [])]
+        inner.set("joins", None)
+        clause.set("this", inner)
+        select.set("joins", joins)
+        _open_groups(select)
+    for join in list(select.args.get("joins") or []):
+        if is_group(join.this):
+            _open_group(select, join)
+
+
+def _open_group(select: exp.Select, join: exp.Join) -> None:
+    """An inner join with a join in parentheses is the joins one after another."""
+    inner = join.this.this
+    inside = list(inner.args.get("joins") or [])
+    sides = [each.side for each in (join, *inside, *(select.args.get("joins") or []))]
+    if any(sides) or join.args.get("using") or join.method:
+        raise UnsupportedQuery(
+            "an outer join with a join in parentheses is not supported yet",
+            where=join.sql("spark"),
+            why="its columns would need other names",
+            fix="write the parentheses as (SELECT … FROM …) AS name",
+        )
+    inner.set("joins", None)
+    joins = select.args["joins"]
+    place = joins.index(join)
+    first = exp.Join(this=inner, on=exp.true())
+    joins[place : place + 1] = [first, *inside]
+    select.set("joins", joins)
+    if join.args.get("on") is not None:
+        select.where(join.args["on"], copy=False)

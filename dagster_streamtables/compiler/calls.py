@@ -1,0 +1,62 @@
+"""Which parts of an expression are aggregate functions of a group's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler import functions
+
+_AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+"""What may stand around a call and belongs to it."""
+
+
+def function_of(node: exp.Expr) -> exp.Expr:
+    """The function itself, without FILTER, WITHIN GROUP, and IGNORE NULLS."""
+    while isinstance(node, _AROUND):
+        node = node.this
+    return node
+
+
+def is_call(node: exp.Expr) -> bool:
+    """Whether it is an aggregate function, with what belongs to it."""
+    function = function_of(node)
+    if isinstance(function, exp.Anonymous):
+        return function.name.lower() in functions.AGGREGATES
+    return isinstance(function, exp.AggFunc)
+
+
+def calls(part: exp.Expr) -> Iterator[exp.Expr]:
+    """The aggregate calls of an expression, outermost first; not those of its subqueries.
+
+    The function of a window is not one of them, what it is computed from may be: in
+    ``SUM(SUM(x)) OVER ()`` the inner sum is.
+    """
+    if isinstance(part, exp.Query):
+        return
+    if isinstance(part, exp.Window):
+        below = list(function_of(part.this).iter_expressions())
+        below += [each for key, each in _parts(part) if key != "this"]
+    elif is_call(part):
+        yield part
+        return
+    else:
+        below = list(part.iter_expressions())
+    for each in below:
+        yield from calls(each)
+
+
+def _parts(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
+    for key, value in node.args.items():
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, exp.Expr):
+                yield key, each
+
+
+def is_grouped(query: exp.Select) -> bool:
+    """Whether the rows of a SELECT are groups."""
+    if query.args.get("group") or query.args.get("having"):
+        return True
+    parts = [*query.expressions, *(query.args.get(k) for k in ("qualify", "order"))]
+    return any(next(calls(part), None) is not None for part in parts if part is not None)

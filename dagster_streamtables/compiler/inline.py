@@ -1,0 +1,174 @@
+"""A query → the one text in Spark SQL that it is: translated, and its views in their places.
+
+A view is exchanged for its own text, in parentheses, where the parser found its name; everything
+else stays as it was written. Two things could change their meaning by that, and get names of their
+own: a common table expression of a view, which another text around it may have too, and one around
+a view that is called as a table is that the view reads.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect import tables_of, translate
+from dagster_streamtables.compiler.plan import compile_query
+from dagster_streamtables.compiler.text import Text, place, read, table_name
+from dagster_streamtables.compiler.views import (
+    View,
+    Views,
+    about_view,
+    refuse_cycle,
+    sources_through,
+)
+from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+
+Columns = Mapping[str, Mapping[str, str]]
+_Edit = tuple[int, int, str]
+_READ_AS_IT_IS = ("version", "when", "sample", "pivots", "changes")
+
+
+def text_of(
+    query: str, dialect: str, views: Views | None = None, columns: Columns | None = None
+) -> Text:
+    """The text in Spark SQL that a query is.
+
+    Args:
+        query: As written.
+        dialect: That it is written in.
+        views: That it may name.
+        columns: For each table that it reads, itself or through views, its columns and their types
+            in Spark; only needed where the meaning of another dialect depends on types.
+
+    Raises:
+        InvalidDefinition: A text is no query of its dialect or has no exact translation, or views
+            read one another in a circle.
+    """
+    inliner = _Inliner(views or {}, columns or {})
+    return inliner.inlined(inliner.translated(query, dialect), ())
+
+
+def inline(text: Text, views: Views) -> Text:
+    """The text with the query of each view in the place of its name.
+
+    >>> print(inline(read("SELECT a FROM v"), {"v": View("v", "SELECT a FROM t")}).sql)
+    SELECT a FROM (SELECT a FROM t
+    ) AS `v`
+
+    Raises:
+        InvalidDefinition: As `text_of`.
+    """
+    return _Inliner(views, {}).inlined(text, ())
+
+
+class _Inliner:
+    """Inlines one query, and numbers the names that it makes up."""
+
+    def __init__(self, views: Views, columns: Columns) -> None:
+        self.views = views
+        self.columns = columns
+        self.numbers = itertools.count(1)
+
+    def translated(self, query: str, dialect: str, path: tuple[str, ...] = ()) -> Text:
+        columns = dict(self.columns)
+        if dialect != "spark":
+            for name in tables_of(query, dialect):
+                if name in self.views:
+                    refuse_cycle(name, path)
+                    columns[name] = self._columns(self.views[name], path)
+        return read(translate(query, dialect, columns))
+
+    def inlined(self, text: Text, path: tuple[str, ...]) -> Text:
+        mentions = [each for each in text.tables() if table_name(each) in self.views]
+        edits = [self._mention(table, text, path) for table in mentions]
+        captured = {name.lower() for table in mentions for name in self._sources(table)}
+        edits += self._renamed(text, None if path else captured)
+        if not edits:
+            return text
+        sql = text.sql
+        for start, stop, new in sorted(edits, reverse=True):
+            sql = sql[:start] + new + sql[stop:]
+        return read(sql)
+
+    def _mention(self, table: exp.Table, text: Text, path: tuple[str, ...]) -> _Edit:
+        view = self.views[table_name(table)]
+        refuse_cycle(view.name, path)
+        if any(table.args.get(part) for part in _READ_AS_IT_IS):
+            raise InvalidDefinition(
+                f'"{view.name}" is a view, and is read as it is',
+                where=place(table, text),
+                why="its query stands in the place of its name",
+                fix="write SELECT … FROM it in parentheses, and go on from there",
+            )
+        return (*_span(table), self._in_parentheses(view, path) + _alias(table))
+
+    def _in_parentheses(self, view: View, path: tuple[str, ...]) -> str:
+        # The line break ends a comment that the view's text may end with.
+        sql = f"{self._text(view, path).sql}\n"
+        if view.columns is None:
+            return f"({sql})"
+        names = ", ".join(f"`{name}`" for name in view.columns)
+        return f"(SELECT * FROM ({sql}) AS `{view.name.rpartition('.')[2]}`({names}))"
+
+    def _text(self, view: View, path: tuple[str, ...]) -> Text:
+        within = (*path, view.name)
+        try:
+            return self.inlined(self.translated(view.query, view.dialect, within), within)
+        except InvalidDefinition as error:
+            raise about_view(error, view) from None
+
+    def _columns(self, view: View, path: tuple[str, ...]) -> Mapping[str, str]:
+        """The columns of a view, as far as they can be told."""
+        try:
+            schema = compile_query(self._text(view, path), self.columns).schema
+        except StreamTablesError:
+            return {}
+        types = [type_.sql("spark") for type_ in schema.values()]
+        return dict(zip(view.columns or schema, types, strict=False))
+
+    def _sources(self, table: exp.Table) -> tuple[str, ...]:
+        view = self.views[table_name(table)]
+        return sources_through(view.query, view.dialect, self.views)
+
+    def _renamed(self, text: Text, names: set[str] | None) -> Iterator[_Edit]:
+        """Other names for common table expressions: for those of `names`, or for all."""
+        new: dict[int, str] = {}
+        for cte in text.tree.find_all(exp.CTE):
+            if names is None or cte.alias.lower() in names:
+                name = cte.args["alias"].this
+                new[id(cte)] = f"`{name.name}__{next(self.numbers)}`"
+                yield name.meta["start"], name.meta["end"] + 1, new[id(cte)]
+        for table in text.tree.find_all(exp.Table) if new else ():
+            definition = _definition(table)
+            if id(definition) in new:
+                yield (*_span(table), new[id(definition)] + _alias(table))
+
+
+def _definition(table: exp.Table) -> exp.CTE | None:
+    """The common table expression that a name in FROM means; None for a table."""
+    node: exp.Expr = table
+    while node.parent is not None:
+        above = node.parent
+        known: list[exp.Expr] = []
+        if isinstance(above, exp.With):
+            known = above.expressions[: above.expressions.index(node) + bool(above.recursive)]
+        elif isinstance(above, exp.Query) and node is not above.args.get("with_"):
+            known = above.ctes
+        for cte in reversed(known):
+            if cte.alias.lower() == table.name.lower() and not table.db:
+                assert isinstance(cte, exp.CTE)
+                return cte
+        node = above
+    return None
+
+
+def _alias(table: exp.Table) -> str:
+    """What keeps a table's name for its columns, where it has no alias."""
+    return "" if table.alias else f" AS `{table.name}`"
+
+
+def _span(table: exp.Table) -> tuple[int, int]:
+    parts = [part.meta for part in table.parts]
+    return parts[0]["start"], parts[-1]["end"] + 1

@@ -1,0 +1,207 @@
+"""GROUP BY: grouping sets, keys, measures, and what the expressions after it then read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import chain, combinations, product
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.calls import calls, function_of
+from dagster_streamtables.compiler.lower.scope import Scope, rewritten, typed
+from dagster_streamtables.compiler.operators import (
+    SET,
+    Aggregate,
+    Expand,
+    Operator,
+    Project,
+    Unfold,
+    column,
+    grouping_id,
+    type_of,
+)
+
+_NUMBER = exp.DataType.build("int")
+
+
+@dataclass
+class Grouping:
+    """The groups of one SELECT, over the rows of its FROM and WHERE."""
+
+    rows: Operator
+    keys: list[exp.Expr]
+    sets: list[frozenset[int]] | None
+    """For each grouping set, which of the keys it groups by; None without grouping sets."""
+    parts: list[exp.Expr]
+    """All expressions that come after GROUP BY, in the names of the tree."""
+    arguments: dict[exp.Expr, str] = field(default_factory=dict[exp.Expr, str])
+    read: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
+    """Columns that calls read as they are."""
+
+    def groups(self) -> tuple[Operator, dict[exp.Expr, exp.Expr]]:
+        """The groups, and for each key and each call the column that now holds it."""
+        found = dict.fromkeys(call for part in self.parts for call in calls(part))
+        names = {_name(call) for call in found} & _GROUPING
+        measured = [call for call in found if _name(call) not in names]
+        measures = tuple((f"agg_{i}", self._measure(call)) for i, call in enumerate(measured))
+        inputs = {f"key_{i}": key for i, key in enumerate(self.keys)}
+        arguments = {name: argument for argument, name in self.arguments.items()}
+        rows: Operator = Project(self.rows, tuple((inputs | arguments | self.read).items()))
+        by = tuple(inputs)
+        if self.sets is not None:
+            distinct = tuple(frozenset(by[i] for i in each) for each in dict.fromkeys(self.sets))
+            rows = Expand(rows, by, distinct)
+            by = (*by, SET)
+        rows = Aggregate(rows, by, measures)
+        held = {call: _held(f"agg_{i}", call) for i, call in enumerate(measured)}
+        held |= {key: _held(f"key_{i}", key) for i, key in enumerate(self.keys)}
+        held |= {call: self._told(call) for call in found if _name(call) in names}
+        return self._copied(rows), held
+
+    def _copied(self, rows: Operator) -> Operator:
+        """A grouping set that is listed twice has its groups twice."""
+        copies = {each: (self.sets or []).count(each) for each in self.sets or []}
+        if all(count == 1 for count in copies.values()):
+            return rows
+        case = exp.Case()
+        for each, count in copies.items():
+            is_set = exp.EQ(this=column(SET), expression=exp.Literal.number(self._id(each)))
+            case = case.when(is_set, exp.Literal.number(count))
+        numbers = exp.Anonymous(this="sequence", expressions=[exp.Literal.number(1), case])
+        made = (("copy", _NUMBER),)
+        return Unfold(rows, exp.Explode(this=numbers), made)
+
+    def _id(self, within: frozenset[int]) -> int:
+        keys = tuple(str(i) for i in range(len(self.keys)))
+        return grouping_id(keys, frozenset(keys[i] for i in within))
+
+    def _told(self, call: exp.Expr) -> exp.Expr:
+        """GROUPING(x) and GROUPING_ID(…), which the set alone decides."""
+        asked = [self.keys.index(each) for each in call.expressions] or range(len(self.keys))
+        case = exp.Case()
+        for each in dict.fromkeys(self.sets or []):
+            bits = [str(int(i not in each)) for i in asked]
+            is_set = exp.EQ(this=column(SET), expression=exp.Literal.number(self._id(each)))
+            case = case.when(is_set, exp.Literal.number(int("".join(bits), 2)))
+        return exp.cast(case, "TINYINT" if _name(call) == "grouping" else "BIGINT")
+
+    def _measure(self, call: exp.Expr) -> exp.Expr:
+        """The call over columns that the rows below it will have."""
+        simple = _simple(call)
+        if simple is None:
+            for each in call.find_all(exp.Column):
+                self.read[each.name] = typed(column(each.name), type_of(each))
+            return call.copy()
+        function, condition = simple
+        argument = function.this
+        if isinstance(argument, exp.Distinct):
+            held = [self._argument(each, condition) for each in argument.expressions]
+            return typed(type(function)(this=exp.Distinct(expressions=held)), type_of(function))
+        if isinstance(argument, exp.Star) and condition is None:
+            return typed(exp.Count(this=exp.Star()), type_of(function))
+        return typed(type(function)(this=self._argument(argument, condition)), type_of(function))
+
+    def _argument(self, place: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
+        value = exp.Literal.number(1) if isinstance(place, exp.Star) else place.copy()
+        if condition is not None:
+            # Every aggregate function here ignores NULL, so a row that is filtered out may be one.
+            value = exp.Case().when(condition.copy(), value)
+        value = typed(value, type_of(place))
+        name = self.arguments.setdefault(value, f"arg_{len(self.arguments)}")
+        return typed(column(name), type_of(value))
+
+
+_GROUPING = {"grouping", "grouping_id"}
+_AS_EXTREME: dict[str, type[exp.Expr]] = {
+    **dict.fromkeys(("bool_and", "every"), exp.Min),
+    **dict.fromkeys(("bool_or", "some", "any"), exp.Max),
+}
+
+
+def _name(call: exp.Expr) -> str:
+    function = function_of(call)
+    return function.name.lower() if isinstance(function, exp.Anonymous) else function.key
+
+
+def _simple(call: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
+    """COUNT, SUM, AVG, MIN or MAX, and the condition of its FILTER; None for any other call."""
+    function, condition = call, None
+    if isinstance(call, exp.Filter):
+        function, condition = call.this, call.expression.this
+    if isinstance(function, exp.Anonymous) and len(function.expressions) == 1:
+        [argument] = function.expressions
+        name = function.name.lower()
+        if isinstance(argument, exp.Distinct):
+            return None
+        if name in _AS_EXTREME:
+            # Of two booleans, FALSE is the smaller.
+            return typed(_AS_EXTREME[name](this=argument), exp.DataType.build("boolean")), condition
+        if name == "count_if":
+            counted = exp.Case().when(argument.copy(), exp.Literal.number(1))
+            return typed(exp.Count(this=counted), exp.DataType.build("bigint")), condition
+    if isinstance(function, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max):
+        return None if function.expressions else (function, condition)
+    return None
+
+
+def _held(name: str, node: exp.Expr) -> exp.Expr:
+    return typed(column(name), type_of(node))
+
+
+def settled(part: exp.Expr, held: dict[exp.Expr, exp.Expr]) -> exp.Expr:
+    """An expression after GROUP BY, reading the columns that hold its keys and calls."""
+
+    def settle(node: exp.Expr) -> exp.Expr:
+        return held[node].copy() if node in held else node
+
+    return rewritten(part, settle)
+
+
+def grouped_by(
+    clause: exp.Group | None, scope: Scope
+) -> tuple[list[exp.Expr], list[frozenset[int]] | None]:
+    """The keys of a GROUP BY clause, and which of them each of its grouping sets groups by."""
+    if clause is None:
+        return [], None
+    several = (exp.GroupingSets, exp.Cube, exp.Rollup)
+    plain = [scope.flat(key) for key in clause.expressions if not isinstance(key, several)]
+    parts = [
+        *(each for each in clause.expressions if isinstance(each, several)),
+        *(clause.args.get("grouping_sets") or []),
+        *(clause.args.get("cube") or []),
+        *(clause.args.get("rollup") or []),
+    ]
+    if not parts:
+        return list(dict.fromkeys(plain)), None
+    if all(not part.expressions for part in parts):
+        # GROUP BY a, b WITH ROLLUP
+        [part] = parts
+        lists, plain = [_powers(part, [[key] for key in plain])], []
+    else:
+        lists = [_sets(part, scope) for part in parts]
+    chosen = [[*plain, *chain.from_iterable(each)] for each in product(*lists)]
+    keys = list(dict.fromkeys(chain(plain, chain.from_iterable(chain.from_iterable(lists)))))
+    return keys, [frozenset(keys.index(key) for key in each) for each in chosen]
+
+
+def _sets(node: exp.Expr, scope: Scope) -> list[list[exp.Expr]]:
+    """The sets that GROUPING SETS, CUBE or ROLLUP, or one element of them, stands for."""
+    if isinstance(node, exp.GroupingSets):
+        return [each for part in node.expressions for each in _sets(part, scope)]
+    if isinstance(node, exp.Cube | exp.Rollup):
+        return _powers(node, [_together(part, scope) for part in node.expressions])
+    return [_together(node, scope)]
+
+
+def _powers(node: exp.Expr, parts: list[list[exp.Expr]]) -> list[list[exp.Expr]]:
+    sizes = range(len(parts), -1, -1)
+    if isinstance(node, exp.Rollup):
+        return [list(chain.from_iterable(parts[:size])) for size in sizes]
+    some = chain.from_iterable(combinations(parts, size) for size in sizes)
+    return [list(chain.from_iterable(each)) for each in some]
+
+
+def _together(node: exp.Expr, scope: Scope) -> list[exp.Expr]:
+    if isinstance(node, exp.Tuple):
+        return [scope.flat(each) for each in node.expressions]
+    return [scope.flat(node.unnest())]

@@ -1,0 +1,247 @@
+"""Normalized syntax tree → operator tree.
+
+One function per clause, in the order in which SQL runs the clauses: FROM, WHERE, GROUP BY, HAVING,
+windows, QUALIFY, SELECT, DISTINCT, ORDER BY with LIMIT. Each takes the rows built so far and
+returns the rows after its clause.
+
+This is also where names are settled, once; `scope` says how.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.aliases import own_aliases
+from dagster_streamtables.compiler.calls import calls, is_grouped
+from dagster_streamtables.compiler.lower.grouping import Grouping, grouped_by, settled
+from dagster_streamtables.compiler.lower.recursion import recursive
+from dagster_streamtables.compiler.lower.relations import Relations
+from dagster_streamtables.compiler.lower.scope import Scope, typed
+from dagster_streamtables.compiler.lower.set_operations import combined
+from dagster_streamtables.compiler.lower.subqueries import Subqueries
+from dagster_streamtables.compiler.lower.windows import inlined, with_windows
+from dagster_streamtables.compiler.operators import (
+    Aggregate,
+    Filter,
+    Operator,
+    Project,
+    Top,
+    column,
+    distinct,
+    type_of,
+)
+from dagster_streamtables.compiler.parse import Columns, Parsed
+
+Outputs = tuple[tuple[str, exp.Expr], ...]
+
+
+def lower(parsed: Parsed, sources: Mapping[str, Columns]) -> Operator:
+    """The operator tree of a query; its outputs carry the names in `parsed.names`."""
+    scope = Scope({f: (name, sources[name]) for f, name in parsed.scans.items()})
+    rows = _query(parsed.tree, scope)
+    if tuple(rows.schema) == parsed.names:
+        return rows
+    outputs = zip(parsed.names, rows.schema.items(), strict=True)
+    return _renamed(rows, tuple((name, typed(column(n), t)) for name, (n, t) in outputs))
+
+
+def _renamed(rows: Operator, outputs: Outputs) -> Operator:
+    """New names for the columns, inside a root that `fold` knows rather than around it."""
+    new = {e.name: name for name, e in outputs}
+    if isinstance(rows, Project):
+        return Project(rows.input, tuple((new[name], e) for name, e in rows.outputs))
+    if isinstance(rows, Aggregate) and not rows.measures:
+        return distinct(_renamed(rows.input, outputs))
+    return Project(rows, outputs)
+
+
+def _query(query: exp.Expr, scope: Scope) -> Operator:
+    scope = _with(query, scope)
+    match query:
+        case exp.SetOperation():
+            rows = combined(query, _query(query.left, scope), _query(query.right, scope))
+            return _top_of_outputs(rows, query)
+        case exp.Subquery():
+            return _top_of_outputs(_query(query.this, scope), query)
+        case exp.Select():
+            return _select(query, scope)
+    raise AssertionError(f"{query.key} has not been refused")
+
+
+def _with(query: exp.Expr, scope: Scope) -> Scope:
+    clause = query.args.get("with_")
+    for cte in clause.expressions if clause else []:
+        rows = recursive(cte, scope, _query) if clause.args.get("recursive") else None
+        rows = rows or _query(cte.this, scope.apart())
+        scope = replace(scope, shared={**scope.shared, cte.alias: rows})
+    return scope
+
+
+@dataclass
+class _Parts:
+    """The expressions that come after WHERE, all treated alike by GROUP BY and the windows."""
+
+    outputs: list[exp.Expr]
+    order: list[exp.Expr]
+    having: list[exp.Expr]
+    qualify: list[exp.Expr]
+
+    @classmethod
+    def of(cls, query: exp.Select) -> _Parts:
+        named = {str(each.alias).lower() or each.name.lower(): each for each in _windows(query)}
+        found: list[exp.Expr | None] = [query.args.get(name) for name in ("having", "qualify")]
+        having, qualify = ([each.this] if each is not None else [] for each in found)
+        outputs = [each.unalias() for each in query.expressions]
+        parts = cls(outputs, _order_beside(query), having, qualify)
+        parts.replace([inlined(each, named) for each in parts.all])
+        return parts
+
+    @property
+    def all(self) -> list[exp.Expr]:
+        return [*self.outputs, *self.order, *self.having, *self.qualify]
+
+    def replace(self, new: list[exp.Expr]) -> None:
+        for part in (self.outputs, self.order, self.having, self.qualify):
+            count = len(part)
+            part[:], new = new[:count], new[count:]
+
+
+def _windows(query: exp.Select) -> list[exp.Expr]:
+    return list(query.args.get("windows") or [])
+
+
+def _select(query: exp.Select, scope: Scope) -> Operator:
+    scope = scope.seeing(own_aliases(query))
+    subqueries = Subqueries(_query, _from)
+    where = query.args.get("where")
+    rows = _from(query, [where.this] if where else [], scope, subqueries)
+    parts = _Parts.of(query)
+    if is_grouped(query):
+        rows, scope = _group(rows, query, parts, scope, subqueries)
+    rows = _asked(rows, parts.having, parts, scope, subqueries)
+    parts.having.clear()
+    rows = _windowed(rows, parts, scope, subqueries)
+    return _output(rows, query, parts)
+
+
+def _from(
+    query: exp.Select,
+    conditions: list[exp.Expr],
+    scope: Scope,
+    subqueries: Subqueries | None = None,
+) -> Operator:
+    subqueries = subqueries or Subqueries(_query, _from)
+    rows = Relations(query, scope, _query, subqueries).rows()
+    return subqueries.where(rows, exp.and_(*conditions), scope) if conditions else rows
+
+
+def _group(
+    rows: Operator, query: exp.Select, parts: _Parts, scope: Scope, subqueries: Subqueries
+) -> tuple[Operator, Scope]:
+    """Group the rows, and replace what was grouped by the column that now holds it."""
+    found = list(dict.fromkeys(call for part in parts.all for call in calls(part)))
+    rows, answered = subqueries.ask(rows, found, scope)
+    inside = {call: new for call, new in zip(found, answered, strict=True) if call != new}
+    parts.replace([scope.flat(settled(each, inside)) for each in parts.all])
+    keys, sets = grouped_by(query.args.get("group"), scope)
+    rows, held = Grouping(rows, keys, sets, parts.all).groups()
+    parts.replace([settled(each, held) for each in parts.all])
+    columns = {key.name: held[key].name for key in keys if isinstance(key, exp.Column)}
+    return rows, replace(scope, held={**scope.held, **columns})
+
+
+def _asked(
+    rows: Operator,
+    conditions: list[exp.Expr],
+    parts: _Parts,
+    scope: Scope,
+    subqueries: Subqueries,
+) -> Operator:
+    """The rows that satisfy HAVING, with the answers to the subqueries of the other parts."""
+    for condition in conditions:
+        rows = subqueries.where(rows, condition, scope)
+    others = [*parts.outputs, *parts.order, *parts.qualify]
+    rows, answered = subqueries.ask(rows, others, scope)
+    parts.replace(
+        [scope.flat(e) for e in answered[: len(parts.outputs) + len(parts.order)]]
+        + parts.having
+        + [scope.flat(e) for e in answered[len(parts.outputs) + len(parts.order) :]]
+    )
+    return rows
+
+
+def _windowed(rows: Operator, parts: _Parts, scope: Scope, subqueries: Subqueries) -> Operator:
+    rows, new = with_windows(rows, parts.all, scope)
+    parts.replace(new)
+    return Filter(rows, exp.and_(*parts.qualify)) if parts.qualify else rows
+
+
+def _output(rows: Operator, query: exp.Select, parts: _Parts) -> Operator:
+    names = [each.alias_or_name for each in query.expressions]
+    outputs = tuple(zip(names, parts.outputs, strict=True))
+    beside = tuple((f"ord_{i}", each) for i, each in enumerate(parts.order))
+    if query.args.get("distinct"):
+        return _top_of_outputs(distinct(Project(rows, outputs)), query)
+    if not parts.order:
+        return _top_of_outputs(Project(rows, outputs), query)
+    ordered = _ordered_by(query)
+    held = {id(each): name for each, (name, _) in zip(_beside(query), beside, strict=True)}
+    order = tuple(_by(each, held.get(id(each)) or each.this.name) for each in ordered)
+    rows = _top(Project(rows, (*outputs, *beside)), query, order)
+    return Project(rows, tuple((n, typed(column(n), type_of(e))) for n, e in outputs))
+
+
+def _top_of_outputs(rows: Operator, query: exp.Expr) -> Operator:
+    """ORDER BY with LIMIT, where the order is by columns of the result."""
+    order = tuple(_by(each, each.this.name) for each in _ordered_by(query))
+    return _top(rows, query, order)
+
+
+def _top(rows: Operator, query: exp.Expr, order: Outputs | tuple[exp.Expr, ...]) -> Operator:
+    limit, offset = (query.args.get(name) for name in ("limit", "offset"))
+    if limit is None and offset is None:
+        # An order says nothing about what a table holds.
+        return rows
+    count = None if limit is None else limit.expression or limit.args.get("count")
+    return Top(rows, order, count, offset.expression if offset is not None else None)  # type: ignore[arg-type]
+
+
+def _by(ordered: exp.Ordered, name: str) -> exp.Expr:
+    new = ordered.copy()
+    new.set("this", column(name))
+    return new
+
+
+def _ordered_by(query: exp.Expr) -> list[exp.Ordered]:
+    clause = query.args.get("order")
+    limited = query.args.get("limit") or query.args.get("offset")
+    return list(clause.expressions) if clause and limited else []
+
+
+def _beside(query: exp.Select) -> list[exp.Ordered]:
+    """What rows are ordered by that is no column of the result."""
+    names = {each.alias_or_name for each in query.expressions}
+    return [
+        each
+        for each in _ordered_by(query)
+        if not (
+            isinstance(each.this, exp.Column) and not each.this.table and each.this.name in names
+        )
+    ]
+
+
+def _order_beside(query: exp.Select) -> list[exp.Expr]:
+    outputs = {each.alias_or_name: each.unalias() for each in query.expressions}
+
+    def settle(node: exp.Expr) -> exp.Expr:
+        return outputs[node.name].copy() if _is_plain(node) and node.name in outputs else node
+
+    return [each.this.copy().transform(settle) for each in _beside(query)]
+
+
+def _is_plain(node: exp.Expr) -> bool:
+    """Whether it names a column of the result, or one that only Spark knows."""
+    return isinstance(node, exp.Column) and not node.table

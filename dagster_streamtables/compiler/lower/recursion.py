@@ -1,0 +1,89 @@
+"""WITH RECURSIVE: the arms of a UNION ALL that mention the table itself are its step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import reduce
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.lower.scope import Scope
+from dagster_streamtables.compiler.operators import (
+    Filter,
+    Join,
+    Keep,
+    Operator,
+    OuterJoin,
+    Project,
+    Recursion,
+    Reference,
+    SemiJoin,
+    Unfold,
+    Union,
+)
+from dagster_streamtables.compiler.operators.apply import Apply, Lateral
+from dagster_streamtables.errors import UnsupportedQuery
+
+LowerQuery = Callable[[exp.Expr, Scope], Operator]
+
+
+def recursive(cte: exp.CTE, scope: Scope, lower_query: LowerQuery) -> Operator | None:
+    """The rows of a common table expression that reads itself; None where it does not."""
+    arms = _arms(cte.this, cte.alias)
+    steps = [arm for arm in arms if _mentions(arm, cte.alias)]
+    if not steps:
+        return None
+    bases = [arm for arm in arms if arm not in steps]
+    if not bases:
+        raise _refused(cte, "a recursion without a beginning", "one arm must not read the table")
+    base = reduce(Union, (lower_query(arm, scope.apart()) for arm in bases))
+    reference = Reference(scope.marked(cte.alias), tuple(base.schema.items()))
+    inside = replace(scope.apart(), shared={**scope.shared, cte.alias: reference})
+    step = reduce(Union, (lower_query(arm, inside) for arm in steps))
+    if not _is_linear(step):
+        raise _refused(
+            cte,
+            "a recursion whose step is not a sum over its rows",
+            "what it makes of a row may depend on that row and on other tables, and on no other "
+            "row of its own",
+        )
+    return Recursion(base, step, reference)
+
+
+def _arms(query: exp.Expr, name: str) -> list[exp.Expr]:
+    if isinstance(query, exp.Union) and not query.args["distinct"]:
+        return [*_arms(query.left, name), *_arms(query.right, name)]
+    if isinstance(query, exp.Union) and _mentions(query, name):
+        raise _refused(query, "UNION in a recursion", "Spark does not know it; it knows UNION ALL")
+    return [query]
+
+
+def _mentions(query: exp.Expr, name: str) -> bool:
+    return any(table.name == name and not table.db for table in query.find_all(exp.Table))
+
+
+_EITHER = (Filter, Project, Unfold, Join, Union)
+_LEFT = (OuterJoin, SemiJoin, Apply, Keep, Lateral)
+
+
+def _is_linear(step: Operator) -> bool:
+    """Whether each row of the relation itself makes its own rows, whatever the others are."""
+    if isinstance(step, Reference) or not step.open:
+        return True
+    opened = [each for each in step.inputs if each.open]
+    if isinstance(step, _LEFT) and opened != [step.left]:
+        return False
+    if isinstance(step, Join) and len(opened) > 1:
+        return False
+    several = isinstance(step, (*_EITHER, *_LEFT))
+    return several and all(_is_linear(each) for each in opened if isinstance(each, Operator))
+
+
+def _refused(node: exp.Expr, what: str, why: str) -> UnsupportedQuery:
+    return UnsupportedQuery(
+        f"{what} is not maintained",
+        where=node.sql("spark"),
+        why=why,
+        fix="write it as UNION ALL over rows that do not repeat, or choose mode FULL",
+    )

@@ -1,0 +1,134 @@
+"""FROM: tables, subqueries, joins, and what stands beside each row."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.aliases import is_group
+from dagster_streamtables.compiler.lower.scope import Scope, typed
+from dagster_streamtables.compiler.lower.subqueries import LowerQuery, Subqueries, lateral
+from dagster_streamtables.compiler.names import flat
+from dagster_streamtables.compiler.operators import (
+    Constant,
+    Filter,
+    Join,
+    Operator,
+    OuterJoin,
+    Project,
+    Scan,
+    SemiJoin,
+    Unfold,
+    column,
+)
+from dagster_streamtables.compiler.parse import known_type
+
+
+class Relations:
+    """The FROM clause of one SELECT."""
+
+    def __init__(
+        self, query: exp.Select, scope: Scope, lower_query: LowerQuery, subqueries: Subqueries
+    ) -> None:
+        self._query = query
+        self._scope = scope
+        self._lower = lower_query
+        self._subqueries = subqueries
+        self._used: dict[str, set[str]] = {}
+        for each in query.find_all(exp.Column):
+            self._used.setdefault(each.table, set()).add(each.name)
+
+    def rows(self) -> Operator:
+        clause = self._query.args.get("from_")
+        rows = self._joined(clause.this) if clause else ONE_ROW
+        for join in self._query.args.get("joins") or []:
+            rows = self._join(rows, join)
+        for view in self._query.args.get("laterals") or []:
+            rows = self._unfold(rows, view, outer=bool(view.args.get("outer")))
+        return rows
+
+    def _joined(self, source: exp.Expr) -> Operator:
+        """A relation with the joins that stand in its own parentheses."""
+        rows = self._joined(source.this) if is_group(source) else self._relation(source)
+        for join in source.args.get("joins") or []:
+            rows = self._join(rows, join)
+        return rows
+
+    def _join(self, left: Operator, join: exp.Join) -> Operator:
+        on = join.args.get("on")
+        if isinstance(join.this, exp.Lateral):
+            return self._beside(left, join.this, join.side, on)
+        right = self._joined(join.this)
+        if join.kind in ("SEMI", "ANTI"):
+            return SemiJoin(left, right, self._scope.flat(on or exp.true()), join.kind == "ANTI")
+        if on is not None and not join.side and on.find(exp.Query):
+            return self._subqueries.where(Join(left, right, exp.true()), on, self._scope)
+        condition = self._scope.flat(on or exp.true())
+        match join.side:
+            case "LEFT":
+                return OuterJoin(left, right, condition)
+            case "RIGHT":
+                return _ordered(OuterJoin(right, left, condition), left, right)
+            case "FULL":
+                lonely = SemiJoin(right, left, condition, True)
+                # Without a type: it takes that of the column above it, which only Spark knows.
+                nulls = ((n, typed(exp.null(), t)) for n, t in left.schema.items())
+                kept = ((n, typed(column(n), t)) for n, t in right.schema.items())
+                return OuterJoin(left, right, condition) + Project(lonely, (*nulls, *kept))
+        return Join(left, right, condition)
+
+    def _beside(
+        self, left: Operator, source: exp.Lateral, side: str, on: exp.Expr | None
+    ) -> Operator:
+        if isinstance(source.this, exp.Subquery):
+            query, names = source.this.this, source.alias_column_names
+            made = lateral(left, query, source.alias, names, self._scope, self._subqueries)
+            condition = self._scope.flat(on) if on is not None else None
+            return made(side == "LEFT", condition)
+        rows = self._unfold(left, source, outer=side == "LEFT")
+        return rows if on is None or on == exp.true() else Filter(rows, self._scope.flat(on))
+
+    def _unfold(self, rows: Operator, view: exp.Lateral, *, outer: bool) -> Operator:
+        names = [each.name for each in view.args["alias"].columns]
+        own = self._scope.own(view.alias)
+        unknown = exp.DataType.build("UNKNOWN")
+        made = tuple((flat(own, name), unknown) for name in names)
+        return Unfold(rows, self._scope.flat(view.this), made, outer)
+
+    def _relation(self, source: exp.Expr) -> Operator:
+        alias = source.alias_or_name
+        if isinstance(source, exp.Subquery):
+            rows = self._lower(source, self._scope.apart())
+        elif isinstance(source, exp.Values) or not isinstance(source.this, exp.Identifier):
+            return self._constant(source)
+        elif source.name in self._scope.shared and not source.args.get("db"):
+            rows = self._scope.shared[source.name]
+        else:
+            rows = self._scan(source.name, self._used.get(alias, set()))
+        own = self._scope.own(alias)
+        named = ((flat(own, n), typed(column(n), t)) for n, t in rows.schema.items())
+        return Project(rows, tuple(named))
+
+    def _scan(self, source: str, needed: set[str]) -> Scan:
+        name, columns = self._scope.sources[source]
+        read = ((n.lower(), t) for n, t in columns.items())
+        return Scan(name, tuple((n, known_type(n, t)) for n, t in read if n in needed))
+
+    def _constant(self, source: exp.Expr) -> Operator:
+        own = self._scope.own(source.alias)
+        names = source.alias_column_names
+        outputs = [
+            exp.alias_(exp.column(name, table=source.alias), flat(own, name), quoted=True)
+            for name in names
+        ]
+        query = exp.select(*outputs).from_(source.copy())
+        unknown = exp.DataType.build("UNKNOWN")
+        return Constant(query, tuple((flat(own, name), unknown) for name in names))
+
+
+ONE_ROW = Constant(exp.select("1"), ())
+"""What a SELECT without FROM is about."""
+
+
+def _ordered(rows: Operator, *sides: Operator) -> Operator:
+    schema = {name: type_ for side in sides for name, type_ in side.schema.items()}
+    return Project(rows, tuple((n, typed(column(n), t)) for n, t in schema.items()))

@@ -1,0 +1,74 @@
+"""UNION, INTERSECT, EXCEPT, with ALL and without.
+
+    L ∩ R, L − R      γ over both, every row marked with the side it came from and counted there
+
+A row is in the result as often as its two counts say, so both need the counts of their own rows
+only, and what moves them is an aggregate.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.lower.scope import typed
+from dagster_streamtables.compiler.operators import (
+    Aggregate,
+    Filter,
+    Operator,
+    Project,
+    Unfold,
+    Union,
+    column,
+    distinct,
+)
+
+_NUMBER = exp.DataType.build("int")
+_LEFT, _RIGHT = "in left", "in right"
+
+
+def combined(query: exp.SetOperation, left: Operator, right: Operator) -> Operator:
+    right = _matched(query, left, right)
+    if isinstance(query, exp.Union):
+        rows = Union(left, right)
+        return distinct(rows) if query.args["distinct"] else rows
+    counted = _counted(left, right)
+    in_left, in_right = column(_LEFT), column(_RIGHT)
+    zero, one = exp.Literal.number(0), exp.Literal.number(1)
+    except_ = isinstance(query, exp.Except)
+    if query.args["distinct"]:
+        there = exp.GT(this=in_left, expression=zero)
+        other = (exp.EQ if except_ else exp.GT)(this=in_right, expression=zero.copy())
+        rows = Filter(counted, exp.and_(there, other))
+    else:
+        copies = (
+            exp.Sub(this=in_left, expression=in_right)
+            if except_
+            else exp.Least(this=in_left, expressions=[in_right])
+        )
+        some = Filter(counted, exp.GT(this=copies.copy(), expression=zero))
+        copies = exp.cast(copies, "INT")
+        numbers = exp.Anonymous(this="sequence", expressions=[one, copies])
+        rows = Unfold(some, exp.Explode(this=numbers), (("copy", _NUMBER),))
+    return Project(rows, tuple((n, typed(column(n), t)) for n, t in left.schema.items()))
+
+
+def _counted(left: Operator, right: Operator) -> Operator:
+    both = Union(_marked(left, left, 1, 0), _marked(right, left, 0, 1))
+    counts = ((name, exp.Sum(this=column(name))) for name in (_LEFT, _RIGHT))
+    return Aggregate(both, tuple(left.schema), tuple(counts))
+
+
+def _marked(side: Operator, left: Operator, in_left: int, in_right: int) -> Operator:
+    named = zip(left.schema, side.schema.items(), strict=True)
+    rows = tuple((name, typed(column(n), t)) for name, (n, t) in named)
+    marks = ((_LEFT, in_left), (_RIGHT, in_right))
+    numbers = ((n, typed(exp.Literal.number(value), _NUMBER)) for n, value in marks)
+    return Project(side, (*rows, *numbers))
+
+
+def _matched(query: exp.SetOperation, left: Operator, right: Operator) -> Operator:
+    """BY NAME: the right columns in the order of the left."""
+    if not query.args.get("by_name"):
+        return right
+    outputs = ((name, typed(column(name), right.schema[name])) for name in left.schema)
+    return Project(right, tuple(outputs))

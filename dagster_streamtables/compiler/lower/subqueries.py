@@ -1,0 +1,314 @@
+"""Subqueries in expressions, and LATERAL: questions that are asked of every row.
+
+What a subquery says without mentioning the row becomes an operator; the rest stays a question in
+the user's own words (see `operators/apply`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.aliases import free_tables, own_aliases
+from dagster_streamtables.compiler.calls import is_grouped
+from dagster_streamtables.compiler.lower.pushdown import filtered
+from dagster_streamtables.compiler.lower.scope import Scope, typed
+from dagster_streamtables.compiler.names import flat
+from dagster_streamtables.compiler.operators import (
+    Aggregate,
+    Apply,
+    Filter,
+    Keep,
+    Lateral,
+    Link,
+    Operator,
+    Pair,
+    Project,
+    Question,
+    column,
+    place_of,
+    type_of,
+)
+from dagster_streamtables.compiler.operators.left_linear import equalities
+from dagster_streamtables.errors import UnsupportedQuery
+
+LowerQuery = Callable[[exp.Expr, Scope], Operator]
+LowerFrom = Callable[[exp.Select, list[exp.Expr], Scope], Operator]
+"""The rows of a SELECT's FROM that satisfy some of its conditions."""
+
+
+@dataclass
+class Asked:
+    """The parts of a question while it is taken apart."""
+
+    rights: list[Operator] = field(default_factory=list[Operator])
+    links: list[Link] = field(default_factory=list[Link])
+
+    def place(self, rows: Operator, link: Link) -> exp.Table:
+        self.rights.append(rows)
+        self.links.append(link)
+        return exp.to_table(place_of(len(self.rights) - 1))
+
+
+def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
+    condition = condition.unnest()
+    if not isinstance(condition, exp.And):
+        return [condition]
+    return [part for side in (condition.left, condition.right) for part in conjuncts(side)]
+
+
+class Subqueries:
+    """The subqueries of one SELECT."""
+
+    def __init__(self, lower_query: LowerQuery, lower_from: LowerFrom) -> None:
+        self._lower = lower_query
+        self._from = lower_from
+        self._made = 0
+
+    def where(self, rows: Operator, condition: exp.Expr, scope: Scope) -> Operator:
+        """The rows that satisfy a condition: first the parts without a subquery."""
+        parts = conjuncts(condition)
+        plain = [part for part in parts if not part.find(exp.Query)]
+        if plain:
+            rows = filtered(rows, [scope.flat(part) for part in plain])
+        for part in parts:
+            if part.find(exp.Query):
+                rows = self._kept(rows, part, scope)
+        return rows
+
+    def _kept(self, rows: Operator, part: exp.Expr, scope: Scope) -> Operator:
+        inner = part.this.unnest() if isinstance(part, exp.Not) else part
+        if not _is_question(inner) or isinstance(inner, exp.Subquery):
+            rows, [condition] = self.ask(rows, [part], scope)
+            return Filter(rows, scope.flat(condition))
+        asked = Asked()
+        question = self._question(inner, asked, scope, strict=inner is part)
+        question = question if inner is part else exp.Not(this=question)
+        keep = Keep(rows, tuple(asked.rights), question, tuple(asked.links))
+        _check_seen(keep, inner)
+        return keep
+
+    def ask(
+        self, rows: Operator, expressions: list[exp.Expr], scope: Scope
+    ) -> tuple[Operator, list[exp.Expr]]:
+        """Give every row the answers to the subqueries of the expressions."""
+        answers: dict[exp.Expr, exp.Expr] = {}
+        for expression in expressions:
+            for node in _questions(expression):
+                if node not in answers:
+                    rows, answers[node] = self._answered(rows, node, scope)
+
+        def settle(node: exp.Expr) -> exp.Expr:
+            return answers[node].copy() if node in answers else node
+
+        return rows, [each.copy().transform(settle) for each in expressions]
+
+    def _answered(self, rows: Operator, node: exp.Expr, scope: Scope) -> tuple[Operator, exp.Expr]:
+        asked = Asked()
+        question = self._question(node, asked, scope)
+        name, type_ = scope.marked(f"sub_{self._made}"), _type_of(node)
+        self._made += 1
+        applied = Apply(rows, tuple(asked.rights), question, tuple(asked.links), name, type_)
+        _check_seen(applied, node)
+        return applied, typed(column(name), type_)
+
+    def _question(
+        self, node: exp.Expr, asked: Asked, scope: Scope, *, strict: bool = False
+    ) -> exp.Expr:
+        """
+        Args:
+            strict: NULL is as good as FALSE to whoever asks.
+        """
+        match node:
+            case exp.Exists():
+                return exp.Exists(this=self._exists(node.this, asked, scope))
+            case exp.In():
+                this, query = scope.flat(node.this), node.args["query"]
+                answer = self._member(this, query, asked, scope, strict)
+                return exp.In(this=this, query=exp.Subquery(this=answer))
+        return exp.Subquery(this=self.query(node, asked, scope))
+
+    def _exists(self, query: exp.Expr, asked: Asked, scope: Scope) -> exp.Query:
+        query = _without_order(query)
+        if free_tables(query) & set(scope.tables):
+            return self.query(query, asked, scope)
+        count = Aggregate(
+            self._lower(query, scope.apart()), (), (("n", exp.Count(this=exp.Star())),)
+        )
+        some = exp.GT(this=column("n"), expression=exp.Literal.number(0))
+        # Whether there is a row changes less often than the rows do.
+        place = asked.place(Project(Filter(count, some), (("one", exp.Literal.number(1)),)), Link())
+        return exp.select(column("one")).from_(place)
+
+    def _member(
+        self, this: exp.Expr, query: exp.Expr, asked: Asked, scope: Scope, strict: bool
+    ) -> exp.Query:
+        if free_tables(query) & set(scope.tables):
+            return self.query(query, asked, scope)
+        rows = self._lower(_named_apart(query), scope.apart())
+        sides = list(this.expressions) if isinstance(this, exp.Tuple) else [this]
+        pairs = tuple(zip(sides, map(column, rows.schema), strict=True))
+        place = asked.place(rows, Link(pairs, loose=not strict))
+        return exp.select(*map(column, rows.schema)).from_(place)
+
+    def query(self, query: exp.Expr, asked: Asked, scope: Scope) -> exp.Query:
+        """A subquery as a question over `place_of`."""
+        if isinstance(query, exp.Subquery):
+            query = _unwrapped(query)
+        if not free_tables(query) & set(scope.tables):
+            rows = self._lower(query, scope.apart())
+            return exp.select(*map(column, rows.schema)).from_(asked.place(rows, Link()))
+        if query.args.get("with_"):
+            raise unsupported(query, "a WITH inside a subquery that mentions the row around it")
+        if isinstance(query, exp.SetOperation):
+            sides = (self.query(each, asked, scope) for each in (query.left, query.right))
+            both = query.copy()
+            both.set("this", next(sides))
+            both.set("expression", next(sides))
+            return both
+        assert isinstance(query, exp.Select)
+        return self._select(query, asked, scope.inside())
+
+    def _select(self, query: exp.Select, asked: Asked, outer: Scope) -> exp.Query:
+        scope = outer.seeing(own_aliases(query))
+        around = set(outer.tables) - set(own_aliases(query))
+        where = query.args.get("where")
+        parts = conjuncts(where.this) if where else []
+        correlated = [part for part in parts if free_tables(part) & around]
+        rows = self._from(query, [part for part in parts if part not in correlated], scope)
+        rows, parts = self.ask(rows, correlated, scope)
+        conditions = [scope.flat(part) for part in parts]
+        shell = query.copy()
+        for clause in ("from_", "joins", "laterals", "where"):
+            shell.set(clause, None)
+        if not is_grouped(shell):
+            rows, outputs = self.ask(rows, shell.expressions, scope)
+            shell.set("expressions", outputs)
+        shell = _flat_clauses(self._nested(shell, asked, scope), scope)
+        pairs = self._pairs(conditions, rows)
+        shell = shell.from_(asked.place(rows, Link(pairs)))
+        return shell.where(*conditions) if conditions else shell
+
+    def _nested(self, shell: exp.Select, asked: Asked, scope: Scope) -> exp.Select:
+        """What follows FROM and WHERE, with the subqueries in it that stand by themselves."""
+        for node in [each for part in shell.iter_expressions() for each in _questions(part)]:
+            if free_tables(node) & set(scope.tables):
+                raise unsupported(node, "a subquery that mentions the rows of another, there")
+            node.replace(self._question(node, asked, scope))
+        return shell
+
+    def _pairs(self, conditions: list[exp.Expr], rows: Operator) -> tuple[Pair, ...]:
+        inner = frozenset(rows.schema)
+        names = {each.name for part in conditions for each in part.find_all(exp.Column)}
+        condition = exp.and_(exp.true(), *conditions)
+        return equalities(condition, frozenset(names - inner), inner)
+
+
+def lateral(
+    left: Operator,
+    query: exp.Query,
+    alias: str,
+    names: list[str],
+    scope: Scope,
+    subqueries: Subqueries,
+) -> Callable[[bool, exp.Expr | None], Operator]:
+    """LATERAL: each row beside the rows of its answer."""
+    asked = Asked()
+    question = subqueries.query(query, asked, scope)
+    outputs = query.named_selects
+    made = tuple(
+        (flat(scope.own(alias), name), type_of(each))
+        for name, each in zip(names or outputs, query.selects, strict=True)
+    )
+
+    def joined(outer: bool, condition: exp.Expr | None) -> Operator:
+        if outer:
+            on = condition if condition is not None else exp.true()
+            rows = Lateral(left, tuple(asked.rights), question, tuple(asked.links), made, on)
+            _check_seen(rows, query)
+            return rows
+        rows = Lateral(left, tuple(asked.rights), question, tuple(asked.links), made, None)
+        _check_seen(rows, query)
+        return rows if condition is None or condition == exp.true() else Filter(rows, condition)
+
+    return joined
+
+
+def _is_question(node: exp.Expr) -> bool:
+    if isinstance(node, exp.In):
+        return bool(node.args.get("query"))
+    if isinstance(node, exp.Exists):
+        return isinstance(node.this, exp.Query)
+    return isinstance(node, exp.Subquery)
+
+
+def _questions(expression: exp.Expr) -> Iterator[exp.Expr]:
+    """The outermost subqueries of an expression."""
+    if _is_question(expression):
+        yield expression
+        return
+    for each in expression.iter_expressions():
+        yield from _questions(each)
+
+
+def _type_of(node: exp.Expr) -> exp.DataType:
+    if isinstance(node, exp.Subquery):
+        return type_of(node.this.selects[0]) if node.this.selects else type_of(node)
+    return exp.DataType.build("boolean")
+
+
+def _unwrapped(query: exp.Expr) -> exp.Expr:
+    while isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
+        query = query.this
+    return query
+
+
+def _named_apart(query: exp.Expr) -> exp.Expr:
+    """The same with outputs of different names: a subquery of IN may list a column twice."""
+    query = _unwrapped(query).copy()
+    select = query
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    if len(set(query.named_selects)) < len(query.named_selects):
+        outputs = (each.unalias() for each in select.expressions)
+        select.set("expressions", [exp.alias_(e, f"out_{i}") for i, e in enumerate(outputs)])
+    return query
+
+
+def _without_order(query: exp.Expr) -> exp.Expr:
+    """The same for whoever only asks if there is a row."""
+    query = _unwrapped(query).copy()
+    limit, offset = query.args.get("limit"), query.args.get("offset")
+    if not offset and (not limit or (limit.expression.is_int and int(limit.expression.name) > 0)):
+        query.set("order", None)
+        query.set("limit", None)
+    return query
+
+
+def _flat_clauses(shell: exp.Select, scope: Scope) -> exp.Select:
+    """All that a SELECT says after FROM and WHERE, in the names of the tree."""
+    for key, value in list(shell.args.items()):
+        if isinstance(value, exp.Expr):
+            shell.set(key, scope.flat(value))
+        elif isinstance(value, list):
+            shell.set(key, [scope.flat(v) if isinstance(v, exp.Expr) else v for v in value])
+    return shell
+
+
+def _check_seen(asking: Question, node: exp.Expr) -> None:
+    """Every column around the subquery must be there for it to see."""
+    seen = {name for each in asking.inputs for name in each.schema}
+    names = {each.name for each in asking.question.find_all(exp.Column)}
+    if any("." in name for name in names - seen):
+        raise unsupported(node, "a subquery that mentions a column it cannot see there")
+
+
+def unsupported(node: exp.Expr, called: str) -> UnsupportedQuery:
+    return UnsupportedQuery(
+        f"{called} is not supported yet",
+        where=node.sql("spark"),
+        why="its change has no rule yet, and a table that is wrong is worse than none",
+        fix="write it as a join, or choose mode FULL",
+    )

@@ -1,0 +1,47 @@
+"""Constant: rows that the query itself writes down.
+
+    Δ c = 0
+
+VALUES, a table function without a table, and the one row that a SELECT without FROM is about.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.algebra import (
+    Operator,
+    Schema,
+    Step,
+)
+from dagster_streamtables.compiler.operators.net import Empty
+
+
+@dataclass(frozen=True)
+class Constant(Operator):
+    query: exp.Query
+    """A query that reads no table."""
+    columns: tuple[tuple[str, exp.DataType], ...]
+
+    __hash__ = Step.__hash__
+    law: ClassVar[str] = "constant"
+    cost: ClassVar[str] = "nothing"
+
+    @property
+    def schema(self) -> Schema:
+        return dict(self.columns)
+
+    def delta(self) -> Operator:
+        return Empty(self.columns, True)
+
+    def empty_if(self, *inputs: bool) -> bool:
+        return False
+
+    def select(self, *inputs: str) -> exp.Query:
+        return self.query.copy()
+
+    def explain(self) -> str:
+        return f"Constant {self.query.sql('spark')}"

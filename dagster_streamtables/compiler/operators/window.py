@@ -1,0 +1,61 @@
+"""Window: columns computed from the rows of the same partition.
+
+    Δ ω(R) = ω(R⁺ ⋉ K) − ω(R⁻ ⋉ K)        K = the partitions that occur in ΔR
+
+A row's window columns depend on the rows of its partition only, whatever the function and the
+frame, so the partitions that a change mentions are computed as they are now, to add, and as they
+were, to take away. It costs the size of the touched partitions. Without PARTITION BY there is one.
+
+A window over another window is two of these: each has its own partitions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.algebra import (
+    Operator,
+    Schema,
+    Step,
+)
+from dagster_streamtables.compiler.operators.columns import (
+    as_column,
+    column,
+    type_of,
+)
+
+
+@dataclass(frozen=True)
+class Window(Operator):
+    input: Operator
+    keys: tuple[str, ...]
+    outputs: tuple[tuple[str, exp.Expr], ...]
+    """Name, and a call with its OVER clause, whose PARTITION BY lists `keys`."""
+
+    __hash__ = Step.__hash__
+    law: ClassVar[str] = "keyed"
+    cost: ClassVar[str] = "the touched partitions, as they are and as they were"
+
+    @property
+    def schema(self) -> Schema:
+        return {**self.input.schema, **{name: type_of(call) for name, call in self.outputs}}
+
+    def delta(self) -> Operator:
+        change = self.input.change
+        now = self.input.after.only_keys(change, self.keys)
+        then = self.input.before.only_keys(change, self.keys)
+        return self.over(now) - self.over(then)
+
+    def select(self, *inputs: str) -> exp.Query:
+        [rows] = inputs
+        kept = [column(name) for name in self.input.schema]
+        return exp.select(*kept, *(as_column(call, name) for name, call in self.outputs)).from_(
+            rows
+        )
+
+    def explain(self) -> str:
+        calls = ", ".join(call.sql("spark") for _, call in self.outputs)
+        return f"Window {calls} by ({', '.join(self.keys)})"

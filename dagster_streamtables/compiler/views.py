@@ -1,0 +1,114 @@
+"""Views: named queries that are no tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from dagster_streamtables.compiler.dialect import require_dialect, tables_of
+from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+
+
+@dataclass(frozen=True)
+class View:
+    """A query under a name: a query that names it reads what that query gives.
+
+    Nothing is stored under the name, and whoever changes the query changes every stream table that
+    reads it, through whatever number of views.
+
+    Raises:
+        InvalidDefinition: The query is empty, or there is no such dialect.
+    """
+
+    name: str
+    """As queries say it."""
+    query: str
+    columns: tuple[str, ...] | None = None
+    """The names of its columns, if they are not those of the query."""
+    dialect: str = "spark"
+    """The SQL dialect of the query."""
+
+    def __post_init__(self) -> None:
+        if self.columns is not None:
+            object.__setattr__(self, "columns", tuple(self.columns))
+        if not self.query.strip().rstrip(";").strip():
+            raise about_view(InvalidDefinition("the query is empty", fix="write one SELECT"), self)
+        try:
+            require_dialect(self.dialect)
+        except InvalidDefinition as error:
+            raise about_view(error, self) from None
+
+
+Views = Mapping[str, View]
+"""By the names under which queries mention them."""
+
+
+class CircularViews(InvalidDefinition):
+    """Views read one another in a circle."""
+
+
+def about_view(error: StreamTablesError, view: View) -> StreamTablesError:
+    """The same error, naming the view that it is in."""
+    if isinstance(error, CircularViews) or error.what.startswith('view "'):
+        return error
+    what = f'view "{view.name}": {error.what}'
+    return type(error)(what, where=error.where, why=error.why, fix=error.fix)
+
+
+def sources_through(query: str, dialect: str, views: Views) -> tuple[str, ...]:
+    """The tables that a query reads, itself and through views: distinct, in order of appearance.
+
+    Raises:
+        InvalidDefinition: A text is no query of its dialect, or views read one another in a circle.
+    """
+    return tuple(dict.fromkeys(_sources(tables_of(query, dialect), views, ())))
+
+
+def views_of(query: str, dialect: str, views: Views) -> tuple[View, ...]:
+    """The views that a query reads, itself and through others.
+
+    Raises:
+        InvalidDefinition: As `sources_through`.
+    """
+    found: dict[str, View] = {}
+    list(_sources(tables_of(query, dialect), views, (), found))
+    return tuple(found.values())
+
+
+def refuse_cycle(name: str, path: tuple[str, ...]) -> None:
+    """
+    Args:
+        name: A view that is read.
+        path: The views through which it is, the first one first.
+
+    Raises:
+        CircularViews: It is read by way of itself.
+    """
+    if name in path:
+        raise CircularViews(
+            "the views read one another in a circle",
+            where=" reads ".join([*path[path.index(name) :], name]),
+            why="a view is its query, and this one would have no end",
+            fix="take one of these views out of one of these queries",
+        )
+
+
+def _sources(
+    names: tuple[str, ...],
+    views: Views,
+    path: tuple[str, ...],
+    found: dict[str, View] | None = None,
+) -> Iterator[str]:
+    for name in names:
+        view = views.get(name)
+        if view is None:
+            yield name
+            continue
+        refuse_cycle(name, path)
+        if found is not None:
+            found[name] = view
+        try:
+            inner = tables_of(view.query, view.dialect)
+        except InvalidDefinition as error:
+            raise about_view(error, view) from None
+        yield from _sources(inner, views, (*path, name), found)

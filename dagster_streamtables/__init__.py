@@ -16,6 +16,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dagster_streamtables.compiler.views import View
     from dagster_streamtables.errors import (
         ConflictingCommit,
         EnvironmentProblem,
@@ -57,6 +58,7 @@ _WHERE = {
     "StreamTablesResource": "orchestration",
     "StreamTablesTranslator": "orchestration",
     "UnsupportedQuery": "errors",
+    "View": "compiler.views",
     "Window": "runtime.report",
     "build_definitions": "orchestration",
     "build_equality_checks": "orchestration",
@@ -84,6 +86,7 @@ __all__ = [
     "StreamTablesResource",
     "StreamTablesTranslator",
     "UnsupportedQuery",
+    "View",
     "Window",
     "build_definitions",
     "build_equality_checks",

@@ -4,6 +4,7 @@ A case file is SQL with `--- ` headings. Each case is a query, the rows that its
 before, the statements that change them, and the change of the result that must come out::
 
     --- case: a second copy changes nothing
+    --- covers: Q10 DISTINCT
     SELECT DISTINCT customer FROM orders;
     --- before
     INSERT INTO orders VALUES (10, 1, 5);
@@ -13,6 +14,10 @@ before, the statements that change them, and the change of the result that must 
 
 Lines of `delta` are ``-- weight | column | column``, of the columns that a reader sees. A case that
 must be refused has one section, `error`, with the first line of the message.
+
+Below the title stand two lines that are not SQL. `covers` names rows of the table of features, each
+with the construct of it that the case shows; several are separated by semicolons. `spark` says why
+DuckDB cannot run the case, or answers otherwise than Spark: it runs on Spark alone.
 """
 
 from __future__ import annotations
@@ -34,6 +39,8 @@ class Case:
     change: str = ""
     delta: str = ""
     error: str = ""
+    covers: str = ""
+    spark: str = ""
 
     def __str__(self) -> str:
         return f"{self.file}: {self.name}"
@@ -43,6 +50,12 @@ class Case:
         """The lines of `delta`: the weight first, then the columns as text."""
         lines = (line.removeprefix("-- ") for line in self.delta.splitlines() if line)
         return sorted(tuple(line.split(" | ")) for line in lines)
+
+    @property
+    def constructs(self) -> list[tuple[str, str]]:
+        """(id of a feature, construct of it) for each that the case shows."""
+        parts = (part.strip().partition(" ") for part in self.covers.split(";"))
+        return [(feature, construct) for feature, _, construct in parts if feature]
 
 
 def load(pattern: str = "*.sql") -> list[Case]:
@@ -55,4 +68,6 @@ def _read(path: Path) -> Iterator[Case]:
         head, *sections = re.split(r"^--- (before|change|delta|error)\n", block, flags=re.M)
         name, query = head.split("\n", 1)
         parts = dict(zip(sections[::2], map(str.strip, sections[1::2]), strict=True))
+        while above := re.match(r"--- (covers|spark): (.*)\n", query):
+            parts[above[1]], query = above[2].strip(), query[above.end() :]
         yield Case(path.stem, name.strip(), query.strip().rstrip(";"), **parts)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from decimal import Decimal
+from functools import cache
 
 import duckdb
 import sqlglot
+from sqlglot import exp
 
 from casefile import CASES
 from dagster_streamtables.compiler import STORED, TOUCHED, Entry, Plan, Text
+from dagster_streamtables.compiler.clock import NOW
 from dagster_streamtables.compiler.render import render
 
 _SCHEMA = sqlglot.parse((CASES / "tables.sql").read_text(), dialect="spark")
@@ -35,7 +39,7 @@ class Database:
         self.connection = duckdb.connect(config={"threads": 1})
         # DuckDB 2.0 loses the rows of a LEFT JOIN on an empty table under a UNION ALL and a GROUP
         # BY when it optimizes (case "FULL JOIN pads both sides"); planned as written it does not.
-        self.run("PRAGMA disable_optimizer")
+        self.run("PRAGMA disable_optimizer; SET TimeZone = 'UTC'")
         for create in _SCHEMA:
             assert create is not None
             self.run(create.sql("duckdb"))
@@ -49,9 +53,19 @@ class Database:
     def run(self, script: str) -> None:
         self.connection.execute(script)
 
+    def set_time(self, before: str, after: str) -> None:
+        """The times of the refresh before and of this one."""
+        for moment, time in (("before", before), ("after", after)):
+            self.run(f'SET VARIABLE "{NOW}@{moment}" = {time}')
+
+    def write(self, script: str) -> None:
+        """Run DML in Spark's words."""
+        self.run("; ".join(statements(script)))
+
     @contextmanager
     def fresh(self) -> Iterator[Database]:
-        """Empty tables for a while."""
+        """Empty tables for a while, at noon, a day after the refresh before."""
+        self.set_time(*(f"TIMESTAMPTZ '{day} 12:00:00+00'" for day in ("2013-01-31", "2013-02-01")))
         self.run("BEGIN")
         try:
             yield self
@@ -75,6 +89,12 @@ class Database:
     def columns(self, table: str) -> dict[str, str]:
         described = self.connection.execute(f'DESCRIBE "{table}"').fetchall()
         return {name: _in_spark(type_) for name, type_, *_ in described}
+
+
+@cache
+def statements(script: str, *, write: str = "duckdb") -> list[str]:
+    """The statements of DML in Spark's words, each in those of a dialect."""
+    return sqlglot.transpile(script, read="spark", write=write)
 
 
 def change_of(went: Rows, came: Rows, passing: Mapping[Literals, int]) -> list[Literals]:
@@ -142,6 +162,8 @@ class Stored:
         change = self.prepared.change(self.types, frozenset(unmoved))
         if self.plan.entry is Entry.BAG:
             self._add(self.database.rows(change))
+            if self.TABLE in change:
+                self._store(change)
             return
         lost = self._replace(change)
         if lost:
@@ -159,6 +181,17 @@ class Stored:
             self.rows[tuple(row)] += int(weight)
         assert min(self.rows.values(), default=0) >= 0, "a row went that was not there"
         self.rows = +self.rows
+
+    def _store(self, step: str) -> None:
+        """The same in the stored table, which the next change of the plan reads."""
+        names = ", ".join(f'"{name}"' for name in self.types)
+        copies = "FROM step, range(CAST(abs(__weight) AS BIGINT))"
+        self.database.run(
+            f"CREATE OR REPLACE TABLE step AS {step};"
+            f'CREATE OR REPLACE TABLE "{self.TABLE}" AS '
+            f'(FROM "{self.TABLE}" UNION ALL SELECT {names} {copies} WHERE __weight > 0) '
+            f"EXCEPT ALL SELECT {names} {copies} WHERE __weight < 0"
+        )
 
     def _replace(self, step: str) -> int:
         """Store and delete by key; the number of keys that are lost."""
@@ -181,11 +214,13 @@ class Stored:
 
 def _over(text: Text, moment: str) -> str:
     """The user's own text over the sources at a moment: the independent oracle."""
-    return _in_duckdb(text.over(lambda table: f"`{table}@{moment}`"))
+    sql = text.over(lambda table: f"`{table}@{moment}`")
+    return _in_duckdb(sql.replace(f"{NOW}()", f"`{NOW}@{moment}`"))
 
 
 def _in_duckdb(spark: str) -> str:
-    return sqlglot.transpile(spark, read="spark", write="duckdb")[0]
+    sql = sqlglot.transpile(spark, read="spark", write="duckdb")[0]
+    return re.sub(f'"({NOW}@[a-z]+)"', r"getvariable('\1')", sql)
 
 
 def _shown(value: object) -> str:
@@ -202,4 +237,5 @@ def _shown(value: object) -> str:
 
 def _in_spark(type_: str) -> str:
     """The type that Spark would give the result: DuckDB's sums are wider than Spark's."""
-    return {"HUGEINT": "BIGINT", "DECIMAL(38,2)": "DECIMAL(20,2)"}.get(type_, type_)
+    narrow = {"HUGEINT": "BIGINT", "DECIMAL(38,2)": "DECIMAL(20,2)"}.get(type_, type_)
+    return exp.DataType.build(narrow, dialect="duckdb").sql("spark")

@@ -1,6 +1,6 @@
 """SQL text → `Plan`. Pure: it needs sqlglot, and neither Spark nor Dagster."""
 
-from dagster_streamtables.compiler.plan import STORED, TOUCHED, Plan, compile_query
+from dagster_streamtables.compiler.plan import STORED, TOUCHED, Plan, compile_query, with_one_answer
 from dagster_streamtables.compiler.root import Entry
 from dagster_streamtables.compiler.text import Text, read, sources_of
 
@@ -13,4 +13,5 @@ __all__ = [
     "compile_query",
     "read",
     "sources_of",
+    "with_one_answer",
 ]

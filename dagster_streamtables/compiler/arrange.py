@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler import functions
 from dagster_streamtables.compiler.aliases import is_group
-from dagster_streamtables.errors import UnsupportedQuery
+from dagster_streamtables.compiler.calls import is_grouped
+from dagster_streamtables.compiler.refusal import Refusal
 
 
 def arranged(tree: exp.Query) -> exp.Query:
@@ -24,7 +26,46 @@ def arranged(tree: exp.Query) -> exp.Query:
             subquery.set("this", exp.select("*").from_(inner, copy=False))
     for select in list(tree.find_all(exp.Select)):
         _open_groups(select)
+        _to_lateral_view(select)
     return tree
+
+
+def _to_lateral_view(select: exp.Select) -> None:
+    """A table function in a SELECT list makes rows before the other items look at them."""
+    for item in select.expressions:
+        call = item.unalias() if isinstance(item, exp.Alias) else item
+        call = call.this if isinstance(call, exp.Aliases) else call
+        if not _is_generator(call):
+            continue
+        if is_grouped(select):
+            raise Refusal(
+                select,
+                "a table function over groups is not supported yet",
+                why="it makes rows of what GROUP BY has made",
+                fix="group in a subquery, and make rows of its result",
+            )
+        aliased = isinstance(item, exp.Aliases)
+        names = [each.name for each in item.expressions] if aliased else [item.alias]
+        columns = [exp.to_identifier(name, quoted=True) for name in names]
+        alias = exp.TableAlias(this=exp.to_identifier(_GENERATED), columns=columns)
+        view = exp.Lateral(this=call.copy(), view=True, alias=alias)
+        made = [
+            exp.alias_(exp.column(name, table=_GENERATED, quoted=True), name, quoted=True)
+            for name in names
+        ]
+        items = select.expressions
+        place = next(i for i, each in enumerate(items) if each is item)
+        select.set("expressions", [*items[:place], *made, *items[place + 1 :]])
+        select.append("laterals", view)
+        return
+
+
+_GENERATED = "st_generated"
+
+
+def _is_generator(node: exp.Expr) -> bool:
+    name = node.name if isinstance(node, exp.Anonymous) else node.key
+    return isinstance(node, exp.Func) and name.lower() in functions.TABLE_VALUED
 
 
 def _name(subquery: exp.Subquery) -> exp.Expr:
@@ -52,9 +93,9 @@ def _open_group(select: exp.Select, join: exp.Join) -> None:
     inside = list(inner.args.get("joins") or [])
     sides = [each.side for each in (join, *inside, *(select.args.get("joins") or []))]
     if any(sides) or join.args.get("using") or join.method:
-        raise UnsupportedQuery(
+        raise Refusal(
+            join,
             "an outer join with a join in parentheses is not supported yet",
-            where=join.sql("spark"),
             why="its columns would need other names",
             fix="write the parentheses as (SELECT … FROM …) AS name",
         )

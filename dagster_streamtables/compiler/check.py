@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler import functions
 from dagster_streamtables.compiler.calls import calls, function_of, is_grouped
+from dagster_streamtables.compiler.check_subqueries import check_subqueries
 from dagster_streamtables.compiler.text import DIALECT, Text, place
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
@@ -31,10 +33,12 @@ def check(tree: exp.Query, text: Text) -> None:
     for select in tree.find_all(exp.Select):
         _check_place_of_aggregates(select, text)
         _check_groups(select, text)
+        _check_windows(select, text)
         if select.args.get("distinct"):
             _check_comparable(select.selects, text)
         if select.args.get("group"):
             _check_comparable(select.args["group"].expressions, text)
+    check_subqueries(tree, text)
     for union in tree.find_all(exp.SetOperation):
         _check_union(union, text)
     _check_comparable(tree.selects, text)
@@ -69,6 +73,44 @@ def _check_place_of_aggregates(select: exp.Select, text: Text) -> None:
             )
 
 
+def _check_windows(select: exp.Select, text: Text) -> None:
+    for clause in ("where", "group", "having"):
+        part = select.args.get(clause)
+        for node in part.walk(prune=lambda each: isinstance(each, exp.Query)) if part else ():
+            if isinstance(node, exp.Window):
+                raise InvalidDefinition(
+                    f"a window function stands in {clause.upper()}",
+                    where=place(node, text),
+                    why="windows are computed from the rows that are left after it",
+                    fix="use QUALIFY, or compute it in a subquery",
+                )
+    named = {each.name.lower() for each in select.args.get("windows") or []}
+    for node in select.find_all(exp.Window):
+        if node.find_ancestor(exp.Window):
+            raise InvalidDefinition(
+                "a window function stands inside another",
+                where=place(node, text),
+                why="a window is computed from rows, and its argument from one row",
+                fix="compute the inner one in a subquery",
+            )
+        if (
+            node.alias
+            and node.find_ancestor(exp.Select) is select
+            and node.this.key != "identifier"
+        ):
+            _check_named(node, named, text)
+
+
+def _check_named(node: exp.Expr, named: set[str], text: Text) -> None:
+    if node.alias.lower() not in named:
+        raise InvalidDefinition(
+            f'there is no window "{node.alias}"',
+            where=place(node, text),
+            why="OVER names a window of the WINDOW clause",
+            fix=f"add WINDOW {node.alias} AS (…)",
+        )
+
+
 def _called(call: exp.Expr) -> str:
     function = function_of(call)
     assert isinstance(function, exp.Func)
@@ -81,6 +123,7 @@ def _check_groups(select: exp.Select, text: Text) -> None:
     group, having = select.args.get("group"), select.args.get("having")
     parts = [*select.selects, *([having.this] if having else [])]
     keys = _keys(group)
+    _check_grouping(select, group, text)
 
     for part in parts:
         inside = {id(call) for call in calls(part)}
@@ -96,6 +139,19 @@ def _check_groups(select: exp.Select, text: Text) -> None:
                     why="a group has many rows, and each may have another value there",
                     fix="add it to GROUP BY, or put it into an aggregate function",
                 )
+
+
+def _check_grouping(select: exp.Select, group: exp.Expr | None, text: Text) -> None:
+    if group is not None and group.find(exp.GroupingSets, exp.Cube, exp.Rollup):
+        return
+    for call in (call for each in select.iter_expressions() for call in calls(each)):
+        if _called(call) in ("GROUPING", "GROUPING_ID"):
+            raise InvalidDefinition(
+                f"{_called(call)} without grouping sets",
+                where=place(call, text),
+                why="it tells the sets of GROUPING SETS, CUBE and ROLLUP apart",
+                fix="leave it out, or group by sets",
+            )
 
 
 def _keys(group: exp.Expr | None) -> set[exp.Expr]:
@@ -121,15 +177,24 @@ def _check_union(union: exp.SetOperation, text: Text) -> None:
 
 def _check_comparable(values: list[exp.Expr], text: Text) -> None:
     for value in values:
-        parts = value.type.find_all(exp.DataType) if value.type else ()
-        for part in parts:
-            if part.this in _UNCOMPARABLE:
-                raise UnsupportedQuery(
-                    f'"{value.alias_or_name or value.sql(DIALECT)}" holds a {part.this.value}',
-                    where=place(value.unalias(), text),
-                    why="rows are told apart by comparing, and such values cannot be compared",
-                    fix="take out the entries you need, or turn it into a string with to_json",
-                )
+        kind = _uncomparable(value.unalias())
+        if kind:
+            raise UnsupportedQuery(
+                f'"{value.alias_or_name or value.sql(DIALECT)}" holds a {kind}',
+                where=place(value.unalias(), text),
+                why="rows are told apart by comparing, and such values cannot be compared",
+                fix="take out the entries you need, or turn it into a string with to_json",
+            )
+
+
+def _uncomparable(value: exp.Expr) -> str | None:
+    """What in a value Spark cannot compare."""
+    if isinstance(value, exp.Anonymous) and value.name.lower() in functions.MAPS:
+        return "MAP"
+    if isinstance(value, exp.Anonymous) and value.name.lower() in functions.VARIANTS:
+        return "VARIANT"
+    parts = value.type.find_all(exp.DataType) if value.type else ()
+    return next((part.this.value for part in parts if part.this in _UNCOMPARABLE), None)
 
 
 def _check_known_type(tree: exp.Query, text: Text) -> None:

@@ -74,10 +74,11 @@ def _ties_of_windows(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
 
 def _needs_order(node: exp.Expr, meant: exp.Expr) -> bool:
     name = _name(node.this)
-    rows = meant.args.get("spec")
-    by_rows = rows is not None and rows.args.get("kind") == "ROWS"
-    whole = by_rows and {rows.args.get("start"), rows.args.get("end")} == {"UNBOUNDED"}
-    return name in _NUMBERING | _FIRST | _OF_FRAME or (by_rows and not whole)
+    frame = meant.args.get("spec")
+    if name in _NUMBERING | _FIRST | _OF_FRAME or frame is None:
+        return name in _NUMBERING | _FIRST | _OF_FRAME
+    whole = {frame.args.get("start"), frame.args.get("end")} == {"UNBOUNDED"}
+    return frame.args.get("kind") == "ROWS" and not whole
 
 
 def _ordered_further(
@@ -146,13 +147,19 @@ def _all_columns(select: exp.Select, text: Text) -> list[str]:
     if is_grouped(select):
         keys = group.expressions if group else []
         return [key.sql(DIALECT) for key in keys if not _is_unordered(key)]
+    joins = select.args.get("joins") or []
+    unseen = {join.alias_or_name for join in joins if join.kind in ("SEMI", "ANTI")}
     columns = {
-        (each.table, each.name): each for each in own_columns(select) if not _is_unordered(each)
+        (each.table, each.name): each for each in own_columns(select) if _tells(each, unseen)
     }
     return [
         exp.column(name, table=table if table in text.aliases else None, quoted=True).sql(DIALECT)
         for table, name in columns
     ]
+
+
+def _tells(mention: exp.Column, unseen: set[str]) -> bool:
+    return mention.table not in unseen and not _is_unordered(mention)
 
 
 def _is_unordered(node: exp.Expr) -> bool:

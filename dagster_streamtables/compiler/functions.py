@@ -51,11 +51,11 @@ _UNREPEATABLE = """
     spark_partition_id try_reflect uniform uuid
 """
 _CLOCK = """
-    curdate current_catalog current_database current_date current_path current_schema current_time
-    current_timestamp current_timezone current_user localtimestamp now session_user user version
+    current_catalog current_database current_path current_schema current_time current_timezone
+    current_user session_user user version
 """
 _TABLE_VALUED = """
-    explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer stack
+    explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer range stack
     variant_explode variant_explode_outer
 """
 _OTHERS = """
@@ -66,7 +66,8 @@ _LAMBDAS = """
     transform_keys transform_values zip_with
 """
 _AS_WRITTEN = """
-    from_avro from_csv from_json from_protobuf from_xml is_variant_null map map_concat map_entries
+    bitmap_bit_position bitmap_bucket_number bitmap_count from_avro from_csv from_json
+    from_protobuf from_xml hll_sketch_estimate is_variant_null map map_concat map_entries
     map_from_arrays map_from_entries parse_json schema_of_csv schema_of_json schema_of_variant
     str_to_map to_char to_csv to_variant_object to_varchar try_parse_json try_variant_get
     unix_date variant_get
@@ -75,6 +76,13 @@ _WINDOW = """
     cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number
 """
 
+MAPS = frozenset(
+    {"map", "map_concat", "map_filter", "map_from_arrays", "map_from_entries", "map_zip_with"}
+    | {"str_to_map", "transform_keys", "transform_values"}
+)
+"""Those that make a MAP."""
+VARIANTS = frozenset({"parse_json", "try_parse_json", "to_variant_object"})
+"""Those that make a VARIANT."""
 LAMBDAS = frozenset(_LAMBDAS.split())
 """Those that take a function of an element."""
 WINDOW = frozenset(_WINDOW.split())
@@ -90,7 +98,7 @@ AGGREGATES = frozenset(_AGGREGATES.split())
 UNREPEATABLE = frozenset(_UNREPEATABLE.split())
 """Another value each time."""
 CLOCK = frozenset(_CLOCK.split())
-"""Another value in another refresh."""
+"""Another value for another session; the time itself is in `clock`."""
 TABLE_VALUED = frozenset(_TABLE_VALUED.split())
 """Several rows for one."""
 OTHERS = frozenset(_OTHERS.split())

@@ -9,7 +9,7 @@ a view that is called as a table is that the view reads.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -22,6 +22,7 @@ from dagster_streamtables.compiler.views import (
     about_view,
     refuse_cycle,
     sources_through,
+    views_of,
 )
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 
@@ -61,6 +62,28 @@ def inline(text: Text, views: Views) -> Text:
         InvalidDefinition: As `text_of`.
     """
     return _Inliner(views, {}).inlined(text, ())
+
+
+def blamed(error: InvalidDefinition, views: Views, columns: Columns) -> StreamTablesError:
+    """The same error, naming the view that cannot be compiled for the same reason, if one cannot.
+
+    Args:
+        error: Of a query that reads the views.
+        views: That it may name.
+        columns: Of the tables that are read.
+    """
+    failing: dict[str, InvalidDefinition] = {}
+    for view in views.values():
+        try:
+            compile_query(text_of(view.query, view.dialect, views, columns), columns)
+        except InvalidDefinition as inner:
+            failing |= {view.name: inner} if inner.what == error.what else {}
+    for name, inner in failing.items():
+        view = views[name]
+        # One that reads another fails with it.
+        if not any(each.name in failing for each in views_of(view.query, view.dialect, views)):
+            return about_view(inner, view)
+    return error
 
 
 class _Inliner:
@@ -141,7 +164,7 @@ class _Inliner:
                 new[id(cte)] = f"`{name.name}__{next(self.numbers)}`"
                 yield name.meta["start"], name.meta["end"] + 1, new[id(cte)]
         for table in text.tree.find_all(exp.Table) if new else ():
-            definition = _definition(table)
+            definition = _definition(table) if isinstance(table.this, exp.Identifier) else None
             if id(definition) in new:
                 yield (*_span(table), new[id(definition)] + _alias(table))
 
@@ -151,7 +174,7 @@ def _definition(table: exp.Table) -> exp.CTE | None:
     node: exp.Expr = table
     while node.parent is not None:
         above = node.parent
-        known: list[exp.Expr] = []
+        known: Sequence[exp.Expr] = ()
         if isinstance(above, exp.With):
             known = above.expressions[: above.expressions.index(node) + bool(above.recursive)]
         elif isinstance(above, exp.Query) and node is not above.args.get("with_"):

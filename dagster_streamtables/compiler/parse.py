@@ -179,6 +179,9 @@ def _output_names(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]
     for output in select.selects:
         if output.is_star:
             return _names_of_star(text, sources, cased)
+        if isinstance(output, exp.Aliases):
+            names += [each.name for each in output.expressions]
+            continue
         if not isinstance(output, exp.Alias | exp.Column | exp.Dot) or not output.alias_or_name:
             raise _unnamed(text, output)
         names.append(output.alias_or_name)

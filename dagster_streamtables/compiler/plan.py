@@ -8,6 +8,8 @@ from functools import cached_property
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.bag import bag_change, cast
+from dagster_streamtables.compiler.clock import asks_for_time, with_clock
 from dagster_streamtables.compiler.determine import determined
 from dagster_streamtables.compiler.explain import outline
 from dagster_streamtables.compiler.fold import Fold
@@ -24,16 +26,17 @@ from dagster_streamtables.compiler.operators import (
     Step,
     column,
 )
-from dagster_streamtables.compiler.operators.net import Net
-from dagster_streamtables.compiler.parse import Columns, parse
+from dagster_streamtables.compiler.parse import Columns, Parsed, parse
 from dagster_streamtables.compiler.partial import Partial
 from dagster_streamtables.compiler.quantified import without_quantifiers
+from dagster_streamtables.compiler.refusal import Refusal
 from dagster_streamtables.compiler.regroup import Regroup
 from dagster_streamtables.compiler.render import render
 from dagster_streamtables.compiler.root import Entry, Root, root_of
 from dagster_streamtables.compiler.simplify import simplify
 from dagster_streamtables.compiler.spark import DIALECT
 from dagster_streamtables.compiler.text import Text, read
+from dagster_streamtables.errors import InvalidDefinition
 
 STORED = "__st_table"
 """Stands for the stream table itself among the relations that a plan reads."""
@@ -64,6 +67,11 @@ class Plan:
     @property
     def sources(self) -> tuple[str, ...]:
         return self.text.sources
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether the result depends on the time of the refresh."""
+        return asks_for_time(self.text)
 
     @property
     def entry(self) -> Entry:
@@ -108,10 +116,9 @@ class Plan:
             twice. Else what `Fold` and `Regroup` yield.
         """
         types = _types(stored)
-        if self.entry is Entry.BAG:
-            cast = _cast(self.view, {name: types[name] for name in self.schema})
-            return simplify(Net(cast.change), unmoved=unmoved)
         old = Scan(STORED, tuple(types.items()), Moment.BEFORE)
+        if self.entry is Entry.BAG:
+            return simplify(bag_change(self.view, types, old), unmoved=unmoved)
         if self.entry is Entry.FOLD:
             return self._fold(self.touched(stored=stored, unmoved=unmoved), old)
         change = simplify(self._groups.input.change, unmoved=unmoved)
@@ -165,7 +172,7 @@ class Plan:
             now = Filter(now, self.root.having)
         hidden = [(name, column(key)) for name, key in self.root.hidden_keys]
         hidden += [(name, column(name)) for name, _ in self.root.hidden_states]
-        now = _cast(Project(now, (*self.root.outputs, *hidden)), types)
+        now = cast(Project(now, (*self.root.outputs, *hidden)), types)
         on = tuple((column(name), column(key)) for name, key in self.root.key)
         return Regroup(now, old.only(touched, on), self.root)
 
@@ -217,27 +224,31 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> Plan:
     (('customer',), ('__st_n', '__st_c1'))
     """
     text = query if isinstance(query, Text) else read(query)
-    text = without_quantifiers(text)
+    try:
+        text, parsed = _settled(text, sources)
+        view = lower(parsed, sources)
+    except Refusal as refusal:
+        raise refusal.in_text(text) from None
+    return Plan(text, view, root_of(view))
+
+
+def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:
+    """The text that a full refresh runs; as it is where it can have several answers anyway."""
+    try:
+        return _settled(text, sources)[0]
+    except (InvalidDefinition, Refusal):
+        return text
+
+
+def _settled(text: Text, sources: Mapping[str, Columns]) -> tuple[Text, Parsed]:
+    text = with_clock(without_quantifiers(text))
     parsed = parse(text, sources)
     told = determined(text, parsed.tree)
-    if told is not text:
-        text, parsed = told, parse(told, sources)
-    view = lower(parsed, sources)
-    return Plan(text, view, root_of(view))
+    return (text, parsed) if told is text else (told, parse(told, sources))
 
 
 def _types(stored: Columns) -> dict[str, exp.DataType]:
     return {name: exp.DataType.build(type_, dialect="spark") for name, type_ in stored.items()}
-
-
-def _cast(rows: Operator, types: Mapping[str, exp.DataType]) -> Operator:
-    """Every column in the type in which it is stored."""
-    outputs: list[tuple[str, exp.Expr]] = []
-    for name in rows.schema:
-        expression = exp.cast(column(name), types[name])
-        expression.type = types[name]
-        outputs.append((name, expression))
-    return Project(rows, tuple(outputs))
 
 
 def _named(type_: exp.DataType) -> str:

@@ -26,15 +26,25 @@ def without_quantifiers(text: Text) -> Text:
 
 
 def _is_quantified(node: exp.Expr) -> bool:
-    return isinstance(node, _COMPARISONS) and isinstance(node.expression, exp.Any | exp.All)
+    return isinstance(node, _COMPARISONS) and (
+        isinstance(node.expression, exp.Any | exp.All) or _is_all_of_array(node.expression)
+    )
+
+
+def _is_all_of_array(node: exp.Expr) -> bool:
+    """``ALL (array)`` is read as a call of a function."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "all"
 
 
 def _written(node: exp.Expr) -> exp.Expr:
+    if _is_all_of_array(node.expression):
+        return _of_array(node, node.expression.expressions[0], True)
     every = isinstance(node.expression, exp.All)
     among = node.expression.this
     if not isinstance(among.unnest(), exp.Query):
         return _of_array(node, among, every)
     query = among.unnest()
+    assert isinstance(query, exp.Query)
     if isinstance(node, exp.NEQ if every else exp.EQ):
         found = exp.In(this=node.this.copy(), query=exp.Subquery(this=query.copy()))
         return exp.Not(this=found) if every else found
@@ -50,7 +60,7 @@ def _of_array(node: exp.Expr, array: exp.Expr, every: bool) -> exp.Expr:
 
 
 def _compared(
-    comparison: type[exp.Expr], value: exp.Expr, query: exp.Expr, every: bool
+    comparison: type[exp.Expr], value: exp.Expr, query: exp.Query, every: bool
 ) -> exp.Expr:
     facts = exp.Subquery(this=_facts(query))
 
@@ -81,7 +91,7 @@ def _compared(
     )
 
 
-def _facts(query: exp.Expr) -> exp.Expr:
+def _facts(query: exp.Query) -> exp.Expr:
     """How many rows a query of one column has, how many are not NULL, the least, the greatest."""
     clauses = ("group", "having", "limit", "offset", "qualify", "with_")
     plain = isinstance(query, exp.Select) and not any(query.args.get(each) for each in clauses)

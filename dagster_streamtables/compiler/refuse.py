@@ -7,9 +7,10 @@ wrongly. `_NO_RULE` is the list to shorten when an operator is added.
 from __future__ import annotations
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler import functions
+from dagster_streamtables.compiler.clock import NOW
 from dagster_streamtables.compiler.text import Text, place, place_of_word
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
@@ -23,6 +24,7 @@ _NO_RULE: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Unnest: ("a table function", f"store one row per element in a source, {_OR_FULL}"),
     exp.Fetch: ("FETCH", _FULL),
     exp.Pivot: ("PIVOT", f"write SUM(CASE WHEN … END) for each column, {_OR_FULL}"),
+    exp.SimilarTo: ("SIMILAR TO", "Spark has no such operator; write RLIKE"),
     exp.Collate: ("COLLATE", f"compare LOWER(…) of the strings, {_OR_FULL}"),
     exp.Version: ("time travel", "name the table alone; a refresh chooses the versions itself"),
     exp.QueryTransform: ("TRANSFORM", _FULL),
@@ -50,7 +52,13 @@ _JOINS = frozenset(
 )
 
 
-_KNOWN = functions.SCALAR | functions.AGGREGATES | functions.WINDOW | functions.TABLE_VALUED
+_KNOWN = (
+    frozenset({NOW})
+    | functions.SCALAR
+    | functions.AGGREGATES
+    | functions.WINDOW
+    | functions.TABLE_VALUED
+)
 
 
 def refuse(text: Text) -> None:
@@ -102,6 +110,18 @@ def _refuse_construct(node: exp.Expr, text: Text) -> None:
 def _refuse_clause(node: exp.Expr, text: Text) -> None:
     if isinstance(node, exp.Join) and _kind(node) not in _JOINS:
         raise _no_rule(node, text, f"{_kind(node)} JOIN", _FULL)
+    if _makes_rows_inside(node):
+        raise _at(
+            node, text, "a table function inside an expression",
+            why="it makes rows, and an expression has one value for each row",
+            fix="write LATERAL VIEW, or make it a column of a subquery",
+        )  # fmt: skip
+    if _is_by_name(node):
+        raise _at(
+            node, text, "a set operation BY NAME",
+            why="Spark matches columns by position only",
+            fix="list the columns of both sides in one order",
+        )  # fmt: skip
     if isinstance(node, exp.Query) and _takes_any(node):
         raise _at(
             node.args.get("limit") or node.args["offset"], text, "LIMIT without ORDER BY",
@@ -110,6 +130,21 @@ def _refuse_clause(node: exp.Expr, text: Text) -> None:
         )  # fmt: skip
     if isinstance(node, exp.Distinct) and node.args.get("on"):
         raise _no_rule(node, text, "DISTINCT ON", _FULL)
+
+
+def _makes_rows_inside(node: exp.Expr) -> bool:
+    """Whether it is a table function that stands where only one value can."""
+    name = node.name if isinstance(node, exp.Anonymous) else node.key
+    if not isinstance(node, exp.Func) or name.lower() not in functions.TABLE_VALUED:
+        return False
+    around = node.parent
+    if isinstance(around, exp.Alias | exp.Aliases):
+        around = around.parent
+    return not isinstance(around, exp.Select | exp.Lateral | exp.Table)
+
+
+def _is_by_name(node: exp.Expr) -> bool:
+    return isinstance(node, exp.SetOperation) and bool(node.args.get("by_name"))
 
 
 def _takes_any(query: exp.Query) -> bool:
@@ -149,14 +184,6 @@ def _refuse_functions(text: Text) -> None:
         if following.token_type is TokenType.L_PAREN and word not in names:
             shown = text.shown(token.start, token.end)
             _refuse_known(word, shown, f"{word}()")
-            if _is_clock_without_argument(word, token, text):
-                _refuse_known("now", shown, f"{word}()")
-
-
-def _is_clock_without_argument(word: str, token: Token, text: Text) -> bool:
-    after = [each for each in text.tokens if each.start > token.end][1]
-    bare = after.token_type is TokenType.R_PAREN
-    return bare and word in ("unix_timestamp", "to_unix_timestamp")
 
 
 def _refuse_known(word: str, where: str, called: str) -> None:
@@ -169,10 +196,10 @@ def _refuse_known(word: str, where: str, called: str) -> None:
         )
     if word in functions.CLOCK:
         raise UnsupportedQuery(
-            f"{called} cannot be maintained yet",
+            f"{called} cannot be maintained",
             where=where,
-            why=f"{_NEVER_EQUAL}, and by then {called} has another value",
-            fix=f"store the value in the source table and select that column instead, {_OR_FULL}",
+            why=f"{_NEVER_EQUAL}, and whoever refreshes then may see another value of {called}",
+            fix=f"write the value into the query, {_OR_FULL}",
         )
     if word in functions.OTHERS:
         raise UnsupportedQuery(

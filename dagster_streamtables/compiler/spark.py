@@ -23,6 +23,7 @@ _AS_WRITTEN = {
     | functions.AS_WRITTEN
     | functions.LAMBDAS
     | functions.OTHERS
+    | functions.TABLE_VALUED - {"explode", "posexplode", "explode_outer", "posexplode_outer"}
     | functions.WINDOW
 }
 

@@ -49,7 +49,7 @@ class Text:
         found: dict[int, exp.Table] = {}
         for scope in traverse_scope(self.tree):
             for source in scope.tables:
-                if source.args.get("this") and not _is_cte(source, scope):
+                if isinstance(source.this, exp.Identifier) and not _is_cte(source, scope):
                     found[id(source)] = source
         return list(found.values())
 

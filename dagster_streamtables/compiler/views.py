@@ -27,6 +27,9 @@ class View:
     """The names of its columns, if they are not those of the query."""
     dialect: str = "spark"
     """The SQL dialect of the query."""
+    description: str = ""
+    file: str | None = None
+    """The `.sql` file that the view was read from."""
 
     def __post_init__(self) -> None:
         if self.columns is not None:

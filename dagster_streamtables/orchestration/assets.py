@@ -46,7 +46,7 @@ def build_stream_table_assets(
         retry_policy: For errors that may pass.
         op_tags: Tags of the ops, for example for an executor's resource limits.
         catalog: `lake`, `translator`, `group_name`, `source_keys`, `written_by_dagster`,
-            `min_schedule_seconds` and `strict`, as `build_catalog` has them.
+            `min_schedule_seconds`, `strict` and `views`, as `build_catalog` has them.
 
     Examples:
         .. code-block:: python

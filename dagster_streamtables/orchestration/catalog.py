@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from dagster_streamtables.compiler.views import View
 from dagster_streamtables.orchestration import metadata as keys
 from dagster_streamtables.orchestration.examine import Examined, examine, reads
-from dagster_streamtables.orchestration.load import Declared
+from dagster_streamtables.orchestration.load import Declared, with_views
 from dagster_streamtables.orchestration.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.translator import (
     StreamTableProps,
@@ -84,6 +85,7 @@ def build_catalog(
     written_by_dagster: Collection[dg.AssetKey] = (),
     min_schedule_seconds: float = MIN_SCHEDULE_SECONDS,
     strict: bool = False,
+    views: Iterable[View] = (),
 ) -> Catalog:
     """Examine declarations and decide their assets; a catalog is given back as it is.
 
@@ -98,13 +100,16 @@ def build_catalog(
         written_by_dagster: Keys of assets that other code writes: plain dependencies, not observed.
         min_schedule_seconds: Refuse schedules that are tighter.
         strict: Raise the first broken definition instead of making an asset of it that fails.
+        views: Queries that those of the tables may name. A view is no asset: what it reads, the
+            tables that name it depend on.
 
     Raises:
         StreamTablesError: With `strict`, a definition is broken.
     """
     if isinstance(tables, Catalog):
         return tables
-    examined = examine(tables, lake, min_schedule_seconds=min_schedule_seconds)
+    declared = with_views(tables, views)
+    examined = examine(declared, lake, min_schedule_seconds=min_schedule_seconds)
     _report(examined, strict)
     translator = translator or StreamTablesTranslator()
     names = {e.name: _key(e, translator) for e in examined}

@@ -9,11 +9,12 @@ from typing import Any
 
 import dagster as dg
 
+from dagster_streamtables.compiler.views import View
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.orchestration.assets import build_source_assets, build_stream_table_assets
 from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
 from dagster_streamtables.orchestration.checks import build_equality_checks, build_equality_schedule
-from dagster_streamtables.orchestration.load import Declared, read_folder
+from dagster_streamtables.orchestration.load import Declared, read_files
 from dagster_streamtables.orchestration.resource import StreamTablesResource
 from dagster_streamtables.orchestration.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.sensor import build_refresh_sensor
@@ -27,6 +28,7 @@ def build_definitions(
     *,
     resource: StreamTablesResource,
     tables: Iterable[Declared] = (),
+    views: Iterable[View] = (),
     folder: str | Path | None = None,
     assets: Sequence[Any] = (),
     translator: StreamTablesTranslator | None = None,
@@ -52,7 +54,8 @@ def build_definitions(
     Args:
         resource: Where the tables are and which Spark refreshes them.
         tables: Declarations in Python.
-        folder: A folder of `.sql` files; with `tables`, both are used.
+        views: Queries that those of the tables may name, and that are no assets.
+        folder: A folder of `.sql` files; with `tables` and `views`, all are used.
         assets: Assets that write tables which stream tables read. They join the graph, become part
             of the result, and are not observed.
         translator: Decides the key, dependencies and metadata of each asset.
@@ -76,10 +79,11 @@ def build_definitions(
     Raises:
         StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
     """
-    declared = [*tables, *(read_folder(folder) if folder is not None else [])]
+    found, found_views = read_files(folder) if folder is not None else ([], [])
     written = {key for asset in assets for key in _keys(asset)}
     catalog = build_catalog(
-        _not_written(declared, written, strict),
+        _not_written([*tables, *found], written, strict),
+        views=[*views, *found_views],
         lake=resource.logs() if compile_at_load else None,
         translator=translator,
         group_name=group_name,

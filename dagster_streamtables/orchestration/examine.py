@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler.text import sources_of
 from dagster_streamtables.errors import (
     InvalidDefinition,
     SourceProblem,
@@ -155,7 +154,7 @@ def _read(declared: Declared) -> Examined:
     if isinstance(declared, BrokenTable):
         return Examined(declared, error=declared.error)
     try:
-        return Examined(declared, sources=sources_of(declared.query))
+        return Examined(declared, sources=declared.sources)
     except StreamTablesError as error:
         return Examined(declared, error=error.about(declared.name))
 

@@ -1,4 +1,4 @@
-"""Declarations from files: a folder of `.sql` files, one stream table in each.
+"""Declarations from files: a folder of `.sql` files, one stream table or view in each.
 
 A file is a header of comment lines and one SELECT:
 
@@ -8,17 +8,19 @@ A file is a header of comment lines and one SELECT:
 
 The table is named after the file, and after its subfolder as the schema: ``sales/paid.sql`` is
 ``sales.paid``. Comment lines that are no setting are comments, except directly below a description,
-which they continue.
+which they continue. With ``-- kind: view`` the file is a view, which other files may name.
 """
 
 from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
+from dagster_streamtables.compiler.views import View, views_of
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError, underline
 from dagster_streamtables.runtime.table import Mode, StreamTable
 
@@ -29,7 +31,13 @@ SETTINGS = (
     "timezone",
     "description",
     "differential_max_change_ratio",
+    "dialect",
+    "session_timezone",
+    "kind",
+    "columns",
 )
+VIEW_SETTINGS = ("name", "kind", "columns", "dialect", "description")
+KINDS = ("table", "view")
 _SETTING = re.compile(r"--\s*([A-Za-z_]+)\s*:(?:\s+(.*))?$")
 _MODE = "mode"
 _RATIO = "differential_max_change_ratio"
@@ -51,21 +59,35 @@ class BrokenTable:
 Declared = StreamTable | BrokenTable
 
 
-def load_tables(folder: str | Path) -> list[StreamTable]:
+def load_tables(folder: str | Path, *, views: Iterable[View] = ()) -> list[StreamTable]:
     """Read every `.sql` file below a folder, in the order of their paths.
 
+    Args:
+        folder: Of stream tables, and of views that they name.
+        views: More views that they may name.
+
     Raises:
-        InvalidDefinition: The folder does not exist, or a file does not declare a stream table.
+        InvalidDefinition: The folder does not exist, or a file declares nothing that can be.
     """
-    tables = read_folder(folder)
+    tables = read_folder(folder, views=views)
     for table in tables:
         if isinstance(table, BrokenTable):
             raise table.error
     return [table for table in tables if isinstance(table, StreamTable)]
 
 
-def read_folder(folder: str | Path) -> list[Declared]:
+def read_folder(folder: str | Path, *, views: Iterable[View] = ()) -> list[Declared]:
     """Read every `.sql` file below a folder; files that declare no stream table become broken ones.
+
+    Raises:
+        InvalidDefinition: The folder does not exist.
+    """
+    tables, found = read_files(folder)
+    return with_views(tables, [*found, *views])
+
+
+def read_files(folder: str | Path) -> tuple[list[Declared], list[View]]:
+    """The stream tables and the views of a folder, which do not know of one another yet.
 
     Raises:
         InvalidDefinition: The folder does not exist.
@@ -76,7 +98,44 @@ def read_folder(folder: str | Path) -> list[Declared]:
             f'there is no folder "{folder}" to read stream tables from',
             fix="give the path of a folder with .sql files",
         )
-    return [_read_file(path, root) for path in sorted(root.rglob("*.sql"))]
+    found = [_read_file(path, root) for path in sorted(root.rglob("*.sql"))]
+    views = [each for each in found if isinstance(each, View)]
+    return [each for each in found if not isinstance(each, View)], views
+
+
+def with_views(tables: Iterable[Declared], views: Iterable[View]) -> list[Declared]:
+    """The declarations, each stream table with the views that its query reads."""
+    known: dict[str, View] = {}
+    taken: dict[str, str] = {}
+    for view in views:
+        if view.name in known and known[view.name] != view:
+            taken[view.name] = "another view"
+        known.setdefault(view.name, view)
+    declared = [_with_views(table, known) if known else table for table in tables]
+    taken |= {table.name: "a stream table" for table in declared if table.name in known}
+    clear = [table for table in declared if table.name not in taken]
+    return [*clear, *(_name_taken(known[name], by) for name, by in taken.items())]
+
+
+def _with_views(table: Declared, known: Mapping[str, View]) -> Declared:
+    if not isinstance(table, StreamTable):
+        return table
+    everything = {**known, **{view.name: view for view in table.views}}
+    try:
+        views = views_of(table.query, table.dialect, everything)
+    except StreamTablesError:  # which is said when the table is examined
+        views = tuple(everything.values())
+    return replace(table, views=views)
+
+
+def _name_taken(view: View, by: str) -> BrokenTable:
+    error = InvalidDefinition(
+        f"{by} has the name of a view",
+        where=view.file or "a view in Python",
+        why="a name in a query means one thing",
+        fix="give one of them another name",
+    )
+    return BrokenTable(view.name, error.about(view.name), view.query, view.file)
 
 
 def declare(name: str, query: str, **settings: object) -> Declared:
@@ -91,18 +150,32 @@ def declare(name: str, query: str, **settings: object) -> Declared:
         return BrokenTable(name, error.about(name), query, str(file) if file else None)
 
 
-def _read_file(path: Path, root: Path) -> Declared:
+def _read_file(path: Path, root: Path) -> Declared | View:
     name = ".".join(path.relative_to(root).with_suffix("").parts)
     try:
         settings, query = read_header(path.read_text(encoding="utf-8"))
         name = str(settings.pop("name", name))
         settings = _typed(settings)
+        if settings.pop("kind", "table") == "view":
+            return View(name, query, **_of_view(settings), file=str(path))
+        _refuse_settings(settings, ("columns",), "a stream table")
     except UnicodeDecodeError:
         error = InvalidDefinition(f"{path.name} is not a text in UTF-8", fix="save it as UTF-8")
         return BrokenTable(name, error.about(name), file=str(path))
     except StreamTablesError as error:
         return BrokenTable(name, error.about(name), file=str(path))
     return declare(name, query, **settings, file=str(path))
+
+
+def _of_view(settings: Mapping[str, object]) -> dict[str, Any]:
+    _refuse_settings(settings, set(SETTINGS) - set(VIEW_SETTINGS), "a view")
+    return dict(settings)
+
+
+def _refuse_settings(settings: Mapping[str, object], others: Iterable[str], kind: str) -> None:
+    for key in others:
+        if key in settings:
+            raise InvalidDefinition(f'{kind} has no setting "{key}"', fix="leave it out")
 
 
 def read_header(text: str) -> tuple[dict[str, object], str]:
@@ -152,7 +225,18 @@ def _typed(settings: Mapping[str, object]) -> dict[str, object]:
         typed[_MODE] = _mode(str(typed[_MODE]))
     if _RATIO in typed:
         typed[_RATIO] = _ratio(str(typed[_RATIO]))
+    if "kind" in typed:
+        typed["kind"] = _kind(str(typed["kind"]))
+    if "columns" in typed:
+        names = (name.strip().strip('`"') for name in str(typed["columns"]).split(","))
+        typed["columns"] = tuple(names)
     return typed
+
+
+def _kind(text: str) -> str:
+    if text.lower() in KINDS:
+        return text.lower()
+    raise InvalidDefinition(f'there is no kind "{text}"', fix="write table or view")
 
 
 def _mode(text: str) -> Mode:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from dagster_streamtables.compiler.views import View
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.report import Action, Refresh
 from dagster_streamtables.runtime.table import StreamTable
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 # On the asset.
 DEFINITION = "streamtables/definition"
 SQL = "streamtables/sql"
+"""The query as its author wrote it."""
+DIALECT = "streamtables/dialect"
+SESSION_TIMEZONE = "streamtables/session_timezone"
 PLAN = "streamtables/plan"
 CHANGE_SQL = "streamtables/change_sql"
 LAW = "streamtables/law"
@@ -133,13 +137,14 @@ def read_definition(metadata: Mapping[str, Any]) -> StreamTable:
     problem = _json(metadata.get(PROBLEM))
     if problem:
         raise StreamTablesError(**problem)
-    definition = _json(metadata.get(DEFINITION))
+    definition = dict(_json(metadata.get(DEFINITION)) or {})
     if not definition:
         raise StreamTablesError(
             "an asset among the selected ones is no stream table",
             fix="refresh only assets that a factory of this package made",
         )
-    return StreamTable(**definition)
+    views = tuple(View(**view) for view in definition.pop("views", ()))
+    return StreamTable(**definition, views=views)
 
 
 def problem_metadata(error: StreamTablesError) -> dg.JsonMetadataValue:

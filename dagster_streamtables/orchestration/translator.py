@@ -13,6 +13,7 @@ from dagster_shared.utils.warnings import disable_dagster_warnings
 from dagster_streamtables.orchestration import metadata as keys
 from dagster_streamtables.orchestration.examine import Examined
 from dagster_streamtables.orchestration.freshness import freshness_policy
+from dagster_streamtables.orchestration.load import Declared
 from dagster_streamtables.runtime.table import StreamTable
 
 
@@ -51,7 +52,7 @@ class StreamTablesTranslator:
             key=asset_key(examined.name),
             deps=list(dict.fromkeys(props.source_keys.values())),
             description=_description(examined),
-            code_version=fingerprint(examined.declared.query),
+            code_version=fingerprint(*_definition(examined.declared)),
             kinds={"spark", "deltalake", "sql"},
             freshness_policy=None if examined.error else freshness_policy(examined.schedule),
             metadata={
@@ -76,10 +77,21 @@ def asset_key(name: str) -> dg.AssetKey:
     return dg.AssetKey(name.split("."))
 
 
-def fingerprint(query: str) -> str:
-    """The code version of a query; when it changes, Dagster shows the asset as out of date."""
+def fingerprint(query: str, *more: str) -> str:
+    """The code version of a query and of what else tells its meaning; when it changes, Dagster
+    shows the asset as out of date."""
     lines = [line.rstrip() for line in query.strip().rstrip(";").splitlines()]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]
+    return hashlib.sha256("\n".join([*lines, *more]).encode()).hexdigest()[:16]
+
+
+def _definition(declared: Declared) -> list[str]:
+    """The query, and what the meaning of its words depends on where that is not the usual."""
+    if not isinstance(declared, StreamTable):
+        return [declared.query]
+    unusual = {"dialect": (declared.dialect, "spark"), "zone": (declared.session_timezone, "UTC")}
+    settings = [f"{key} {value}" for key, (value, usual) in unusual.items() if value != usual]
+    views = [repr((v.name, v.query, v.columns, v.dialect)) for v in declared.views]
+    return [declared.query, *settings, *views]
 
 
 def _description(examined: Examined) -> str:
@@ -93,6 +105,9 @@ def _description(examined: Examined) -> str:
         parts.append(table.description)
     if table.query.strip():
         parts.append(f"#### Query\n\n```sql\n{table.query.strip()}\n```")
+    for view in table.views if isinstance(table, StreamTable) else ():
+        said = f"{view.description}\n\n" if view.description else ""
+        parts.append(f"#### View {view.name}\n\n{said}```sql\n{view.query.strip()}\n```")
     return "\n\n".join(parts)
 
 
@@ -103,6 +118,8 @@ def _settings(examined: Examined) -> dict[str, Any]:
     return {
         **({keys.RESOLVED_MODE: f"FULL: {examined.refusal}"} if examined.refusal else {}),
         keys.SQL: keys.fenced(table.query, "sql"),
+        keys.DIALECT: table.dialect,
+        keys.SESSION_TIMEZONE: table.session_timezone,
         keys.MODE: str(table.mode),
         keys.SCHEDULE: table.schedule or "CALCULATED",
         keys.RESOLVED_SCHEDULE: examined.resolved_schedule,

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dagster_streamtables.compiler import read
+from dagster_streamtables.compiler import with_one_answer
+from dagster_streamtables.compiler.clock import at_time
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.runtime.capture import netted
 from dagster_streamtables.runtime.delta_log import Place, TableLog
@@ -62,9 +63,10 @@ def compare(
     begin = time.perf_counter()
     assert stored.state is not None
     frontier = stored.state.frontier
-    expected = spark.sql(
-        read(table.query).over(lambda name: relations.at(places[name], frontier[name]))
-    )
+    columns = {name: seen.columns for name, seen in stored.state.sources.items()}
+    text = with_one_answer(table.text(columns), columns)
+    sql = text.over(lambda name: relations.at(places[name], frontier[name]))
+    expected = spark.sql(at_time(sql, stored.state.now or ""))
     visible = [name for name in stored.log.columns if not name.startswith("__st_")]
     expected = expected.toDF(*visible)
     if _equal_here(expected, stored.log, visible):

@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler import STORED, TOUCHED, Entry, Plan, read
+from dagster_streamtables.compiler import STORED, TOUCHED, Entry, Plan, Text, with_one_answer
+from dagster_streamtables.compiler.clock import NOW, at_time, literal
 from dagster_streamtables.compiler.operators import WEIGHT, Moment, Step, relation
 from dagster_streamtables.compiler.render import render
 from dagster_streamtables.runtime.capture import large_change, small_change
@@ -43,6 +44,10 @@ class Inputs:
     sources: Mapping[str, Source]
     stored: Callable[[str], Stored | None]
     limit: int = LIMIT
+    now: str = ""
+    """The time of this refresh, in ISO 8601."""
+    then: str = ""
+    """The time that the stored rows know."""
 
     @property
     def spark(self) -> SparkSession:
@@ -84,11 +89,16 @@ class Computed:
         return spark.createDataFrame(self.local)
 
 
-def full(plan: Plan | None, query: str, inputs: Inputs) -> DataFrame:
+def full(plan: Plan | None, text: Text, inputs: Inputs) -> DataFrame:
     """The user's own text over the sources at their newest versions, hidden columns beside it."""
-    text = read(query) if plan is None else plan.full_text
+    if plan is None:
+        columns = {name: source.log.columns for name, source in inputs.sources.items()}
+        text = with_one_answer(text, columns)
+    else:
+        text = plan.full_text
     at = {n: (source.log.place, source.log.version) for n, source in inputs.sources.items()}
-    rows = inputs.spark.sql(text.over(lambda name: inputs.relations.at(*at[name])))
+    sql = at_time(text.over(lambda name: inputs.relations.at(*at[name])), inputs.now)
+    rows = inputs.spark.sql(sql)
     return rows if plan is None else rows.toDF(*plan.stored_columns)
 
 
@@ -238,6 +248,8 @@ def _run(
 ) -> DataFrame:
     sql = render(step, pretty=False)
     places = dict(captured.bound) | dict(more or {})
+    for moment, time in ((Moment.BEFORE, inputs.then), (Moment.AFTER, inputs.now)):
+        places[relation(NOW, moment)] = literal(time)
     for name, change in captured.changes.items():
         ends = {Moment.BEFORE: change.before, Moment.AFTER: change.after}
         for moment, version in ends.items():

@@ -75,6 +75,7 @@ def choose(
     *,
     full: bool,
     refusal: str | None,
+    timed: bool = False,
 ) -> Decision:
     """What to do with a table that can be built upon.
 
@@ -84,6 +85,7 @@ def choose(
         changes: The window of each source.
         full: The caller asked for it.
         refusal: Why the query cannot be maintained differentially, in mode AUTO.
+        timed: The query asks for the time, which goes on without any commit.
     """
     lost = [name for name, change in changes.items() if change.lost]
     if lost:
@@ -93,6 +95,8 @@ def choose(
     if full:
         return Decision(Action.FULL, "asked for")
     moved = [name for name, change in changes.items() if change.moved]
+    if not moved and timed and table.mode is not Mode.FULL:
+        return Decision(Action.DIFFERENTIAL, "time went on")
     if not moved:
         return Decision(Action.NO_DATA, _why_nothing(changes))
     if table.mode is Mode.FULL:

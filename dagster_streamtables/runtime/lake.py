@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import threading
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler import Plan, Text, compile_query, read
-from dagster_streamtables.compiler.operators import Scan, Step
+from dagster_streamtables.compiler import Plan
+from dagster_streamtables.compiler.dialect import UnknownType
+from dagster_streamtables.compiler.views import View
 from dagster_streamtables.errors import SourceProblem, StreamTablesError, UnsupportedQuery
 from dagster_streamtables.runtime import refresh as refreshing
 from dagster_streamtables.runtime.compare import Comparison, compare
 from dagster_streamtables.runtime.compute import LIMIT, Inputs
 from dagster_streamtables.runtime.decide import Source
+from dagster_streamtables.runtime.definition import (
+    compiled,
+    fingerprint_of,
+    guessed,
+    known_types,
+    used_columns,
+    visible,
+)
 from dagster_streamtables.runtime.delta_log import Logs, Place, TableLog
 from dagster_streamtables.runtime.names import Names
 from dagster_streamtables.runtime.quote import spark_name
@@ -27,8 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from dagster_streamtables.runtime.sources import Relations
-
-_HIDDEN = "__st_"
 
 
 class MissingSource(SourceProblem):
@@ -51,6 +58,7 @@ class Lake:
         spark: SparkSession | str | None = None,
         storage_options: Mapping[str, str] | None = None,
         driver_rows: int = LIMIT,
+        views: Iterable[View] = (),
     ) -> None:
         """
         Args:
@@ -60,6 +68,8 @@ class Lake:
             storage_options: What delta-rs needs to reach an object store.
             driver_rows: A change of up to so many rows is brought to this process and committed
                 by delta-rs; a larger one stays in Spark.
+            views: Queries that those of stream tables may name as they name tables. A view of a
+                stream table's own goes first.
         """
         text = str(root)
         self.root = text if "://" in text else str(Path(text).expanduser().absolute())
@@ -67,7 +77,8 @@ class Lake:
         self._given = spark
         self._logs = Logs(storage_options)
         self._limit = driver_rows
-        self._opened: dict[str, tuple[SparkSession, Relations]] = {}
+        self._views = tuple(views)
+        self._opened: dict[tuple[str, str], tuple[SparkSession, Relations]] = {}
         self._opening = threading.RLock()
 
     def refresh(self, table: StreamTable, *, full: bool = False) -> Refresh:
@@ -85,7 +96,7 @@ class Lake:
         clock = refreshing.Clock()
         try:
             with clock.phase("log"):
-                job = self._job(table, full=full)
+                job = self._job(self._with_views(table), full=full)
             return refreshing.run(job, self._inputs(job), clock)
         except StreamTablesError as error:
             raise error.about(table.name) from error.__cause__
@@ -100,8 +111,8 @@ class Lake:
         if stored is None or stored.state is None:
             raise MissingSource("has never been refreshed", fix="refresh it once").about(table.name)
         places = {n: Place(self.location(n), seen.id) for n, seen in stored.state.sources.items()}
-        session, relations = self._session(table.name)
-        return compare(table, stored, places, session, relations)
+        session, relations = self._session(table.name, table.session_timezone)
+        return compare(self._with_views(table), stored, places, session, relations)
 
     def plan(self, table: StreamTable, *, upstream: Mapping[str, Plan] | None = None) -> Plan:
         """Compile a stream table's query, without Spark.
@@ -114,17 +125,27 @@ class Lake:
             InvalidDefinition: The query cannot be maintained, or names what is not there.
             MissingSource: The columns of a source are not known.
         """
+        table = self._with_views(table)
         columns: dict[str, Mapping[str, str]] = {}
-        text = read(table.query)
-        for name in text.sources:
+        known: dict[str, Mapping[str, str]] = {}
+        for name in table.sources:
             log = self._logs.newest(self.location(name))
             if log is not None:
-                columns[name] = _visible(log.columns)
+                known[name] = columns[name] = visible(log.columns)
             elif upstream and name in upstream:
-                columns[name] = _guessed(upstream[name])
+                columns[name] = guessed(upstream[name])
+                known[name] = known_types(upstream[name])
             else:
                 raise self._missing(name)
-        return compile_query(text, columns)
+        try:
+            return compiled(table, table.text(known), columns)
+        except UnknownType as error:
+            if known == columns:
+                raise
+            raise SourceProblem(
+                error.what, where=error.where, why=error.why,
+                fix="refresh the stream tables that it reads first, or add a cast",
+            ) from None  # fmt: skip
 
     def read(self, name: str) -> DataFrame:
         """The rows of a table as Spark has them now; the columns of its own state left out."""
@@ -133,7 +154,7 @@ class Lake:
             raise self._missing(name)
         session, _ = self._session(name)
         rows = session.read.format("delta").load(log.location)
-        return rows.select(*[spark_name(column) for column in _visible(log.columns)])
+        return rows.select(*[spark_name(column) for column in visible(log.columns)])
 
     def location(self, name: str) -> str:
         """The path or URI of a table."""
@@ -147,7 +168,7 @@ class Lake:
     def columns(self, name: str) -> Mapping[str, str] | None:
         """The visible columns of a table and their types; None where there is none."""
         log = self._logs.newest(self.location(name))
-        return None if log is None else _visible(log.columns)
+        return None if log is None else visible(log.columns)
 
     def frontier(self, table: StreamTable) -> Mapping[str, int] | None:
         """The version of each source that the table reflects; None before its first refresh."""
@@ -156,22 +177,23 @@ class Lake:
 
     def _job(self, table: StreamTable, *, full: bool) -> refreshing.Job:
         plan, refusal = None, None
-        text = read(table.query)
-        logs = {name: self._source_log(name) for name in text.sources}
+        logs = {name: self._source_log(name) for name in table.sources}
+        columns = {name: visible(log.columns) for name, log in logs.items()}
+        text = table.text(columns)
         if table.mode is not Mode.FULL:
-            columns = {name: _visible(log.columns) for name, log in logs.items()}
             try:
-                plan = compile_query(text, columns)
+                plan = compiled(table, text, columns)
             except UnsupportedQuery as error:
                 if table.mode is not Mode.AUTO:
                     raise
                 refusal = error.what
-        used = {name: _used(plan, name, log) for name, log in logs.items()}
+        used = {name: used_columns(plan, name, log) for name, log in logs.items()}
         sources = {name: Source(name, log, used[name]) for name, log in logs.items()}
         location = self.location(table.name)
         return refreshing.Job(
             table=table,
-            fingerprint=_fingerprint(text, plan),
+            text=text,
+            fingerprint=fingerprint_of(text, plan, table.session_timezone),
             plan=plan,
             refusal=refusal,
             location=location,
@@ -182,8 +204,21 @@ class Lake:
         )
 
     def _inputs(self, job: refreshing.Job) -> Inputs:
-        name = job.table.name
-        return Inputs(lambda: self._session(name), job.sources, self._stored, self._limit)
+        name, zone = job.table.name, job.table.session_timezone
+        state = job.stored.state if job.stored is not None else None
+        return Inputs(
+            session=lambda: self._session(name, zone),
+            sources=job.sources,
+            stored=self._stored,
+            limit=self._limit,
+            now=job.now,
+            then=(state.now if state is not None else None) or job.now,
+        )
+
+    def _with_views(self, table: StreamTable) -> StreamTable:
+        own = {view.name for view in table.views}
+        more = [view for view in self._views if view.name not in own]
+        return replace(table, views=(*table.views, *more)) if more else table
 
     def _stored(self, location: str) -> Stored | None:
         log = self._logs.newest(location)
@@ -207,53 +242,23 @@ class Lake:
         error.source = name
         return error
 
-    def _session(self, table: str) -> tuple[SparkSession, Relations]:
-        """The session of a stream table: its views and confs are its own, where Spark allows."""
+    def _session(self, table: str, zone: str | None = None) -> tuple[SparkSession, Relations]:
+        """The session of a stream table: its views and confs are its own, where Spark allows.
+
+        Args:
+            table: Its name.
+            zone: The time zone that its statements run in; None where none of them asks.
+        """
         from dagster_streamtables.runtime.session import open_session
         from dagster_streamtables.runtime.sources import Relations
 
         with self._opening:
-            identity = str(uuid.uuid5(uuid.NAMESPACE_URL, f"{self.root}#{table}"))
-            session = open_session(self._given, session_id=identity)
-            kept = self._opened.get(table)
+            about = (
+                f"{self.root}#{table}" if zone in (None, "UTC") else f"{self.root}#{table}#{zone}"
+            )
+            identity = str(uuid.uuid5(uuid.NAMESPACE_URL, about))
+            session = open_session(self._given, session_id=identity, zone=zone)
+            kept = self._opened.get((table, zone or "UTC"))
             if kept is None or kept[0] is not session:
-                kept = self._opened[table] = (session, Relations(session))
+                kept = self._opened[table, zone or "UTC"] = (session, Relations(session))
             return kept
-
-
-def _visible(columns: Mapping[str, str]) -> dict[str, str]:
-    return {name: type_ for name, type_ in columns.items() if not name.startswith(_HIDDEN)}
-
-
-def _guessed(plan: Plan) -> dict[str, str]:
-    """The columns of a table that is not there yet.
-
-    Where the text does not tell a type, any will do: a refresh compiles again, with the types that
-    the table then has.
-    """
-    known = {n: t for n, t in plan.schema.items() if not t.is_type("unknown")}
-    return {n: known[n].sql("spark") if n in known else "string" for n in plan.schema}
-
-
-def _used(plan: Plan | None, name: str, log: TableLog) -> dict[str, str]:
-    """The columns that a query uses of a source, as the log spells them; all, without a plan."""
-    visible = _visible(log.columns)
-    if plan is None:
-        return visible
-    used = {
-        column.lower() for scan in _scans(plan.view) if scan.table == name for column in scan.schema
-    }
-    return {column: type_ for column, type_ in visible.items() if column.lower() in used}
-
-
-def _scans(step: Step) -> list[Scan]:
-    if isinstance(step, Scan):
-        return [step]
-    return [scan for each in step.inputs for scan in _scans(each)]
-
-
-def _fingerprint(text: Text, plan: Plan | None) -> str:
-    """Changes when what is stored could not be built upon by this definition."""
-    hidden = ",".join(plan.stored_columns) if plan is not None else ""
-    definition = "\x00".join([text.sql, hidden, plan.entry if plan is not None else "full"])
-    return hashlib.sha256(definition.encode()).hexdigest()[:16]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
-from dagster_streamtables.compiler import Entry, Plan
+from dagster_streamtables.compiler import Entry, Plan, Text
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime import compute, delta_rs_writer, spark_writer, storage
+from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.compute import Computed, Inputs
 from dagster_streamtables.runtime.decide import Decision, Source, choose, must_rebuild
 from dagster_streamtables.runtime.delta_log import TableLog
@@ -26,32 +25,13 @@ from dagster_streamtables.runtime.window import SourceChange, change_between
 _ADVANCE_AFTER = 10
 
 
-@dataclass
-class Clock:
-    """Seconds by phase."""
-
-    phases: dict[str, float] = field(default_factory=dict[str, float])
-    started: datetime = field(default_factory=lambda: datetime.now(UTC))
-    _begin: float = field(default_factory=time.perf_counter)
-
-    @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        begin = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.phases[name] = self.phases.get(name, 0.0) + time.perf_counter() - begin
-
-    @property
-    def seconds(self) -> float:
-        return time.perf_counter() - self._begin
-
-
 @dataclass(frozen=True)
 class Job:
     """All that one refresh needs to know of its table before it starts."""
 
     table: StreamTable
+    text: Text
+    """Its query in Spark SQL, views and all."""
     fingerprint: str
     plan: Plan | None
     """None in mode FULL, and in AUTO where the query cannot be maintained."""
@@ -61,6 +41,12 @@ class Job:
     sources: Mapping[str, Source]
     full: bool
     storage_options: Mapping[str, str] | None = None
+    now: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
+    """What the query is told when it asks for the time."""
+
+    @property
+    def timed(self) -> bool:
+        return self.plan is not None and self.plan.timed
 
 
 def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
@@ -87,14 +73,17 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
     changes = {
         name: change_between(source.log, seen[name].version) for name, source in job.sources.items()
     }
-    return choose(job.table, job.sources, changes, full=job.full, refusal=job.refusal), changes
+    decision = choose(
+        job.table, job.sources, changes, full=job.full, refusal=job.refusal, timed=job.timed
+    )
+    return decision, changes
 
 
 def _rebuild(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
     target = _target(job, changed=True)
     old = job.stored.log if job.stored is not None else None
     with clock.phase("compute"):
-        rows = compute.full(job.plan, job.table.query, inputs)
+        rows = compute.full(job.plan, job.text, inputs)
         local = compute.fetched(rows, inputs) if _expected(job) <= inputs.limit else None
     with clock.phase("commit"):
         if local is not None and (old is None or delta_rs_writer.can_write(old)):
@@ -144,7 +133,7 @@ def _differentiate(
     with clock.phase("capture"):
         captured = compute.capture(plan, job.sources, changes, inputs)
     report = replace(report, windows={**report.windows, **captured.windows})
-    if not captured.moved:
+    if not captured.moved and not plan.timed:
         reason = f"{report.reason}, none of them in a column that the query uses"
         return _advance(job, inputs, clock, replace(report, reason=reason))
     with clock.phase("compute"):
@@ -155,6 +144,9 @@ def _differentiate(
         return _rebuild(job, inputs, clock, again)
     if computed.empty:
         reason = f"{report.reason}, the result is the same"
+        if not any(change.moved for change in changes.values()):
+            same = replace(report, action=Action.NO_DATA, reason=reason)
+            return _nothing(job, inputs, clock, same, changes)
         return _advance(job, inputs, clock, replace(report, reason=reason))
     target = _target(job, changed=True)
     with clock.phase("commit"):
@@ -193,6 +185,7 @@ def _target(job: Job, *, changed: bool) -> Target:
         data_version=data_version,
         data_timestamp=_data_timestamp(job),
         refresh=uuid.uuid4().hex,
+        now=job.now if job.timed else None,
     )
     key = job.plan.key if job.plan is not None else None
     return Target(job.location, state, key, job.storage_options)

@@ -27,13 +27,18 @@ if TYPE_CHECKING:
 _USER = "streamtables"
 _CONNECT_SECONDS = 5.0
 _LOCAL = "sc://127.0.0.1:"
+_ZONE = "spark.sql.session.timeZone"
+_UTC = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT")
 
 _sessions: dict[tuple[str, str | None], SparkSession] = {}
 _opening = threading.RLock()
 
 
 def open_session(
-    spark: SparkSession | str | None = None, *, session_id: str | None = None
+    spark: SparkSession | str | None = None,
+    *,
+    session_id: str | None = None,
+    zone: str | None = None,
 ) -> SparkSession:
     """A Spark session that answers.
 
@@ -45,19 +50,20 @@ def open_session(
         session_id: A UUID. Over Spark Connect, programs that give the same one share a session:
             it outlives them and keeps its temporary views and confs. Classic sessions have no
             such thing and ignore it.
+        zone: The time zone that its statements run in; None for the one that it has.
 
     Raises:
-        EnvironmentProblem: Nothing answers at the address, or the local server cannot start.
+        EnvironmentProblem: Nothing answers at the address, the local server cannot start, or the
+            session that is given has another time zone.
     """
     if spark is not None and not isinstance(spark, str):
+        _require_zone(spark, zone)
         return spark
     address = spark or os.environ.get("STREAMTABLES_SPARK")
     with _opening:
-        if not address:
-            return _local(session_id)
-        if address.startswith("sc://"):
-            return _connect(address, session_id)
-        return _classic(address)
+        if address and not address.startswith("sc://"):
+            return _classic(address, zone)
+        return _connect(address, session_id, zone) if address else _local(session_id, zone)
 
 
 def is_connect(session: SparkSession) -> bool:
@@ -65,25 +71,25 @@ def is_connect(session: SparkSession) -> bool:
     return type(session).__module__.startswith("pyspark.sql.connect")
 
 
-def _local(session_id: str | None) -> SparkSession:
+def _local(session_id: str | None, zone: str | None) -> SparkSession:
     try:
-        return _connect(ensure_server(), session_id)
+        return _connect(ensure_server(), session_id, zone)
     except EnvironmentProblem:
         # It ended between the two calls; by now it is known to be gone.
-        return _connect(ensure_server(), session_id)
+        return _connect(ensure_server(), session_id, zone)
 
 
-def _connect(address: str, session_id: str | None) -> SparkSession:
+def _connect(address: str, session_id: str | None, zone: str | None) -> SparkSession:
     _knock(address)
     kept = _sessions.get((address, session_id))
-    if kept is not None and not kept.client.is_closed and _is_known(kept, address):
+    if kept is not None and not kept.client.is_closed and _is_known(kept, address, zone):
         return kept
     name = session_id
     # A server may remember the ids of sessions that ended and refuse them. Every program that
     # gives the id must then come to the same next one.
     for attempt in range(1, 100):
         opened = _open(address, name)
-        if _is_known(opened, address):
+        if _is_known(opened, address, zone):
             _sessions[address, session_id] = opened
             return opened
         if session_id is not None:
@@ -124,12 +130,17 @@ def _leave(session: SparkSession, address: str, session_id: str | None) -> None:
     session.client.close()
 
 
-def _is_known(session: SparkSession, address: str) -> bool:
-    """Whether the server still has the session; asking for one conf takes some milliseconds."""
+def _is_known(session: SparkSession, address: str, zone: str | None) -> bool:
+    """Whether the server still has the session; asking for one conf takes some milliseconds.
+
+    The session then has the time zone, if one is given.
+    """
     from pyspark.errors import PySparkException
 
     try:
-        session.conf.get("spark.sql.session.timeZone")
+        has = session.conf.get(_ZONE)
+        if zone is not None and has != zone:
+            session.conf.set(_ZONE, zone)
     except PySparkException as error:
         if "SESSION" in (error.getCondition() or ""):
             return False
@@ -154,7 +165,35 @@ def _no_answer(address: str, error: Exception) -> EnvironmentProblem:
     )
 
 
-def _classic(master: str) -> SparkSession:
+def _require_zone(session: SparkSession, zone: str | None) -> None:
+    """The session is its owner's, and other threads may use it: its zone is not ours to change."""
+    has = session.conf.get(_ZONE)
+    if zone is None or has == zone or {has, zone} <= set(_UTC):
+        return
+    raise EnvironmentProblem(
+        f"the Spark session that was handed in has the time zone {has}, and the query needs {zone}",
+        why="days and hours begin elsewhere there, and the session is not ours to change",
+        fix=f"set {_ZONE} to {zone} on it, give the stream table session_timezone={has!r}, or hand "
+        "in an address in place of the session",
+    )
+
+
+def _classic(master: str, zone: str | None) -> SparkSession:
+    """One session for each time zone, which threads share; they have one Spark context."""
+    first = _first_classic(master)
+    if zone is None or first.conf.get(_ZONE) == zone:
+        return first
+    kept = _sessions.get((master, zone))
+    if kept is None or kept.sparkContext._jsc is None:
+        kept = _sessions[master, zone] = first.newSession()
+        for name, value in spark_settings().items():
+            if kept.conf.isModifiable(name):
+                kept.conf.set(name, value)
+        kept.conf.set(_ZONE, zone)
+    return kept
+
+
+def _first_classic(master: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
     kept = _sessions.get((master, None))

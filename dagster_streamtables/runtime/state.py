@@ -43,6 +43,8 @@ class State:
     """Seconds since 1970 at which the newest of the source versions was committed."""
     refresh: str
     """Different for every refresh: tells a commit from another one of the same sequence."""
+    now: str | None = None
+    """What the query took for the time, in ISO 8601; None if it does not ask for it."""
 
     @property
     def frontier(self) -> dict[str, int]:

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
 import enum
 import re
+import zoneinfo
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
-from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.compiler.dialect import require_dialect
+from dagster_streamtables.compiler.inline import text_of
+from dagster_streamtables.compiler.text import Text, read
+from dagster_streamtables.compiler.views import View, sources_through
+from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 
@@ -28,13 +36,13 @@ class StreamTable:
 
     Raises:
         InvalidDefinition: A name that is not one to three SQL identifiers joined by dots, an empty
-            query, a mode that does not exist, or a ratio outside 0 to 1.
+            query, a mode, a dialect or a time zone that does not exist, or a ratio outside 0 to 1.
     """
 
     name: str
     """As queries say it: ``revenue``, or ``sales.revenue``."""
     query: str
-    """One SELECT, in Spark SQL. Every column of its result needs a name."""
+    """One SELECT. Every column of its result needs a name."""
     mode: Mode = Mode.DIFFERENTIAL
     schedule: str | None = None
     """How fresh: a duration (``5m``), a cron expression, or None for CALCULATED, which means as
@@ -47,6 +55,51 @@ class StreamTable:
     recompute for that reason, 1 means always."""
     file: str | None = None
     """The `.sql` file that the declaration was read from."""
+    dialect: str = "spark"
+    """The SQL dialect of the query: ``postgres``, ``duckdb``, ``snowflake``, … A query that has no
+    exact translation is refused."""
+    session_timezone: str = "UTC"
+    """Where the query's days and hours begin: Spark's ``spark.sql.session.timeZone``."""
+    views: tuple[View, ...] = ()
+    """Views that the query may name, beside those of the lake."""
+
+    @cached_property
+    def sources(self) -> tuple[str, ...]:
+        """The tables that the query reads, itself or through views, by their names in it.
+
+        Raises:
+            InvalidDefinition: A text is no query of its dialect, or views read one another in a
+                circle.
+        """
+        if self._is_as_written:
+            return self._as_written.sources
+        return sources_through(self.query, self.dialect, self._views)
+
+    def text(self, columns: Mapping[str, Mapping[str, str]] | None = None) -> Text:
+        """The query in Spark SQL, with its views in their places: what is compiled and run.
+
+        Args:
+            columns: The columns of the sources and their types in Spark, on which the meaning of
+                another dialect may depend.
+
+        Raises:
+            InvalidDefinition: As `sources`; or the query has no exact translation.
+        """
+        if self._is_as_written:
+            return self._as_written
+        return text_of(self.query, self.dialect, self._views, columns)
+
+    @property
+    def _is_as_written(self) -> bool:
+        return self.dialect == "spark" and not self.views
+
+    @cached_property
+    def _as_written(self) -> Text:
+        return read(self.query)
+
+    @property
+    def _views(self) -> dict[str, View]:
+        return {view.name: view for view in self.views}
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -70,3 +123,20 @@ class StreamTable:
                 why="it is a part of a source's rows",
                 fix="give a number from 0 (never recompute) to 1 (always)",
             ).about(self.name)
+        object.__setattr__(self, "views", tuple(self.views))
+        try:
+            require_dialect(self.dialect)
+            _require_zone(self.session_timezone)
+        except StreamTablesError as error:
+            raise error.about(self.name) from None
+
+
+def _require_zone(name: str) -> None:
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        near = difflib.get_close_matches(name, sorted(zoneinfo.available_timezones()), n=3)
+        raise InvalidDefinition(
+            f'there is no time zone "{name}"',
+            fix=f"did you mean {' or '.join(near)}?" if near else "write one such as Europe/Berlin",
+        ) from None

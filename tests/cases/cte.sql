@@ -1,4 +1,5 @@
 --- case: a common table expression used once
+--- covers: Q17 a CTE
 WITH large AS (SELECT id, customer FROM orders WHERE amount > 5) SELECT id FROM large WHERE customer = 1;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -8,6 +9,7 @@ UPDATE orders SET amount = 6;
 -- +1 | 10
 
 --- case: a chain of common table expressions
+--- covers: Q17 a chain of CTEs
 WITH a AS (SELECT customer, amount FROM orders WHERE amount > 0), b AS (SELECT customer, SUM(amount) AS total FROM a GROUP BY customer), c AS (SELECT customer, total FROM b WHERE total > 5) SELECT customer, total * 2 AS twice FROM c;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -17,6 +19,7 @@ INSERT INTO orders VALUES (11, 1, 2), (12, 1, -9);
 -- +1 | 1 | 14
 
 --- case: a common table expression joined to itself
+--- covers: Q17 a CTE read twice
 WITH t AS (SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer) SELECT a.customer, b.customer AS other FROM t AS a JOIN t AS b ON a.n = b.n AND a.customer < b.customer;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
@@ -27,6 +30,7 @@ INSERT INTO orders VALUES (12, 1, 5), (13, 3, 5);
 -- +1 | 2 | 3
 
 --- case: a common table expression in many places
+--- covers: Q17 a CTE read twice
 WITH t AS (SELECT id, region FROM customers WHERE id > 0) SELECT t.id, t.region FROM t UNION ALL SELECT a.id, b.region FROM t AS a JOIN t AS b ON a.region = b.region UNION ALL SELECT COUNT(*), MAX(region) FROM t;
 --- before
 INSERT INTO customers VALUES (1, 'north');
@@ -36,6 +40,7 @@ INSERT INTO customers VALUES (2, 'north');
 -- +4 | 2 | north
 
 --- case: a common table expression with renamed columns
+--- covers: Q17 a CTE with renamed columns; Q12 columns renamed by an alias
 WITH t(a, b) AS (SELECT customer, SUM(amount) FROM orders GROUP BY customer) SELECT a, b FROM t WHERE b > 1;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -46,6 +51,7 @@ INSERT INTO orders VALUES (11, 1, 5);
 -- +1 | 1 | 10
 
 --- case: a common table expression inside a subquery
+--- covers: Q17 a CTE in a subquery
 SELECT id FROM (WITH t AS (SELECT id FROM orders WHERE amount > 1) SELECT id FROM t) AS s;
 --- before
 --- change
@@ -54,6 +60,7 @@ INSERT INTO orders VALUES (11, 1, 5);
 -- +1 | 11
 
 --- case: a common table expression that hides a table of its name
+--- covers: Q17 a CTE with the name of a table
 WITH orders AS (SELECT id, amount FROM orders WHERE amount > 5) SELECT id, SUM(amount) AS total FROM orders GROUP BY id;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -63,6 +70,7 @@ INSERT INTO orders VALUES (11, 1, 6);
 -- +1 | 11 | 6
 
 --- case: groups over a common table expression keep their hidden state
+--- covers: Q17 groups over a CTE
 WITH t AS (SELECT customer AS who, amount AS what FROM orders) SELECT who, AVG(what) AS mean, MAX(what) AS most FROM t GROUP BY who;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, 1, 7);
@@ -73,6 +81,7 @@ DELETE FROM orders WHERE id = 11;
 -- +1 | 1 | 5 | 5
 
 --- case: a common table expression that nobody reads
+--- covers: Q17 a CTE that nobody reads
 WITH t AS (SELECT id FROM customers) SELECT id FROM orders;
 --- before
 --- change
@@ -82,6 +91,7 @@ INSERT INTO customers VALUES (1, 'north');
 -- +1 | 11
 
 --- case: the same table under a common table expression and beside it
+--- covers: Q17 a CTE beside its table
 WITH sums AS (SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer) SELECT o.id, o.amount, s.total FROM orders AS o LEFT JOIN sums AS s ON s.customer = o.customer;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);

@@ -1,4 +1,5 @@
 --- case: a second copy changes nothing
+--- covers: Q10 DISTINCT
 SELECT DISTINCT customer FROM orders;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -7,6 +8,7 @@ INSERT INTO orders VALUES (11, 1, 6);
 --- delta
 
 --- case: only the last copy takes the row away
+--- covers: Q10 DISTINCT; Q26 copies under DISTINCT
 SELECT DISTINCT customer FROM orders;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6), (12, 2, 6);
@@ -16,6 +18,7 @@ DELETE FROM orders WHERE id IN (10, 12);
 -- -1 | 2
 
 --- case: the row of NULLs is one row
+--- covers: Q10 DISTINCT; Q28 NULLs under DISTINCT
 SELECT DISTINCT customer, amount FROM orders;
 --- before
 INSERT INTO orders VALUES (10, NULL, NULL);
@@ -25,6 +28,7 @@ INSERT INTO orders VALUES (11, NULL, NULL), (12, NULL, 1);
 -- +1 | NULL | 1
 
 --- case: a row goes and comes back
+--- covers: Q10 DISTINCT; R5 rows that cancel
 SELECT DISTINCT region FROM customers;
 --- before
 INSERT INTO customers VALUES (1, 'north');
@@ -34,6 +38,7 @@ INSERT INTO customers VALUES (2, 'north');
 --- delta
 
 --- case: DISTINCT of expressions over a join
+--- covers: Q10 DISTINCT over a join
 SELECT DISTINCT c.region, o.amount > 5 AS large FROM orders AS o JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO customers VALUES (1, 'north');
@@ -44,6 +49,7 @@ UPDATE orders SET amount = 7 WHERE id = 10;
 -- -1 | north | False
 
 --- case: DISTINCT above a left join
+--- covers: Q10 DISTINCT over an outer join
 SELECT DISTINCT c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
@@ -53,6 +59,7 @@ INSERT INTO customers VALUES (1, 'north');
 -- +1 | north
 
 --- case: DISTINCT of groups
+--- covers: Q10 DISTINCT over groups
 SELECT DISTINCT COUNT(*) AS n FROM orders GROUP BY customer;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
@@ -62,6 +69,7 @@ INSERT INTO orders VALUES (12, 2, 5);
 -- +1 | 2
 
 --- case: DISTINCT below an aggregate
+--- covers: Q10 DISTINCT in a subquery
 SELECT COUNT(*) AS customers FROM (SELECT DISTINCT customer FROM orders) AS t;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5);
@@ -73,6 +81,7 @@ DELETE FROM orders WHERE id = 10;
 -- +1 | 2
 
 --- case: DISTINCT of a star
+--- covers: Q10 DISTINCT of a star
 SELECT DISTINCT * FROM customers ORDER BY id;
 --- before
 INSERT INTO customers VALUES (1, 'north'), (1, 'north');
@@ -84,6 +93,7 @@ INSERT INTO customers VALUES (1, 'south');
 -- +1 | 1 | south
 
 --- case: an expression with IS DISTINCT FROM in a DISTINCT list
+--- covers: Q10 the word DISTINCT elsewhere; Q1 IS DISTINCT FROM
 SELECT id IS DISTINCT FROM 1 AS other, COUNT(DISTINCT amount) AS n FROM orders GROUP BY id IS DISTINCT FROM 1;
 --- before
 INSERT INTO orders VALUES (1, 1, 5);
@@ -93,6 +103,7 @@ INSERT INTO orders VALUES (2, 1, 5), (NULL, 1, 6);
 -- +1 | True | 2
 
 --- case: DISTINCT in the words of a common table expression, which ends in a comment
+--- covers: Q10 DISTINCT in a CTE; Q17 a CTE
 WITH o AS (SELECT DISTINCT customer, amount FROM orders)
 SELECT DISTINCT customer, customer IS NOT DISTINCT FROM 1 AS one FROM o -- all of them;
 --- before

@@ -1,4 +1,5 @@
 --- case: an update carries a row over the line
+--- covers: Q1 WHERE
 SELECT id, amount * 2 AS twice FROM orders WHERE amount > 5;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, 1, 9);
@@ -10,6 +11,7 @@ UPDATE orders SET amount = 15 - amount;
 -- +1 | 11 | 12
 
 --- case: the filtered column need not be in the output
+--- covers: Q1 WHERE by a column that is not returned
 SELECT id FROM orders WHERE customer = 1 AND amount IS NOT NULL;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5), (12, 1, NULL);
@@ -20,6 +22,7 @@ UPDATE orders SET customer = 3 - customer;
 -- +1 | 11
 
 --- case: a predicate that is NULL keeps no row, nor does its negation
+--- covers: Q1 WHERE with NULLs
 SELECT id, amount FROM orders WHERE NOT (amount > 1);
 --- before
 INSERT INTO orders VALUES (10, 1, NULL);
@@ -29,6 +32,7 @@ INSERT INTO orders VALUES (11, 1, NULL), (12, 1, 1);
 -- +1 | 12 | 1
 
 --- case: IN, BETWEEN and LIKE look at one row at a time
+--- covers: Q1 IN list, BETWEEN and LIKE
 SELECT id, region FROM customers WHERE id IN (1, 3) AND region LIKE 'n%' OR id BETWEEN 2 AND 2;
 --- before
 INSERT INTO customers VALUES (1, 'south');
@@ -40,6 +44,7 @@ INSERT INTO customers VALUES (2, NULL), (3, 'south');
 -- +1 | 2 | NULL
 
 --- case: NOT IN a list with NULL keeps nothing
+--- covers: Q1 NOT IN list with NULL
 SELECT id FROM orders WHERE id NOT IN (1, NULL);
 --- before
 INSERT INTO orders VALUES (2, 1, 1);
@@ -48,6 +53,7 @@ INSERT INTO orders VALUES (3, 1, 1);
 --- delta
 
 --- case: IS DISTINCT FROM tells NULL from a value
+--- covers: Q1 IS DISTINCT FROM
 SELECT id, customer FROM orders WHERE customer IS DISTINCT FROM amount;
 --- before
 INSERT INTO orders VALUES (10, NULL, NULL);
@@ -57,6 +63,7 @@ UPDATE orders SET amount = 1;
 -- +1 | 10 | NULL
 
 --- case: IS NOT DISTINCT FROM in the select list is not the list's end
+--- covers: Q1 IS DISTINCT FROM
 SELECT id, customer IS NOT DISTINCT FROM amount AS same, COUNT(*) AS n FROM orders GROUP BY id, customer IS NOT DISTINCT FROM amount;
 --- before
 INSERT INTO orders VALUES (10, NULL, NULL);
@@ -68,6 +75,7 @@ INSERT INTO orders VALUES (10, 1, NULL), (10, 2, 2);
 -- +1 | 10 | False | 1
 
 --- case: a boolean is TRUE, FALSE or neither
+--- covers: Q1 IS TRUE/FALSE/UNKNOWN
 SELECT product, paid IS TRUE AS yes, paid IS FALSE AS no, NOT paid AS flipped FROM sales WHERE paid IS NOT TRUE;
 --- before
 INSERT INTO sales (product, paid) VALUES ('tea', true), ('milk', NULL);
@@ -77,6 +85,7 @@ UPDATE sales SET paid = false WHERE product = 'tea';
 -- +1 | tea | False | True | True
 
 --- case: a filter on a computed column of a subquery
+--- covers: Q12 a subquery in FROM
 SELECT id, twice FROM (SELECT id, amount * 2 AS twice FROM orders WHERE amount > 0) AS t WHERE twice < 10;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -86,6 +95,7 @@ UPDATE orders SET amount = 4;
 -- +1 | 10 | 8
 
 --- case: a filter guards the computation above it
+--- covers: Q1 WHERE guards an expression that can fail
 -- 3 times 60 is too large for a TINYINT, and the query never asks for it; nor may its change.
 SELECT id, CAST(amount AS TINYINT) * CAST(60 AS TINYINT) AS scaled FROM (SELECT id, amount FROM orders WHERE amount < 3) AS t;
 --- before
@@ -98,6 +108,7 @@ UPDATE orders SET amount = 3 WHERE id = 1;
 -- +1 | 4 | 120
 
 --- case: a filter guards the computation in a measure and in a key
+--- covers: Q1 WHERE guards an expression that can fail
 SELECT CAST(amount AS TINYINT) * CAST(60 AS TINYINT) AS scaled, SUM(CAST(amount AS TINYINT) * CAST(60 AS TINYINT)) AS total FROM orders WHERE amount < 3 GROUP BY CAST(amount AS TINYINT) * CAST(60 AS TINYINT);
 --- before
 INSERT INTO orders VALUES (1, 1, 1), (2, 1, 3);
@@ -108,6 +119,7 @@ INSERT INTO orders VALUES (3, 1, 3), (4, 1, 1);
 -- +1 | 60 | 120
 
 --- case: what HAVING guards is not computed for the other groups
+--- covers: Q4 HAVING guards an expression that can fail
 SELECT customer, CAST(COUNT(*) AS TINYINT) * CAST(60 AS TINYINT) AS scaled FROM orders GROUP BY customer HAVING COUNT(*) < 3;
 --- before
 INSERT INTO orders VALUES (1, 1, 1), (2, 1, 0), (3, 2, 1);
@@ -119,6 +131,7 @@ INSERT INTO orders VALUES (4, 1, 1), (5, 2, 1);
 -- -1 | 2 | 60
 
 --- case: a measure of a group that vanishes is not computed
+--- covers: Q5 aggregates inside expressions
 -- 127 + 1 is too large for a TINYINT; no group has no rows.
 SELECT customer, CAST(127 AS TINYINT) + CAST(1 - COUNT(*) AS TINYINT) AS rest FROM orders GROUP BY customer;
 --- before
@@ -129,6 +142,7 @@ DELETE FROM orders WHERE id = 1;
 -- -1 | 1 | 127
 
 --- case: a CASE guards its own branches in a group key
+--- covers: Q1 CASE guards an expression that can fail
 SELECT CASE WHEN amount < 3 THEN CAST(amount AS TINYINT) * CAST(60 AS TINYINT) END AS scaled, COUNT(*) AS n FROM orders GROUP BY CASE WHEN amount < 3 THEN CAST(amount AS TINYINT) * CAST(60 AS TINYINT) END;
 --- before
 INSERT INTO orders VALUES (1, 1, 1), (2, 1, 3);

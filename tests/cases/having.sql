@@ -1,4 +1,5 @@
 --- case: a group crosses HAVING from below
+--- covers: Q4 HAVING
 SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer HAVING COUNT(*) > 1;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -8,6 +9,7 @@ INSERT INTO orders VALUES (11, 1, 5);
 -- +1 | 1 | 2
 
 --- case: a group crosses HAVING from above
+--- covers: Q4 HAVING
 SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer HAVING SUM(amount) > 9;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5);
@@ -17,6 +19,7 @@ UPDATE orders SET amount = 4 WHERE id = 10;
 -- -1 | 1 | 10
 
 --- case: a group that HAVING keeps shows its whole value, not what was added
+--- covers: Q4 HAVING
 SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer HAVING COUNT(*) > 1;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -26,6 +29,7 @@ INSERT INTO orders VALUES (11, 1, 7);
 -- +1 | 1 | 12
 
 --- case: HAVING by an alias and by a key
+--- covers: Q4 HAVING by an alias
 SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer HAVING total > 5 AND customer < 3;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, 3, 7);
@@ -35,6 +39,7 @@ UPDATE orders SET amount = amount + 1;
 -- +1 | 1 | 6
 
 --- case: HAVING without GROUP BY keeps the one row or none
+--- covers: Q4 HAVING without GROUP BY
 SELECT COUNT(*) AS n FROM orders HAVING COUNT(*) > 1;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -44,6 +49,7 @@ INSERT INTO orders VALUES (11, 1, 5);
 -- +1 | 2
 
 --- case: HAVING loses the one row
+--- covers: Q4 HAVING without GROUP BY
 SELECT SUM(amount) AS total FROM orders HAVING SUM(amount) IS NOT NULL;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -53,6 +59,7 @@ DELETE FROM orders;
 -- -1 | 5
 
 --- case: HAVING on a measure and a key that are not returned
+--- covers: Q4 HAVING by what is not returned
 SELECT COUNT(*) AS n FROM orders GROUP BY customer HAVING MAX(amount) > 5 AND customer IS NOT NULL;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, NULL, 9);
@@ -62,6 +69,7 @@ INSERT INTO orders VALUES (12, 1, 6);
 -- +1 | 2
 
 --- case: the group of NULL crosses HAVING
+--- covers: Q4 HAVING; Q28 a NULL group key
 SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer HAVING COUNT(*) = 1;
 --- before
 INSERT INTO orders VALUES (10, NULL, 5);
@@ -72,6 +80,7 @@ INSERT INTO orders VALUES (11, NULL, 5), (12, 1, 5);
 -- -1 | NULL | 1
 
 --- case: HAVING above a join
+--- covers: Q4 HAVING over a join
 SELECT c.region, COUNT(*) AS n FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id GROUP BY c.region HAVING COUNT(*) > 1;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5);
@@ -82,6 +91,7 @@ INSERT INTO customers VALUES (1, 'north');
 -- +1 | north | 2
 
 --- case: a change that WHERE keeps out touches no group, not even the one of no keys
+--- covers: Q4 HAVING without GROUP BY; Q7 COUNT(DISTINCT)
 SELECT COUNT(DISTINCT amount) AS amounts, COUNT(*) AS n FROM orders WHERE customer = 1 HAVING COUNT(*) >= 0;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);

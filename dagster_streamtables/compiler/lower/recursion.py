@@ -23,7 +23,7 @@ from dagster_streamtables.compiler.operators import (
     Union,
 )
 from dagster_streamtables.compiler.operators.apply import Apply, Lateral
-from dagster_streamtables.errors import UnsupportedQuery
+from dagster_streamtables.compiler.refusal import Refusal
 
 LowerQuery = Callable[[exp.Expr, Scope], Operator]
 
@@ -80,10 +80,10 @@ def _is_linear(step: Operator) -> bool:
     return several and all(_is_linear(each) for each in opened if isinstance(each, Operator))
 
 
-def _refused(node: exp.Expr, what: str, why: str) -> UnsupportedQuery:
-    return UnsupportedQuery(
+def _refused(node: exp.Expr, what: str, why: str) -> Refusal:
+    return Refusal(
+        node,
         f"{what} is not maintained",
-        where=node.sql("spark"),
         why=why,
         fix="write it as UNION ALL over rows that do not repeat, or choose mode FULL",
     )

@@ -12,9 +12,12 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.clock import NOW, is_now
 from dagster_streamtables.compiler.names import flat
 from dagster_streamtables.compiler.operators import Operator, column, type_of
 from dagster_streamtables.compiler.parse import Columns
+
+_TIME = exp.DataType.build("timestamp")
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class Scope:
             if isinstance(node, exp.Column) and node.table:
                 name = flat(self.tables.get(node.table, node.table), node.name)
                 return typed(column(self.held.get(name, name)), type_of(node))
-            return node
+            return typed(column(NOW), _TIME) if is_now(node) else node
 
         return rewritten(expression, settle)
 

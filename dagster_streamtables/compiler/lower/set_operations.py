@@ -27,7 +27,6 @@ _LEFT, _RIGHT = "in left", "in right"
 
 
 def combined(query: exp.SetOperation, left: Operator, right: Operator) -> Operator:
-    right = _matched(query, left, right)
     if isinstance(query, exp.Union):
         rows = Union(left, right)
         return distinct(rows) if query.args["distinct"] else rows
@@ -64,11 +63,3 @@ def _marked(side: Operator, left: Operator, in_left: int, in_right: int) -> Oper
     marks = ((_LEFT, in_left), (_RIGHT, in_right))
     numbers = ((n, typed(exp.Literal.number(value), _NUMBER)) for n, value in marks)
     return Project(side, (*rows, *numbers))
-
-
-def _matched(query: exp.SetOperation, left: Operator, right: Operator) -> Operator:
-    """BY NAME: the right columns in the order of the left."""
-    if not query.args.get("by_name"):
-        return right
-    outputs = ((name, typed(column(name), right.schema[name])) for name in left.schema)
-    return Project(right, tuple(outputs))

@@ -6,7 +6,7 @@ the user's own words (see `operators/apply`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from sqlglot import exp
@@ -14,6 +14,15 @@ from sqlglot import exp
 from dagster_streamtables.compiler.aliases import free_tables, own_aliases
 from dagster_streamtables.compiler.calls import is_grouped
 from dagster_streamtables.compiler.lower.pushdown import filtered
+from dagster_streamtables.compiler.lower.questions import (
+    is_question,
+    named_apart,
+    negations_inward,
+    questions,
+    type_of_answer,
+    unwrapped,
+    without_order,
+)
 from dagster_streamtables.compiler.lower.scope import Scope, typed
 from dagster_streamtables.compiler.names import flat
 from dagster_streamtables.compiler.operators import (
@@ -32,7 +41,7 @@ from dagster_streamtables.compiler.operators import (
     type_of,
 )
 from dagster_streamtables.compiler.operators.left_linear import equalities
-from dagster_streamtables.errors import UnsupportedQuery
+from dagster_streamtables.compiler.refusal import Refusal
 
 LowerQuery = Callable[[exp.Expr, Scope], Operator]
 LowerFrom = Callable[[exp.Select, list[exp.Expr], Scope], Operator]
@@ -80,7 +89,7 @@ class Subqueries:
 
     def _kept(self, rows: Operator, part: exp.Expr, scope: Scope) -> Operator:
         inner = part.this.unnest() if isinstance(part, exp.Not) else part
-        if not _is_question(inner) or isinstance(inner, exp.Subquery):
+        if not is_question(inner) or isinstance(inner, exp.Subquery):
             rows, [condition] = self.ask(rows, [part], scope)
             return Filter(rows, scope.flat(condition))
         asked = Asked()
@@ -94,9 +103,10 @@ class Subqueries:
         self, rows: Operator, expressions: list[exp.Expr], scope: Scope
     ) -> tuple[Operator, list[exp.Expr]]:
         """Give every row the answers to the subqueries of the expressions."""
+        expressions = [negations_inward(each) for each in expressions]
         answers: dict[exp.Expr, exp.Expr] = {}
         for expression in expressions:
-            for node in _questions(expression):
+            for node in questions(expression):
                 if node not in answers:
                     rows, answers[node] = self._answered(rows, node, scope)
 
@@ -108,7 +118,7 @@ class Subqueries:
     def _answered(self, rows: Operator, node: exp.Expr, scope: Scope) -> tuple[Operator, exp.Expr]:
         asked = Asked()
         question = self._question(node, asked, scope)
-        name, type_ = scope.marked(f"sub_{self._made}"), _type_of(node)
+        name, type_ = scope.marked(f"sub_{self._made}"), type_of_answer(node)
         self._made += 1
         applied = Apply(rows, tuple(asked.rights), question, tuple(asked.links), name, type_)
         _check_seen(applied, node)
@@ -122,6 +132,8 @@ class Subqueries:
             strict: NULL is as good as FALSE to whoever asks.
         """
         match node:
+            case exp.Not():
+                return exp.Not(this=self._question(node.this.unnest(), asked, scope))
             case exp.Exists():
                 return exp.Exists(this=self._exists(node.this, asked, scope))
             case exp.In():
@@ -131,7 +143,7 @@ class Subqueries:
         return exp.Subquery(this=self.query(node, asked, scope))
 
     def _exists(self, query: exp.Expr, asked: Asked, scope: Scope) -> exp.Query:
-        query = _without_order(query)
+        query = without_order(query)
         if free_tables(query) & set(scope.tables):
             return self.query(query, asked, scope)
         count = Aggregate(
@@ -147,7 +159,7 @@ class Subqueries:
     ) -> exp.Query:
         if free_tables(query) & set(scope.tables):
             return self.query(query, asked, scope)
-        rows = self._lower(_named_apart(query), scope.apart())
+        rows = self._lower(named_apart(query), scope.apart())
         sides = list(this.expressions) if isinstance(this, exp.Tuple) else [this]
         pairs = tuple(zip(sides, map(column, rows.schema), strict=True))
         place = asked.place(rows, Link(pairs, loose=not strict))
@@ -156,7 +168,7 @@ class Subqueries:
     def query(self, query: exp.Expr, asked: Asked, scope: Scope) -> exp.Query:
         """A subquery as a question over `place_of`."""
         if isinstance(query, exp.Subquery):
-            query = _unwrapped(query)
+            query = unwrapped(query)
         if not free_tables(query) & set(scope.tables):
             rows = self._lower(query, scope.apart())
             return exp.select(*map(column, rows.schema)).from_(asked.place(rows, Link()))
@@ -193,7 +205,7 @@ class Subqueries:
 
     def _nested(self, shell: exp.Select, asked: Asked, scope: Scope) -> exp.Select:
         """What follows FROM and WHERE, with the subqueries in it that stand by themselves."""
-        for node in [each for part in shell.iter_expressions() for each in _questions(part)]:
+        for node in [each for part in shell.iter_expressions() for each in questions(part)]:
             if free_tables(node) & set(scope.tables):
                 raise unsupported(node, "a subquery that mentions the rows of another, there")
             node.replace(self._question(node, asked, scope))
@@ -236,57 +248,6 @@ def lateral(
     return joined
 
 
-def _is_question(node: exp.Expr) -> bool:
-    if isinstance(node, exp.In):
-        return bool(node.args.get("query"))
-    if isinstance(node, exp.Exists):
-        return isinstance(node.this, exp.Query)
-    return isinstance(node, exp.Subquery)
-
-
-def _questions(expression: exp.Expr) -> Iterator[exp.Expr]:
-    """The outermost subqueries of an expression."""
-    if _is_question(expression):
-        yield expression
-        return
-    for each in expression.iter_expressions():
-        yield from _questions(each)
-
-
-def _type_of(node: exp.Expr) -> exp.DataType:
-    if isinstance(node, exp.Subquery):
-        return type_of(node.this.selects[0]) if node.this.selects else type_of(node)
-    return exp.DataType.build("boolean")
-
-
-def _unwrapped(query: exp.Expr) -> exp.Expr:
-    while isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
-        query = query.this
-    return query
-
-
-def _named_apart(query: exp.Expr) -> exp.Expr:
-    """The same with outputs of different names: a subquery of IN may list a column twice."""
-    query = _unwrapped(query).copy()
-    select = query
-    while isinstance(select, exp.SetOperation | exp.Subquery):
-        select = select.this
-    if len(set(query.named_selects)) < len(query.named_selects):
-        outputs = (each.unalias() for each in select.expressions)
-        select.set("expressions", [exp.alias_(e, f"out_{i}") for i, e in enumerate(outputs)])
-    return query
-
-
-def _without_order(query: exp.Expr) -> exp.Expr:
-    """The same for whoever only asks if there is a row."""
-    query = _unwrapped(query).copy()
-    limit, offset = query.args.get("limit"), query.args.get("offset")
-    if not offset and (not limit or (limit.expression.is_int and int(limit.expression.name) > 0)):
-        query.set("order", None)
-        query.set("limit", None)
-    return query
-
-
 def _flat_clauses(shell: exp.Select, scope: Scope) -> exp.Select:
     """All that a SELECT says after FROM and WHERE, in the names of the tree."""
     for key, value in list(shell.args.items()):
@@ -305,10 +266,10 @@ def _check_seen(asking: Question, node: exp.Expr) -> None:
         raise unsupported(node, "a subquery that mentions a column it cannot see there")
 
 
-def unsupported(node: exp.Expr, called: str) -> UnsupportedQuery:
-    return UnsupportedQuery(
+def unsupported(node: exp.Expr, called: str) -> Refusal:
+    return Refusal(
+        node,
         f"{called} is not supported yet",
-        where=node.sql("spark"),
         why="its change has no rule yet, and a table that is wrong is worse than none",
         fix="write it as a join, or choose mode FULL",
     )

@@ -1,18 +1,7 @@
 """The operators of the algebra, one module each: schema, rule, SQL, explanation."""
 
 from dagster_streamtables.compiler.operators.aggregate import Aggregate, distinct
-from dagster_streamtables.compiler.operators.algebra import (
-    Link,
-    Moment,
-    Negation,
-    Operator,
-    Pair,
-    Restriction,
-    Schema,
-    Step,
-    Sum,
-    weight_of,
-)
+from dagster_streamtables.compiler.operators.algebra import Negation, Operator, Restriction, Sum
 from dagster_streamtables.compiler.operators.apply import Apply, Keep, Lateral, Question, place_of
 from dagster_streamtables.compiler.operators.columns import (
     WEIGHT,
@@ -34,6 +23,8 @@ from dagster_streamtables.compiler.operators.project import Project
 from dagster_streamtables.compiler.operators.recursion import Recursion, Reference
 from dagster_streamtables.compiler.operators.scan import Scan, relation
 from dagster_streamtables.compiler.operators.semi_join import SemiJoin
+from dagster_streamtables.compiler.operators.step import Link, Moment, Pair, Schema, Step, weight_of
+from dagster_streamtables.compiler.operators.timed import Timed, TimedFilter
 from dagster_streamtables.compiler.operators.top import Top
 from dagster_streamtables.compiler.operators.unfold import Unfold
 from dagster_streamtables.compiler.operators.union import Typed, Union
@@ -69,6 +60,8 @@ __all__ = [
     "SemiJoin",
     "Step",
     "Sum",
+    "Timed",
+    "TimedFilter",
     "Top",
     "Typed",
     "Unfold",

@@ -22,19 +22,14 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import (
-    Link,
-    Operator,
-    Restriction,
-    Schema,
-    Step,
-)
+from dagster_streamtables.compiler.operators.algebra import Operator, Restriction
 from dagster_streamtables.compiler.operators.columns import (
     as_column,
     column,
     weight_column,
 )
 from dagster_streamtables.compiler.operators.left_linear import LeftLinear
+from dagster_streamtables.compiler.operators.step import Link, Schema, Step
 
 
 def place_of(position: int) -> str:

@@ -17,16 +17,13 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import (
-    Operator,
-    Schema,
-    Step,
-)
+from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     as_column,
     column,
     weight_column,
 )
+from dagster_streamtables.compiler.operators.step import Schema, Step
 
 SET = "grouping set"
 """The column that tells which set a row is for: its `grouping_id`."""

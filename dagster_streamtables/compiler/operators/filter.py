@@ -18,11 +18,9 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import (
-    Operator,
-    Schema,
-    Step,
-)
+from dagster_streamtables.compiler.operators.algebra import Operator
+from dagster_streamtables.compiler.operators.failing import before_failing
+from dagster_streamtables.compiler.operators.step import Schema, Step
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Filter(Operator):
         return self.input.schema
 
     def delta(self) -> Operator:
-        return self.over(self.input.change)
+        return self.over(before_failing(self.input, [self.predicate]))
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs

@@ -20,16 +20,13 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import (
-    Operator,
-    Schema,
-    Step,
-)
+from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     as_weight,
     column,
     weight_column,
 )
+from dagster_streamtables.compiler.operators.step import Schema, Step
 
 
 @dataclass(frozen=True)

@@ -28,14 +28,10 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import (
-    Link,
-    Operator,
-    Pair,
-    Restriction,
-    Step,
-)
+from dagster_streamtables.compiler.operators.algebra import Operator, Restriction
+from dagster_streamtables.compiler.operators.failing import cannot_fail
 from dagster_streamtables.compiler.operators.net import Net
+from dagster_streamtables.compiler.operators.step import Link, Pair, Step
 
 
 @dataclass(frozen=True)
@@ -123,14 +119,6 @@ def equalities(
     return tuple(pairs)
 
 
-# What cannot raise an error, whatever the row.
-_SAFE = (
-    *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren),
-    *(exp.Coalesce, exp.Lower, exp.Upper, exp.Trim, exp.Concat, exp.DPipe, exp.Nullif),
-)
-
-
 def _is_key(expression: exp.Expr, side: frozenset[str]) -> bool:
     names = {each.name for each in expression.find_all(exp.Column)}
-    safe = all(isinstance(node, _SAFE) for node in expression.walk())
-    return safe and bool(names) and names <= side
+    return cannot_fail(expression) and bool(names) and names <= side

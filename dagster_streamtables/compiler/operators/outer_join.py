@@ -15,15 +15,12 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import (
-    Schema,
-    Step,
-)
 from dagster_streamtables.compiler.operators.columns import (
     column,
     weight_column,
 )
 from dagster_streamtables.compiler.operators.left_linear import ConditionalJoin
+from dagster_streamtables.compiler.operators.step import Schema, Step
 
 
 @dataclass(frozen=True)

@@ -13,16 +13,14 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import (
-    Operator,
-    Schema,
-    Step,
-)
+from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     as_column,
     type_of,
     weight_column,
 )
+from dagster_streamtables.compiler.operators.failing import before_failing
+from dagster_streamtables.compiler.operators.step import Schema, Step
 
 
 @dataclass(frozen=True)
@@ -39,7 +37,7 @@ class Project(Operator):
         return {name: type_of(expression) for name, expression in self.outputs}
 
     def delta(self) -> Operator:
-        return self.over(self.input.change)
+        return self.over(before_failing(self.input, (e for _, e in self.outputs)))
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs

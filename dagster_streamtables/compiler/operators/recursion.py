@@ -24,19 +24,14 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import (
-    Moment,
-    Operator,
-    Schema,
-    Step,
-    weight_of,
-)
+from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     WEIGHT,
     column,
     weight_column,
 )
 from dagster_streamtables.compiler.operators.net import Empty, Net
+from dagster_streamtables.compiler.operators.step import Moment, Schema, Step, weight_of
 
 
 @dataclass(frozen=True)

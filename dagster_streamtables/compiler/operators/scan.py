@@ -17,16 +17,12 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import (
-    Moment,
-    Operator,
-    Schema,
-    Step,
-)
+from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     column,
     weight_column,
 )
+from dagster_streamtables.compiler.operators.step import Moment, Schema, Step
 
 
 def relation(table: str, moment: Moment) -> str:

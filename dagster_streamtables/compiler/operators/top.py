@@ -1,6 +1,6 @@
 """Top: the first rows of an order, after some that are left out.
 
-    Δ τ(R) = τ(R⁺) − τ(R⁻)        if anything changed
+    Δ τ(R) = τ(R⁺) − τ(R⁻)        if anything changed, copies that come and go apart
 
 The keyed law with one group for all rows: which rows are first depends on all of them. Rows that
 the order does not tell apart are told apart by all their columns, or the answer would be another
@@ -14,14 +14,12 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import (
-    Operator,
-    Schema,
-    Step,
-)
+from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     column,
 )
+from dagster_streamtables.compiler.operators.net import Net
+from dagster_streamtables.compiler.operators.step import Schema, Step
 
 
 @dataclass(frozen=True)
@@ -40,7 +38,7 @@ class Top(Operator):
         return self.input.schema
 
     def delta(self) -> Operator:
-        change = self.input.change
+        change = Net(self.input.change)
         now, then = self.input.after.only(change, ()), self.input.before.only(change, ())
         return self.over(now) - self.over(then)
 

@@ -14,15 +14,12 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import (
-    Operator,
-    Schema,
-    Step,
-)
+from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     column,
     weight_column,
 )
+from dagster_streamtables.compiler.operators.step import Schema, Step
 
 
 @dataclass(frozen=True)

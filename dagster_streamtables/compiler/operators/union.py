@@ -14,16 +14,12 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.algebra import (
-    Operator,
-    Schema,
-    Step,
-    Sum,
-)
+from dagster_streamtables.compiler.operators.algebra import Operator, Sum
 from dagster_streamtables.compiler.operators.columns import (
     as_weight,
     column,
 )
+from dagster_streamtables.compiler.operators.step import Schema, Step
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,160 @@
+"""Arrays: places, and rows of their elements."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect.query import Query, Rule, call, literal_int
+from dagster_streamtables.compiler.dialect.rows import equal_rows
+
+_AS_VIEW = "write it as a view in Spark SQL"
+
+
+def element(node: exp.Expr, query: Query) -> exp.Expr:
+    """``arr[1]``: Spark counts from 0, and fails where there is no such element.
+
+    sqlglot has taken 1 from a constant, and from nothing else.
+    """
+    index = literal_int(node.expressions[0]) if len(node.expressions) == 1 else None
+    if index is None or (index < 0 and query.dialect != "postgres"):
+        raise query.refusal(
+            node, "Spark counts elements from 0", "use a constant from 1 on", called="this index"
+        )
+    return call("GET", node.this.copy(), exp.Literal.number(index))
+
+
+def quantified(*, of_columns: bool) -> Rule:
+    """``x = ANY(array)`` and ``x <> ALL(array)``, beside comparisons of rows.
+
+    Args:
+        of_columns: An array may be a column, and not only written out.
+    """
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
+        array = _array(node)
+        if array is None:
+            return equal_rows(node, query)
+        value = node.this.copy()
+        if isinstance(array, exp.Array) and array.expressions:
+            found: exp.Expr = exp.In(this=value, expressions=[e.copy() for e in array.expressions])
+        elif of_columns:
+            found = _contains(array, value)
+        else:
+            raise query.refusal(node, "NULL means something else in Spark there", _AS_VIEW)
+        return exp.Not(this=exp.paren(found)) if isinstance(node, exp.NEQ) else exp.paren(found)
+
+    return rule
+
+
+def any_or_all(node: exp.Expr, query: Query) -> None:
+    """Left to the comparison around it where that can mend it, or to the compiler."""
+    inner = node.this.unnest()
+    mended = isinstance(node.parent, exp.EQ) and isinstance(node, exp.Any)
+    if not isinstance(inner, exp.Query) and not mended:
+        raise query.refusal(node, "Spark has it for subqueries only", "unnest the array")
+
+
+def all_of_array(node: exp.Expr, query: Query) -> None:
+    """ALL of an array is a call to the parser."""
+    if node.name.upper() != "ALL" or not isinstance(node.parent, exp.NEQ):
+        raise query.unlisted(node)
+
+
+def _array(node: exp.Expr) -> exp.Expr | None:
+    right = node.args["expression"]
+    if isinstance(node, exp.EQ) and isinstance(right, exp.Any):
+        inner = right.this.unnest()
+        return None if isinstance(inner, exp.Query) else inner
+    if isinstance(node, exp.NEQ) and isinstance(right, exp.Anonymous):
+        return right.expressions[0] if right.name.upper() == "ALL" else None
+    return None
+
+
+def _contains(array: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """Nothing equals an element of an empty array, not even NULL."""
+    empty = exp.EQ(this=call("CARDINALITY", array.copy()), expression=exp.Literal.number(0))
+    return exp.Case(
+        ifs=[exp.If(this=empty, true=exp.false())],
+        default=call("ARRAY_CONTAINS", array.copy(), value),
+    )
+
+
+def rows_of(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``unnest`` in FROM: each element beside the row that it is from."""
+    if isinstance(node.parent, exp.Lateral):
+        return None
+    if not isinstance(node.parent, exp.From | exp.Join):
+        raise query.refusal(node, "Spark has explode, with other rules", "unnest in FROM")
+    return _exploded(node, node.args.get("alias"), query)
+
+
+def lateral_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``LATERAL unnest(…)``; any other LATERAL stays."""
+    if isinstance(node.this, exp.Unnest):
+        return _exploded(node.this, node.args.get("alias"), query)
+    if not isinstance(node.this, exp.Subquery):
+        raise query.unlisted(node)
+    return None
+
+
+def _exploded(node: exp.Expr, alias: exp.Expr | None, query: Query) -> exp.Expr:
+    if len(node.expressions) != 1 or alias is None or not alias.name:
+        raise query.refusal(
+            node, "Spark takes rows of one array", "unnest one array, with an alias"
+        )
+    names = [each.copy() for each in alias.args.get("columns") or []]
+    names = names or [alias.this.copy()]
+    array, offset = node.expressions[0].copy(), node.args.get("offset")
+    if not offset:
+        explode = call("EXPLODE", array)
+        return _relation(explode, alias.this.copy(), names[:1], inside=node)
+    numbered = call("POSEXPLODE", array)
+    place = offset.copy() if isinstance(offset, exp.Identifier) else exp.to_identifier("ordinality")
+    inner = exp.Table(this=numbered, alias=_alias("__e", ["__place", "__element"]))
+    one_more = exp.Add(this=exp.column("__place"), expression=exp.Literal.number(1))
+    query_ = exp.select(
+        exp.alias_(exp.column("__element"), names[0]), exp.alias_(one_more, place)
+    ).from_(inner)
+    aliased = exp.TableAlias(this=alias.this.copy(), columns=[names[0].copy(), place.copy()])
+    return exp.Lateral(this=query_.subquery(copy=False), alias=aliased)
+
+
+def _relation(
+    rows: exp.Expr, alias: exp.Expr, columns: list[exp.Expr], *, inside: exp.Expr
+) -> exp.Expr:
+    aliased = exp.TableAlias(this=alias, columns=columns)
+    if isinstance(inside.parent, exp.From):
+        return exp.Table(this=rows, alias=aliased)
+    return exp.Lateral(this=rows, alias=aliased)
+
+
+def _alias(name: str, columns: list[str]) -> exp.TableAlias:
+    return exp.TableAlias(
+        this=exp.to_identifier(name), columns=[exp.to_identifier(each) for each in columns]
+    )
+
+
+def exploded(node: exp.Expr, query: Query) -> None:
+    """``unnest`` in a SELECT list: one is Spark's explode, several run beside one another there."""
+    select = node.find_ancestor(exp.Select)
+    output = node.parent if isinstance(node.parent, exp.Alias) else node
+    alone = select is not None and len(list(select.find_all(exp.Explode))) == 1
+    if not alone or select is None or output.parent is not select:
+        raise query.refusal(
+            node, "several of them, or one inside an expression, mean something else in Spark",
+            "put it in FROM: FROM t, unnest(t.array) AS e(element)", called="unnest()",
+        )  # fmt: skip
+
+
+def series(node: exp.Expr, query: Query) -> exp.Expr:
+    """``generate_series`` in FROM; of constants only, since Spark also counts down."""
+    ends = [literal_int(node.args.get(name)) for name in ("start", "end")]
+    step = literal_int(node.args.get("step")) if node.args.get("step") else 1
+    first, last = ends
+    if first is None or last is None or not step or (last - first) * step < 0:
+        raise query.refusal(
+            node, "Spark's sequence counts down where the end is before the start",
+            "use constants, the smaller one first", called="generate_series()",
+        )  # fmt: skip
+    numbers = [exp.Literal.number(each) for each in (first, last, step)]
+    return call("EXPLODE", call("SEQUENCE", *numbers))

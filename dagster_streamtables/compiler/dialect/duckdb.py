@@ -1,0 +1,187 @@
+"""DuckDB: what was run there (2.0) and on Spark (4.2), on the same rows with the same result."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect import arrays, functions, moments
+from dagster_streamtables.compiler.dialect.kinds import MOMENTS, WHOLE, Kind
+from dagster_streamtables.compiler.dialect.query import Query, call
+from dagster_streamtables.compiler.dialect.rows import row
+from dagster_streamtables.compiler.dialect.rules import COMMON, Reason
+
+_T = exp.DataType.Type
+_PLAIN = (
+    exp.AnyValue, exp.ApproxDistinct, exp.ArgMax, exp.ArgMin, exp.Array, exp.ArrayAppend,
+    exp.ArraySize, exp.ArraySort, exp.ArrayToString, exp.Ascii, exp.Atan2, exp.BitLength,
+    exp.BitwiseAnd, exp.BitwiseNot, exp.BitwiseOr, exp.BitwiseRightShift, exp.BitwiseXor, exp.Cbrt,
+    exp.Ceil, exp.Chr, exp.Contains, exp.Corr, exp.CountIf, exp.CovarPop, exp.CovarSamp,
+    exp.DateFromParts, exp.Day, exp.DayOfYear, exp.Degrees, exp.Dot, exp.EndsWith, exp.Escape,
+    exp.Factorial, exp.FirstValue, exp.Floor, exp.Greatest, exp.Hour, exp.ILike, exp.LastDay,
+    exp.LastValue, exp.Least, exp.LogicalAnd, exp.LogicalOr, exp.MD5, exp.Median, exp.Minute,
+    exp.Mode, exp.Month, exp.NthValue, exp.Pad, exp.Pi, exp.Pow, exp.PropertyEQ, exp.Quarter,
+    exp.Radians,
+    exp.RegrR2, exp.RegrSlope, exp.Repeat, exp.Reverse, exp.Round, exp.Second, exp.Sign, exp.Sin,
+    exp.Cos, exp.Tan, exp.Split, exp.SplitPart, exp.StartsWith, exp.Stddev, exp.StddevPop,
+    exp.StddevSamp, exp.StrPosition, exp.Struct, exp.Translate, exp.Trim,
+    exp.Variance, exp.VariancePop, exp.WeekOfYear, exp.WithinGroup, exp.Year,
+)  # fmt: skip
+_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+_PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "DOY", "DOW", "ISODOW")
+
+
+def _divided(node: exp.Expr, query: Query) -> exp.Expr:
+    """``/`` is of floats, whatever is divided."""
+    known = (*WHOLE, Kind.DECIMAL, Kind.DOUBLE)
+    for part in (node.this, node.expression):
+        query.require(
+            node, part, known, "of floats of 32 bits DuckDB's quotient has fewer digits",
+            "cast it to DOUBLE",
+        )  # fmt: skip
+    # The tree is one of operators: what is around it keeps its parentheses.
+    left = functions.typed(node.this.unnest().copy(), _T.DOUBLE)
+    return exp.Div(this=left, expression=node.expression.copy())
+
+
+def _whole_quotient(node: exp.Expr, query: Query) -> None:
+    """``//`` keeps the fraction of decimals and floats."""
+    for part in (node.this, node.expression):
+        query.require(node, part, WHOLE, "DuckDB keeps the fraction then", "use / of other numbers")
+
+
+def _average(node: exp.Expr, query: Query) -> None:
+    known = (*WHOLE, Kind.DOUBLE, Kind.FLOAT)
+    query.require(
+        node, node.this.unnest(), (*known, Kind.DECIMAL), "it is no number", "cast it to DOUBLE"
+    )
+    if query.kind(node.this) is Kind.DECIMAL:
+        node.set("this", functions.typed(node.this.copy(), _T.DOUBLE))
+
+
+def _days(node: exp.Expr, query: Query) -> exp.Expr:
+    """``date_diff`` counts the boundaries between two moments; Spark counts whole units."""
+    unit, later, earlier = node.args.get("unit"), node.this, node.expression
+    for part in (later, earlier):
+        query.require(node, part, (Kind.DATE, *MOMENTS), "it is no date", "cast it to DATE")
+    name = "" if unit is None else unit.name.upper()
+    if name == "DAY":
+        return call("DATEDIFF", later.copy(), earlier.copy())
+    years = exp.Sub(this=call("YEAR", later.copy()), expression=call("YEAR", earlier.copy()))
+    if name == "YEAR":
+        return exp.paren(years)
+    if name != "MONTH":
+        raise query.refusal(
+            node, "Spark counts whole units, and not the boundaries between them",
+            "count days, months or years",
+        )  # fmt: skip
+    months = exp.Sub(this=call("MONTH", later.copy()), expression=call("MONTH", earlier.copy()))
+    twelve = exp.Mul(this=exp.paren(years), expression=exp.Literal.number(12))
+    return exp.paren(exp.Add(this=twelve, expression=exp.paren(months)))
+
+
+def _day_of_week(node: exp.Expr, query: Query) -> exp.Expr:
+    """Sunday is 0, and in Spark 1."""
+    day = exp.Sub(this=call("DAYOFWEEK", node.this.copy()), expression=exp.Literal.number(1))
+    return exp.paren(day)
+
+
+def _iso_day_of_week(node: exp.Expr, query: Query) -> exp.Expr:
+    """Monday is 1, and in Spark's weekday() 0."""
+    day = exp.Add(this=call("WEEKDAY", node.this.copy()), expression=exp.Literal.number(1))
+    return exp.paren(day)
+
+
+def _week(node: exp.Expr, query: Query) -> exp.Expr:
+    return call("WEEKOFYEAR", node.this.copy())
+
+
+def _logarithm(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``log(x)`` is to the base of 10, and in Spark natural."""
+    return None if node.expression else call("LOG10", node.this.copy())
+
+
+def _cut(node: exp.Expr, query: Query) -> None:
+    if node.args.get("decimals") is not None:
+        raise query.refusal(node, "Spark cuts off whole numbers only", "use FLOOR or CEIL")
+
+
+def _length(node: exp.Expr, query: Query) -> exp.Expr | None:
+    kind = query.require(
+        node, node.this, (Kind.STRING, Kind.ARRAY), "it is neither a string nor an array",
+        "cast it to VARCHAR",
+    )  # fmt: skip
+    return call("CARDINALITY", node.this.copy()) if kind is Kind.ARRAY else None
+
+
+def _place(node: exp.Expr, query: Query) -> exp.Expr:
+    found = call("ARRAY_POSITION", node.this.copy(), node.expression.copy())
+    return exp.Nullif(this=found, expression=exp.Literal.number(0))
+
+
+def _extracted_text(node: exp.Expr, query: Query) -> exp.Expr:
+    pattern = functions.java(node, query, posix=False)
+    group = node.args.get("group") or exp.Literal.number(0)
+    return call("REGEXP_EXTRACT", node.this.copy(), exp.Literal.string(pattern), group.copy())
+
+
+def _element(node: exp.Expr, query: Query) -> exp.Expr:
+    query.require(node, node.this, (Kind.ARRAY,), "it is no list", "use substring() or a field")
+    return arrays.element(node, query)
+
+
+def _row(node: exp.Expr, query: Query) -> None:
+    """DuckDB's rows are structs, in which NULLs are equal."""
+    parent = node.parent.parent if isinstance(node.parent, exp.Paren) else node.parent
+    listed = isinstance(parent, exp.In) and parent.expressions
+    if isinstance(parent, exp.EQ | exp.NEQ) or listed:
+        raise query.refusal(
+            node, "DuckDB compares NULLs inside a row otherwise", "compare column by column",
+            called="a row of values",
+        )  # fmt: skip
+    row(node, query)
+
+
+def _listed(node: exp.Expr, query: Query) -> None:
+    value = node.this.this if isinstance(node.this, exp.Order) else node.this
+    value = value.expressions[0] if isinstance(value, exp.Distinct) else value
+    query.require(node, value, (Kind.STRING,), "Spark may write it otherwise", "cast it to VARCHAR")
+
+
+_ARRAY_NULLS = Reason("with NULLs Spark's result is another", "write it as a view in Spark SQL")
+
+DUCKDB = COMMON.extended(
+    _PLAIN,
+    {
+        exp.Div: _divided, exp.IntDiv: _whole_quotient, exp.Avg: _average,
+        exp.Cast: functions.cast, exp.TryCast: functions.cast, exp.Add: moments.moved,
+        exp.Sub: moments.moved, exp.Interval: moments.interval, exp.Trunc: _cut,
+        exp.Log: _logarithm, exp.Substring: functions.substring,
+        exp.Left: functions.first_characters, exp.Right: functions.first_characters,
+        exp.DPipe: functions.joined,
+        exp.Concat: functions.concat, exp.ConcatWs: functions.concat,
+        exp.Like: functions.like(escaped=False), exp.RegexpLike: functions.matches(posix=False),
+        exp.RegexpReplace: functions.replaced(posix=False), exp.RegexpExtract: _extracted_text,
+        exp.TimestampTrunc: moments.truncated(_UNITS), exp.Extract: moments.extracted(_PARTS),
+        exp.DateTrunc: moments.truncated(_UNITS), exp.DateDiff: _days,
+        exp.DayOfWeek: _day_of_week, exp.DayOfWeekIso: _iso_day_of_week, exp.Week: _week,
+        exp.TimeToStr: moments.formatted("DATE_FORMAT", kinds=(Kind.DATE, *MOMENTS)),
+        exp.StrToTime: moments.formatted("TO_TIMESTAMP_NTZ"),
+        exp.PercentileCont: functions.ordered_set("PERCENTILE_CONT"),
+        exp.PercentileDisc: functions.ordered_set("PERCENTILE_DISC"),
+        exp.Bracket: _element, exp.EQ: arrays.quantified(of_columns=False),
+        exp.NEQ: arrays.quantified(of_columns=False), exp.Any: arrays.any_or_all,
+        exp.Anonymous: arrays.all_of_array, exp.Unnest: arrays.rows_of,
+        exp.Lateral: arrays.lateral_rows, exp.Explode: arrays.exploded, exp.Length: _length,
+        exp.ArrayPosition: _place, exp.GroupConcat: _listed, exp.Tuple: _row,
+    },
+    {
+        exp.ArrayAgg: Reason(
+            "it keeps NULLs and is NULL of no rows, and Spark's is neither",
+            "use string_agg(), or write it as a view in Spark SQL",
+        ),
+        exp.ArrayContains: _ARRAY_NULLS, exp.ArrayConcat: _ARRAY_NULLS,
+        exp.ArrayDistinct: _ARRAY_NULLS,
+        exp.IsNan: Reason("of NULL it is NULL, and in Spark FALSE", "write x = 'NaN'::DOUBLE"),
+    },
+    "cardinality now",
+)  # fmt: skip

@@ -1,0 +1,222 @@
+"""Functions and operators whose meaning depends on a type or on a constant, as several dialects
+have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect import patterns
+from dagster_streamtables.compiler.dialect.kinds import WHOLE, Kind
+from dagster_streamtables.compiler.dialect.query import (
+    Query,
+    Rule,
+    call,
+    literal_int,
+    literal_text,
+)
+
+_T = exp.DataType.Type
+NUMBERS = (*WHOLE, Kind.DECIMAL, Kind.MEAN, Kind.FLOAT, Kind.DOUBLE)
+_PRINTED_ALIKE = (*WHOLE, Kind.DECIMAL, Kind.STRING, Kind.DATE)
+_WHOLE_TYPES = (_T.TINYINT, _T.SMALLINT, _T.INT, _T.BIGINT)
+
+
+def typed(node: exp.Expr, type_: Any) -> exp.Cast:
+    return exp.Cast(this=node, to=exp.DataType.build(type_, dialect="spark"))
+
+
+def cast(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """Casts to a whole number round where Spark cuts off; to a short string they cut off where
+    Spark does not."""
+    target, value = node.args["to"], node.this
+    if target.this in _WHOLE_TYPES:
+        return _to_whole(node, query)
+    if target.this in (_T.DECIMAL,) and not target.expressions:
+        return _to_decimal(node, query)
+    if target.this in (_T.TEXT, _T.VARCHAR, _T.NVARCHAR):
+        as_text(node, value, query, Kind.BOOL, Kind.LOCAL)
+        width = literal_int(target.expressions[0].this) if target.expressions else None
+        return None if width is None else exp.Left(
+            this=_string(value, query), expression=exp.Literal.number(width)
+        )  # fmt: skip
+    if target.this in (_T.CHAR, _T.NCHAR):
+        raise query.refusal(node, "Spark does not fill it up with blanks", "cast to VARCHAR")
+    return None
+
+
+def _to_whole(node: exp.Expr, query: Query) -> exp.Expr | None:
+    kinds = (*NUMBERS, Kind.STRING, Kind.BOOL)
+    kind = query.require(
+        node, node.this, kinds, "Spark cuts off a fraction and does not round it",
+        "write FLOOR(…), CEIL(…) or ROUND(…, 0) and cast that",
+    )  # fmt: skip
+    if kind in (Kind.DECIMAL, Kind.MEAN):
+        node.set("this", exp.Round(this=node.this.copy()))
+    elif kind in (Kind.DOUBLE, Kind.FLOAT):
+        node.set("this", call("RINT", node.this.copy()))
+    return None
+
+
+def _to_decimal(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """A decimal without digits has any in Postgres, (18, 3) in DuckDB and (10, 0) in Spark."""
+    if query.kind(node.this) is Kind.DECIMAL and query.dialect == "postgres":
+        return node.this
+    raise query.refusal(
+        node, "in Spark a decimal without digits has none after the point",
+        "say how many, for example DECIMAL(20, 6)",
+    )  # fmt: skip
+
+
+def as_text(node: exp.Expr, value: exp.Expr, query: Query, *more: Kind) -> None:
+    """
+    Args:
+        node: What makes a string of the value.
+        value: Of a kind that every dialect writes in one way, or of one of `more`.
+        query: That it is in.
+        more: Kinds that a cast writes as Spark does.
+
+    Raises:
+        InvalidDefinition: The value may be written otherwise in Spark.
+    """
+    kind = query.require(
+        node, value, (*_PRINTED_ALIKE, *more), "Spark writes it otherwise as a string",
+        "cast it to a whole number, a decimal or a date first",
+    )  # fmt: skip
+    if kind is Kind.DECIMAL and not isinstance(value.unnest(), exp.Column | exp.Cast):
+        raise query.refusal(
+            node, "how many zeros end a decimal that is computed differs in Spark",
+            "cast it to DECIMAL(…) first",
+        )  # fmt: skip
+
+
+def _string(value: exp.Expr, query: Query) -> exp.Expr:
+    return value.copy() if query.kind(value) is Kind.STRING else typed(value.copy(), _T.TEXT)
+
+
+def joined(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``a || b`` of strings."""
+    for part in (node.this, node.expression):
+        if not isinstance(part, exp.Null):
+            as_text(node, part, query)
+    return None
+
+
+def concat(node: exp.Expr, query: Query) -> None:
+    """sqlglot puts '' for NULL, which needs strings."""
+    parts: list[exp.Expr] = []
+    for part in node.expressions:
+        if not isinstance(part, exp.Null):
+            as_text(node, part, query)
+            parts.append(_string(part, query))
+        elif not node.args.get("coalesce") and not isinstance(node, exp.ConcatWs):
+            parts.append(part)
+    node.set("expressions", parts)
+
+
+def round_(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """Postgres rounds a float at one half to the even number, and nothing else so."""
+    if node.args.get("decimals") is None:
+        kind = query.require(
+            node, node.this, NUMBERS, "a float is rounded to the even number at one half",
+            "cast it to NUMERIC(…) or DOUBLE PRECISION",
+        )  # fmt: skip
+        if kind in (Kind.DOUBLE, Kind.FLOAT):
+            return call("RINT", node.this.copy())
+    return None
+
+
+def substring(node: exp.Expr, query: Query) -> None:
+    start = literal_int(node.args.get("start"))
+    if start is None or start < 1:
+        raise query.refusal(
+            node, "positions before the first character mean something else in Spark",
+            "begin at a number from 1 on",
+        )  # fmt: skip
+
+
+def first_characters(node: exp.Expr, query: Query) -> None:
+    """LEFT and RIGHT: a negative number leaves characters out, and in Spark leaves none."""
+    count = literal_int(node.expression)
+    if count is None or count < 0:
+        raise query.refusal(
+            node, "a negative count gives nothing in Spark", "write a number from 0 on"
+        )
+
+
+def like(escaped: bool) -> Rule:
+    """LIKE, in a dialect where a backslash escapes, as in Spark, or is a character."""
+
+    def rule(node: exp.Expr, query: Query) -> None:
+        if escaped or isinstance(node.parent, exp.Escape):
+            return
+        pattern = literal_text(node.expression)
+        if pattern is None:
+            raise query.refusal(
+                node, "a backslash in the pattern would escape in Spark", "add ESCAPE '!'"
+            )
+        node.set("expression", exp.Literal.string(pattern.replace("\\", "\\\\")))
+
+    return rule
+
+
+def matches(*, posix: bool, ignore_case: bool = False) -> Rule:
+    """A regular expression that is looked for."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        if node.args.get("flag"):
+            raise query.refusal(node, "flags are not translated", "write them into the pattern")
+        pattern = java(node, query, posix=posix)
+        flags = "(?iu)" if ignore_case else ""
+        expression = exp.Literal.string(flags + pattern)
+        return exp.paren(exp.RegexpLike(this=node.this.copy(), expression=expression))
+
+    return rule
+
+
+def java(node: exp.Expr, query: Query, *, posix: bool) -> str:
+    written = literal_text(node.args.get("expression"))
+    pattern = None if written is None else patterns.java_pattern(written, posix=posix)
+    if pattern is None:
+        raise query.refusal(
+            node, "to Java's regular expressions, which Spark has, it may mean something else",
+            "write a constant of characters, classes such as [a-z] and quantifiers, or use LIKE",
+        )  # fmt: skip
+    return pattern
+
+
+def replaced(*, posix: bool) -> Rule:
+    """``regexp_replace``, which replaces every match in Spark."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        if literal_text(node.args.get("modifiers")) != "g":
+            raise query.refusal(
+                node, "without the flag 'g' it replaces the first match, and Spark replaces all",
+                "add 'g' if all are meant",
+            )  # fmt: skip
+        pattern = java(node, query, posix=posix)
+        text = literal_text(node.args.get("replacement"))
+        whole = "&" if posix else "0"
+        new = None if text is None else patterns.java_replacement(text, whole=whole)
+        if new is None or (posix and not patterns.one_way(str(node.expression.name))):
+            raise query.refusal(
+                node, "which of several matches is taken differs from Spark",
+                "use a pattern with one quantifier and without |, and a constant to replace it",
+            )  # fmt: skip
+        return call("REGEXP_REPLACE", node.this.copy(), *map(exp.Literal.string, (pattern, new)))
+
+    return rule
+
+
+def ordered_set(name: str) -> Rule:
+    """A percentile, which sqlglot would print as an approximate one."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        if isinstance(node.parent, exp.WithinGroup):
+            return call(name, node.this.copy())
+        part = node.args["expression"].copy()
+        order = exp.Order(expressions=[exp.Ordered(this=node.this.copy(), nulls_first=True)])
+        return exp.WithinGroup(this=call(name, part), expression=order)
+
+    return rule

@@ -1,0 +1,217 @@
+"""Every other dialect: the part of SQL in which they agree with Spark, by their documentation.
+
+None of them was run. What is known to differ in one of them is refused there, by the types of the
+columns where it depends on these; functions beyond the common ones are refused in all.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect import functions, moments
+from dagster_streamtables.compiler.dialect.functions import NUMBERS
+from dagster_streamtables.compiler.dialect.kinds import (
+    DIVIDES_TO_WHOLE,
+    FRACTIONS_ARE_FLOATS,
+    MOMENTS,
+    WHOLE,
+    Kind,
+)
+from dagster_streamtables.compiler.dialect.query import Query, Rule, literal_int, literal_text
+from dagster_streamtables.compiler.dialect.rules import COMMON, Dialect, Reason, Rules
+from dagster_streamtables.errors import InvalidDefinition
+
+_T = exp.DataType.Type
+_EXAMINED = frozenset({
+    "athena", "bigquery", "databricks", "doris", "dremio", "drill", "druid", "dune", "exasol",
+    "fabric", "hive", "materialize", "mysql", "oracle", "presto", "redshift", "risingwave",
+    "singlestore", "snowflake", "spark2", "sqlite", "starrocks", "teradata", "trino", "tsql",
+})  # fmt: skip
+_DIVIDES_TO_FLOAT = frozenset({"bigquery", "databricks", "hive", "spark2"})
+_AVERAGES_TO_FLOAT = _DIVIDES_TO_FLOAT | {
+    "athena", "doris", "dremio", "drill", "druid", "dune", "presto", "sqlite", "starrocks", "trino",
+}  # fmt: skip
+_IGNORES_CASE = frozenset({"mysql", "singlestore", "teradata", "tsql"})
+"""Strings that differ in case are equal there, unless a collation says otherwise."""
+_ESCAPES = frozenset({
+    "bigquery", "databricks", "doris", "hive", "materialize", "mysql", "redshift", "risingwave",
+    "singlestore", "spark2", "starrocks",
+})  # fmt: skip
+"""Where a backslash escapes in LIKE."""
+_PLAIN = (exp.Ceil, exp.Floor, exp.Escape, exp.CountIf)
+_PARTS = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE")
+_BY_BYTES = "add a COLLATE whose collation is binary, if bytes are meant"
+
+
+def others(dialect: str) -> Dialect:
+    """
+    Raises:
+        InvalidDefinition: Nobody looked at where the dialect differs from Spark.
+    """
+    if dialect not in _EXAMINED:
+        raise InvalidDefinition(
+            f"{dialect} cannot be translated",
+            why="where it means something else than Spark SQL was not examined",
+            fix="write the query in Spark SQL, or in another dialect",
+        )
+    mended: Rules = {**_MENDED, exp.Like: functions.like(escaped=dialect in _ESCAPES)}
+    refused: dict[type[exp.Expr], Reason] = {}
+    if dialect in FRACTIONS_ARE_FLOATS:
+        mended = {**mended, exp.Literal: _fraction}
+    if dialect in _IGNORES_CASE:
+        mended = {**mended, **_by_case()}
+        refused[exp.Replace] = refused[exp.Like] = Reason(
+            f"{dialect} ignores case, unless a collation says otherwise", "write it in Spark SQL"
+        )
+    if dialect == "sqlite":
+        refused[exp.Like] = Reason("SQLite's LIKE ignores the case of ASCII letters", "use GLOB")
+    if dialect == "oracle":
+        refused[exp.DPipe] = Reason("Oracle takes NULL for ''", "write it in Spark SQL")
+    if dialect not in ("bigquery", "oracle"):
+        return COMMON.extended((*_PLAIN, exp.Trim), mended, refused)
+    return COMMON.extended(_PLAIN, mended, refused)
+
+
+def _fraction(node: exp.Expr, query: Query) -> exp.Expr | None:
+    whole = literal_text(node) is not None or literal_int(node) is not None
+    return None if whole else functions.typed(node.copy(), _T.DOUBLE)
+
+
+def _divided(node: exp.Expr, query: Query) -> exp.Expr | None:
+    left, right = query.kind(node.this), query.kind(node.expression)
+    if Kind.DOUBLE in (left, right) and {left, right} <= set(NUMBERS):
+        return None
+    if {left, right} <= WHOLE and query.dialect in DIVIDES_TO_WHOLE:
+        return exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
+    for part in (node.this, node.expression):
+        known = WHOLE if query.dialect in _DIVIDES_TO_FLOAT else ()
+        query.require(
+            node, part, known, "the quotient has other digits in Spark", "cast both to DOUBLE"
+        )
+    return None
+
+
+def _average(node: exp.Expr, query: Query) -> None:
+    whole = WHOLE if query.dialect in _AVERAGES_TO_FLOAT else frozenset[Kind]()
+    value = node.this.expressions[0] if isinstance(node.this, exp.Distinct) else node.this
+    query.require(
+        node, value, (*whole, Kind.DOUBLE), "the average has other digits in Spark",
+        "cast it to DOUBLE",
+    )  # fmt: skip
+
+
+def _cast(node: exp.Expr, query: Query) -> None:
+    target = node.args["to"]
+    known: tuple[Kind, ...] = (*MOMENTS, Kind.DATE, Kind.STRING)
+    if target.this in (_T.TINYINT, _T.SMALLINT, _T.INT, _T.BIGINT):
+        known = (*WHOLE, Kind.STRING)
+    elif target.this is _T.DECIMAL and target.expressions:
+        known = (*WHOLE, Kind.DECIMAL, Kind.STRING)
+    elif target.this in (_T.DOUBLE, _T.FLOAT):
+        known = (*NUMBERS, Kind.STRING)
+    elif target.this in (_T.TEXT, _T.VARCHAR, _T.NVARCHAR) and not target.expressions:
+        known = (*WHOLE, Kind.STRING, Kind.DATE)
+    elif target.this in (_T.DECIMAL, _T.TEXT, _T.VARCHAR, _T.NVARCHAR, _T.CHAR, _T.BOOLEAN):
+        known = ()
+    query.require(
+        node, node.this, known, "Spark casts it otherwise", "cast in two steps, or in Spark SQL"
+    )
+
+
+def _rounded(node: exp.Expr, query: Query) -> None:
+    query.require(
+        node, node.this, (*WHOLE, Kind.DECIMAL), "floats are rounded otherwise at one half",
+        "cast it to a decimal",
+    )  # fmt: skip
+
+
+def _moved(node: exp.Expr, query: Query) -> None:
+    """Sums and differences: of numbers, or of a timestamp and a constant interval."""
+    if isinstance(node.expression, exp.Interval):
+        query.require(
+            node, node.this, MOMENTS, "the sum is of another type in Spark", "cast it to TIMESTAMP"
+        )
+        return
+    for part in (node.this, node.expression):
+        query.require(node, part, NUMBERS, "Spark adds numbers only", "write it in Spark SQL")
+
+
+def _joined(node: exp.Expr, query: Query) -> None:
+    for part in (node.this, node.expression):
+        query.require(node, part, (Kind.STRING,), "Spark may write it otherwise", "cast it")
+
+
+def _length(node: exp.Expr, query: Query) -> None:
+    if query.dialect in ("mysql", "singlestore", "tsql", "fabric", "doris", "starrocks"):
+        raise query.refusal(
+            node, "bytes are counted there, or blanks at the end are not",
+            "use CHAR_LENGTH in Spark SQL",
+        )  # fmt: skip
+    query.require(node, node.this, (Kind.STRING,), "it is no string", "cast it")
+
+
+def _framed(node: exp.Expr, query: Query) -> None:
+    """Of which rows is the last value? Snowflake says of all, others of those up to the row."""
+    window = node.find_ancestor(exp.Window)
+    if window is None or not window.args.get("spec"):
+        raise query.refusal(
+            node, "the rows that it looks at by default differ", "write the frame: ROWS BETWEEN …"
+        )
+
+
+def _truncated(node: exp.Expr, query: Query) -> exp.Expr | None:
+    query.require(node, node.this, MOMENTS, "it stays a date there", "cast it to TIMESTAMP")
+    return moments.truncated((*_PARTS, "SECOND"))(node, query)
+
+
+def _collated(node: exp.Expr, query: Query) -> exp.Expr:
+    name = node.expression.name or literal_text(node.expression) or ""
+    if "bin" not in name.lower():
+        raise query.refusal(node, "Spark compares bytes", _BY_BYTES)
+    return node.this.copy()
+
+
+def _by_case() -> dict[type[exp.Expr], Rule]:
+    """Rules that let strings be compared only where the text says that bytes are."""
+    compared = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between,
+                exp.NullSafeEQ, exp.Group, exp.Distinct, exp.Window, exp.Union, exp.Intersect,
+                exp.Except)  # fmt: skip
+
+    def among(rule: Rule | None) -> Rule:
+        def checked(node: exp.Expr, query: Query) -> exp.Expr | None:
+            kinds = [query.kind(each) for each in _compared(node)]
+            if Kind.STRING in kinds and Kind.BYTES not in kinds:
+                raise query.refusal(
+                    node, f"{query.dialect} ignores case in strings, and Spark does not", _BY_BYTES
+                )
+            return rule(node, query) if rule is not None else None
+
+        return checked
+
+    return {
+        exp.Collate: _collated,
+        **{each: among(COMMON.mended.get(each)) for each in compared},
+    }
+
+
+def _compared(node: exp.Expr) -> list[exp.Expr]:
+    if isinstance(node, exp.Window):
+        return node.args.get("partition_by") or []
+    if isinstance(node, exp.SetOperation):
+        return node.selects if node.args.get("distinct") else []
+    if isinstance(node, exp.Distinct) and isinstance(node.parent, exp.Select):
+        return node.parent.selects
+    if isinstance(node, exp.Group | exp.Distinct):
+        return node.expressions
+    return [node.this]
+
+
+_MENDED: Rules = {
+    exp.Div: _divided, exp.Avg: _average, exp.Cast: _cast, exp.TryCast: _cast,
+    exp.Round: _rounded, exp.Add: _moved, exp.Sub: _moved, exp.Interval: moments.interval,
+    exp.DPipe: _joined, exp.Length: _length, exp.Substring: functions.substring,
+    exp.Left: functions.first_characters, exp.Right: functions.first_characters,
+    exp.Extract: moments.extracted(_PARTS), exp.TimestampTrunc: _truncated,
+    exp.DateTrunc: _truncated, exp.FirstValue: _framed, exp.LastValue: _framed,
+    exp.NthValue: _framed, exp.IntDiv: lambda node, query: None,
+}  # fmt: skip

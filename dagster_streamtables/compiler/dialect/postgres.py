@@ -1,0 +1,157 @@
+"""Postgres: what was run there (15) and on Spark (4.2), on the same rows with the same result."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect import arrays, functions, moments
+from dagster_streamtables.compiler.dialect.functions import NUMBERS
+from dagster_streamtables.compiler.dialect.kinds import MOMENTS, WHOLE, Kind
+from dagster_streamtables.compiler.dialect.query import Query, call, literal_int
+from dagster_streamtables.compiler.dialect.rules import COMMON, Reason
+
+_PLAIN = (
+    exp.Array, exp.ArrayAppend, exp.ArrayConcat, exp.ArrayRemove, exp.ArrayToString, exp.Ascii,
+    exp.Atan2, exp.BitLength, exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseNot, exp.BitwiseOr,
+    exp.BitwiseRightShift, exp.BitwiseXor, exp.ByteString, exp.Cbrt, exp.Ceil, exp.Chr, exp.Corr,
+    exp.CovarPop, exp.CovarSamp, exp.Degrees, exp.Escape, exp.Factorial, exp.Floor, exp.Greatest,
+    exp.ILike, exp.Least, exp.Length, exp.Like, exp.LogicalAnd, exp.LogicalOr, exp.MD5,
+    exp.Overlay, exp.Pad, exp.Pi, exp.Pow, exp.Radians, exp.RawString, exp.Repeat, exp.Reverse,
+    exp.Sign, exp.Sin, exp.Cos, exp.Tan, exp.SplitPart, exp.StartsWith, exp.Stddev, exp.StddevPop,
+    exp.StddevSamp, exp.StrPosition, exp.Translate, exp.Trim, exp.UnixToTime, exp.Variance,
+    exp.VariancePop, exp.WidthBucket, exp.FirstValue, exp.LastValue, exp.NthValue, exp.GroupConcat,
+    exp.WithinGroup, exp.RegrAvgx, exp.RegrAvgy, exp.RegrCount, exp.RegrIntercept, exp.RegrR2,
+    exp.RegrSlope, exp.RegrSxx, exp.RegrSxy, exp.RegrSyy, exp.AnyValue, exp.BitwiseAndAgg,
+    exp.BitwiseOrAgg, exp.BitwiseXorAgg, exp.Mode,
+)  # fmt: skip
+_CALLS = "cardinality make_date octet_length"
+_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+_PARTS = (*_UNITS, "DOY", "DOW", "ISODOW")
+_JSON = Reason(
+    "Postgres keeps the JSON as it is written, and Spark prints it anew",
+    "write it as a view in Spark SQL, by get_json_object",
+)
+
+
+def _divided(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """Whole numbers divide to a whole number, and decimals to sixteen digits or more."""
+    left, right = query.kind(node.this), query.kind(node.expression)
+    if {left, right} <= WHOLE:
+        return exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
+    floats = {Kind.DOUBLE, Kind.MEAN}
+    if (left in floats and right in NUMBERS) or (right in floats and left in NUMBERS):
+        return None
+    known = (*WHOLE, Kind.DOUBLE)
+    unknown = node.this if left not in known or right in known else node.expression
+    query.require(
+        node, unknown, known,
+        "whole numbers divide to a whole number, decimals to other digits than in Spark",
+        "write CAST(a AS DOUBLE PRECISION) / b for a fraction, DIV(a, b) for a whole number",
+    )  # fmt: skip
+    raise query.refusal(node, "the operands are of two kinds", "cast both to DOUBLE PRECISION")
+
+
+def _whole_part(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``div(a, b)``, around which sqlglot puts a cast to a decimal without digits."""
+    if isinstance(node.this, exp.IntDiv):
+        return node.this.copy()
+    return functions.cast(node, query)
+
+
+def _average(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """Of decimals Spark keeps four more digits, and Postgres sixteen: as a double, both agree."""
+    kind = query.require(
+        node, node.this, NUMBERS, "of decimals Spark keeps fewer digits",
+        "cast it to DOUBLE PRECISION",
+    )  # fmt: skip
+    if kind is not Kind.DECIMAL:
+        return None
+    if isinstance(node.parent, exp.Filter | exp.Window):
+        node.set("this", functions.typed(node.this.copy(), exp.DataType.Type.DOUBLE))
+        return None
+    total = functions.typed(exp.Sum(this=node.this.copy()), exp.DataType.Type.DOUBLE)
+    count = exp.Nullif(this=exp.Count(this=node.this.copy()), expression=exp.Literal.number(0))
+    return exp.paren(exp.Div(this=total, expression=count))
+
+
+def _logarithm(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``log(x)`` is to the base of 10, and in Spark natural."""
+    return None if node.expression else call("LOG10", node.this.copy())
+
+
+def _cut(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``trunc(x)`` goes to a BIGINT, with which a larger number fails."""
+    if node.args.get("decimals") is not None:
+        raise query.refusal(
+            node, "Spark cuts off whole numbers only", "write FLOOR(x * 100) / 100, with a sign"
+        )
+    query.require(node, node.this, NUMBERS, "it is no number", "cast it to a number")
+    return None
+
+
+def _length(node: exp.Expr, query: Query) -> exp.Expr:
+    if literal_int(node.expression) not in (None, 1):
+        raise query.refusal(node, "Spark's arrays have one dimension", "use dimension 1")
+    return exp.Nullif(this=call("CARDINALITY", node.this.copy()), expression=exp.Literal.number(0))
+
+
+def _place(node: exp.Expr, query: Query) -> exp.Expr:
+    found = call("ARRAY_POSITION", node.this.copy(), node.expression.copy())
+    return exp.Nullif(this=found, expression=exp.Literal.number(0))
+
+
+def _joined(node: exp.Expr, query: Query) -> exp.Expr | None:
+    if Kind.ARRAY in (query.kind(node.this), query.kind(node.expression)):
+        raise query.refusal(node, "NULL makes Spark's result NULL", "use array_cat()")
+    return functions.joined(node, query)
+
+
+def _listed(node: exp.Expr, query: Query) -> exp.Expr | None:
+    separator = node.args.get("separator")
+    if separator is None or not separator.is_string:
+        raise query.refusal(node, "Spark needs a constant to put between", "write a constant")
+    value = node.this.this if isinstance(node.this, exp.Order) else node.this
+    value = value.expressions[0] if isinstance(value, exp.Distinct) else value
+    query.require(node, value, (Kind.STRING,), "Spark may write it otherwise", "cast it to TEXT")
+    return None
+
+
+POSTGRES = COMMON.extended(
+    _PLAIN,
+    {
+        exp.Div: _divided, exp.Cast: _whole_part, exp.IntDiv: lambda node, query: None,
+        exp.Add: moments.moved, exp.Sub: moments.moved, exp.Interval: moments.interval,
+        exp.Round: functions.round_, exp.Trunc: _cut, exp.Log: _logarithm, exp.Avg: _average,
+        exp.Substring: functions.substring, exp.Left: functions.first_characters,
+        exp.Right: functions.first_characters, exp.DPipe: _joined, exp.Concat: functions.concat,
+        exp.ConcatWs: functions.concat, exp.RegexpLike: functions.matches(posix=True),
+        exp.RegexpILike: functions.matches(posix=True, ignore_case=True),
+        exp.RegexpReplace: functions.replaced(posix=True),
+        exp.TimestampTrunc: moments.truncated(_UNITS), exp.Extract: moments.extracted(_PARTS),
+        exp.TimeToStr: moments.formatted("DATE_FORMAT", kinds=(Kind.DATE, *MOMENTS)),
+        exp.StrToDate: moments.formatted("TO_DATE"),
+        exp.StrToTime: moments.formatted("TO_TIMESTAMP"),
+        exp.PercentileCont: functions.ordered_set("PERCENTILE_CONT"),
+        exp.PercentileDisc: functions.ordered_set("PERCENTILE_DISC"),
+        exp.Bracket: arrays.element, exp.EQ: arrays.quantified(of_columns=True),
+        exp.NEQ: arrays.quantified(of_columns=True), exp.Any: arrays.any_or_all,
+        exp.Unnest: arrays.rows_of, exp.Lateral: arrays.lateral_rows,
+        exp.Explode: arrays.exploded, exp.ExplodingGenerateSeries: arrays.series,
+        exp.ArraySize: _length, exp.Anonymous: arrays.all_of_array,
+        exp.ArrayPosition: _place,
+        exp.GroupConcat: _listed,
+    },
+    {
+        exp.ArrayAgg: Reason(
+            "it keeps NULLs and is NULL of no rows, and Spark's is neither",
+            "use string_agg(), or write it as a view in Spark SQL",
+        ),
+        exp.AtTimeZone: Reason(
+            "it goes from a zone or to it, by the type of its operand",
+            "write it as a view in Spark SQL, by from_utc_timestamp or to_utc_timestamp",
+        ),
+        exp.JSONExtract: _JSON, exp.JSONExtractScalar: _JSON,
+        exp.SimilarTo: Reason("Spark has no SIMILAR TO", "use LIKE, or ~ with an expression"),
+    },
+    _CALLS,
+)  # fmt: skip

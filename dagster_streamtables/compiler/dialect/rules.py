@@ -1,0 +1,286 @@
+"""What every dialect has in common: the syntax that means the same in Spark, and how the rest of
+the syntax is mended or refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sqlglot import exp
+from sqlglot.transforms import eliminate_distinct_on
+
+from dagster_streamtables.compiler.dialect.query import Query, Rule, Rules, literal_int
+from dagster_streamtables.compiler.dialect.rows import equal_rows, in_rows, row
+from dagster_streamtables.compiler.text import Text, place
+from dagster_streamtables.errors import InvalidDefinition
+
+
+class Reason(NamedTuple):
+    """Why a node is never translated."""
+
+    why: str
+    fix: str
+    called: str = ""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What is known of a dialect; every other node is refused."""
+
+    plain: frozenset[type[exp.Expr]]
+    """Nodes that sqlglot prints with their meaning."""
+    mended: Rules
+    refused: Mapping[type[exp.Expr], Reason]
+    calls: frozenset[str] = field(default_factory=frozenset[str])
+    """Functions that sqlglot does not know, with the same name and meaning in Spark."""
+
+    def extended(
+        self,
+        plain: tuple[type[exp.Expr], ...],
+        mended: Rules,
+        refused: Mapping[type[exp.Expr], Reason],
+        calls: str = "",
+    ) -> Dialect:
+        return Dialect(
+            self.plain | set(plain),
+            {**self.mended, **mended},
+            {**self.refused, **refused},
+            self.calls | set(calls.split()),
+        )
+
+    def has_call(self, node: exp.Expr) -> bool:
+        return isinstance(node, exp.Anonymous) and node.name.lower() in self.calls
+
+
+_PLAIN = frozenset({
+    exp.From, exp.Where, exp.Having, exp.Order, exp.Offset, exp.With, exp.Qualify, exp.Subquery,
+    exp.TableAlias, exp.Distinct, exp.Alias, exp.Literal, exp.Null, exp.Boolean, exp.Paren,
+    exp.And, exp.Or, exp.Not, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ,
+    exp.NullSafeNEQ, exp.Between, exp.Exists, exp.Case, exp.If, exp.Mul, exp.Neg, exp.Mod,
+    exp.Coalesce, exp.Nullif, exp.DataTypeParam, exp.Var, exp.Values, exp.Rollup,
+    exp.Cube, exp.GroupingSets, exp.Window, exp.Filter, exp.Count, exp.Sum, exp.Min, exp.Max,
+    exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead, exp.IgnoreNulls, exp.RespectNulls, exp.Abs,
+    exp.Lower, exp.Upper, exp.Replace,
+    exp.LimitOptions, exp.CurrentDate, exp.CurrentTimestamp, exp.Sqrt, exp.Exp, exp.Ln,
+})  # fmt: skip
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SELECT = frozenset({
+    "with_", "expressions", "distinct", "limit", "from_", "joins", "where", "group", "having",
+    "windows", "order", "offset", "qualify", "operation_modifiers",
+})  # fmt: skip
+_TABLE = frozenset({"this", "db", "catalog", "alias", "joins"})
+_JOIN_METHODS, _JOIN_KINDS = ("", "NATURAL"), ("", "INNER", "OUTER", "CROSS", "SEMI", "ANTI")
+_T = exp.DataType.Type
+_TYPES = {
+    _T.TINYINT, _T.SMALLINT, _T.INT, _T.BIGINT, _T.FLOAT, _T.DOUBLE, _T.DECIMAL, _T.BOOLEAN,
+    _T.TEXT, _T.VARCHAR, _T.NVARCHAR, _T.CHAR, _T.NCHAR, _T.DATE, _T.TIMESTAMP, _T.TIMESTAMPTZ,
+    _T.TIMESTAMPLTZ, _T.TIMESTAMPNTZ, _T.DATETIME, _T.DATETIME2,
+}  # fmt: skip
+_NO_ZONE = (_T.TIMESTAMP, _T.DATETIME, _T.DATETIME2)
+
+
+def only(names: frozenset[str] | set[str]) -> Rule:
+    """A node that stays as long as it has no other parts than these."""
+
+    def rule(node: exp.Expr, query: Query) -> None:
+        for name, value in node.args.items():
+            if value and name not in names:
+                part = value[0] if isinstance(value, list) else value
+                raise query.unlisted(part if isinstance(part, exp.Expr) else node)
+
+    return rule
+
+
+def refuse_names(text: Text, dialect: str) -> None:
+    """Refuse names that Spark takes for one another.
+
+    Raises:
+        InvalidDefinition: Two names in quotes differ in nothing but case.
+    """
+    quoted: dict[str, str] = {}
+    for each in text.tree.find_all(exp.Identifier):
+        if not each.quoted:
+            continue
+        other = quoted.setdefault(each.name.lower(), each.name)
+        if other != each.name:
+            raise InvalidDefinition(
+                f'"{each.name}" cannot be translated from {dialect}',
+                where=place(each, text),
+                why=f'names in quotes that differ in case are two, and Spark takes "{other}" and '
+                f'"{each.name}" for one',
+                fix="give one of them another name",
+            )
+
+
+def _identifier(node: exp.Expr, query: Query) -> None:
+    if not _NAME.fullmatch(node.name):
+        node.set("quoted", True)
+
+
+def _column(node: exp.Expr, query: Query) -> None:
+    if node.args.get("join_mark"):
+        raise query.refusal(node, "Spark has no (+)", "write LEFT JOIN … ON", called="(+)")
+
+
+def _table(node: exp.Expr, query: Query) -> exp.Expr | None:
+    if isinstance(node.this, exp.Identifier):
+        only(_TABLE)(node, query)
+        return None
+    alias = node.args.get("alias")
+    if alias is None or not alias.name:
+        raise query.refusal(node, "its column has no name in Spark", "give it an alias")
+    if not alias.columns:  # a function's rows have one column, called as the alias is
+        alias.set("columns", [alias.this.copy()])
+    if isinstance(node.parent, exp.Join):
+        return exp.Lateral(this=node.this.copy(), alias=alias.copy())
+    return None
+
+
+def _join(node: exp.Expr, query: Query) -> None:
+    assert isinstance(node, exp.Join)
+    if node.method.upper() not in _JOIN_METHODS or node.kind.upper() not in _JOIN_KINDS:
+        words = " ".join(part for part in (node.method, node.side, node.kind) if part)
+        raise query.refusal(
+            node,
+            "Spark has no such join",
+            "write it as a view in Spark SQL",
+            called=f"{words} JOIN",
+        )
+
+
+def _select(node: exp.Expr, query: Query) -> exp.Expr | None:
+    only(_SELECT)(node, query)
+    distinct = node.args.get("distinct")
+    if distinct is None or not distinct.args.get("on"):
+        return None
+    # It becomes a numbering of the rows in a subquery. A star would show the number, and a LIMIT
+    # would come before the numbers are looked at.
+    if any(output.is_star for output in node.selects):  # type: ignore[attr-defined]
+        raise query.refusal(
+            distinct, "it becomes a numbering of the rows, which * would show",
+            "list the columns", called="DISTINCT ON with *",
+        )  # fmt: skip
+    if node.args.get("limit") or node.args.get("offset"):
+        raise query.refusal(
+            distinct, "the rows would be limited before they are made distinct",
+            "put DISTINCT ON in a subquery, and LIMIT around it", called="DISTINCT ON with LIMIT",
+        )  # fmt: skip
+    return eliminate_distinct_on(node.copy())
+
+
+def _limit(node: exp.Expr, query: Query) -> exp.Expr | None:
+    options = node.args.get("limit_options")
+    if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
+        raise query.refusal(
+            node, "Spark has neither WITH TIES nor PERCENT",
+            "number the rows by RANK() in a subquery, and filter by the number",
+            called="WITH TIES" if options.args.get("with_ties") else "PERCENT",
+        )  # fmt: skip
+    count = node.args.get("count") if isinstance(node, exp.Fetch) else node.args["expression"]
+    if literal_int(count) is None:
+        raise query.refusal(node, "Spark limits by a number", "write a whole number")
+    node.set("limit_options", None)
+    return exp.Limit(expression=count) if isinstance(node, exp.Fetch) else None
+
+
+def _window(node: exp.Expr, query: Query) -> None:
+    if node.args.get("exclude"):
+        raise query.refusal(
+            node.parent or node, "Spark's frames have no EXCLUDE",
+            "take the row's own value from the sum, or write it as a view in Spark SQL",
+            called="EXCLUDE",
+        )  # fmt: skip
+    if str(node.args.get("kind") or "").upper() not in ("", "ROWS", "RANGE"):
+        raise query.refusal(
+            node.parent or node, "Spark's frames are ROWS or RANGE",
+            "number the groups by DENSE_RANK(), and use RANGE over that", called="GROUPS",
+        )  # fmt: skip
+
+
+def _cte(node: exp.Expr, query: Query) -> None:
+    node.set("materialized", None)  # an advice to the planner of the other system
+
+
+def _group(node: exp.Expr, query: Query) -> None:
+    for key in node.expressions:
+        if isinstance(key, exp.Tuple) and not key.expressions:
+            raise query.refusal(
+                node, "Spark has no empty grouping", "leave it out: aggregates alone are one group",
+                called="GROUP BY ()",
+            )  # fmt: skip
+
+
+def _grouping(node: exp.Expr, query: Query) -> None:
+    if len(node.expressions) > 1:
+        raise query.refusal(
+            node, "Spark's grouping() has one argument", "write one grouping() for each column"
+        )
+
+
+def _set_operation(node: exp.Expr, query: Query) -> None:
+    for name in ("by_name", "side", "kind", "on"):
+        if node.args.get(name):
+            raise query.refusal(
+                node, "Spark matches columns by their position",
+                "list the columns of both sides in one order", called="BY NAME",
+            )  # fmt: skip
+
+
+def _is(node: exp.Expr, query: Query) -> None:
+    """A test of a test; Spark's parser wants parentheses around the inner one."""
+    if isinstance(node.this, exp.Predicate | exp.Connector | exp.Not):
+        node.set("this", exp.paren(node.this.copy()))
+
+
+def _star(node: exp.Expr, query: Query) -> None:
+    for name in ("replace", "rename"):
+        if node.args.get(name):
+            raise query.refusal(node, f"Spark has no * {name.upper()}", "list the columns")
+
+
+def _quantified(node: exp.Expr, query: Query) -> None:
+    """``= ANY (SELECT …)`` is left to the compiler."""
+    if not isinstance(node.this.unnest(), exp.Query):
+        raise query.refusal(
+            node, "Spark has it for subqueries only", "unnest the array, or use array functions"
+        )
+
+
+def _data_type(node: exp.Expr, query: Query) -> None:
+    assert isinstance(node, exp.DataType)
+    if node.this not in _TYPES:
+        raise query.refusal(
+            node.parent or node, "Spark has no type that holds the same values",
+            "cast to another type, or write it as a view in Spark SQL",
+            called=f"the type {node.sql(query.dialect)}",
+        )  # fmt: skip
+    if node.this in _NO_ZONE:
+        node.set("this", _T.TIMESTAMPNTZ)
+
+
+COMMON = Dialect(
+    _PLAIN,
+    {
+        exp.Select: _select, exp.Identifier: _identifier, exp.Column: _column, exp.Table: _table,
+        exp.Join: _join, exp.Limit: _limit, exp.Fetch: _limit,
+        exp.WindowSpec: _window, exp.CTE: _cte, exp.Group: _group, exp.Grouping: _grouping,
+        exp.Union: _set_operation, exp.Intersect: _set_operation, exp.Except: _set_operation,
+        exp.Star: _star, exp.Tuple: row, exp.EQ: equal_rows, exp.NEQ: equal_rows,
+        exp.In: in_rows, exp.Is: _is, exp.Any: _quantified, exp.All: _quantified,
+        exp.DataType: _data_type,
+        exp.Ordered: only({"this", "desc", "nulls_first"}),
+        **dict.fromkeys((exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist), only(set())),
+    },
+    {
+        exp.Lock: Reason(
+            "a refresh reads fixed versions of its sources", "leave it out", "a locking clause"
+        ),
+        exp.TableSample: Reason(
+            "which rows it takes is decided anew by each run",
+            "filter by a key, for example WHERE id % 10 = 0", "TABLESAMPLE",
+        ),
+    },
+)  # fmt: skip

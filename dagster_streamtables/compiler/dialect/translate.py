@@ -1,0 +1,136 @@
+"""`translate`: parse in one dialect, mend or refuse, print as Spark SQL."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, UnsupportedError
+
+from dagster_streamtables.compiler.dialect.duckdb import DUCKDB
+from dagster_streamtables.compiler.dialect.kinds import Kinds
+from dagster_streamtables.compiler.dialect.others import others
+from dagster_streamtables.compiler.dialect.postgres import POSTGRES
+from dagster_streamtables.compiler.dialect.precedence import parenthesize
+from dagster_streamtables.compiler.dialect.query import Query
+from dagster_streamtables.compiler.dialect.reading import read_in
+from dagster_streamtables.compiler.dialect.rules import Dialect, refuse_names
+from dagster_streamtables.compiler.spark import DIALECT, StreamTables
+from dagster_streamtables.compiler.text import table_name
+from dagster_streamtables.errors import InvalidDefinition
+
+SPARK = "spark"
+"""What a query is written in that is not translated."""
+Columns = Mapping[str, Mapping[str, str]]
+
+
+def require_dialect(name: str) -> None:
+    """
+    Raises:
+        InvalidDefinition: sqlglot knows no such dialect.
+    """
+    known = sorted(set(sqlglot.Dialect.classes) - {"", DIALECT})
+    if name in known:
+        return
+    near = difflib.get_close_matches(name.lower(), known, n=3)
+    raise InvalidDefinition(
+        f'there is no SQL dialect "{name}"',
+        why=f"the dialects are {', '.join(known)}",
+        fix=f"did you mean {' or '.join(near)}?" if near else f'write "{SPARK}"',
+    )
+
+
+def tables_of(sql: str, dialect: str) -> tuple[str, ...]:
+    """The tables that a query reads, as it names them; nothing of it is translated.
+
+    Raises:
+        InvalidDefinition: The text is not one query of the dialect.
+    """
+    tables = read_in(sql, DIALECT if dialect == SPARK else dialect).tables()
+    named = [table for table in tables if isinstance(table.this, exp.Identifier)]
+    named.sort(key=lambda table: table.parts[0].meta["start"])
+    return tuple(dict.fromkeys(map(table_name, named)))
+
+
+def translate(sql: str, dialect: str, columns: Columns | None = None) -> str:
+    """A query in Spark SQL.
+
+    Args:
+        sql: The query.
+        dialect: That it is written in. ``spark`` is given back as it is.
+        columns: For each table by its name in the query, its columns and their types in Spark.
+            What depends on a type that is not known is refused.
+
+    >>> print(translate("SELECT id, amount % 2 AS odd FROM orders ORDER BY 2 LIMIT 3", "postgres"))
+    SELECT
+      id,
+      amount % 2 AS odd
+    FROM orders
+    ORDER BY
+      2 NULLS LAST
+    LIMIT 3
+
+    Raises:
+        InvalidDefinition: The text is no query of the dialect, or has no exact translation.
+    """
+    if dialect == SPARK:
+        return sql
+    require_dialect(dialect)
+    text = read_in(sql, dialect)
+    refuse_names(text, dialect)
+    query = Query(dialect, text, Kinds(text.tree, columns or {}, dialect))
+    rules = _rules(dialect)
+    _refuse(query, rules)
+    return _printed(query, _mended(query, rules))
+
+
+def _rules(dialect: str) -> Dialect:
+    known = {"postgres": POSTGRES, "duckdb": DUCKDB}
+    return known[dialect] if dialect in known else others(dialect)
+
+
+def _refuse(query: Query, rules: Dialect) -> None:
+    """Say no to what has no exact translation whatever is around it, outermost first."""
+    for node in query.text.tree.walk(bfs=False):
+        reason = rules.refused.get(type(node))
+        if reason is not None:
+            raise query.refusal(node, reason.why, reason.fix, called=reason.called)
+        if type(node) not in rules.plain | rules.mended.keys() and not rules.has_call(node):
+            raise query.unlisted(node)
+
+
+def _mended(query: Query, rules: Dialect) -> exp.Expr:
+    """The tree with all exchanged that has another meaning in Spark, innermost first."""
+    tree: exp.Expr = query.text.tree
+    for node in reversed(list(tree.walk(bfs=False))):
+        rule = None if rules.has_call(node) else rules.mended.get(type(node))
+        new = rule(node, query) if rule is not None else None
+        if new is not None:
+            query.kinds.carry(node, new)
+            node.replace(new)
+            tree = new if node is tree else tree
+    parenthesize(tree)
+    return tree
+
+
+class _Printer(StreamTables.Generator):
+    """Leaves each WITH in its subquery, where its names are seen by nothing else."""
+
+    EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
+
+
+def _printed(query: Query, tree: exp.Expr) -> str:
+    options: dict[str, Any] = {"pretty": True, "comments": False}
+    printer = _Printer(dialect=DIALECT, unsupported_level=ErrorLevel.RAISE, **options)
+    try:
+        return printer.generate(tree)
+    except UnsupportedError as error:
+        raise InvalidDefinition(
+            f"the query cannot be translated from {query.dialect}",
+            where=query.text.shown(0, len(query.text.sql) - 1),
+            why=str(error),
+            fix="write it in Spark SQL",
+        ) from None

@@ -1,0 +1,83 @@
+"""What counts as one question in an expression, and the form in which it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.lower.scope import rewritten
+from dagster_streamtables.compiler.operators import type_of
+
+
+def is_question(node: exp.Expr) -> bool:
+    if isinstance(node, exp.Not):
+        # One question, since Spark answers it so: NOT x IN (…) minds NULLs where x IN (…) may not.
+        return isinstance(node.this.unnest(), exp.In) and is_question(node.this.unnest())
+    if isinstance(node, exp.In):
+        return bool(node.args.get("query"))
+    if isinstance(node, exp.Exists):
+        return isinstance(node.this, exp.Query)
+    return isinstance(node, exp.Subquery)
+
+
+def negations_inward(expression: exp.Expr) -> exp.Expr:
+    """NOT before each question rather than around several, as Spark's optimizer has it."""
+
+    def settle(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Not) or not node.find(exp.Query):
+            return node
+        inner = node.this.unnest()
+        if isinstance(inner, exp.Not):
+            return settle(inner.this.unnest().copy())
+        if isinstance(inner, exp.And | exp.Or):
+            other = exp.or_ if isinstance(inner, exp.And) else exp.and_
+            sides = (settle(exp.Not(this=side.copy())) for side in (inner.left, inner.right))
+            return exp.paren(other(*sides))
+        return node
+
+    return rewritten(expression, settle)
+
+
+def questions(expression: exp.Expr) -> Iterator[exp.Expr]:
+    """The outermost subqueries of an expression."""
+    if is_question(expression):
+        yield expression
+        return
+    for each in expression.iter_expressions():
+        yield from questions(each)
+
+
+def type_of_answer(node: exp.Expr) -> exp.DataType:
+    if isinstance(node, exp.Subquery):
+        return type_of(node.this.selects[0]) if node.this.selects else type_of(node)
+    return exp.DataType.build("boolean")
+
+
+def unwrapped(query: exp.Expr) -> exp.Expr:
+    while isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
+        query = query.this
+    return query
+
+
+def named_apart(query: exp.Expr) -> exp.Expr:
+    """The same with outputs of different names: a subquery of IN may list a column twice."""
+    query = unwrapped(query).copy()
+    select = query
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    assert isinstance(query, exp.Query)
+    if len(set(query.named_selects)) < len(query.named_selects):
+        outputs = (each.unalias() for each in select.expressions)
+        select.set("expressions", [exp.alias_(e, f"out_{i}") for i, e in enumerate(outputs)])
+    return query
+
+
+def without_order(query: exp.Expr) -> exp.Expr:
+    """The same for whoever only asks if there is a row."""
+    query = unwrapped(query).copy()
+    limit, offset = query.args.get("limit"), query.args.get("offset")
+    if not offset and (not limit or (limit.expression.is_int and int(limit.expression.name) > 0)):
+        query.set("order", None)
+        query.set("limit", None)
+    return query

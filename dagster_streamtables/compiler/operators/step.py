@@ -1,0 +1,124 @@
+"""`Step`: one step of a computation over relations, as a value.
+
+A plan is a tree of steps. Most are operators (see `algebra`), which also know their own change;
+what is left are the steps by which a change enters a stored table.
+"""
+
+from __future__ import annotations
+
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Self
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.columns import as_weight, weight_column
+
+Schema = Mapping[str, exp.DataType]
+Pair = tuple[exp.Expr, exp.Expr]
+"""An expression over one input, and the one over the other input that must equal it."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """When a row of one relation is touched by a row of another."""
+
+    pairs: tuple[Pair, ...] = ()
+    """What must be equal, NULL to NULL; with no pair, any row touches every row."""
+    loose: bool = False
+    """A NULL, on either side of a pair, equals everything: in ``x NOT IN (…)`` it decides."""
+
+
+class Moment(enum.Enum):
+    """The state of the sources that a tree reads."""
+
+    BEFORE = "before"
+    AFTER = "after"
+    CHANGE = "change"
+
+
+@dataclass(frozen=True)
+class Step(ABC):
+    """One step of a computation over relations.
+
+    Steps are values: two trees that say the same thing are equal, and the renderer writes equal
+    subtrees once.
+    """
+
+    @property
+    @abstractmethod
+    def schema(self) -> Schema:
+        """The columns of the output, in order; the weight is not one of them."""
+
+    @abstractmethod
+    def select(self, *inputs: str) -> exp.Query:
+        """The SQL of this step alone, reading its inputs from the named relations."""
+
+    @abstractmethod
+    def explain(self) -> str:
+        """This step in one line."""
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the output has a weight column; without one, every row weighs 1."""
+        return self._weighted
+
+    @cached_property
+    def _weighted(self) -> bool:
+        return any(each.weighted for each in self.inputs)
+
+    def empty_if(self, *inputs: bool) -> bool:
+        """Whether the output has no row when those inputs have none that are marked True."""
+        return all(inputs)
+
+    @cached_property
+    def inputs(self) -> tuple[Step, ...]:
+        """What the step reads: the fields that are steps, or tuples of steps, in their order."""
+        values: list[object] = [getattr(self, field.name) for field in fields(self)]
+        found: list[Step] = []
+        for value in values:
+            several: tuple[object, ...] = value if isinstance(value, tuple) else (value,)  # type: ignore
+            found += [each for each in several if isinstance(each, Step)]
+        return tuple(found)
+
+    @cached_property
+    def open(self) -> frozenset[str]:
+        """The recursions that are mentioned in this subtree and do not begin in it."""
+        return frozenset[str]().union(*(each.open for each in self.inputs))
+
+    @property
+    def mentions(self) -> tuple[int, ...]:
+        """How often `select` names each of its inputs."""
+        return (1,) * len(self.inputs)
+
+    def over(self, *inputs: Step) -> Self:
+        """The same step over other inputs."""
+        if all(a is b for a, b in zip(inputs, self.inputs, strict=True)):
+            return self
+        rest, new = list(inputs), dict[str, object]()
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Step):
+                new[field.name] = rest.pop(0)
+            elif isinstance(value, tuple) and value and isinstance(value[0], Step):
+                count = len(value)  # type: ignore[reportUnknownArgumentType]
+                new[field.name], rest = tuple(rest[:count]), rest[count:]
+        return replace(self, **new)
+
+    # Trees share subtrees: a common table expression read twice is one object under two parents.
+    # What is asked of every step again and again is kept with it, else each question would walk
+    # the tree once for every path to the subtree, and their number doubles with every level.
+    @cached_property
+    def _hash(self) -> int:
+        return hash((type(self), *(getattr(self, field.name) for field in fields(self))))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+def weight_of(step: Step, table: str | None = None) -> exp.Expr:
+    """The weight of a row of `step`, as a select item: its weight column, or 1."""
+    return weight_column(table) if step.weighted else as_weight(exp.Literal.number(1))

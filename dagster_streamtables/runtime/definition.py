@@ -1,0 +1,73 @@
+"""What a definition comes to, given the columns of its sources: a plan, and what it is built on."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+
+from dagster_streamtables.compiler import Plan, Text, compile_query
+from dagster_streamtables.compiler.inline import blamed
+from dagster_streamtables.compiler.operators import Scan, Step
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.table import StreamTable
+
+_HIDDEN = "__st_"
+
+
+def compiled(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, str]]) -> Plan:
+    """The plan of a stream table.
+
+    Raises:
+        InvalidDefinition: The query cannot be maintained, or names what is not there; a view that
+            is to blame is named.
+    """
+    try:
+        return compile_query(text, columns)
+    except InvalidDefinition as error:
+        raise blamed(error, {view.name: view for view in table.views}, columns) from None
+
+
+def visible(columns: Mapping[str, str]) -> dict[str, str]:
+    """The columns of a table without those that a stream table keeps for itself."""
+    return {name: type_ for name, type_ in columns.items() if not name.startswith(_HIDDEN)}
+
+
+def known_types(plan: Plan) -> dict[str, str]:
+    """The columns of a table that is not there yet, as far as its text tells their types."""
+    known = {name: type_ for name, type_ in plan.schema.items() if not type_.is_type("unknown")}
+    return {name: type_.sql("spark") for name, type_ in known.items()}
+
+
+def guessed(plan: Plan) -> dict[str, str]:
+    """The columns of a table that is not there yet.
+
+    Where the text does not tell a type, any will do: a refresh compiles again, with the types that
+    the table then has.
+    """
+    known = known_types(plan)
+    return {name: known.get(name, "string") for name in plan.schema}
+
+
+def used_columns(plan: Plan | None, name: str, log: TableLog) -> dict[str, str]:
+    """The columns that a query uses of a source, as the log spells them; all, without a plan."""
+    there = visible(log.columns)
+    if plan is None:
+        return there
+    scans = [scan for scan in _scans(plan.view) if scan.table == name]
+    used = {column.lower() for scan in scans for column in scan.schema}
+    return {column: type_ for column, type_ in there.items() if column.lower() in used}
+
+
+def _scans(step: Step) -> list[Scan]:
+    if isinstance(step, Scan):
+        return [step]
+    return [scan for each in step.inputs for scan in _scans(each)]
+
+
+def fingerprint_of(text: Text, plan: Plan | None, zone: str) -> str:
+    """Changes when what is stored could not be built upon by this definition."""
+    hidden = ",".join(plan.stored_columns) if plan is not None else ""
+    parts = [text.sql, hidden, plan.entry if plan is not None else "full"]
+    definition = "\x00".join(parts if zone == "UTC" else [*parts, zone])
+    return hashlib.sha256(definition.encode()).hexdigest()[:16]

@@ -1,0 +1,172 @@
+--- case: groups of two kinds in one table
+--- covers: Q9 GROUPING SETS
+SELECT customer, amount, COUNT(*) AS n FROM orders GROUP BY GROUPING SETS ((customer), (amount));
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6);
+--- change
+INSERT INTO orders VALUES (12, 2, 5);
+DELETE FROM orders WHERE id = 11;
+--- delta
+-- +1 | 1 | NULL | 1
+-- -1 | 1 | NULL | 2
+-- +1 | 2 | NULL | 1
+-- -1 | NULL | 5 | 1
+-- +1 | NULL | 5 | 2
+-- -1 | NULL | 6 | 1
+
+--- case: a key that is NULL is another group than a key that is left out
+--- covers: Q9 GROUPING(); Q28 a NULL key of a grouping set
+SELECT customer, amount, GROUPING(customer) AS no_customer, COUNT(*) AS n FROM orders GROUP BY GROUPING SETS ((customer), (amount));
+--- before
+INSERT INTO orders VALUES (10, NULL, 5), (11, 1, NULL);
+--- change
+INSERT INTO orders VALUES (12, NULL, NULL);
+--- delta
+-- -1 | NULL | NULL | 0 | 1
+-- +1 | NULL | NULL | 0 | 2
+-- -1 | NULL | NULL | 1 | 1
+-- +1 | NULL | NULL | 1 | 2
+
+--- case: ROLLUP, from the parts to the whole
+--- covers: Q9 ROLLUP
+SELECT customer, amount, SUM(amount) AS total, GROUPING_ID(customer, amount) AS level FROM orders GROUP BY ROLLUP (customer, amount) HAVING COUNT(*) > 0;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 6);
+--- change
+UPDATE orders SET amount = 7 WHERE id = 11;
+--- delta
+-- -1 | 2 | 6 | 6 | 0
+-- +1 | 2 | 7 | 7 | 0
+-- -1 | 2 | NULL | 6 | 1
+-- +1 | 2 | NULL | 7 | 1
+-- -1 | NULL | NULL | 11 | 3
+-- +1 | NULL | NULL | 12 | 3
+
+--- case: the rows of ROLLUP go with their last row
+--- covers: Q9 ROLLUP
+--- spark: DuckDB has a total even over no rows; in Spark a grouping set has no groups without rows
+SELECT customer, COUNT(*) AS n FROM orders GROUP BY ROLLUP (customer);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 6);
+--- change
+DELETE FROM orders;
+--- delta
+-- -1 | 1 | 1
+-- -1 | 2 | 1
+-- -1 | NULL | 2
+
+--- case: CUBE has every combination
+--- covers: Q9 CUBE
+SELECT customer, amount, COUNT(*) AS n, GROUPING_ID() AS level FROM orders GROUP BY CUBE (customer, amount) HAVING COUNT(*) > 0;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 6);
+--- change
+DELETE FROM orders WHERE id = 10;
+INSERT INTO orders VALUES (12, 2, 5);
+--- delta
+-- -1 | 1 | 5 | 1 | 0
+-- -1 | 1 | NULL | 1 | 1
+-- +1 | 2 | 5 | 1 | 0
+-- -1 | 2 | NULL | 1 | 1
+-- +1 | 2 | NULL | 2 | 1
+
+--- case: WITH ROLLUP after the keys
+--- covers: Q9 WITH ROLLUP and WITH CUBE
+--- spark: DuckDB has only ROLLUP (...)
+SELECT customer, MAX(amount) AS most FROM orders GROUP BY customer WITH ROLLUP;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 6);
+--- change
+DELETE FROM orders WHERE id = 11;
+--- delta
+-- -1 | 2 | 6
+-- -1 | NULL | 6
+-- +1 | NULL | 5
+
+--- case: a set that is listed twice has its groups twice
+--- covers: Q9 GROUPING SETS
+SELECT customer, COUNT(*) AS n FROM orders GROUP BY GROUPING SETS ((customer), (customer), (amount));
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 5), (12, 2, 7);
+--- delta
+-- -2 | 1 | 1
+-- +2 | 1 | 2
+-- +2 | 2 | 1
+-- +1 | NULL | 2
+
+--- case: a plain key beside a ROLLUP
+--- covers: Q9 a key beside ROLLUP
+SELECT customer, amount, COUNT(*) AS n FROM orders GROUP BY customer, ROLLUP (amount);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6);
+--- change
+UPDATE orders SET customer = 2 WHERE id = 11;
+--- delta
+-- -1 | 1 | 6 | 1
+-- +1 | 1 | NULL | 1
+-- -1 | 1 | NULL | 2
+-- +1 | 2 | 6 | 1
+-- +1 | 2 | NULL | 1
+
+--- case: distinct counts and averages of grouping sets
+--- covers: Q9 GROUPING SETS; Q8 DISTINCT in a grouping set
+SELECT customer, COUNT(DISTINCT amount) AS amounts, AVG(amount) AS mean FROM orders GROUP BY GROUPING SETS ((customer), (id));
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5);
+--- change
+UPDATE orders SET amount = 7 WHERE id = 11;
+--- delta
+-- -1 | 1 | 1 | 5
+-- +1 | 1 | 2 | 6
+-- -1 | NULL | 1 | 5
+-- +1 | NULL | 1 | 7
+
+--- case: HAVING looks at the level
+--- covers: Q9 GROUPING(); Q4 HAVING
+SELECT customer, amount, COUNT(*) AS n FROM orders GROUP BY ROLLUP (customer, amount) HAVING GROUPING(amount) = 1 AND COUNT(*) > 1;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 6);
+--- delta
+-- +1 | 1 | NULL | 2
+-- +1 | NULL | NULL | 2
+
+--- case: grouping sets of expressions over a join
+--- covers: Q9 GROUPING SETS over a join
+SELECT c.region, o.amount > 5 AS large, SUM(o.amount) AS total FROM orders AS o JOIN customers AS c ON o.customer = c.id GROUP BY GROUPING SETS ((c.region), (o.amount > 5));
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 6);
+--- change
+UPDATE orders SET customer = 2 WHERE id = 10;
+DELETE FROM customers WHERE id = 1;
+--- delta
+-- -1 | north | NULL | 5
+-- +1 | south | NULL | 11
+-- -1 | south | NULL | 6
+
+--- case: groups over grouping sets
+--- covers: Q9 a subquery of grouping sets
+SELECT n, COUNT(*) AS groups_ FROM (SELECT COUNT(*) AS n FROM orders GROUP BY GROUPING SETS ((customer), (amount))) AS t GROUP BY n;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6);
+--- change
+INSERT INTO orders VALUES (12, 2, 6);
+--- delta
+-- -1 | 2 | 1
+-- +1 | 2 | 2
+
+--- case: GROUP BY ALL
+--- covers: Q4 GROUP BY ALL
+SELECT customer, amount > 5 AS large, COUNT(*) AS n FROM orders GROUP BY ALL;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6);
+--- change
+UPDATE orders SET amount = 7 WHERE id = 10;
+--- delta
+-- -1 | 1 | False | 1
+-- -1 | 1 | True | 1
+-- +1 | 1 | True | 2

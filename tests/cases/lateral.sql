@@ -1,0 +1,145 @@
+--- case: only the inner table changes
+--- covers: Q15 LATERAL, top-N for each row
+SELECT c.id, t.amount FROM customers AS c, LATERAL (SELECT o.amount FROM orders AS o WHERE o.customer = c.id ORDER BY o.amount DESC LIMIT 2) AS t;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 7), (12, 1, 3), (13, 2, 1);
+--- change
+INSERT INTO orders VALUES (14, 1, 6);
+--- delta
+-- -1 | 1 | 5
+-- +1 | 1 | 6
+
+--- case: the last of the first two leaves and the third takes its place
+--- covers: Q15 LATERAL, top-N for each row
+SELECT c.id, t.amount FROM customers AS c, LATERAL (SELECT o.amount FROM orders AS o WHERE o.customer = c.id ORDER BY o.amount DESC LIMIT 2) AS t;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 7), (12, 1, 3), (13, 2, 1);
+--- change
+DELETE FROM orders WHERE id = 10;
+--- delta
+-- +1 | 1 | 3
+-- -1 | 1 | 5
+
+--- case: the row goes, and so does all that was beside it
+--- covers: Q15 LATERAL
+SELECT c.id, t.id AS order_id FROM customers AS c, LATERAL (SELECT o.id FROM orders AS o WHERE o.customer = c.id) AS t;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 7);
+--- change
+DELETE FROM customers WHERE id = 1;
+DELETE FROM orders WHERE id = 10;
+--- delta
+-- -2 | 1 | 10
+
+--- case: the key of the row changes while the rows of its old key go
+--- covers: Q3 a key changes and its partner goes; Q15 LATERAL
+SELECT c.region, t.id FROM customers AS c CROSS JOIN LATERAL (SELECT o.id FROM orders AS o WHERE o.customer = c.id) AS t;
+--- before
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 7);
+--- change
+UPDATE customers SET id = 2;
+DELETE FROM orders WHERE customer = 1;
+--- delta
+-- -1 | north | 10
+-- +1 | north | 11
+
+--- case: a correlated aggregate has a row for every row
+--- covers: Q15 LATERAL with an aggregate
+SELECT c.id, t.n, t.total FROM customers AS c, LATERAL (SELECT COUNT(*) AS n, SUM(o.amount) AS total FROM orders AS o WHERE o.customer = c.id) AS t;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (NULL, 'west');
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 7);
+--- change
+DELETE FROM orders;
+INSERT INTO orders VALUES (12, 2, 1), (13, NULL, 1);
+--- delta
+-- +1 | 1 | 0 | NULL
+-- -1 | 1 | 2 | 12
+-- -1 | 2 | 0 | NULL
+-- +1 | 2 | 1 | 1
+
+--- case: groups inside, of which one is emptied
+--- covers: Q15 LATERAL with GROUP BY
+SELECT c.id, t.amount, t.n FROM customers AS c JOIN LATERAL (SELECT o.amount, COUNT(*) AS n FROM orders AS o WHERE o.customer = c.id GROUP BY o.amount) AS t;
+--- before
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5), (12, 1, 7);
+--- change
+DELETE FROM orders WHERE id IN (10, 12);
+--- delta
+-- +1 | 1 | 5 | 1
+-- -1 | 1 | 5 | 2
+-- -1 | 1 | 7 | 1
+
+--- case: LEFT JOIN LATERAL pads a row that loses its last answer
+--- covers: Q15 LEFT JOIN LATERAL
+SELECT c.id, t.id AS order_id FROM customers AS c LEFT JOIN LATERAL (SELECT o.id FROM orders AS o WHERE o.customer = c.id) AS t ON true;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+DELETE FROM orders WHERE id = 10;
+INSERT INTO orders VALUES (11, 2, 5);
+--- delta
+-- -1 | 1 | 10
+-- +1 | 1 | NULL
+-- +1 | 2 | 11
+-- -1 | 2 | NULL
+
+--- case: LEFT JOIN LATERAL of the first row, padded and not, in one window
+--- covers: Q15 LEFT JOIN LATERAL
+SELECT c.id, t.amount FROM customers AS c LEFT JOIN LATERAL (SELECT o.amount FROM orders AS o WHERE o.customer = c.id ORDER BY o.amount LIMIT 1) AS t ON true;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 7);
+--- change
+DELETE FROM orders WHERE id = 10;
+INSERT INTO customers VALUES (3, 'east');
+UPDATE customers SET id = 1 WHERE id = 2;
+--- delta
+-- -1 | 1 | 5
+-- +2 | 1 | 7
+-- -1 | 2 | NULL
+-- +1 | 3 | NULL
+
+--- case: rows beside each row by an inequality
+--- covers: Q15 LATERAL without an equality
+SELECT c.id, t.id AS order_id FROM customers AS c, LATERAL (SELECT o.id FROM orders AS o WHERE o.amount < c.id) AS t;
+--- before
+INSERT INTO customers VALUES (6, 'north'), (7, 'south');
+INSERT INTO orders VALUES (10, 1, 6);
+--- change
+UPDATE orders SET amount = 5;
+INSERT INTO orders VALUES (11, 1, 6);
+--- delta
+-- +1 | 6 | 10
+-- +1 | 7 | 11
+
+--- case: a join inside, of which the inner side changes
+--- covers: Q15 LATERAL over a join
+SELECT r.name, t.id FROM regions AS r, LATERAL (SELECT o.id FROM customers AS c JOIN orders AS o ON o.customer = c.id WHERE c.region = r.name) AS t;
+--- before
+INSERT INTO regions VALUES ('north', 'here');
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (10, 1, 6), (11, 2, 6);
+--- change
+UPDATE customers SET region = 'north' WHERE id = 2;
+DELETE FROM orders WHERE id = 10;
+--- delta
+-- -1 | north | 10
+-- +1 | north | 11
+
+--- case: an expression of the row, with nothing read
+--- covers: Q15 LATERAL without FROM
+SELECT o.id, t.twice, t.twice + 1 AS more FROM orders AS o, LATERAL (SELECT o.amount * 2 AS twice) AS t;
+--- before
+INSERT INTO orders VALUES (10, 1, 6);
+--- change
+UPDATE orders SET amount = 7;
+--- delta
+-- -1 | 10 | 12 | 13
+-- +1 | 10 | 14 | 15

@@ -1,0 +1,128 @@
+--- case: arrays and structs are values of a column
+--- covers: Q1 array and struct constructors; Q28 nested types
+SELECT id, array(customer, amount) AS pair, named_struct('a', customer, 'b', amount) AS named FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+UPDATE orders SET amount = NULL;
+--- delta
+-- -1 | 10 | [1, 5] | {'a': 1, 'b': 5}
+-- +1 | 10 | [1, None] | {'a': 1, 'b': None}
+
+--- case: elements and fields
+--- covers: Q1 subscripts and fields
+SELECT id, tags[0] AS first, element_at(tags, 1) AS one, size(tags) AS n, place.x AS x, place.y AS y FROM visits WHERE array_contains(tags, 2);
+--- before
+INSERT INTO visits (id, tags, place) VALUES (1, array(1, 2), named_struct('x', 1, 'y', 'north'));
+--- change
+UPDATE visits SET tags = array(3, 2);
+--- delta
+-- -1 | 1 | 1 | 1 | 2 | 1 | north
+-- +1 | 1 | 3 | 3 | 2 | 1 | north
+
+--- case: rows with arrays and structs come and go
+--- covers: Q28 nested types; Q26 copies with nested types
+SELECT id, happened, tags, place FROM visits;
+--- before
+INSERT INTO visits (id, tags, place) VALUES (1, array(1, 2), named_struct('x', 1, 'y', 'north')), (1, array(1, 2), named_struct('x', 1, 'y', 'north')), (2, NULL, NULL);
+--- change
+DELETE FROM visits WHERE id = 1;
+INSERT INTO visits (id, tags, place) VALUES (1, array(1, 2), named_struct('x', 1, 'y', 'north'));
+--- delta
+-- -1 | 1 | NULL | [1, 2] | {'x': 1, 'y': 'north'}
+
+--- case: groups named by a struct and by an array
+--- covers: Q28 nested group keys
+SELECT place, tags, COUNT(*) AS n, MAX(id) AS last FROM visits GROUP BY place, tags;
+--- before
+INSERT INTO visits (id, tags, place) VALUES (1, array(1, NULL), named_struct('x', 1, 'y', NULL)), (2, array(1, NULL), named_struct('x', 1, 'y', NULL)), (3, NULL, NULL);
+--- change
+DELETE FROM visits WHERE id = 2;
+INSERT INTO visits (id, tags, place) VALUES (4, NULL, NULL);
+--- delta
+-- -1 | NULL | NULL | 1 | 3
+-- +1 | NULL | NULL | 2 | 4
+-- +1 | {'x': 1, 'y': None} | [1, None] | 1 | 1
+-- -1 | {'x': 1, 'y': None} | [1, None] | 2 | 2
+
+--- case: DISTINCT of structs
+--- covers: Q28 nested types in DISTINCT
+SELECT DISTINCT place FROM visits;
+--- before
+INSERT INTO visits (id, place) VALUES (1, named_struct('x', 1, 'y', 'north')), (2, named_struct('x', 1, 'y', 'north'));
+--- change
+DELETE FROM visits WHERE id = 1;
+INSERT INTO visits (id, place) VALUES (3, named_struct('x', 1, 'y', NULL));
+--- delta
+-- +1 | {'x': 1, 'y': None}
+
+--- case: a join on a struct
+--- covers: Q28 nested join keys
+SELECT a.id, b.id AS other FROM visits AS a JOIN visits AS b ON a.place = b.place AND a.id < b.id;
+--- before
+INSERT INTO visits (id, place) VALUES (1, named_struct('x', 1, 'y', 'north')), (2, named_struct('x', 1, 'y', 'north')), (3, named_struct('x', 2, 'y', 'north'));
+--- change
+UPDATE visits SET place = named_struct('x', 2, 'y', 'north') WHERE id = 2;
+--- delta
+-- -1 | 1 | 2
+-- +1 | 2 | 3
+
+--- case: moments are told apart, and have parts
+--- covers: Q28 timestamps
+SELECT happened, date_trunc('hour', happened) AS hour, CAST(happened AS DATE) AS day, COUNT(*) AS n FROM visits GROUP BY happened;
+--- before
+INSERT INTO visits (id, happened) VALUES (1, TIMESTAMP '2013-01-31 10:30:00'), (2, NULL);
+--- change
+INSERT INTO visits (id, happened) VALUES (3, TIMESTAMP '2013-01-31 10:30:00');
+DELETE FROM visits WHERE id = 2;
+--- delta
+-- -1 | 2013-01-31 10:30:00+00:00 | 2013-01-31 10:00:00+00:00 | 2013-01-31 | 1
+-- +1 | 2013-01-31 10:30:00+00:00 | 2013-01-31 10:00:00+00:00 | 2013-01-31 | 2
+-- -1 | NULL | NULL | NULL | 1
+
+--- case: a function for every element
+--- covers: Q1 lambdas
+SELECT id, transform(tags, x -> x + id) AS more, filter(tags, x -> x > 1) AS large FROM visits;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2));
+--- change
+UPDATE visits SET id = 2;
+--- delta
+-- -1 | 1 | [2, 3] | [2]
+-- +1 | 2 | [3, 4] | [2]
+
+--- case: some and all elements, and what they add up to
+--- covers: Q1 lambdas
+--- spark: DuckDB has no EXISTS and FORALL over lists
+SELECT id, exists(tags, x -> x > 1) AS some_large, forall(tags, x -> x > 1) AS all_large, aggregate(tags, 0, (a, x) -> a + x) AS total, zip_with(tags, tags, (x, y) -> x * y) AS squares FROM visits;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2));
+--- change
+UPDATE visits SET tags = array(2, 3);
+--- delta
+-- -1 | 1 | True | False | 3 | [1, 4]
+-- +1 | 1 | True | True | 5 | [4, 9]
+
+--- case: an entry of a map that the query makes
+--- covers: Q1 maps inside an expression
+--- spark: DuckDB answers with a list
+SELECT id, map('a', amount)['a'] AS a, size(map('a', amount)) AS n FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+UPDATE orders SET amount = 6;
+--- delta
+-- -1 | 10 | 5 | 1
+-- +1 | 10 | 6 | 1
+
+--- case: a value that is TRUE, FALSE or UNKNOWN
+--- covers: Q1 IS TRUE/FALSE/UNKNOWN
+--- spark: DuckDB has no IS UNKNOWN
+SELECT id, (amount > 5) IS UNKNOWN AS unknown FROM orders WHERE (amount > 9) IS NOT TRUE;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+UPDATE orders SET amount = NULL;
+--- delta
+-- -1 | 10 | False
+-- +1 | 10 | True

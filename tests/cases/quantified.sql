@@ -1,0 +1,98 @@
+--- case: more than all of a set that loses its greatest
+--- covers: Q13 > ALL (subquery)
+SELECT id FROM orders WHERE amount > ALL (SELECT id FROM customers);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 8);
+INSERT INTO customers VALUES (7, 'north'), (2, 'north');
+--- change
+DELETE FROM customers WHERE id = 7;
+--- delta
+-- +1 | 10
+
+--- case: all of nothing is true, any of nothing is false
+--- covers: Q13 ALL and ANY over no rows
+SELECT id, amount > ALL (SELECT id FROM customers) AS above, amount > ANY (SELECT id FROM customers) AS over FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, NULL);
+INSERT INTO customers VALUES (7, 'north');
+--- change
+DELETE FROM customers;
+--- delta
+-- -1 | 10 | False | False
+-- +1 | 10 | True | False
+-- -1 | 11 | NULL | NULL
+-- +1 | 11 | True | False
+
+--- case: a NULL in the set makes the answer unknown unless a row decides
+--- covers: Q13 ALL and ANY with NULLs
+SELECT id, amount >= ALL (SELECT id FROM customers) AS above, amount < ANY (SELECT id FROM customers) AS under FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 8);
+INSERT INTO customers VALUES (7, 'north');
+--- change
+INSERT INTO customers VALUES (NULL, 'north');
+--- delta
+-- +1 | 11 | NULL | NULL
+-- -1 | 11 | True | False
+
+--- case: equal to any is IN, different from all is NOT IN
+--- covers: Q13 = ANY and <> ALL
+SELECT id, amount = ANY (SELECT id FROM customers) AS there, amount <> ALL (SELECT id FROM customers) AS absent FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 8);
+INSERT INTO customers VALUES (5, 'north');
+--- change
+INSERT INTO customers VALUES (NULL, 'north');
+DELETE FROM customers WHERE id = 5;
+--- delta
+-- +1 | 10 | NULL | NULL
+-- -1 | 10 | True | False
+-- -1 | 11 | False | True
+-- +1 | 11 | NULL | NULL
+
+--- case: equal to all and different from any
+--- covers: Q13 = ALL and <> ANY
+SELECT id, amount = ALL (SELECT id FROM customers) AS only_one, amount <> ANY (SELECT id FROM customers) AS some_other FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+INSERT INTO customers VALUES (5, 'north'), (5, 'south');
+--- change
+INSERT INTO customers VALUES (6, 'north');
+--- delta
+-- +1 | 10 | False | True
+-- -1 | 10 | True | False
+
+--- case: any of the rows that belong to the row
+--- covers: Q13 ANY of a correlated subquery
+SELECT c.id FROM customers AS c WHERE c.id <= ANY (SELECT o.amount FROM orders AS o WHERE o.customer = c.id);
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (10, 1, 1), (11, 2, 1);
+--- change
+UPDATE orders SET customer = 2, amount = 2 WHERE id = 10;
+--- delta
+-- -1 | 1
+-- +1 | 2
+
+--- case: SOME and ALL under OR
+--- covers: Q13 ALL under OR
+SELECT id FROM orders WHERE id = 11 OR NOT amount <= ALL (SELECT id FROM customers);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 1), (12, 1, 9);
+INSERT INTO customers VALUES (7, 'north');
+--- change
+INSERT INTO customers VALUES (4, 'south');
+--- delta
+-- +1 | 10
+
+--- case: any of an array
+--- covers: Q1 op ANY/ALL (array)
+--- spark: DuckDB has no EXISTS over a list
+SELECT id, amount = ANY (array(1, customer)) AS one, amount > ANY (array(2, customer)) AS above FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 1), (11, 2, 3);
+--- change
+UPDATE orders SET amount = amount + 1;
+--- delta
+-- -1 | 10 | True | False
+-- +1 | 10 | False | True

@@ -1,0 +1,143 @@
+--- case: an edge comes, and all that it leads to
+--- covers: Q18 WITH RECURSIVE, an edge comes
+WITH RECURSIVE reach(node, depth) AS (SELECT id, 0 FROM customers UNION ALL SELECT o.id, r.depth + 1 FROM reach AS r JOIN orders AS o ON o.customer = r.node WHERE r.depth < 3) SELECT node, depth FROM reach;
+--- before
+INSERT INTO customers VALUES (1, 'root');
+INSERT INTO orders VALUES (2, 1, 0), (4, 3, 0), (5, 4, 0);
+--- change
+INSERT INTO orders VALUES (3, 2, 0);
+--- delta
+-- +1 | 3 | 2
+-- +1 | 4 | 3
+
+--- case: an edge goes, and all that it led to
+--- covers: Q18 WITH RECURSIVE, an edge goes
+WITH RECURSIVE reach(node, depth) AS (SELECT id, 0 FROM customers UNION ALL SELECT o.id, r.depth + 1 FROM reach AS r JOIN orders AS o ON o.customer = r.node WHERE r.depth < 3) SELECT node, depth FROM reach;
+--- before
+INSERT INTO customers VALUES (1, 'root');
+INSERT INTO orders VALUES (2, 1, 0), (3, 2, 0), (4, 3, 0), (5, 1, 0);
+--- change
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 2 | 1
+-- -1 | 3 | 2
+-- -1 | 4 | 3
+
+--- case: a subtree changes its parent in one window
+--- covers: Q18 WITH RECURSIVE, a subtree moves
+WITH RECURSIVE tree(node, path) AS (SELECT id, region FROM customers UNION ALL SELECT o.id, concat(t.path, '/', o.amount) FROM tree AS t JOIN orders AS o ON o.customer = t.node WHERE length(t.path) < 12) SELECT node, path FROM tree;
+--- before
+INSERT INTO customers VALUES (1, 'a'), (2, 'b');
+INSERT INTO orders VALUES (3, 1, 7), (4, 3, 8), (5, 4, 9);
+--- change
+UPDATE orders SET customer = 2 WHERE id = 3;
+DELETE FROM customers WHERE id = 1;
+--- delta
+-- -1 | 1 | a
+-- -1 | 3 | a/7
+-- +1 | 3 | b/7
+-- -1 | 4 | a/7/8
+-- +1 | 4 | b/7/8
+-- -1 | 5 | a/7/8/9
+-- +1 | 5 | b/7/8/9
+
+--- case: two paths to one node are two rows, and one of them goes
+--- covers: Q18 WITH RECURSIVE, several paths; Q26 copies in a recursion
+WITH RECURSIVE reach(node, depth) AS (SELECT id, 0 FROM customers UNION ALL SELECT o.id, r.depth + 1 FROM reach AS r JOIN orders AS o ON o.customer = r.node WHERE r.depth < 3) SELECT node FROM reach;
+--- before
+INSERT INTO customers VALUES (1, 'root');
+INSERT INTO orders VALUES (2, 1, 0), (3, 1, 0), (4, 2, 0), (4, 3, 0), (5, 4, 0);
+--- change
+DELETE FROM orders WHERE id = 3;
+--- delta
+-- -1 | 3
+-- -1 | 4
+-- -1 | 5
+
+--- case: a cycle that a depth cuts off
+--- covers: Q18 WITH RECURSIVE, a cycle with a depth
+WITH RECURSIVE reach(node, depth) AS (SELECT id, 0 FROM customers UNION ALL SELECT o.id, r.depth + 1 FROM reach AS r JOIN orders AS o ON o.customer = r.node WHERE r.depth < 3) SELECT node, MIN(depth) AS nearest, COUNT(*) AS paths FROM reach GROUP BY node;
+--- before
+INSERT INTO customers VALUES (1, 'root');
+INSERT INTO orders VALUES (2, 1, 0), (3, 2, 0);
+--- change
+INSERT INTO orders VALUES (1, 3, 0);
+--- delta
+-- -1 | 1 | 0 | 1
+-- +1 | 1 | 0 | 2
+
+--- case: the base and the step change in one window
+--- covers: Q18 WITH RECURSIVE, base and step move
+WITH RECURSIVE reach(node, depth) AS (SELECT id, 0 FROM customers UNION ALL SELECT o.id, r.depth + 1 FROM reach AS r JOIN orders AS o ON o.customer = r.node WHERE r.depth < 3) SELECT node, depth FROM reach;
+--- before
+INSERT INTO customers VALUES (1, 'root'), (7, 'root');
+INSERT INTO orders VALUES (2, 1, 0), (8, 7, 0), (9, 8, 0);
+--- change
+DELETE FROM customers WHERE id = 7;
+INSERT INTO customers VALUES (8, 'root');
+INSERT INTO orders VALUES (3, 2, 0);
+DELETE FROM orders WHERE id = 8;
+--- delta
+-- +1 | 3 | 2
+-- -1 | 7 | 0
+-- +1 | 8 | 0
+-- -1 | 8 | 1
+-- +1 | 9 | 1
+-- -1 | 9 | 2
+
+--- case: numbers up to a limit that a table holds
+--- covers: Q18 WITH RECURSIVE without a table in its step
+WITH RECURSIVE numbers(id, n) AS (SELECT id, 1 FROM orders UNION ALL SELECT id, n + 1 FROM numbers WHERE n < 3) SELECT id, n FROM numbers;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5);
+--- change
+DELETE FROM orders WHERE id = 11;
+INSERT INTO orders VALUES (12, 1, 5);
+--- delta
+-- -1 | 11 | 1
+-- -1 | 11 | 2
+-- -1 | 11 | 3
+-- +1 | 12 | 1
+-- +1 | 12 | 2
+-- +1 | 12 | 3
+
+--- case: a step over two tables that both move
+--- covers: Q18 WITH RECURSIVE, a step over a join
+WITH RECURSIVE reach(node, depth) AS (SELECT customer, 0 FROM orders WHERE amount = 1 UNION ALL SELECT o.id, r.depth + 1 FROM reach AS r JOIN orders AS o ON o.customer = r.node JOIN customers AS c ON c.id = o.id WHERE r.depth < 3) SELECT node, depth FROM reach;
+--- before
+INSERT INTO orders VALUES (2, 1, 1), (3, 2, 0), (4, 3, 0);
+INSERT INTO customers VALUES (2, 'north'), (4, 'north');
+--- change
+INSERT INTO customers VALUES (3, 'north');
+DELETE FROM orders WHERE id = 4;
+INSERT INTO orders VALUES (4, 2, 0);
+--- delta
+-- +1 | 3 | 2
+-- +1 | 4 | 2
+
+--- case: two tables begin a recursion
+--- covers: Q18 WITH RECURSIVE, several arms
+WITH RECURSIVE reach(node, depth) AS ((SELECT id, 0 FROM customers UNION ALL SELECT length(name), 0 FROM regions) UNION ALL SELECT o.id, r.depth + 1 FROM reach AS r JOIN orders AS o ON o.customer = r.node WHERE r.depth < 2) SELECT node, depth FROM reach;
+--- before
+INSERT INTO customers VALUES (1, 'root');
+INSERT INTO orders VALUES (2, 1, 3), (4, 3, 6);
+--- change
+INSERT INTO regions VALUES ('abc', 'x');
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 2 | 1
+-- +1 | 3 | 0
+-- +1 | 4 | 1
+
+--- case: a recursion joined, grouped and read twice
+--- covers: Q18 WITH RECURSIVE read twice; Q17 a CTE read twice
+WITH RECURSIVE reach(root, node, depth) AS (SELECT id, id, 0 FROM customers UNION ALL SELECT r.root, o.id, r.depth + 1 FROM reach AS r JOIN orders AS o ON o.customer = r.node WHERE r.depth < 3) SELECT a.root, b.root AS other, COUNT(*) AS n FROM reach AS a JOIN reach AS b ON a.node = b.node AND a.root < b.root GROUP BY a.root, b.root;
+--- before
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+INSERT INTO orders VALUES (3, 1, 0), (4, 3, 0), (3, 2, 0);
+--- change
+DELETE FROM orders WHERE id = 4;
+INSERT INTO orders VALUES (5, 1, 0), (5, 2, 0), (6, 3, 0);
+--- delta
+-- -1 | 1 | 2 | 2
+-- +1 | 1 | 2 | 3

@@ -1,0 +1,75 @@
+--- case: a semi join keeps a row once, however many partners it has
+--- covers: Q2 LEFT SEMI JOIN
+SELECT o.id FROM orders AS o LEFT SEMI JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO customers VALUES (1, 'south'), (2, 'north');
+--- delta
+-- +1 | 11
+
+--- case: a semi join loses the last partner
+--- covers: Q2 LEFT SEMI JOIN
+SELECT id FROM orders LEFT SEMI JOIN customers USING (id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 5);
+INSERT INTO customers VALUES (1, 'north'), (2, 'north'), (2, 'south');
+--- change
+DELETE FROM customers WHERE region = 'north';
+--- delta
+-- -1 | 1
+
+--- case: an anti join keeps the rows with a NULL key
+--- covers: Q2 LEFT ANTI JOIN; Q28 a NULL key in an anti join
+SELECT o.id FROM orders AS o LEFT ANTI JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, NULL, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO customers VALUES (NULL, 'north');
+DELETE FROM customers WHERE id = 1;
+--- delta
+-- +1 | 10
+
+--- case: the key of a row changes and the partner of its anti join goes
+--- covers: Q2 LEFT ANTI JOIN; Q3 a key changes and its partner goes
+SELECT o.id, o.customer FROM orders AS o LEFT ANTI JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5), (12, 3, 5);
+INSERT INTO customers VALUES (1, 'north'), (2, 'north');
+--- change
+UPDATE orders SET customer = 2 WHERE id = 12;
+UPDATE orders SET customer = 3 WHERE id = 10;
+DELETE FROM customers WHERE id = 2;
+--- delta
+-- +1 | 10 | 3
+-- +1 | 11 | 2
+-- +1 | 12 | 2
+-- -1 | 12 | 3
+
+--- case: an anti join with an inequality
+--- covers: Q2 LEFT ANTI JOIN
+SELECT o.id FROM orders AS o ANTI JOIN customers AS c ON o.amount > c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 8);
+INSERT INTO customers VALUES (7, 'north');
+--- change
+UPDATE customers SET id = 9;
+INSERT INTO orders VALUES (12, 1, 10);
+--- delta
+-- +1 | 11
+
+--- case: a semi join and an anti join in a chain, all tables move
+--- covers: Q2 LEFT SEMI JOIN; Q2 LEFT ANTI JOIN
+SELECT o.id FROM orders AS o LEFT SEMI JOIN customers AS c ON o.customer = c.id LEFT ANTI JOIN regions AS r ON length(r.name) = o.amount;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5), (12, 2, 4);
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO regions VALUES ('north', 'here');
+--- change
+DELETE FROM regions;
+UPDATE customers SET id = 2;
+INSERT INTO regions VALUES ('west', 'here');
+--- delta
+-- +1 | 11

@@ -1,0 +1,120 @@
+--- case: rows that ORDER BY does not tell apart are numbered the same way each time
+--- covers: Q19 ties; Q26 ties without a key
+SELECT id, row_number() OVER (PARTITION BY customer ORDER BY amount) AS place FROM orders;
+--- before
+INSERT INTO orders VALUES (12, 1, 5), (10, 1, 5), (11, 1, 5);
+--- change
+INSERT INTO orders VALUES (9, 1, 5);
+--- delta
+-- -1 | 10 | 1
+-- +1 | 10 | 2
+-- -1 | 11 | 2
+-- +1 | 11 | 3
+-- -1 | 12 | 3
+-- +1 | 12 | 4
+-- +1 | 9 | 1
+
+--- case: the neighbours of a tie
+--- covers: Q19 ties
+SELECT id, lag(id) OVER (ORDER BY customer) AS behind, SUM(amount) OVER (ORDER BY customer ROWS UNBOUNDED PRECEDING) AS running FROM orders;
+--- before
+INSERT INTO orders VALUES (12, 1, 5), (10, 1, 6);
+--- change
+INSERT INTO orders VALUES (11, 1, 7);
+--- delta
+-- +1 | 11 | 10 | 13
+-- -1 | 12 | 10 | 11
+-- +1 | 12 | 11 | 18
+
+--- case: a tie at the limit
+--- covers: Q21 ties
+SELECT id, customer FROM orders ORDER BY customer LIMIT 2;
+--- before
+INSERT INTO orders VALUES (12, 1, 5), (10, 1, 6);
+--- change
+INSERT INTO orders VALUES (11, 1, 7);
+--- delta
+-- +1 | 11 | 1
+-- -1 | 12 | 1
+
+--- case: a tie of groups
+--- covers: Q21 ties
+SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer ORDER BY n DESC LIMIT 1;
+--- before
+INSERT INTO orders VALUES (12, 2, 5), (10, 3, 6);
+--- change
+INSERT INTO orders VALUES (11, 1, 7);
+--- delta
+-- +1 | 1 | 1
+-- -1 | 2 | 1
+
+--- case: a tie of the greatest
+--- covers: Q7 MAX_BY and MIN_BY, ties
+SELECT customer, max_by(id, amount) AS top, min_by(id, amount) AS low FROM orders GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (12, 1, 5), (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (13, 1, 5), (9, 1, 5);
+--- delta
+-- -1 | 1 | 12 | 10
+-- +1 | 1 | 13 | 9
+
+--- case: a tie of the most frequent
+--- covers: Q7 MODE, ties
+--- spark: DuckDB does not let MODE choose the least of equals
+SELECT customer, mode(amount) AS usual FROM orders GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (12, 1, 7), (10, 1, 7), (11, 1, 5);
+--- change
+INSERT INTO orders VALUES (13, 1, 5);
+--- delta
+-- -1 | 1 | 7
+-- +1 | 1 | 5
+
+--- case: the order of a list and of its copies
+--- covers: Q7 COLLECT_LIST, ties
+SELECT customer, collect_list(amount) AS amounts FROM orders GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (12, 1, 7), (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 5), (13, 1, 7);
+--- delta
+-- +1 | 1 | [5, 5, 7, 7]
+-- -1 | 1 | [5, 7]
+
+--- case: QUALIFY chooses one of equals
+--- covers: Q20 QUALIFY, ties
+SELECT customer, id FROM orders QUALIFY row_number() OVER (PARTITION BY customer ORDER BY amount DESC) = 1;
+--- before
+INSERT INTO orders VALUES (12, 1, 7), (13, 1, 7);
+--- change
+INSERT INTO orders VALUES (11, 1, 7);
+--- delta
+-- +1 | 1 | 11
+-- -1 | 1 | 12
+
+--- case: the first value of peers
+--- covers: Q19 ties
+SELECT id, first_value(id) OVER (PARTITION BY customer ORDER BY amount) AS first FROM orders;
+--- before
+INSERT INTO orders VALUES (12, 1, 7), (13, 1, 7);
+--- change
+INSERT INTO orders VALUES (11, 1, 7);
+--- delta
+-- +1 | 11 | 11
+-- +1 | 12 | 11
+-- -1 | 12 | 12
+-- +1 | 13 | 11
+-- -1 | 13 | 12
+
+--- case: the first of a tie for each row
+--- covers: Q15 LATERAL, ties
+SELECT c.id, t.id AS order_id FROM customers AS c, LATERAL (SELECT o.id FROM orders AS o WHERE o.customer = c.id ORDER BY o.amount LIMIT 1) AS t;
+--- before
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO orders VALUES (12, 1, 7), (13, 1, 7);
+--- change
+INSERT INTO orders VALUES (11, 1, 7);
+--- delta
+-- +1 | 1 | 11
+-- -1 | 1 | 12

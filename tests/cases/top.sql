@@ -1,0 +1,158 @@
+--- case: a better row comes and the last one leaves
+--- covers: Q21 ORDER BY with LIMIT
+SELECT id, amount FROM orders ORDER BY amount DESC LIMIT 2;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6), (12, 1, 3);
+--- change
+INSERT INTO orders VALUES (13, 1, 9);
+--- delta
+-- -1 | 10 | 5
+-- +1 | 13 | 9
+
+--- case: one of the first leaves and the next takes its place
+--- covers: Q21 ORDER BY with LIMIT
+SELECT id, amount FROM orders ORDER BY amount DESC LIMIT 2;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6), (12, 1, 3);
+--- change
+DELETE FROM orders WHERE id = 11;
+--- delta
+-- -1 | 11 | 6
+-- +1 | 12 | 3
+
+--- case: a row beyond the last changes nothing
+--- covers: Q21 ORDER BY with LIMIT
+SELECT id, amount FROM orders ORDER BY amount DESC LIMIT 2;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6), (12, 1, 3);
+--- change
+UPDATE orders SET amount = 4 WHERE id = 12;
+--- delta
+
+--- case: fewer rows than the limit
+--- covers: Q21 ORDER BY with LIMIT
+SELECT id FROM orders ORDER BY id LIMIT 3;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+DELETE FROM orders;
+INSERT INTO orders VALUES (11, 1, 5), (12, 1, 5);
+--- delta
+-- -1 | 10
+-- +1 | 11
+-- +1 | 12
+
+--- case: OFFSET leaves out the first
+--- covers: Q21 OFFSET
+SELECT id, amount FROM orders ORDER BY amount LIMIT 1 OFFSET 1;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6);
+--- change
+INSERT INTO orders VALUES (12, 1, 1);
+--- delta
+-- +1 | 10 | 5
+-- -1 | 11 | 6
+
+--- case: OFFSET without LIMIT
+--- covers: Q21 OFFSET
+SELECT id FROM orders ORDER BY id OFFSET 2;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6), (12, 1, 6);
+--- change
+DELETE FROM orders WHERE id = 10;
+--- delta
+-- -1 | 12
+
+--- case: copies and ties at the limit
+--- covers: Q21 ties; Q26 copies at the limit
+SELECT customer, amount FROM orders ORDER BY amount LIMIT 3;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5), (12, 2, 5), (13, 3, 5);
+--- change
+DELETE FROM orders WHERE id = 10;
+--- delta
+-- -1 | 1 | 5
+-- +1 | 3 | 5
+
+--- case: NULLs first and NULLs last
+--- covers: Q21 NULLS FIRST and NULLS LAST
+SELECT id FROM (SELECT id, amount FROM orders ORDER BY amount LIMIT 1) AS a UNION ALL SELECT id FROM (SELECT id, amount FROM orders ORDER BY amount DESC NULLS FIRST LIMIT 1) AS b UNION ALL SELECT id FROM (SELECT id, amount FROM orders ORDER BY amount NULLS LAST LIMIT 1) AS c;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 7);
+--- change
+INSERT INTO orders VALUES (12, 1, NULL);
+--- delta
+-- -1 | 10
+-- -1 | 11
+-- +2 | 12
+
+--- case: the customers with the most, over groups
+--- covers: Q21 ORDER BY with LIMIT over groups
+SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer ORDER BY SUM(amount) DESC LIMIT 1;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 7);
+--- change
+INSERT INTO orders VALUES (12, 1, 3);
+--- delta
+-- +1 | 1 | 8
+-- -1 | 2 | 7
+
+--- case: ordered by what is not returned
+--- covers: Q21 ORDER BY a column that is not returned
+SELECT id FROM orders ORDER BY amount * 2 DESC, customer LIMIT 1;
+--- before
+INSERT INTO orders VALUES (10, 2, 5), (11, 3, 5);
+--- change
+INSERT INTO orders VALUES (12, 1, 5);
+--- delta
+-- -1 | 10
+-- +1 | 12
+
+--- case: the first rows of a union without copies
+--- covers: Q21 ORDER BY with LIMIT over a set operation
+SELECT customer AS id FROM orders UNION SELECT id FROM customers ORDER BY id LIMIT 2;
+--- before
+INSERT INTO orders VALUES (10, 2, 5), (11, 3, 5);
+INSERT INTO customers VALUES (2, 'north');
+--- change
+INSERT INTO customers VALUES (1, 'south');
+DELETE FROM orders WHERE id = 10;
+--- delta
+-- +1 | 1
+-- -1 | 3
+
+--- case: DISTINCT before LIMIT
+--- covers: Q21 ORDER BY with LIMIT over DISTINCT
+SELECT DISTINCT customer FROM orders ORDER BY customer DESC LIMIT 2;
+--- before
+INSERT INTO orders VALUES (10, 3, 5), (11, 3, 5), (12, 2, 5), (13, 1, 5);
+--- change
+DELETE FROM orders WHERE id = 12;
+--- delta
+-- +1 | 1
+-- -1 | 2
+
+--- case: a top-N in a common table expression, joined to its own table
+--- covers: Q21 ORDER BY with LIMIT in a subquery; Q17 a CTE read twice
+WITH best AS (SELECT customer FROM orders GROUP BY customer ORDER BY COUNT(*) DESC, customer LIMIT 1) SELECT o.id FROM orders AS o JOIN best AS b ON b.customer = o.customer;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5), (12, 2, 5);
+--- change
+INSERT INTO orders VALUES (13, 2, 5), (14, 2, 5);
+--- delta
+-- -1 | 10
+-- -1 | 11
+-- +1 | 12
+-- +1 | 13
+-- +1 | 14
+
+--- case: ORDER BY an ordinal and an alias
+--- covers: Q21 ORDER BY an ordinal or an alias
+SELECT id, amount % 3 AS rest FROM orders ORDER BY rest DESC, 1 LIMIT 1;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 4);
+--- change
+UPDATE orders SET amount = 6 WHERE id = 10;
+--- delta
+-- -1 | 10 | 2
+-- +1 | 11 | 1

@@ -1,0 +1,198 @@
+--- case: an array gains one element and loses another
+--- covers: Q16 LATERAL VIEW explode
+SELECT id, tag FROM visits LATERAL VIEW explode(tags) t AS tag;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2)), (2, array(2));
+--- change
+UPDATE visits SET tags = array(2, 3) WHERE id = 1;
+--- delta
+-- -1 | 1 | 1
+-- +1 | 1 | 3
+
+--- case: an element that is there twice is two rows
+--- covers: Q16 LATERAL VIEW explode; Q26 copies in an array
+SELECT tag FROM visits LATERAL VIEW explode(tags) t AS tag;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(2, 2)), (2, array(2, NULL)), (2, array(2, NULL));
+--- change
+DELETE FROM visits WHERE id = 2;
+--- delta
+-- -2 | 2
+-- -2 | NULL
+
+--- case: an array becomes empty, and OUTER keeps its row
+--- covers: Q16 LATERAL VIEW OUTER explode
+--- spark: what sqlglot writes for DuckDB does not pad
+SELECT id, tag FROM visits LATERAL VIEW OUTER explode(tags) t AS tag;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(1)), (2, NULL), (3, array(3));
+--- change
+UPDATE visits SET tags = NULL WHERE id = 1;
+UPDATE visits SET tags = array(4) WHERE id = 2;
+--- delta
+-- -1 | 1 | 1
+-- +1 | 1 | NULL
+-- +1 | 2 | 4
+-- -1 | 2 | NULL
+
+--- case: elements with their places
+--- covers: Q16 posexplode
+SELECT id, pos, tag FROM visits LATERAL VIEW posexplode(tags) t AS pos, tag;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(5, 6, 7));
+--- change
+UPDATE visits SET tags = array(5, 7);
+--- delta
+-- -1 | 1 | 1 | 6
+-- +1 | 1 | 1 | 7
+-- -1 | 1 | 2 | 7
+
+--- case: LATERAL explode as a relation
+--- covers: Q16 LATERAL explode(…) in FROM
+--- spark: sqlglot writes something that DuckDB cannot read
+SELECT v.id, t.tag FROM visits AS v, LATERAL explode(v.tags) AS t(tag);
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2));
+--- change
+INSERT INTO visits (id, tags) VALUES (1, array(2));
+DELETE FROM visits WHERE size(tags) = 2;
+--- delta
+-- -1 | 1 | 1
+
+--- case: LEFT JOIN LATERAL explode pads
+--- covers: Q16 LATERAL explode(…) in FROM
+--- spark: DuckDB has no LEFT JOIN LATERAL on unnest with that condition
+SELECT v.id, t.tag FROM visits AS v LEFT JOIN LATERAL explode(v.tags) AS t(tag) ON true;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2)), (2, NULL);
+--- change
+UPDATE visits SET tags = NULL WHERE id = 1;
+--- delta
+-- -1 | 1 | 1
+-- -1 | 1 | 2
+-- +1 | 1 | NULL
+
+--- case: rows of structs
+--- covers: Q16 inline
+--- spark: DuckDB has no function that makes columns of structs
+SELECT o.id, x, y FROM orders AS o LATERAL VIEW inline(array(struct(o.id, 'id'), struct(o.amount, 'amount'))) t AS x, y;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+UPDATE orders SET amount = 6;
+--- delta
+-- -1 | 10 | 5 | amount
+-- +1 | 10 | 6 | amount
+
+--- case: columns into rows with stack
+--- covers: Q16 stack
+--- spark: DuckDB has no STACK
+SELECT id, name, value FROM orders LATERAL VIEW stack(2, 'customer', customer, 'amount', amount) t AS name, value;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+UPDATE orders SET customer = 2;
+--- delta
+-- -1 | 10 | customer | 1
+-- +1 | 10 | customer | 2
+
+--- case: fields of a JSON text
+--- covers: Q16 json_tuple
+--- spark: DuckDB has no JSON_TUPLE
+SELECT id, a, b FROM customers LATERAL VIEW json_tuple(region, 'a', 'b') t AS a, b;
+--- before
+INSERT INTO customers VALUES (1, '{"a": 1, "b": "x"}');
+--- change
+UPDATE customers SET region = '{"a": 2}';
+--- delta
+-- -1 | 1 | 1 | x
+-- +1 | 1 | 2 | NULL
+
+--- case: entries of a JSON object
+--- covers: Q16 JSON array and object expansion
+--- spark: DuckDB has no FROM_JSON of Spark's kind
+SELECT id, name, value FROM customers LATERAL VIEW explode(from_json(region, 'map<string,int>')) t AS name, value;
+--- before
+INSERT INTO customers VALUES (1, '{"a": 1, "b": 2}'), (2, NULL);
+--- change
+UPDATE customers SET region = '{"a": 1, "b": 3}' WHERE id = 1;
+--- delta
+-- -1 | 1 | b | 2
+-- +1 | 1 | b | 3
+
+--- case: entries of a variant
+--- covers: Q16 variant_explode
+--- spark: DuckDB has no VARIANT_EXPLODE
+SELECT id, t.pos, CAST(t.value AS INT) AS value FROM customers, LATERAL variant_explode(try_parse_json(region)) AS t(pos, key, value);
+--- before
+INSERT INTO customers VALUES (1, '[4, 5]');
+--- change
+UPDATE customers SET region = '[4, 6, 7]';
+--- delta
+-- -1 | 1 | 1 | 5
+-- +1 | 1 | 1 | 6
+-- +1 | 1 | 2 | 7
+
+--- case: a row for every number up to a column
+--- covers: Q16 explode of a sequence
+SELECT id, n FROM orders LATERAL VIEW explode(sequence(1, amount)) t AS n;
+--- before
+INSERT INTO orders VALUES (10, 1, 2);
+--- change
+UPDATE orders SET amount = 4;
+--- delta
+-- +1 | 10 | 3
+-- +1 | 10 | 4
+
+--- case: groups above the elements
+--- covers: Q16 groups over elements
+SELECT tag, COUNT(*) AS n, MAX(id) AS last FROM visits LATERAL VIEW explode(tags) t AS tag GROUP BY tag;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2)), (2, array(2, 2));
+--- change
+DELETE FROM visits WHERE id = 2;
+INSERT INTO visits (id, tags) VALUES (3, array(3, 1));
+--- delta
+-- -1 | 1 | 1 | 1
+-- +1 | 1 | 2 | 3
+-- +1 | 2 | 1 | 1
+-- -1 | 2 | 3 | 2
+-- +1 | 3 | 1 | 3
+
+--- case: elements joined to a table that moves too
+--- covers: Q16 a join with elements; Q3 a key changes and its partner goes
+SELECT v.id, c.region FROM (SELECT id, tag FROM visits LATERAL VIEW explode(tags) t AS tag) AS v JOIN customers AS c ON c.id = v.tag;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2));
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+--- change
+UPDATE visits SET tags = array(2, 3);
+DELETE FROM customers WHERE id = 1;
+INSERT INTO customers VALUES (3, 'west');
+--- delta
+-- -1 | 1 | north
+-- +1 | 1 | west
+
+--- case: two lateral views multiply
+--- covers: Q16 two lateral views
+SELECT id, a, b FROM visits LATERAL VIEW explode(tags) t AS a LATERAL VIEW explode(tags) u AS b WHERE a <= b;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2));
+--- change
+UPDATE visits SET tags = array(1, 3);
+--- delta
+-- -1 | 1 | 1 | 2
+-- +1 | 1 | 1 | 3
+-- -1 | 1 | 2 | 2
+-- +1 | 1 | 3 | 3
+
+--- case: words of a string
+--- covers: Q16 explode of an expression
+SELECT id, word FROM customers LATERAL VIEW explode(split(region, ' ')) t AS word;
+--- before
+INSERT INTO customers VALUES (1, 'far north');
+--- change
+UPDATE customers SET region = 'far south';
+--- delta
+-- -1 | 1 | north
+-- +1 | 1 | south

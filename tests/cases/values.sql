@@ -1,0 +1,79 @@
+--- case: rows of the query joined to a table
+--- covers: Q12 VALUES
+SELECT o.id, t.name FROM orders AS o JOIN (VALUES (1, 'one'), (2, 'two')) AS t(n, name) ON o.customer = t.n;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 3, 5);
+--- change
+UPDATE orders SET customer = customer - 1;
+--- delta
+-- -1 | 10 | one
+-- +1 | 11 | two
+
+--- case: rows of the query that find no partner are padded
+--- covers: Q12 VALUES
+SELECT t.n, o.id FROM VALUES (1), (2) AS t(n) LEFT JOIN orders AS o ON o.customer = t.n;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+UPDATE orders SET customer = 2;
+--- delta
+-- -1 | 1 | 10
+-- +1 | 1 | NULL
+-- +1 | 2 | 10
+-- -1 | 2 | NULL
+
+--- case: constants united with a table
+--- covers: Q12 VALUES; Q11 UNION ALL with constants
+SELECT customer AS id FROM orders UNION ALL SELECT n FROM (VALUES (1), (2)) AS t(n);
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+DELETE FROM orders;
+--- delta
+-- -1 | 1
+
+--- case: a SELECT without FROM beside a table
+--- covers: Q12 SELECT without FROM
+SELECT o.id, one.n FROM orders AS o CROSS JOIN (SELECT 7 AS n) AS one;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 5);
+--- delta
+-- +1 | 11 | 7
+
+--- case: one side of a union without a table
+--- covers: Q12 SELECT without FROM; Q11 UNION ALL with constants
+SELECT id FROM orders UNION ALL SELECT 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+UPDATE orders SET id = 2;
+--- delta
+-- -1 | 1
+-- +1 | 2
+
+--- case: IN rows of the query
+--- covers: Q13 IN VALUES
+SELECT id FROM orders WHERE customer IN (SELECT n FROM (VALUES (1), (2)) AS t(n));
+--- before
+INSERT INTO orders VALUES (10, 2, 5), (11, 0, 5), (12, 1, 5);
+--- change
+UPDATE orders SET customer = customer + 1;
+--- delta
+-- -1 | 10
+-- +1 | 11
+
+--- case: a calendar of the query, with what each entry has
+--- covers: Q12 VALUES; Q14 a correlated scalar subquery
+SELECT t.n, (SELECT COUNT(*) FROM orders AS o WHERE o.customer = t.n) AS orders_ FROM (VALUES (1), (2), (NULL)) AS t(n);
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+UPDATE orders SET customer = NULL;
+INSERT INTO orders VALUES (11, 2, 5), (12, 2, 5);
+--- delta
+-- +1 | 1 | 0
+-- -1 | 1 | 1
+-- -1 | 2 | 0
+-- +1 | 2 | 2

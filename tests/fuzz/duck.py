@@ -1,0 +1,125 @@
+"""A stream table refreshed and compared on DuckDB: milliseconds a query."""
+
+from __future__ import annotations
+
+import duckdb
+from sqlglot.errors import SqlglotError
+
+from dagster_streamtables.compiler import Text, compile_query, read
+from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
+from database import Prepared, Rows, Stored, _over
+from fuzz.changes import Bag, Story, change_rows
+from fuzz.outcome import Outcome, Trial, Verdict
+from fuzz.schema import SOURCES, FuzzDatabase
+from fuzz.shrink import same_failure, shrink
+
+
+class NotHere(Exception):
+    """DuckDB cannot run the user's own text."""
+
+
+class DuckEngine:
+    name = "DuckDB"
+    batch = 1
+
+    def __init__(self) -> None:
+        self.database = FuzzDatabase()
+
+    def run(self, trial: Trial) -> Outcome:
+        try:
+            text = read(trial.text)
+        except InvalidDefinition as error:
+            return Outcome(Verdict.REFUSED, f"cannot be read: {error.what}")
+        plan, wrong = None, ""
+        try:
+            plan = compile_query(text, SOURCES)
+        except UnsupportedQuery as error:
+            return Outcome(Verdict.REFUSED, error.what)
+        except InvalidDefinition as error:
+            wrong = f"called invalid: {error.what}"
+        except Exception as error:
+            wrong = f"the compiler broke: {_said(error)}"
+        try:
+            expected = self._expected(text, trial.story)
+        except NotHere as error:
+            return Outcome(Verdict.NOT_HERE, str(error))
+        changed = any(rows != expected[0] for rows in expected)
+        if plan is None:
+            return Outcome(Verdict.FAILED, wrong)
+        try:
+            wrong = self._follow(Prepared(plan), trial.story, expected)
+        except Exception as error:
+            self._forget()
+            wrong = _said(error)
+        return Outcome(Verdict.FAILED if wrong else Verdict.COMPARED, wrong, changed)
+
+    def run_many(self, trials: list[Trial]) -> list[Outcome]:
+        return [self.run(trial) for trial in trials]
+
+    def shrunk(self, trial: Trial, failure: Outcome) -> Trial:
+        return shrink(trial, same_failure(self, failure), seconds=45)
+
+    def expected(self, trial: Trial) -> list[Rows]:
+        """The rows of the user's own text, before and after each window."""
+        return self._expected(read(trial.text), trial.story)
+
+    def _expected(self, text: Text, story: Story) -> list[Rows]:
+        try:
+            sql = _over(text, "after")
+            with self.database.fresh():
+                found = []
+                for state in story.states(text.sources):
+                    self._hold(state, "after")
+                    found.append(self.database.rows(sql))
+                return found
+        except (SqlglotError, duckdb.Error) as error:
+            self._forget()
+            raise NotHere(_said(error)) from None
+
+    def _follow(self, prepared: Prepared, story: Story, expected: list[Rows]) -> str:
+        """What is wrong after some window; nothing, if nothing is."""
+        tables = prepared.plan.sources
+        states = story.states(tables)
+        with self.database.fresh():
+            self._hold(states[0], "before")
+            stored = Stored(self.database, prepared)
+            if stored.visible != expected[0]:
+                return f"full refresh: {_difference(stored.visible, expected[0])}"
+            for i, window in enumerate(story.windows):
+                self._hold(states[i], "before")
+                self._hold(states[i + 1], "after")
+                for table in tables:
+                    self.database.hold(f"{table}@change", change_rows(window, table))
+                moved = {row.table for row in window.rows}
+                stored.refresh(unmoved=frozenset(set(tables) - moved if window.told else ()))
+                if stored.visible != expected[i + 1]:
+                    return f"window {i + 1}: {_difference(stored.visible, expected[i + 1])}"
+                hidden = self.database.rows(prepared.full["after"])
+                if stored.rows != hidden:
+                    return f"window {i + 1}, hidden: {_difference(stored.rows, hidden)}"
+        return ""
+
+    def _hold(self, state: dict[str, Bag], moment: str) -> None:
+        for table, bag in state.items():
+            self.database.hold(f"{table}@{moment}", list(bag.elements()))
+
+    def _forget(self) -> None:
+        """An error inside a transaction may leave it open."""
+        try:
+            self.database.run("ROLLBACK")
+        except duckdb.Error:
+            return
+
+
+def _difference(found: Rows, expected: Rows) -> str:
+    missing, unexpected = expected - found, found - expected
+    return f"missing {_few(missing)}, unexpected {_few(unexpected)}"
+
+
+def _few(rows: Rows) -> str:
+    return "{" + ", ".join(" | ".join(row) for row in list(rows.elements())[:4]) + "}"
+
+
+def _said(error: Exception) -> str:
+    lines = str(error).strip().splitlines() or [""]
+    return f"{type(error).__name__}: {lines[0][:300]}"

@@ -1,0 +1,251 @@
+"""Random queries: what stands around and below a FROM clause."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from random import Random
+
+from fuzz.aggregates import Aggregates, Windows
+from fuzz.expressions import Chooser, Expressions, comparable
+from fuzz.queries import Clause, Group, Output, Query, Recursion, Select, SetOperation, Top, With
+from fuzz.relations import Join, Table
+from fuzz.schema import Kind
+from fuzz.scope import Scope
+from fuzz.sources import Sources
+from fuzz.subqueries import Subqueries
+from fuzz.switches import Switches
+from fuzz.tree import Call, Column, Expr, Key, Literal, walk
+
+_SETS = {
+    "union": "UNION", "union all": "UNION ALL", "intersect": "INTERSECT", "except": "EXCEPT",
+    "intersect all": "INTERSECT ALL", "except all": "EXCEPT ALL",
+}  # fmt: skip
+Shape = tuple[tuple[str, Kind], ...]
+
+
+class Grammar:
+    """Makes one query.
+
+    >>> from fuzz.switches import all_switches
+    >>> Grammar(Random(1), all_switches()).whole().sql().split()[0] in ("SELECT", "WITH", "(SELECT")
+    True
+    """
+
+    def __init__(self, random: Random, on: Switches) -> None:
+        self.random = random
+        self.chooser = Chooser(random, on)
+        self.expressions = Expressions(self.chooser)
+        self.sources = Sources(self)
+        self.subqueries = Subqueries(self)
+        self.windows = Windows(self.expressions)
+        self.aggregates = Aggregates(self.expressions)
+        self.expressions.special = [self.aggregates, self.windows, self.subqueries.value]
+        self.expressions.conditions = [self.subqueries.condition]
+
+    def whole(self) -> Query:
+        """A query with its common table expressions."""
+        clauses: list[Clause] = []
+        if self.chooser.wants("cte", 0.12):
+            for i in range(self.random.randint(1, 2)):
+                query = self.query(1)
+                clauses.append(Clause(f"cte{i}", query))
+                # Named twice in the list, it is read the more often.
+                self.sources.clauses.append((f"cte{i}", query.outputs))
+        if self.chooser.wants("recursion", 0.15):
+            clauses.append(self._recursive())
+        body = self.query(self.random.choice([0, 1, 1, 2]))
+        return With(tuple(clauses), body) if clauses else body
+
+    def query(self, depth: int, shape: tuple[Kind, ...] | None = None) -> Query:
+        word = self.chooser.pick(dict.fromkeys(_SETS, 1.0), "")
+        if depth > 0 and word and self.chooser.flip(0.2):
+            return self._set_operation(_SETS[word], depth, shape)
+        return self._select(depth, shape)
+
+    def lateral(self, outer: Scope) -> tuple[Query, tuple[str, ...]]:
+        """A subquery that may name the columns of `outer`, and the constructs it is about."""
+        relation = self.sources.one({column.table for column in outer.columns})
+        inner = Scope(relation.columns())
+        pairs = [
+            (a, b)
+            for a in comparable(outer.columns)
+            for b in comparable(inner.columns)
+            if a.kind is b.kind
+        ]
+        where = None
+        if pairs:
+            a, b = self.random.choice(pairs)
+            where = self.expressions.comparison(b, a, other=0.2)
+        style = self.chooser.pick({"lateral top": 1.0, "lateral aggregate": 1.0}, "")
+        if style == "lateral aggregate":
+            return self._lateral_total(relation, inner, where), (style,)
+        outputs = self._outputs(inner, self.random.randint(1, 2), prefix="l")
+        if pairs and self.chooser.flip(0.25):
+            a, b = self.random.choice(pairs)
+            value = Call(a.kind, "COALESCE({0}, {1})", (a, b))
+            outputs = (*outputs, Output("l9", value))
+        top = Top(self.random.randint(1, 2)) if style == "lateral top" else None
+        return Select(outputs, relation, where=where, top=top), ((style,) if style else ())
+
+    def _lateral_total(self, relation: object, inner: Scope, where: Expr | None) -> Select:
+        keys: tuple[Expr, ...] = ()
+        if comparable(inner.columns) and self.chooser.flip(0.4):
+            keys = tuple(self.random.sample(comparable(inner.columns), 1))
+        scope = replace(inner, keys=keys, aggregates=True)
+        kinds = self.aggregates.kinds(scope)
+        total = self.aggregates(self.random.choice(kinds), scope)
+        outputs = [Output("l0", total or Literal(Kind.INT, "1"))]
+        outputs += [Output(f"l{i + 1}", Key(key.kind, i)) for i, key in enumerate(keys)]
+        return Select(tuple(outputs), relation, where=where, group=Group(keys))  # type: ignore[arg-type]
+
+    def _set_operation(self, word: str, depth: int, shape: tuple[Kind, ...] | None) -> Query:
+        left = self._select(depth - 1, shape)
+        names = tuple(name for name, _ in left.outputs)
+        kinds = tuple(kind for _, kind in left.outputs)
+        right = self.query(depth - 1, kinds) if self.chooser.flip(0.3) else self._select(0, kinds)
+        made: Query = SetOperation(word, left, right)
+        if self.chooser.flip(0.2):
+            again = self.random.choice([w for k, w in _SETS.items() if self.chooser.on[k]])
+            made = SetOperation(again, made, self._select(0, kinds))
+        assert len(names) == len(right.outputs)
+        return replace(made, top=self._top(0.1))  # type: ignore[type-var]
+
+    def _select(self, depth: int, shape: tuple[Kind, ...] | None) -> Select:
+        start, joins, views = self.sources.several(None, depth)
+        made = Select((), start, tuple(joins), tuple(views))
+        scope = Scope(made.here.columns)  # type: ignore[arg-type]
+        if self.chooser.flip(0.45):
+            asking = replace(scope, subqueries=1)
+            made = replace(made, where=self.expressions.condition(asking, 2))
+        before, self.windows.positioned = self.windows.positioned, False
+        if self.chooser.wants("aggregate", 0.07):
+            made = self._grouped(made, scope, shape)
+        else:
+            made = self._rows(made, scope, shape, depth)
+        self.windows.positioned = before
+        return replace(made, top=self._top(0.12))
+
+    def _rows(
+        self, made: Select, scope: Scope, shape: tuple[Kind, ...] | None, depth: int
+    ) -> Select:
+        if self.chooser.wants("star", 0.05) and not shape and not (made.joins or made.views):
+            names = [column.name for column in scope.columns]
+            if len(set(names)) == len(names):
+                outputs = tuple(Output(c.name, c) for c in scope.columns)
+                return replace(made, select=outputs, star=True)
+        asking = int(self.chooser.wants("subquery in output", 0.2))
+        windows = self.chooser.wants("window", 0.12)
+        rich = replace(scope, subqueries=asking, windows=windows)
+        made = replace(made, select=self._outputs(rich, self.random.randint(1, 4), shape))
+        if self.chooser.wants("explode output", 0.06) and not shape:
+            exploded = self._exploded(scope)
+            if exploded is not None:
+                return replace(
+                    made, select=(*made.select, Output(f"e{len(made.select)}", exploded))
+                )
+        if self.chooser.wants("qualify", 0.06) and self.chooser.on["window"]:
+            window = self.windows(Kind.INT, replace(scope, windows=True))
+            if window is not None:
+                test = self.random.choice(["({0} = 1)", "({0} <= 2)", "({0} > 1)"])
+                return replace(made, qualify=Call(Kind.BOOLEAN, test, (window,)))
+        return replace(made, distinct=self.chooser.wants("distinct", 0.06))
+
+    def _exploded(self, scope: Scope) -> Expr | None:
+        """A table function among the outputs."""
+        if not scope.of(Kind.INTS) and not scope.of(Kind.INT):
+            return None
+        word = self.random.choice(["EXPLODE({0})", "EXPLODE_OUTER({0})"])
+        if scope.of(Kind.INTS):
+            return Call(
+                Kind.INT, word, (self.random.choice(scope.of(Kind.INTS)),), "explode output"
+            )
+        pair = tuple(self.random.choice(scope.of(Kind.INT)) for _ in range(2))
+        return Call(Kind.INT, word, (Call(Kind.INTS, "ARRAY({0}, {1})", pair),), "explode output")
+
+    def _grouped(self, made: Select, scope: Scope, shape: tuple[Kind, ...] | None) -> Select:
+        columns = comparable(scope.columns)
+        many = 0 if self.chooser.wants("grand total", 0.15) else self.random.choice([1, 1, 2])
+        keys = self.random.sample(columns, min(many, len(columns)))
+        if keys and self.chooser.flip(0.2):
+            keys[0] = self.expressions.value(keys[0].kind, scope.plain(), 1)
+        keys = [key for key in keys if any(isinstance(each, Column) for each in walk(key))]
+        group = self._group(tuple(keys))
+        asking = int(self.chooser.wants("subquery in having", 0.1))
+        over = self.chooser.wants("window over groups", 0.1) and bool(keys)
+        inner = replace(scope, keys=group.keys, aggregates=True)
+        outputs = self._outputs(replace(inner, windows=over), self.random.randint(1, 4), shape)
+        if group.kind and self.chooser.wants("grouping", 0.4) and not shape:
+            grouping = self.aggregates.grouping(inner)
+            outputs += (Output(f"g{len(outputs)}", grouping),) * (grouping is not None)  # type: ignore[arg-type]
+        having = None
+        if self.chooser.wants("having", 0.12):
+            having = self.expressions.condition(replace(inner, subqueries=asking), 2)
+        made = replace(made, select=outputs, group=group, having=having)
+        return replace(made, distinct=self.chooser.wants("distinct", 0.02))
+
+    def _group(self, keys: tuple[Expr, ...]) -> Group:
+        options = {"grouping sets": 1.0, "cube": 1.0, "rollup": 1.0}
+        word = self.chooser.pick(options, "")
+        if keys and word and self.chooser.flip(0.25):
+            sets = tuple(
+                tuple(sorted(self.random.sample(range(len(keys)), size)))
+                for size in self.random.sample(range(len(keys) + 1), min(2, len(keys) + 1))
+            )
+            return Group(keys, word.upper(), sets if word == "grouping sets" else ())
+        return Group(keys, ordinal=self.chooser.wants("ordinal", 0.1))
+
+    def _outputs(
+        self, scope: Scope, many: int, shape: tuple[Kind, ...] | None = None, prefix: str = "c"
+    ) -> tuple[Output, ...]:
+        kinds = shape
+        if kinds is None:
+            offered = self.aggregates.kinds(scope) if scope.aggregates else []
+            kinds = tuple(
+                self.random.choice(offered)
+                if offered and self.chooser.flip(0.6)
+                else self.expressions.kind(scope)
+                for _ in range(many)
+            )
+        outputs = []
+        for i, kind in enumerate(kinds):
+            value = self.expressions.value(kind, scope, 2)
+            bare = isinstance(value, Column) and not shape and self.chooser.flip(0.3)
+            name = value.name if bare else f"{prefix}{i}"  # type: ignore[attr-defined]
+            while any(each.name.lower() == name.lower() for each in outputs):
+                name += "x"
+            outputs.append(Output(name, value))
+        return tuple(outputs)
+
+    def _top(self, chance: float) -> Top | None:
+        if self.chooser.wants("limit", chance / 2):
+            offset = self.random.randint(1, 2) if self.chooser.wants("offset", 0.3) else 0
+            return Top(self.random.randint(1, 3), offset, self.random.choice(["", "DESC"]))
+        return Top(None) if self.chooser.wants("order by", 0.04) else None
+
+    def _recursive(self) -> Clause:
+        """Walk along edges, up to three steps; the last column counts them."""
+        edge, taken = Table("edges", "e"), Table("reach", "r", _REACH)
+        if self.chooser.flip(0.5):
+            edge = Table("orders", "e")
+        node = Column(Kind.INT, "e", "id")
+        where = self.expressions.condition(Scope(edge.columns()), 1)
+        base = Select(
+            (Output("n", node), Output("d", Literal(Kind.INT, "0"))),
+            edge,
+            where=where if self.chooser.flip(0.6) else None,
+        )
+        steps = Column(Kind.INT, "r", "d")
+        step = Select(
+            (
+                Output("n", Column(Kind.INT, "e", "customer")),
+                Output("d", Call(Kind.INT, "({0} + 1)", (steps,))),
+            ),
+            taken,
+            (Join("JOIN", edge, self.expressions.comparison(node, Column(Kind.INT, "r", "n"))),),
+            where=Call(Kind.BOOLEAN, "({0} < 3)", (steps,)),
+        )
+        self.sources.clauses += [("reach", _REACH)] * 2
+        return Clause("reach", Recursion(base, step), ("n", "d"))
+
+
+_REACH = (("n", Kind.INT), ("d", Kind.INT))

@@ -1,0 +1,241 @@
+"""SELECT, set operations, WITH, and recursion."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fuzz.relations import Join, Table, View
+from fuzz.schema import Kind
+from fuzz.tree import Ask, Column, Context, Expr, Key, Node, Over, Query, Relation, quoted, walk
+
+
+def holds(kind: type[Expr], value: Expr) -> bool:
+    return any(isinstance(each, kind) for each in walk(value))
+
+
+@dataclass(frozen=True)
+class Output(Node):
+    name: str
+    value: Expr
+
+    def sql(self, here: Context) -> str:
+        text = self.value.sql(here)
+        bare = isinstance(self.value, Column) and self.value.name == self.name
+        return text if bare else f"{text} AS {quoted(self.name)}"
+
+
+@dataclass(frozen=True)
+class Group(Node):
+    keys: tuple[Expr, ...]
+    kind: str = ""
+    """`CUBE`, `ROLLUP`, `GROUPING SETS`, or nothing."""
+    sets: tuple[tuple[int, ...], ...] = ()
+    ordinal: bool = False
+
+    droppable: ClassVar[dict[str, int]] = {"sets": 1}
+
+    @property
+    def constructs(self) -> tuple[str, ...]:
+        return (*((self.kind.lower(),) if self.kind else ()), *(("ordinal",) * self.ordinal))
+
+    def sql(self, here: Context, places: dict[int, int]) -> str:
+        texts = [
+            str(places[i]) if self.ordinal and i in places else key.sql(here)
+            for i, key in enumerate(self.keys)
+        ]
+        if self.kind == "GROUPING SETS":
+            sets = (f"({', '.join(texts[i] for i in each)})" for each in self.sets)
+            return f"GROUPING SETS ({', '.join(sets)})"
+        return f"{self.kind} ({', '.join(texts)})" if self.kind else ", ".join(texts)
+
+
+@dataclass(frozen=True)
+class Top(Node):
+    """ORDER BY all outputs, and how many rows of it; None for all."""
+
+    limit: int | None
+    offset: int = 0
+    way: str = ""
+
+    @property
+    def constructs(self) -> tuple[str, ...]:
+        if self.limit is None:
+            return ("order by",)
+        return ("limit", *(("offset",) * bool(self.offset)))
+
+    def sql(self, names: list[str]) -> str:
+        ways = [self.way, *[""] * len(names)]
+        keys = (f"{quoted(n)} {way}".strip() for n, way in zip(names, ways, strict=False))
+        text = f" ORDER BY {', '.join(keys)}"
+        if self.limit is not None:
+            text += f" LIMIT {self.limit}" + (f" OFFSET {self.offset}" if self.offset else "")
+        return text
+
+
+@dataclass(frozen=True)
+class Select(Query):
+    select: tuple[Output, ...]
+    start: Relation
+    joins: tuple[Join, ...] = ()
+    views: tuple[View, ...] = ()
+    where: Expr | None = None
+    group: Group | None = None
+    having: Expr | None = None
+    qualify: Expr | None = None
+    distinct: bool = False
+    star: bool = False
+    top: Top | None = None
+
+    droppable: ClassVar[dict[str, int]] = {
+        "select": 1, "joins": 0, "views": 0, "where": 0, "group": 0, "having": 0, "qualify": 0,
+        "distinct": 0, "top": 0,
+    }  # fmt: skip
+
+    @property
+    def constructs(self) -> tuple[str, ...]:
+        values = [output.value for output in self.select]
+        windowed = [value for value in values if holds(Over, value)]
+        words = {
+            "distinct": self.distinct, "star": self.star, "having": self.having is not None,
+            "qualify": self.qualify is not None,
+            "grand total": self.group is not None and not self.group.keys,
+            "window in expression": any(not isinstance(value, Over) for value in windowed),
+            "window over groups": self.group is not None and bool(windowed),
+            "subquery in output": any(holds(Ask, value) for value in values),
+            "subquery in having": self.having is not None and holds(Ask, self.having),
+            "subquery in on": any(j.on is not None and holds(Ask, j.on) for j in self.joins),
+        }  # fmt: skip
+        return tuple(word for word, there in words.items() if there)
+
+    @property
+    def outputs(self) -> tuple[tuple[str, Kind], ...]:
+        return tuple((each.name, each.value.kind) for each in self.select)
+
+    @property
+    def here(self) -> Context:
+        relations = (self.start, *(join.relation for join in self.joins if not join.hides))
+        columns = [column for each in (*relations, *self.views) for column in each.columns()]
+        if self.group is not None:
+            keys = self.group.keys
+            return Context(tuple(Key(k.kind, i) for i, k in enumerate(keys)), keys)  # type: ignore[arg-type]
+        return Context(tuple(columns))
+
+    def sql(self) -> str:
+        here = self.here
+        outputs = "*" if self.star else ", ".join(each.sql(here) for each in self.select)
+        text = f"SELECT {'DISTINCT ' * self.distinct}{outputs} FROM {self.start.sql()}"
+        text += "".join(join.sql(here) for join in self.joins)
+        text += "".join(view.sql(here) for view in self.views)
+        if self.where:
+            text += f" WHERE {self.where.sql(here)}"
+        if self.group and self.group.keys:
+            places = {
+                o.value.position: i + 1
+                for i, o in enumerate(self.select)
+                if isinstance(o.value, Key)
+            }
+            text += f" GROUP BY {self.group.sql(here, places)}"
+        if self.having:
+            text += f" HAVING {self.having.sql(here)}"
+        if self.qualify:
+            text += f" QUALIFY {self.qualify.sql(here)}"
+        text += self._windows(here)
+        return text + (self.top.sql([name for name, _ in self.outputs]) if self.top else "")
+
+    def _windows(self, here: Context) -> str:
+        parts = [*self.select, *([self.qualify] if self.qualify else [])]
+        overs = [n for part in parts for n in walk(part) if isinstance(n, Over) and n.named]
+        named = {over.name(here): over.spec.sql(here) for over in overs}
+        clauses = (f"{name} AS ({spec})" for name, spec in named.items())
+        return f" WINDOW {', '.join(clauses)}" if named else ""
+
+
+@dataclass(frozen=True)
+class SetOperation(Query):
+    """Both sides have the same columns of the same kinds."""
+
+    word: str
+    left: Query
+    right: Query
+    top: Top | None = None
+
+    droppable: ClassVar[dict[str, int]] = {"top": 0}
+
+    @property
+    def constructs(self) -> tuple[str, ...]:
+        return (self.word.lower(),)
+
+    @property
+    def outputs(self) -> tuple[tuple[str, Kind], ...]:
+        return self.left.outputs
+
+    def sql(self) -> str:
+        text = f"{_side(self.left)} {self.word} {_side(self.right)}"
+        return text + (self.top.sql([name for name, _ in self.outputs]) if self.top else "")
+
+
+def _side(query: Query) -> str:
+    plain = isinstance(query, Select) and query.top is None and "QUALIFY" not in query.sql()
+    return query.sql() if plain else f"({query.sql()})"
+
+
+@dataclass(frozen=True)
+class Clause(Node):
+    """One common table expression."""
+
+    name: str
+    query: Query
+    columns: tuple[str, ...] = ()
+
+    @property
+    def recursive(self) -> bool:
+        return isinstance(self.query, Recursion)
+
+    def sql(self) -> str:
+        names = f"({', '.join(map(quoted, self.columns))})" if self.columns else ""
+        return f"{quoted(self.name)}{names} AS ({self.query.sql()})"
+
+
+@dataclass(frozen=True)
+class Recursion(Query):
+    """The body of a recursive clause; the step reads the clause by its name."""
+
+    base: Query
+    step: Query
+
+    @property
+    def constructs(self) -> tuple[str, ...]:
+        return ("recursion",)
+
+    @property
+    def outputs(self) -> tuple[tuple[str, Kind], ...]:
+        return self.base.outputs
+
+    def sql(self) -> str:
+        return f"{self.base.sql()} UNION ALL {self.step.sql()}"
+
+
+@dataclass(frozen=True)
+class With(Query):
+    clauses: tuple[Clause, ...]
+    body: Query
+
+    droppable: ClassVar[dict[str, int]] = {"clauses": 0}
+
+    @property
+    def constructs(self) -> tuple[str, ...]:
+        read = [each.name for each in walk(self) if isinstance(each, Table)]
+        shared = any(read.count(clause.name) > 1 for clause in self.clauses)
+        plain = any(not clause.recursive for clause in self.clauses)
+        return (*(("cte",) * plain), *(("shared cte",) * shared))
+
+    @property
+    def outputs(self) -> tuple[tuple[str, Kind], ...]:
+        return self.body.outputs
+
+    def sql(self) -> str:
+        if not self.clauses:
+            return self.body.sql()
+        word = "WITH RECURSIVE" if any(c.recursive for c in self.clauses) else "WITH"
+        return f"{word} {', '.join(c.sql() for c in self.clauses)} {self.body.sql()}"

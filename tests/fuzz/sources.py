@@ -1,0 +1,207 @@
+"""Random FROM clauses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fuzz.expressions import comparable
+from fuzz.forms import LITERALS
+from fuzz.queries import Output, Select
+from fuzz.relations import Columns, Derived, Function, Join, Pivoted, Table, Values, View
+from fuzz.schema import SOURCES, Kind
+from fuzz.scope import Scope
+from fuzz.tree import Call, Column, Expr, Literal, Query, Relation
+
+if TYPE_CHECKING:
+    from fuzz.grammar import Grammar
+
+_OFTEN = {"orders": 6, "customers": 4, "regions": 2, "sales": 2, "ledger": 1, "odd": 1}
+_TYPED = {"events": 8, "edges": 2}
+
+
+class Sources:
+    def __init__(self, grammar: Grammar) -> None:
+        self.grammar, self.expressions = grammar, grammar.expressions
+        self.chooser, self.random = grammar.chooser, grammar.random
+        self.clauses: list[tuple[str, Columns]] = []
+        """The common table expressions that can be named, with their columns."""
+
+    def alias(self, taken: set[str]) -> str:
+        """Any letter that stands for no other table: letters recur in subqueries beside."""
+        return self.random.choice([each for each in "abcdefghtuvw" if each not in taken])
+
+    def one(self, taken: set[str], depth: int = 0) -> Relation:
+        """A relation under an alias that is not taken."""
+        alias = self.alias(taken)
+        if self.clauses and self.chooser.flip(0.6):
+            name, columns = self.random.choice(self.clauses)
+            return Table(name, alias, columns)
+        if depth > 0:
+            options = {"derived table": 2.0, "values": 0.4, "pivot": 0.6, "join": 2.0}
+            word = self.chooser.pick(options, "join")
+            if word == "derived table":
+                return self._derived(self.grammar.query(depth - 1), alias)
+            if word == "values":
+                return self._values(alias)
+            if word == "pivot":
+                return self._pivoted(alias)
+        weights = _OFTEN | (_TYPED if self.chooser.flip(0.5) else {})
+        name = self.random.choices(list(weights), list(weights.values()))[0]
+        if self.chooser.wants("column aliases", 0.08):
+            renames = tuple(f"k{i}" for i in range(len(SOURCES[name])))
+            return Table(name, alias, renames=renames)
+        unaliased = name not in taken and self.chooser.flip(0.15)
+        return Table(name, name if unaliased else alias)
+
+    def several(self, outer: Scope | None, depth: int) -> tuple[Relation, list[Join], list[View]]:
+        """A whole FROM clause."""
+        taken = {column.table for column in outer.columns} if outer else set[str]()
+        start = self.one(taken, depth)
+        joins: list[Join] = []
+        visible = list(start.columns())
+        for _ in range(self.random.choices([0, 1, 2, 3], [6, 5, 1.5, 0.3])[0]):
+            taken |= {start.alias, *(join.relation.alias for join in joins)}
+            join = self._join(visible, taken, depth)
+            if join is not None:
+                joins.append(join)
+                if not join.hides:
+                    visible += join.relation.columns()
+        views = []
+        if self.chooser.wants("lateral view", 0.15):
+            view = self._view(visible, taken | {start.alias})
+            views = [view] if view is not None else []
+        return start, _commas_last(joins), views
+
+    def _join(self, visible: list[Column], taken: set[str], depth: int) -> Join | None:
+        options = {
+            "join": 2.0, "outer join": 2.0, "cross join": 0.5, "natural join": 0.6,
+            "semi join": 1.0, "anti join": 1.0, "lateral": 1.0, "explode": 0.8,
+        }  # fmt: skip
+        word = self.chooser.pick(options, "")
+        if not word:
+            return None
+        if word == "lateral":
+            return self._lateral(visible, taken, depth)
+        if word == "explode":
+            return self._explode(visible, taken)
+        relation = self.one(taken, depth)
+        if word == "cross join":
+            return Join(self.random.choice([",", "CROSS JOIN"]), relation)
+        if word == "natural join":
+            shared = {name for name, _ in relation.outputs} & {c.name for c in visible}
+            kinds = dict(relation.outputs)
+            fits = all(c.kind is kinds[c.name] for c in visible if c.name in shared)
+            once = len({c.table for c in visible}) == 1
+            words = ["NATURAL JOIN", "NATURAL LEFT JOIN"]
+            if shared and fits and once:
+                return Join(self.random.choice(words), relation)
+            word = "join"
+        words = {
+            "join": ["JOIN"], "outer join": ["LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT JOIN"],
+            "semi join": ["LEFT SEMI JOIN"], "anti join": ["LEFT ANTI JOIN"],
+        }.get(word, ["JOIN"])  # fmt: skip
+        return self._with_condition(self.random.choice(words), relation, visible)
+
+    def _with_condition(self, word: str, relation: Relation, visible: list[Column]) -> Join:
+        scope = Scope((*visible, *relation.columns()))
+        left = comparable(tuple(visible))
+        pairs = [(a, b) for a in left for b in relation.columns() if a.kind is b.kind]
+        numbers = [pair for pair in pairs if pair[0].kind is Kind.INT]
+        if numbers and self.chooser.flip(0.7):
+            pairs = numbers
+        if not pairs:
+            return Join(word, relation, self.expressions.condition(scope, 1))
+        a, b = self.random.choice(pairs)
+        once = [c.name for c in visible].count(b.name) == 1
+        if a.name == b.name and once and self.chooser.wants("using", 0.5):  # type: ignore[attr-defined]
+            return Join(word, relation, using=(b.name,))
+        about: tuple[str, ...] = ()
+        on = self.expressions.comparison(a, b)
+        if self.chooser.wants("inequality join", 0.15):
+            on, about = self.expressions.comparison(a, b, safe=0, other=1), ("inequality join",)
+        if self.chooser.flip(0.3):
+            asking = self.chooser.wants("subquery in on", 0.2) and word == "JOIN"
+            more = self.expressions.condition(replace(scope, subqueries=int(asking)), 1)
+            joint = "({0} OR {1})" if self.chooser.flip(0.15) else "({0} AND {1})"
+            on = Call(Kind.BOOLEAN, joint, (on, more))
+        return Join(word, relation, on, about=about)
+
+    def _lateral(self, visible: list[Column], taken: set[str], depth: int) -> Join:
+        outer = Scope(tuple(visible))
+        query, words = self.grammar.lateral(outer)
+        about = ",".join(("lateral", *words))
+        relation = Derived(query, self.alias(taken | {c.table for c in visible}), lateral=about)
+        if self.chooser.wants("left lateral", 0.3):
+            on: Expr = Literal(Kind.BOOLEAN, "true")
+            return Join("LEFT JOIN", relation, on, about=("left lateral",))
+        return Join(self.random.choice([",", "CROSS JOIN"]), relation)
+
+    def _exploded(self, visible: list[Column]) -> tuple[str, Expr, Columns] | None:
+        """A table function, its argument, the columns it yields."""
+        scope = Scope(tuple(visible))
+        if not scope.of(Kind.INTS) and not scope.of(Kind.INT):
+            return None
+        word = self.random.choice(["explode", "explode_outer", "posexplode", "inline"])
+        if word == "inline" and scope.of(Kind.INT):
+            number = self.random.choice(scope.of(Kind.INT))
+            pairs = "ARRAY(STRUCT({0} AS x, 'a' AS y), STRUCT(1 AS x, 'b' AS y))"
+            return word, Call(Kind.INTS, pairs, (number,)), (("p", Kind.INT), ("q", Kind.STRING))
+        if scope.of(Kind.INTS) and self.chooser.flip(0.7):
+            arg = self.random.choice(scope.of(Kind.INTS))
+        else:
+            numbers = scope.of(Kind.INT) or [Literal(Kind.INT, "1")]
+            one, two = self.random.choice(numbers), self.random.choice(numbers)
+            arg = Call(Kind.INTS, "ARRAY({0}, {1})", (one, two), "")
+        if word == "posexplode":
+            return word, arg, (("p", Kind.INT), ("q", Kind.INT))
+        return word.replace("inline", "explode"), arg, (("p", Kind.INT),)
+
+    def _explode(self, visible: list[Column], taken: set[str]) -> Join | None:
+        made = self._exploded(visible)
+        if made is None:
+            return None
+        word, arg, names = made
+        relation = Function(word, arg, self.alias(taken), names)
+        if self.chooser.flip(0.25):
+            return Join("LEFT JOIN", relation, Literal(Kind.BOOLEAN, "true"))
+        return Join(",", relation)
+
+    def _view(self, visible: list[Column], taken: set[str]) -> View | None:
+        made = self._exploded(visible)
+        if made is None:
+            return None
+        word, arg, names = made
+        outer = word != "explode_outer" and self.chooser.flip(0.3)
+        return View(word, outer, arg, self.alias(taken | {c.table for c in visible}), names)
+
+    def _derived(self, query: Query, alias: str) -> Relation:
+        if self.chooser.wants("column aliases", 0.1):
+            return Derived(query, alias, tuple(f"k{i}" for i in range(len(query.outputs))))
+        return Derived(query, alias)
+
+    def _values(self, alias: str) -> Relation:
+        names = (("n", Kind.INT), ("s", Kind.STRING))
+        rows = tuple(
+            tuple(Literal(kind, self.random.choice(LITERALS[kind])) for _, kind in names)
+            for _ in range(self.random.randint(1, 3))
+        )
+        return Values(rows, alias, names)
+
+    def _pivoted(self, alias: str) -> Relation:
+        below = Table("orders", "p")
+        columns = {name: Column(kind, "p", name) for name, kind in below.outputs}
+        names = self.random.choice([("customer", "amount"), ("id", "customer", "amount")])
+        query = Select(tuple(Output(name, columns[name]) for name in names), below)
+        word = self.random.choice(["SUM", "MAX", "COUNT"])
+        total = Call(Kind.INT, f"{word}({{0}})", (Column(Kind.INT, "", "amount"),))
+        return Pivoted(query, "customer", total, (("1", "one"), ("2", "two")), alias)
+
+
+def _commas_last(joins: list[Join]) -> list[Join]:
+    """A comma binds looser than JOIN: conditions behind one do not see what is before it."""
+    settled: list[Join] = []
+    for join in reversed(joins):
+        loose = join.word == "," and all(each.word == "," for each in settled)
+        settled.append(replace(join, word="CROSS JOIN") if join.word == "," and not loose else join)
+    return settled[::-1]

@@ -58,6 +58,10 @@ class Database:
         for moment, time in (("before", before), ("after", after)):
             self.run(f'SET VARIABLE "{NOW}@{moment}" = {time}')
 
+    def stop_time(self) -> None:
+        """Let the next refresh be at the time of this one."""
+        self.run(f"SET VARIABLE \"{NOW}@before\" = getvariable('{NOW}@after')")
+
     def write(self, script: str) -> None:
         """Run DML in Spark's words."""
         self.run("; ".join(statements(script)))
@@ -112,8 +116,8 @@ class Prepared:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.full = {moment: _over(plan.full_text, moment) for moment in ("before", "after")}
-        self.text = _over(plan.text, "after")
+        self.full = {moment: over(plan.full_text, moment) for moment in ("before", "after")}
+        self.text = over(plan.text, "after")
         self._changes: dict[frozenset[str], str] = {}
         self._regroup = ""
 
@@ -212,7 +216,7 @@ class Stored:
         return actions["0"]
 
 
-def _over(text: Text, moment: str) -> str:
+def over(text: Text, moment: str) -> str:
     """The user's own text over the sources at a moment: the independent oracle."""
     sql = text.over(lambda table: f"`{table}@{moment}`")
     return _in_duckdb(sql.replace(f"{NOW}()", f"`{NOW}@{moment}`"))

@@ -96,6 +96,7 @@ def test_a_refresh_after_every_statement(case: Case, database: Database) -> None
                 database.keep(f"{table}@change", difference(table, net=True))
             stored.refresh()
             stored.check()
+            database.stop_time()
             for table in sources:
                 database.keep(f"{table}@before", f"FROM {table}")
         assert signed(stored.visible, before) == case.expected

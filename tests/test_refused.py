@@ -84,10 +84,10 @@ def test_a_column_of_such_a_type_may_stand_beside() -> None:
 )
 def test_no_function_of_the_lists_slips_through(word: str) -> None:
     """Whatever sqlglot makes of the call, and wherever it stands."""
-    for query in (
-        f"SELECT id, {word}(amount) AS x FROM orders",
-        f"SELECT id FROM orders WHERE COALESCE({word}(amount, id), 1) = 1",
-    ):
+    queries = [f"SELECT id FROM orders WHERE COALESCE({word}(amount, id), 1) = 1"]
+    if word not in functions.TABLE_VALUED:
+        queries.append(f"SELECT id, {word}(amount) AS x FROM orders")
+    for query in queries:
         with pytest.raises(InvalidDefinition):
             compile_query(query, TABLES)
 

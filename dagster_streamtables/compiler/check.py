@@ -194,7 +194,7 @@ def _uncomparable(value: exp.Expr) -> str | None:
     if isinstance(value, exp.Anonymous) and value.name.lower() in functions.VARIANTS:
         return "VARIANT"
     parts = value.type.find_all(exp.DataType) if value.type else ()
-    return next((part.this.value for part in parts if part.this in _UNCOMPARABLE), None)
+    return next((str(part.this.value) for part in parts if part.this in _UNCOMPARABLE), None)
 
 
 def _check_known_type(tree: exp.Query, text: Text) -> None:

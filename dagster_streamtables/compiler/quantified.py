@@ -19,10 +19,12 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 def without_quantifiers(text: Text) -> Text:
     """The same query with each quantified comparison written out; the same text if it has none."""
-    if not any(map(_is_quantified, text.tree.walk())):
+    if not text.tree.find(*_COMPARISONS, exp.Any):
         return text
     tree = text.tree.transform(lambda node: _written(node) if _is_quantified(node) else node)
-    return read(tree.sql(DIALECT))
+    for call in list(tree.find_all(exp.Any)):
+        call.replace(exp.Anonymous(this="bool_or", expressions=[call.this.unnest()]))
+    return read(tree.sql(DIALECT)) if tree != text.tree else text
 
 
 def _is_quantified(node: exp.Expr) -> bool:

@@ -134,8 +134,8 @@ def _refuse_clause(node: exp.Expr, text: Text) -> None:
 
 def _makes_rows_inside(node: exp.Expr) -> bool:
     """Whether it is a table function that stands where only one value can."""
-    name = node.name if isinstance(node, exp.Anonymous) else node.key
-    if not isinstance(node, exp.Func) or name.lower() not in functions.TABLE_VALUED:
+    named = isinstance(node, exp.Anonymous) and node.name.lower() in functions.TABLE_VALUED
+    if not named and not isinstance(node, exp.Explode | exp.Inline):
         return False
     around = node.parent
     if isinstance(around, exp.Alias | exp.Aliases):

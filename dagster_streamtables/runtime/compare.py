@@ -24,7 +24,7 @@ from dagster_streamtables.runtime.stored import stored_rows
 from dagster_streamtables.runtime.table import StreamTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 TOLERANCE = 1e-9
 """Relative difference of two floats that counts as none."""
@@ -56,7 +56,6 @@ def compare(
     table: StreamTable,
     stored: Stored,
     places: Mapping[str, Place],
-    spark: SparkSession,
     relations: Relations,
 ) -> Comparison:
     """Compare a stored table with the user's own text over the sources at its frontier."""
@@ -66,14 +65,14 @@ def compare(
     columns = {name: seen.columns for name, seen in stored.state.sources.items()}
     text = with_one_answer(table.text(columns), columns)
     sql = text.over(lambda name: relations.at(places[name], frontier[name]))
-    expected = spark.sql(at_time(sql, stored.state.now or ""))
+    expected = relations.spark.sql(at_time(sql, stored.state.now or ""))
     visible = [name for name in stored.log.columns if not name.startswith("__st_")]
     expected = expected.toDF(*visible)
     if _equal_here(expected, stored.log, visible):
         return Comparison(
             table.name, True, stored.log.version, frontier, 0, 0, [], time.perf_counter() - begin
         )
-    held = spark.table(relations.at(stored.log.place, stored.log.version).strip("`"))
+    held = relations.spark.table(relations.at(stored.log.place, stored.log.version).strip("`"))
     differing = difference(expected, held.select(*[spark_name(name) for name in visible]))
     counts = _counts(differing)
     missing, unexpected = counts.get("missing", 0), counts.get("unexpected", 0)

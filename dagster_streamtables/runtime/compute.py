@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import STORED, TOUCHED, Entry, Plan, Text, with_one_answer
@@ -22,7 +23,7 @@ from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Window
-from dagster_streamtables.runtime.sources import Relations, bound
+from dagster_streamtables.runtime.sources import Relations, Views, bound
 from dagster_streamtables.runtime.state import Stored
 from dagster_streamtables.runtime.stored import stored_rows
 from dagster_streamtables.runtime.window import SourceChange
@@ -39,7 +40,7 @@ LIMIT = 100_000
 class Inputs:
     """What a refresh reads with."""
 
-    session: Callable[[], tuple[SparkSession, Relations]]
+    session: Callable[[], Views]
     """Opens the session at its first use: a refresh without data never does."""
     sources: Mapping[str, Source]
     stored: Callable[[str], Stored | None]
@@ -51,11 +52,16 @@ class Inputs:
 
     @property
     def spark(self) -> SparkSession:
-        return self.session()[0]
+        return self.relations.spark
 
-    @property
+    @cached_property
     def relations(self) -> Relations:
-        return self.session()[1]
+        return Relations(self.session())
+
+    def close(self) -> None:
+        """Drop the relations that were made."""
+        if "relations" in vars(self):
+            self.relations.close()
 
 
 @dataclass(frozen=True)
@@ -122,9 +128,9 @@ def capture(
         place = relation(name, Moment.CHANGE)
         if rows is None:
             large = large_change(inputs.spark, source.log, change, columns)
-            views[place] = inputs.relations.named(f"__st_change_{len(views)}", large)
+            views[place] = inputs.relations.named(large)
         elif rows.num_rows:
-            views[place] = inputs.relations.local(f"__st_change_{len(views)}", rows)
+            views[place] = inputs.relations.local(rows)
         else:
             continue
         moved.add(name)
@@ -209,11 +215,11 @@ def _joined(known: pa.Table, again: pa.Table) -> pa.Table:
 def _local(work: _Work, touched: pa.Table) -> dict[str, str]:
     """Touched groups, and their stored rows where they can be read here, as local relations."""
     relations = work.inputs.relations
-    places = {_TOUCHED: relations.local("__st_touched", touched)}
+    places = {_TOUCHED: relations.local(touched)}
     keys = {name: touched.column(key) for name, key in work.plan.root.key}
     rows = stored_rows(work.stored, keys, list(work.types), limit=work.inputs.limit)
     if rows is not None:
-        places[_STORED] = relations.local("__st_stored", rows)
+        places[_STORED] = relations.local(rows)
     return places
 
 
@@ -230,7 +236,7 @@ def _spread(work: _Work) -> Computed:
         "1 AS any"
     ]
     lost = kept.where(f"{WEIGHT} = 0").selectExpr(*names)
-    touched = {_TOUCHED: work.inputs.relations.named("__st_touched", lost)}
+    touched = {_TOUCHED: work.inputs.relations.named(lost)}
     again = work.run(plan.regroup(stored=work.types), touched)
     return Computed(None, kept.where(f"{WEIGHT} <> 0").unionAll(again))
 

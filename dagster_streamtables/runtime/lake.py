@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,13 +30,12 @@ from dagster_streamtables.runtime.delta_log import Logs, Place, TableLog
 from dagster_streamtables.runtime.names import Names
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Refresh
+from dagster_streamtables.runtime.sources import Relations, Views
 from dagster_streamtables.runtime.state import Stored, read_state
 from dagster_streamtables.runtime.table import Mode, StreamTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from dagster_streamtables.runtime.sources import Relations
 
 
 class MissingSource(SourceProblem):
@@ -78,7 +78,7 @@ class Lake:
         self._logs = Logs(storage_options)
         self._limit = driver_rows
         self._views = tuple(views)
-        self._opened: dict[tuple[str, str], tuple[SparkSession, Relations]] = {}
+        self._opened: dict[tuple[str, str], Views] = {}
         self._opening = threading.RLock()
 
     def refresh(self, table: StreamTable, *, full: bool = False) -> Refresh:
@@ -97,7 +97,8 @@ class Lake:
         try:
             with clock.phase("log"):
                 job = self._job(self._with_views(table), full=full)
-            return refreshing.run(job, self._inputs(job), clock)
+            with closing(self._inputs(job)) as inputs:
+                return refreshing.run(job, inputs, clock)
         except StreamTablesError as error:
             raise error.about(table.name) from error.__cause__
 
@@ -111,8 +112,8 @@ class Lake:
         if stored is None or stored.state is None:
             raise MissingSource("has never been refreshed", fix="refresh it once").about(table.name)
         places = {n: Place(self.location(n), seen.id) for n, seen in stored.state.sources.items()}
-        session, relations = self._session(table.name, table.session_timezone)
-        return compare(self._with_views(table), stored, places, session, relations)
+        with Relations(self._session(table.name, table.session_timezone)) as relations:
+            return compare(self._with_views(table), stored, places, relations)
 
     def plan(self, table: StreamTable, *, upstream: Mapping[str, Plan] | None = None) -> Plan:
         """Compile a stream table's query, without Spark.
@@ -152,8 +153,7 @@ class Lake:
         log = self._logs.newest(self.location(name))
         if log is None:
             raise self._missing(name)
-        session, _ = self._session(name)
-        rows = session.read.format("delta").load(log.location)
+        rows = self._session(name).spark.read.format("delta").load(log.location)
         return rows.select(*[spark_name(column) for column in visible(log.columns)])
 
     def location(self, name: str) -> str:
@@ -242,15 +242,14 @@ class Lake:
         error.source = name
         return error
 
-    def _session(self, table: str, zone: str | None = None) -> tuple[SparkSession, Relations]:
-        """The session of a stream table: its views and confs are its own, where Spark allows.
+    def _session(self, table: str, zone: str | None = None) -> Views:
+        """The views of a stream table; its session is its own too, where Spark allows.
 
         Args:
             table: Its name.
             zone: The time zone that its statements run in; None where none of them asks.
         """
         from dagster_streamtables.runtime.session import open_session
-        from dagster_streamtables.runtime.sources import Relations
 
         with self._opening:
             about = (
@@ -259,6 +258,6 @@ class Lake:
             identity = str(uuid.uuid5(uuid.NAMESPACE_URL, about))
             session = open_session(self._given, session_id=identity, zone=zone)
             kept = self._opened.get((table, zone or "UTC"))
-            if kept is None or kept[0] is not session:
-                kept = self._opened[table, zone or "UTC"] = (session, Relations(session))
+            if kept is None or kept.spark is not session:
+                kept = self._opened[table, zone or "UTC"] = Views(session, about)
             return kept

@@ -2,15 +2,20 @@
 
 A source before and after is a temporary view over a DataFrame that keeps its snapshot: reading
 ``VERSION AS OF`` would build the old snapshot again in each statement. The version that is *after*
-in this refresh is *before* in the next, so a session keeps the newest two of each table.
+in this refresh is *before* in the next, so the newest two of each table are kept.
 
 A small change enters as a local relation: of exact size to the planner, and never computed twice.
+Threads that refresh over one session meet in it: two local relations of one name, or a version that
+is dropped while it is read, would be wrong rows.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import threading
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime.capture import at_version
@@ -23,47 +28,98 @@ if TYPE_CHECKING:
 _KEPT = 2
 
 
-class Relations:
-    """The views of one Spark session."""
+class Views:
+    """The views of versions in one Spark session, on behalf of one stream table.
 
-    def __init__(self, spark: SparkSession) -> None:
+    Threads may share it, and a session may be shared by the `Views` of several stream tables.
+    """
+
+    def __init__(self, spark: SparkSession, owner: str) -> None:
         self.spark = spark
+        self._owner = owner
         self._versions: dict[tuple[Place, bool], list[int]] = {}
+        self._users: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def use(self, place: Place, version: int, *, own: bool) -> str:
+        """The name of a view, which stays until as many have left it as came to use it."""
+        view = self._name(place, version, own)
+        with self._lock:
+            versions = self._versions.setdefault((place, own), [])
+            if version not in versions:
+                rows = at_version(self.spark, place, version)
+                rows = rows if own else rows.select(rows.colRegex("`(?!__st_).+`"))
+                rows.createOrReplaceTempView(view)
+                versions.append(version)
+            self._users[view] += 1
+        return view
+
+    def leave(self, views: Iterable[str]) -> None:
+        """Drop what nobody uses any more, but for the newest two versions of each table."""
+        with self._lock:
+            self._users.subtract(views)
+            for (place, own), versions in self._versions.items():
+                for version in versions[:-_KEPT]:
+                    view = self._name(place, version, own)
+                    if self._users[view] <= 0:
+                        del self._users[view]
+                        versions.remove(version)
+                        self.spark.catalog.dropTempView(view)
+
+    def _name(self, place: Place, version: int, own: bool) -> str:
+        about = f"{self._owner}#{place.location}#{place.id}"
+        digest = hashlib.sha256(about.encode()).hexdigest()[:12]
+        return f"st_{digest}_v{version}{'_own' if own else ''}"
+
+
+class Relations:
+    """What one refresh or comparison reads, under names that are its own until it is closed."""
+
+    def __init__(self, views: Views) -> None:
+        self.spark = views.spark
+        self._views = views
+        self._used: dict[tuple[Place, int, bool], str] = {}
+        self._own: list[str] = []
+
+    def __enter__(self) -> Relations:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the rows that were named; let the views of versions go."""
+        while self._own:
+            self.spark.catalog.dropTempView(self._own.pop())
+        self._views.leave(self._used.values())
+        self._used.clear()
 
     def at(self, place: Place, version: int) -> str:
         """The name of a view of a table at a version, in backticks: what a reader of it sees."""
-        return self._view(place, version, own=False)
+        return self._version(place, version, own=False)
 
     def stored(self, place: Place, version: int) -> str:
         """The same with the columns that a stream table keeps for itself."""
-        return self._view(place, version, own=True)
+        return self._version(place, version, own=True)
 
-    def _view(self, place: Place, version: int, *, own: bool) -> str:
-        view = _name(place, version, own)
-        versions = self._versions.setdefault((place, own), [])
-        if version not in versions:
-            rows = at_version(self.spark, place, version)
-            rows = rows if own else rows.select(rows.colRegex("`(?!__st_).+`"))
-            rows.createOrReplaceTempView(view)
-            versions.append(version)
-            self._forget(place, own)
-        return f"`{view}`"
+    def _version(self, place: Place, version: int, *, own: bool) -> str:
+        key = place, version, own
+        if key not in self._used:
+            self._used[key] = self._views.use(place, version, own=own)
+        return f"`{self._used[key]}`"
 
-    def local(self, name: str, rows: pa.Table) -> str:
+    def local(self, rows: pa.Table) -> str:
         """The name of a view of local rows, in backticks."""
         # In one partition, what is grouped or joined needs no shuffle, and a shuffle is what costs.
         local = self.spark.createDataFrame(rows if rows.num_rows else _one_null_row(rows.schema))
-        return self.named(name, (local if rows.num_rows else local.where("false")).coalesce(1))
+        return self.named((local if rows.num_rows else local.where("false")).coalesce(1))
 
-    def named(self, name: str, rows: DataFrame) -> str:
+    def named(self, rows: DataFrame) -> str:
         """The name of a view of a query's rows, in backticks; nothing is computed."""
+        name = f"st_{uuid.uuid4().hex}"
         rows.createOrReplaceTempView(name)
+        self._own.append(name)
         return f"`{name}`"
-
-    def _forget(self, place: Place, own: bool) -> None:
-        versions = self._versions[place, own]
-        while len(versions) > _KEPT:
-            self.spark.catalog.dropTempView(_name(place, versions.pop(0), own))
 
 
 def _one_null_row(schema: pa.Schema) -> pa.Table:
@@ -71,11 +127,6 @@ def _one_null_row(schema: pa.Schema) -> pa.Table:
     import pyarrow as pa
 
     return pa.table([pa.nulls(1, field.type) for field in schema], names=schema.names)
-
-
-def _name(place: Place, version: int, own: bool) -> str:
-    digest = hashlib.sha256(f"{place.location}#{place.id}".encode()).hexdigest()[:12]
-    return f"st_{digest}_v{version}{'_own' if own else ''}"
 
 
 def bound(sql: str, relations: Mapping[str, str]) -> str:

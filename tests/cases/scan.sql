@@ -74,7 +74,7 @@ SELECT `Order`, `a.b` AS `Dotted.Name`, `two words` AS `select`, upper AS Loud F
 --- before
 INSERT INTO odd VALUES (1, 2, 'x', 3);
 --- change
-UPDATE odd SET "a.b" = 5;
+UPDATE odd SET `a.b` = 5;
 --- delta
 -- -1 | 1 | 2 | x | 3
 -- +1 | 1 | 5 | x | 3

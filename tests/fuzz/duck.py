@@ -7,7 +7,7 @@ from sqlglot.errors import SqlglotError
 
 from dagster_streamtables.compiler import Text, compile_query, read
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
-from database import Prepared, Rows, Stored, _over
+from database import Prepared, Rows, Stored, over
 from fuzz.changes import Bag, Story, change_rows
 from fuzz.outcome import Outcome, Trial, Verdict
 from fuzz.schema import SOURCES, FuzzDatabase
@@ -65,7 +65,7 @@ class DuckEngine:
 
     def _expected(self, text: Text, story: Story) -> list[Rows]:
         try:
-            sql = _over(text, "after")
+            sql = over(text, "after")
             with self.database.fresh():
                 found = []
                 for state in story.states(text.sources):

@@ -92,10 +92,3 @@ class FuzzDatabase(Database):
             for suffix in ("", "@before", "@after"):
                 self.run(f'CREATE TABLE "{table}{suffix}" ({typed})')
             self.run(f'CREATE TABLE "{table}@change" ({typed}, __weight BIGINT)')
-
-    def columns(self, table: str) -> dict[str, str]:
-        """Types in Spark's words, nested ones too."""
-        return {
-            name: exp.DataType.build(type_, dialect="duckdb").sql("spark")
-            for name, type_ in super().columns(table).items()
-        }

@@ -283,17 +283,17 @@ def test_past_the_ratio_a_refresh_recomputes(lake: Lake) -> None:
 
 
 def test_modes(lake: Lake) -> None:
-    windowed = "SELECT id, ROW_NUMBER() OVER (ORDER BY id) AS place FROM orders"
-    with pytest.raises(UnsupportedQuery, match="window function"):
-        lake.refresh(StreamTable("mart.w", windowed))
-    full = StreamTable("mart.full", windowed, mode=Mode.FULL)
-    auto = StreamTable("mart.auto", windowed, mode=Mode.AUTO)
+    with_map = "SELECT map(id, amount) AS amounts FROM orders"
+    with pytest.raises(UnsupportedQuery, match="MAP"):
+        lake.refresh(StreamTable("mart.m", with_map))
+    full = StreamTable("mart.full", with_map, mode=Mode.FULL)
+    auto = StreamTable("mart.auto", with_map, mode=Mode.AUTO)
     for table in (full, auto):
         refreshed(lake, table)
     write(lake, "orders", orders(20))
 
     assert refreshed(lake, full).reason == "the mode is FULL"
-    assert "the mode is AUTO, and a window function" in refreshed(lake, auto).reason
+    assert 'the mode is AUTO, and "amounts" holds a MAP' in refreshed(lake, auto).reason
 
 
 def test_a_changed_query_starts_anew(lake: Lake) -> None:

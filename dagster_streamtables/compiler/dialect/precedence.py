@@ -40,4 +40,5 @@ def _is_taken_apart(operand: object, binds: int, *, right: bool) -> bool:
     inner = _BINDS.get(type(operand))  # type: ignore[arg-type]
     if inner is not None:
         return inner < binds or (right and inner == binds)
-    return isinstance(operand, exp.Predicate | exp.Connector | exp.Not)
+    quantified = isinstance(operand, exp.Any | exp.All)
+    return isinstance(operand, exp.Predicate | exp.Connector | exp.Not) and not quantified

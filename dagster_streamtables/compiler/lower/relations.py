@@ -22,6 +22,14 @@ from dagster_streamtables.compiler.operators import (
 )
 from dagster_streamtables.compiler.parse import known_type
 
+_VARIANT = ("INT", "STRING", "VARIANT")
+_MADE: dict[str, tuple[str, ...]] = {
+    "variant_explode": _VARIANT,
+    "variant_explode_outer": _VARIANT,
+}
+"""Types of the columns that a table function makes, where they matter: no rows with a VARIANT can
+be netted."""
+
 
 class Relations:
     """The FROM clause of one SELECT."""
@@ -90,8 +98,12 @@ class Relations:
     def _unfold(self, rows: Operator, view: exp.Lateral, *, outer: bool) -> Operator:
         names = [each.name for each in view.args["alias"].columns]
         own = self._scope.own(view.alias)
-        unknown = exp.DataType.build("UNKNOWN")
-        made = tuple((flat(own, name), unknown) for name in names)
+        function = view.this.name.lower() if isinstance(view.this, exp.Anonymous) else ""
+        types = _MADE.get(function, ("UNKNOWN",) * len(names))
+        made = tuple(
+            (flat(own, name), exp.DataType.build(type_))
+            for name, type_ in zip(names, types, strict=True)
+        )
         return Unfold(rows, self._scope.flat(view.this), made, outer)
 
     def _relation(self, source: exp.Expr) -> Operator:

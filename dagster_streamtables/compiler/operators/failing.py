@@ -40,10 +40,16 @@ def _is_constant(node: exp.Expr) -> bool:
     return around.find(exp.Column) is None
 
 
+def _is_try(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower().startswith("try_")
+
+
 def before_failing(rows: Operator, expressions: Iterable[exp.Expr]) -> Operator:
     """The change of `rows`, netted if one of the expressions is more likely to fail than a sum."""
     likely = any(
-        not isinstance(node, (*_SAFE, *_ARITHMETIC)) and not _is_constant(node)
+        not isinstance(node, (*_SAFE, *_ARITHMETIC))
+        and not _is_try(node)
+        and not _is_constant(node)
         for expression in expressions
         for node in expression.walk()
     )

@@ -44,19 +44,27 @@ class Unfold(Operator):
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
-        view = exp.Lateral(
-            this=self.function.copy(),
-            view=True,
-            outer=self.outer,
-            alias=exp.TableAlias(
-                this=exp.to_identifier("__st_unfold"),
-                columns=[exp.to_identifier(name, quoted=True) for name, _ in self.made],
-            ),
-        )
         columns: list[exp.Expr] = [column(name) for name in self.schema]
         if self.weighted:
             columns.append(weight_column())
-        return exp.select(*columns).from_(rows).lateral(view)
+        query = exp.select(*columns).from_(rows)
+        made = exp.Lateral(this=self.function.copy(), alias=self._alias())
+        if self._is_table_only:
+            return query.join(made, on=exp.true(), join_type="left" if self.outer else "inner")
+        made.set("view", True)
+        made.set("outer", self.outer)
+        return query.lateral(made)
+
+    def _alias(self) -> exp.TableAlias:
+        return exp.TableAlias(
+            this=exp.to_identifier("__st_unfold"),
+            columns=[exp.to_identifier(name, quoted=True) for name, _ in self.made],
+        )
+
+    @property
+    def _is_table_only(self) -> bool:
+        """Whether Spark knows it as a table function only, which no LATERAL VIEW takes."""
+        return self.function.name.lower().startswith("variant_explode")
 
     def explain(self) -> str:
         return f"Unfold {'outer ' if self.outer else ''}{self.function.sql('spark')}"

@@ -17,6 +17,8 @@ from casefile import CASES
 from dagster_streamtables.compiler import STORED, TOUCHED, Entry, Plan, Text
 from dagster_streamtables.compiler.clock import NOW
 from dagster_streamtables.compiler.render import render
+from dagster_streamtables.compiler.share import rebuild
+from dagster_streamtables.compiler.stages import as_statement, next_stage, with_rows
 
 _SCHEMA = sqlglot.parse((CASES / "tables.sql").read_text(), dialect="spark")
 TABLES: dict[str, dict[str, str]] = {
@@ -114,8 +116,9 @@ def change_of(went: Rows, came: Rows, passing: Mapping[Literals, int]) -> list[L
 class Prepared:
     """A plan as the SQL that DuckDB runs, each statement written once."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, staged: bool = False) -> None:
         self.plan = plan
+        self.staged = staged
         self.full = {moment: over(plan.full_text, moment) for moment in ("before", "after")}
         self.text = over(plan.text, "after")
         self._changes: dict[frozenset[str], str] = {}
@@ -163,7 +166,11 @@ class Stored:
             assert self.visible == self.database.rows(self.prepared.text)
 
     def refresh(self, *, unmoved: Set[str] = frozenset()) -> None:
-        change = self.prepared.change(self.types, frozenset(unmoved))
+        change = (
+            self._staged_change(unmoved)
+            if self.prepared.staged
+            else self.prepared.change(self.types, frozenset(unmoved))
+        )
         if self.plan.entry is Entry.BAG:
             self._add(self.database.rows(change))
             if self.TABLE in change:
@@ -176,6 +183,20 @@ class Stored:
             self.database.run(f'CREATE OR REPLACE TABLE "{TOUCHED}@after" AS {touched}')
             assert not self._replace(self.prepared.regroup(self.types))
         self.rows = self.database.rows(f'FROM "{self.TABLE}"')
+
+    def _staged_change(self, unmoved: Set[str]) -> str:
+        """The change with its stages run first, each into a table."""
+        step = rebuild(self.plan.change(stored=self.types, unmoved=unmoved))
+        for number in range(100):
+            stage = next_stage(step)
+            if stage is None:
+                break
+            name, sql = f"stage_{number}", _in_duckdb(render(as_statement(stage), pretty=False))
+            table = f'"{name}@change"'
+            self.database.run(f"CREATE OR REPLACE TABLE {table} AS {sql}")
+            some = self.database.rows(f"SELECT 1 FROM {table} LIMIT 1")
+            step = with_rows(step, stage, name if some else None)
+        return _in_duckdb(render(step, pretty=False))
 
     def _add(self, step: Rows) -> None:
         """Bag: weights are added; none is 0, no row is there twice."""

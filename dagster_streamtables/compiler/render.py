@@ -20,7 +20,7 @@ from dagster_streamtables.compiler.spark import DIALECT
 def render(root: Step, *, dialect: str = DIALECT, pretty: bool = True) -> str:
     """The rows of `root`, in the order of its schema, and the weight where it has weights."""
     root = rebuild(root)
-    used = _uses(root)
+    used = uses(root)
     shared: dict[Step, str] = {}
     clauses: list[tuple[str, exp.Query]] = []
 
@@ -46,7 +46,7 @@ def render(root: Step, *, dialect: str = DIALECT, pretty: bool = True) -> str:
     return statement.sql(dialect=dialect, pretty=pretty, copy=False)
 
 
-def _uses(root: Step) -> Counter[Step]:
+def uses(root: Step) -> Counter[Step]:
     """How often each step is read, every step's own reads counted once."""
     used: Counter[Step] = Counter({root: 1})
     seen = {root}

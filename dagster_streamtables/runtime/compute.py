@@ -18,6 +18,8 @@ from dagster_streamtables.compiler import STORED, TOUCHED, Entry, Plan, Text, wi
 from dagster_streamtables.compiler.clock import NOW, at_time, literal
 from dagster_streamtables.compiler.operators import WEIGHT, Moment, Step, relation
 from dagster_streamtables.compiler.render import render
+from dagster_streamtables.compiler.share import rebuild
+from dagster_streamtables.compiler.stages import as_statement, next_stage, with_rows
 from dagster_streamtables.runtime.capture import large_change, small_change
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.delta_log import TableLog
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 LIMIT = 100_000
 """Rows of a change that may come to this process."""
+STAGE = 10_000
+"""Rows of a part of a change that may come, and go back as a local relation."""
 
 
 @dataclass(frozen=True)
@@ -252,8 +256,30 @@ def _run(
     inputs: Inputs,
     more: Mapping[str, str] | None = None,
 ) -> DataFrame:
+    """The rows of a plan; its stages are run, the plan itself is not."""
+    step, places = rebuild(step), dict(more or {})
+    while (stage := next_stage(step)) is not None:
+        asked = _query(as_statement(stage), stored, captured, inputs, places)
+        rows = asked.limit(STAGE + 1).toArrow()
+        if rows.num_rows > STAGE:
+            # Not thin, and the rest would hardly be.
+            break
+        name = f"__st_stage_{len(places)}" if rows.num_rows else None
+        if name is not None:
+            places[relation(name, Moment.CHANGE)] = inputs.relations.local(rows)
+        step = with_rows(step, stage, name)
+    return _query(step, stored, captured, inputs, places)
+
+
+def _query(
+    step: Step,
+    stored: TableLog,
+    captured: Captured,
+    inputs: Inputs,
+    more: Mapping[str, str],
+) -> DataFrame:
     sql = render(step, pretty=False)
-    places = dict(captured.bound) | dict(more or {})
+    places = dict(captured.bound) | dict(more)
     for moment, time in ((Moment.BEFORE, inputs.then), (Moment.AFTER, inputs.now)):
         places[relation(NOW, moment)] = literal(time)
     for name, change in captured.changes.items():

@@ -29,7 +29,7 @@ from test_cases import DOMAINS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("together")]
+pytestmark = pytest.mark.spark
 
 cases = [case for case in casefile.load() if not case.error]
 by_file = [list(group) for _, group in groupby(cases, key=lambda case: case.file)]

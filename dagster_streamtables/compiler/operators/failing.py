@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import Operator
-from dagster_streamtables.compiler.operators.net import Net
+from dagster_streamtables.compiler.operators.net import Net, can_net
 
 _SAFE = (
     *(exp.Column, exp.Identifier, exp.Literal, exp.Boolean, exp.Null, exp.Paren, exp.Tuple),
@@ -24,7 +24,6 @@ _SAFE = (
 )
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Greatest, exp.Least)
 """They fail only where a number leaves its type."""
-_UNGROUPED = (exp.DataType.Type.VARIANT, exp.DataType.Type.OBJECT)
 
 
 def cannot_fail(expression: exp.Expr) -> bool:
@@ -53,7 +52,6 @@ def before_failing(rows: Operator, expressions: Iterable[exp.Expr]) -> Operator:
         for expression in expressions
         for node in expression.walk()
     )
-    types = (part.this for type_ in rows.schema.values() for part in type_.find_all(exp.DataType))
-    if not likely or not rows.schema or any(each in _UNGROUPED for each in types):
+    if not likely or not can_net(rows):
         return rows.change
     return Net(rows.change)

@@ -95,3 +95,12 @@ class Empty(Operator):
 def _null(type_: exp.DataType) -> exp.Expr:
     unknown = type_.is_type(exp.DataType.Type.UNKNOWN)
     return exp.null() if unknown else exp.cast(exp.null(), type_.copy())
+
+
+_UNGROUPED = (exp.DataType.Type.VARIANT, exp.DataType.Type.OBJECT)
+
+
+def can_net(rows: Step) -> bool:
+    """Whether Spark can group by all columns of the rows, as far as their types are known."""
+    types = (part.this for type_ in rows.schema.values() for part in type_.find_all(exp.DataType))
+    return bool(rows.schema) and not any(each in _UNGROUPED for each in types)

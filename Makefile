@@ -6,7 +6,7 @@ DAYS ?= 30
 BIN := .venv/bin
 export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 
-.PHONY: venv java test demo demo-headless bench crash clean
+.PHONY: venv java test demo demo-headless bench crash tpch clean
 
 venv: .venv/.stamp
 
@@ -30,7 +30,7 @@ test: java venv
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 	@$(BIN)/streamtables spark start
-	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; $(BIN)/pytest
+	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; $(BIN)/pytest --numprocesses 2
 
 demo: java venv
 	$(BIN)/python -m example_defs.demo
@@ -40,6 +40,9 @@ demo-headless: java venv
 
 bench: java venv
 	$(BIN)/python -m benchmarks.refresh
+
+tpch: java venv
+	$(BIN)/python -m tests.tpch --scale 0.01 --windows 12
 
 crash: java venv
 	$(BIN)/pytest -m long tests/runtime/test_crash.py

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import cache
+from itertools import count
 
 import duckdb
 import sqlglot
@@ -16,6 +17,8 @@ from sqlglot import exp
 from casefile import CASES
 from dagster_streamtables.compiler import STORED, TOUCHED, Entry, Plan, Text
 from dagster_streamtables.compiler.clock import NOW
+from dagster_streamtables.compiler.fixpoint import closed, has_closures
+from dagster_streamtables.compiler.operators import Empty, Moment, Operator, Scan, relation
 from dagster_streamtables.compiler.render import render
 from dagster_streamtables.compiler.share import rebuild
 from dagster_streamtables.compiler.stages import as_statement, next_stage, with_rows
@@ -119,6 +122,7 @@ class Prepared:
     def __init__(self, plan: Plan, *, staged: bool = False) -> None:
         self.plan = plan
         self.staged = staged
+        self.has_closures = has_closures(plan.view)
         self.full = {moment: over(plan.full_text, moment) for moment in ("before", "after")}
         self.text = over(plan.text, "after")
         self._changes: dict[frozenset[str], str] = {}
@@ -144,6 +148,7 @@ class Stored:
 
     def __init__(self, database: Database, prepared: Prepared) -> None:
         self.database, self.prepared, self.plan = database, prepared, prepared.plan
+        self._made = count()
         database.run(f'CREATE OR REPLACE TABLE "{self.TABLE}" AS {prepared.full["before"]}')
         # DuckDB gives a column the source's letter case, Spark the query's.
         found = database.columns(self.TABLE)
@@ -168,7 +173,7 @@ class Stored:
     def refresh(self, *, unmoved: Set[str] = frozenset()) -> None:
         change = (
             self._staged_change(unmoved)
-            if self.prepared.staged
+            if self.prepared.staged or self.prepared.has_closures
             else self.prepared.change(self.types, frozenset(unmoved))
         )
         if self.plan.entry is Entry.BAG:
@@ -185,18 +190,25 @@ class Stored:
         self.rows = self.database.rows(f'FROM "{self.TABLE}"')
 
     def _staged_change(self, unmoved: Set[str]) -> str:
-        """The change with its stages run first, each into a table."""
-        step = rebuild(self.plan.change(stored=self.types, unmoved=unmoved))
-        for number in range(100):
-            stage = next_stage(step)
-            if stage is None:
-                break
-            name, sql = f"stage_{number}", _in_duckdb(render(as_statement(stage), pretty=False))
-            table = f'"{name}@change"'
-            self.database.run(f"CREATE OR REPLACE TABLE {table} AS {sql}")
-            some = self.database.rows(f"SELECT 1 FROM {table} LIMIT 1")
-            step = with_rows(step, stage, name if some else None)
+        """The change with its closures and its stages run first, each into a table."""
+        step = self.plan.change(stored=self.types, unmoved=unmoved)
+        if has_closures(step):
+            step = closed(step, self._evaluated)
+        step = rebuild(step)
+        while self.prepared.staged and (stage := next_stage(step)) is not None:
+            rows = self._evaluated(as_statement(stage))
+            name = rows.table if isinstance(rows, Scan) else None
+            step = with_rows(step, stage, name)
         return _in_duckdb(render(step, pretty=False))
+
+    def _evaluated(self, operator: Operator) -> Operator:
+        columns = tuple(operator.schema.items())
+        moment = Moment.CHANGE if operator.weighted else Moment.AFTER
+        name = f"made_{next(self._made)}"
+        sql = _in_duckdb(render(operator, pretty=False))
+        self.database.run(f'CREATE OR REPLACE TABLE "{relation(name, moment)}" AS {sql}')
+        some = self.database.rows(f'SELECT 1 FROM "{relation(name, moment)}" LIMIT 1')
+        return Scan(name, columns, moment) if some else Empty(columns, operator.weighted)
 
     def _add(self, step: Rows) -> None:
         """Bag: weights are added; none is 0, no row is there twice."""

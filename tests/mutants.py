@@ -10,6 +10,7 @@ cases on DuckDB until one notices. A mutant that none notices fails the command.
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,13 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 COMPILER = Path("dagster_streamtables/compiler")
 TESTS = ("casefile.py", "database.py", "test_cases.py")
+CONFTEST = """\
+from hypothesis import Phase, settings
+
+settings.register_profile("first", phases=[Phase.explicit, Phase.generate])
+settings.load_profile("first")
+"""
+"""Random rows that fail are not made fewer, which takes minutes: nobody reads them."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,7 @@ class Mutant:
     """A text that is in the module once."""
     broken: str
     cases: str
-    """The cases that should notice, as pytest's -k takes them."""
+    """Those that should notice, as pytest's -k takes them, of the case files that it names."""
 
     def applied(self, source: str) -> str:
         if source.count(self.rule) != 1:
@@ -78,7 +86,7 @@ def killed(mutant: Mutant) -> bool:
     """Whether the cases notice; they are run until the first that does."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        _copy(Path(folder))
+        _copy(Path(folder), set(re.findall(r"\w+", mutant.cases)))
         module = Path(folder) / COMPILER / mutant.module
         module.write_text(mutant.applied(module.read_text()))
         run = _tested(Path(folder), mutant.cases)
@@ -90,16 +98,23 @@ def killed(mutant: Mutant) -> bool:
     return run.returncode == 1
 
 
-def _copy(folder: Path) -> None:
-    """The compiler alone, which needs nothing of the package around it but its errors."""
+def _copy(folder: Path, cases: set[str]) -> None:
+    """The compiler alone, which needs nothing of the package around it but its errors.
+
+    Of the cases only the files that are asked for: pytest takes seconds to collect all of them.
+    """
     package = folder / COMPILER
     shutil.copytree(ROOT / COMPILER, package, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "dagster_streamtables/errors.py", package.parent)
     (package.parent / "__init__.py").touch()
     shutil.copy(ROOT / "pyproject.toml", folder)
-    shutil.copytree(ROOT / "tests/cases", folder / "tests/cases")
+    (folder / "tests/cases").mkdir(parents=True)
+    for file in (ROOT / "tests/cases").glob("*.sql"):
+        if file.stem in cases | {"tables"}:
+            shutil.copy(file, folder / "tests/cases")
     for name in TESTS:
         shutil.copy(ROOT / "tests" / name, folder / "tests")
+    (folder / "tests/conftest.py").write_text(CONFTEST)
 
 
 def _tested(folder: Path, cases: str) -> subprocess.CompletedProcess[str]:

@@ -21,6 +21,7 @@ from dagster_streamtables.compiler.operators import (
     Step,
     Top,
     column,
+    typed,
 )
 from dagster_streamtables.compiler.share import rebuild
 
@@ -39,7 +40,9 @@ def bag_change(view: Operator, types: Types, stored: Scan) -> Step:
     names = _names(view, below)
     if isinstance(below, Recursion) and names is not None:
         before = below.before
-        kept = Project(stored, tuple((n, _typed(names[n], t)) for n, t in below.schema.items()))
+        kept = Project(
+            stored, tuple((n, typed(column(names[n]), t)) for n, t in below.schema.items())
+        )
         return rebuild(change, lambda step, inputs: kept if step == before else step.over(*inputs))
     return change
 
@@ -53,17 +56,7 @@ def _names(view: Operator, below: Operator) -> Mapping[str, str] | None:
     return names if set(below.schema) <= set(names) else None
 
 
-def _typed(name: str, type_: exp.DataType) -> exp.Expr:
-    named = column(name)
-    named.type = type_
-    return named
-
-
 def cast(rows: Operator, types: Types) -> Operator:
     """Every column in the type in which it is stored."""
-    outputs: list[tuple[str, exp.Expr]] = []
-    for name in rows.schema:
-        expression = exp.cast(column(name), types[name])
-        expression.type = types[name]
-        outputs.append((name, expression))
-    return Project(rows, tuple(outputs))
+    stored = ((n, typed(exp.cast(column(n), types[n]), types[n])) for n in rows.schema)
+    return Project(rows, tuple(stored))

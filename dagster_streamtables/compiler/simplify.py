@@ -15,8 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from sqlglot import exp
-
 from dagster_streamtables.compiler.operators import (
     Moment,
     Negation,
@@ -28,6 +26,7 @@ from dagster_streamtables.compiler.operators import (
     Typed,
     Union,
     column,
+    typed,
 )
 from dagster_streamtables.compiler.operators.net import Empty
 from dagster_streamtables.compiler.share import rebuild
@@ -84,12 +83,9 @@ def _named_like(step: Sum, right: Step) -> Step:
     wanted, has = list(step.schema), list(right.schema.items())
     if wanted == [name for name, _ in has]:
         return right
-    outputs: list[tuple[str, exp.Expr]] = []
-    for name, (old, type_) in zip(wanted, has, strict=True):
-        expression = column(old)
-        expression.type = type_
-        outputs.append((name, expression))
-    return Project(right, tuple(outputs))  # type: ignore[arg-type]
+    pairs = zip(wanted, has, strict=True)
+    outputs = tuple((name, typed(column(old), type_)) for name, (old, type_) in pairs)
+    return Project(right, outputs)  # type: ignore[arg-type]
 
 
 def _empty(step: Step) -> Empty:

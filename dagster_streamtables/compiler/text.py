@@ -56,7 +56,7 @@ class Text:
     @property
     def aliases(self) -> frozenset[str]:
         """The names under which columns can be asked of tables and subqueries, in lower case."""
-        relations = self.tree.find_all(exp.Table, exp.Subquery)
+        relations = self.tree.find_all(exp.Table, exp.Subquery, exp.Values, exp.Lateral)
         return frozenset(each.alias_or_name.lower() for each in relations)
 
     def over(self, relation: Callable[[str], str]) -> str:

@@ -9,75 +9,32 @@ is larger stays a query in Spark. A fold that lost groups asks a second time, fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler import STORED, TOUCHED, Entry, Plan, Text, with_one_answer
-from dagster_streamtables.compiler.clock import NOW, at_time, literal
-from dagster_streamtables.compiler.operators import WEIGHT, Moment, Step, relation
-from dagster_streamtables.compiler.render import render
-from dagster_streamtables.compiler.share import rebuild
-from dagster_streamtables.compiler.stages import as_statement, next_stage, with_rows
+from dagster_streamtables.compiler import TOUCHED, Entry, Plan, Text, with_one_answer
+from dagster_streamtables.compiler.clock import at_time
+from dagster_streamtables.compiler.operators import (
+    WEIGHT,
+    Moment,
+    Step,
+    relation,
+)
 from dagster_streamtables.runtime.capture import large_change, small_change
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.inputs import Captured, Inputs
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Window
-from dagster_streamtables.runtime.sources import Relations, Views, bound
-from dagster_streamtables.runtime.state import Stored
+from dagster_streamtables.runtime.rounds import runnable
+from dagster_streamtables.runtime.statements import STORED_ROWS, planned
 from dagster_streamtables.runtime.stored import stored_rows
 from dagster_streamtables.runtime.window import SourceChange
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-LIMIT = 100_000
-"""Rows of a change that may come to this process."""
-STAGE = 10_000
-"""Rows of a part of a change that may come, and go back as a local relation."""
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """What a refresh reads with."""
-
-    session: Callable[[], Views]
-    """Opens the session at its first use: a refresh without data never does."""
-    sources: Mapping[str, Source]
-    stored: Callable[[str], Stored | None]
-    limit: int = LIMIT
-    now: str = ""
-    """The time of this refresh, in ISO 8601."""
-    then: str = ""
-    """The time that the stored rows know."""
-
-    @property
-    def spark(self) -> SparkSession:
-        return self.relations.spark
-
-    @cached_property
-    def relations(self) -> Relations:
-        return Relations(self.session())
-
-    def close(self) -> None:
-        """Drop the relations that were made."""
-        if "relations" in vars(self):
-            self.relations.close()
-
-
-@dataclass(frozen=True)
-class Captured:
-    """The changes of all sources, bound to relations."""
-
-    moved: frozenset[str]
-    """The sources of which a used column changed."""
-    unmoved: frozenset[str]
-    windows: Mapping[str, Window]
-    changes: Mapping[str, SourceChange]
-    bound: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True)
@@ -108,7 +65,7 @@ def full(plan: Plan | None, text: Text, inputs: Inputs) -> DataFrame:
         text = plan.full_text
     at = {n: (source.log.place, source.log.version) for n, source in inputs.sources.items()}
     sql = at_time(text.over(lambda name: inputs.relations.at(*at[name])), inputs.now)
-    rows = inputs.spark.sql(sql)
+    rows = inputs.spark.sql(runnable(sql, inputs.relations, limit=inputs.limit))
     return rows if plan is None else rows.toDF(*plan.stored_columns)
 
 
@@ -157,7 +114,7 @@ class _Work:
     inputs: Inputs
 
     def run(self, step: Step, more: Mapping[str, str] | None = None) -> DataFrame:
-        return _run(step, self.stored, self.captured, self.inputs, more)
+        return planned(step, self.stored, self.captured, self.inputs, more)
 
     def fetch(self, rows: DataFrame) -> pa.Table | None:
         return fetched(rows, self.inputs)
@@ -223,7 +180,7 @@ def _local(work: _Work, touched: pa.Table) -> dict[str, str]:
     keys = {name: touched.column(key) for name, key in work.plan.root.key}
     rows = stored_rows(work.stored, keys, list(work.types), limit=work.inputs.limit)
     if rows is not None:
-        places[_STORED] = relations.local(rows)
+        places[STORED_ROWS] = relations.local(rows)
     return places
 
 
@@ -246,49 +203,3 @@ def _spread(work: _Work) -> Computed:
 
 
 _TOUCHED = relation(TOUCHED, Moment.AFTER)
-_STORED = relation(STORED, Moment.BEFORE)
-
-
-def _run(
-    step: Step,
-    stored: TableLog,
-    captured: Captured,
-    inputs: Inputs,
-    more: Mapping[str, str] | None = None,
-) -> DataFrame:
-    """The rows of a plan; its stages are run, the plan itself is not."""
-    step, places = rebuild(step), dict(more or {})
-    while (stage := next_stage(step)) is not None:
-        asked = _query(as_statement(stage), stored, captured, inputs, places)
-        rows = asked.limit(STAGE + 1).toArrow()
-        if rows.num_rows > STAGE:
-            # Not thin, and the rest would hardly be.
-            break
-        name = f"__st_stage_{len(places)}" if rows.num_rows else None
-        if name is not None:
-            places[relation(name, Moment.CHANGE)] = inputs.relations.local(rows)
-        step = with_rows(step, stage, name)
-    return _query(step, stored, captured, inputs, places)
-
-
-def _query(
-    step: Step,
-    stored: TableLog,
-    captured: Captured,
-    inputs: Inputs,
-    more: Mapping[str, str],
-) -> DataFrame:
-    sql = render(step, pretty=False)
-    places = dict(captured.bound) | dict(more)
-    for moment, time in ((Moment.BEFORE, inputs.then), (Moment.AFTER, inputs.now)):
-        places[relation(NOW, moment)] = literal(time)
-    for name, change in captured.changes.items():
-        ends = {Moment.BEFORE: change.before, Moment.AFTER: change.after}
-        for moment, version in ends.items():
-            place = relation(name, moment)
-            if f"`{place}`" in sql:
-                log = inputs.sources[name].log
-                places[place] = inputs.relations.at(log.place, version)
-    if f"`{_STORED}`" in sql and _STORED not in places:
-        places[_STORED] = inputs.relations.stored(stored.place, stored.version)
-    return inputs.spark.sql(bound(sql, places))

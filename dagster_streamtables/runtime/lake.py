@@ -16,7 +16,6 @@ from dagster_streamtables.compiler.views import View
 from dagster_streamtables.errors import SourceProblem, StreamTablesError, UnsupportedQuery
 from dagster_streamtables.runtime import refresh as refreshing
 from dagster_streamtables.runtime.compare import Comparison, compare
-from dagster_streamtables.runtime.compute import LIMIT, Inputs
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.definition import (
     compiled,
@@ -27,6 +26,7 @@ from dagster_streamtables.runtime.definition import (
     visible,
 )
 from dagster_streamtables.runtime.delta_log import Logs, Place, TableLog
+from dagster_streamtables.runtime.inputs import LIMIT, Inputs
 from dagster_streamtables.runtime.names import Names
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Refresh

@@ -11,9 +11,10 @@ from dagster_streamtables.compiler import Entry, Plan, Text
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime import compute, delta_rs_writer, spark_writer, storage
 from dagster_streamtables.runtime.clock import Clock
-from dagster_streamtables.runtime.compute import Computed, Inputs
+from dagster_streamtables.runtime.compute import Computed
 from dagster_streamtables.runtime.decide import Decision, Source, choose, must_rebuild
 from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.report import Action, Refresh, Window
 from dagster_streamtables.runtime.state import Seen, State, Stored
 from dagster_streamtables.runtime.storage import Target, Written

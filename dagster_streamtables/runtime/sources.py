@@ -80,6 +80,7 @@ class Relations:
         self._views = views
         self._used: dict[tuple[Place, int, bool], str] = {}
         self._own: list[str] = []
+        self._kept: list[DataFrame] = []
 
     def __enter__(self) -> Relations:
         return self
@@ -91,6 +92,8 @@ class Relations:
         """Drop the rows that were named; let the views of versions go."""
         while self._own:
             self.spark.catalog.dropTempView(self._own.pop())
+        while self._kept:
+            self._kept.pop().unpersist()
         self._views.leave(self._used.values())
         self._used.clear()
 
@@ -113,6 +116,19 @@ class Relations:
         # In one partition, what is grouped or joined needs no shuffle, and a shuffle is what costs.
         local = self.spark.createDataFrame(rows if rows.num_rows else _one_null_row(rows.schema))
         return self.named((local if rows.num_rows else local.where("false")).coalesce(1))
+
+    def made(self, rows: DataFrame, *, limit: int) -> str | None:
+        """The name of a view of a query's rows, computed now and once; None if there are none.
+
+        Args:
+            rows: The query.
+            limit: So many may come to this process; more stay in Spark.
+        """
+        here = rows.limit(limit + 1).toArrow()
+        if here.num_rows <= limit:
+            return self.local(here) if here.num_rows else None
+        self._kept.append(rows.persist())
+        return self.named(self._kept[-1])
 
     def named(self, rows: DataFrame) -> str:
         """The name of a view of a query's rows, in backticks; nothing is computed."""

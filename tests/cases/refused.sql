@@ -387,3 +387,69 @@ SELECT c.id FROM customers AS c, LATERAL (SELECT o.id FROM orders AS o WHERE o.c
 SELECT id FROM orders UNION ALL BY NAME SELECT id FROM customers;
 --- error
 -- a set operation BY NAME
+
+--- case: a recursion that counts its own rows
+--- covers: Q18 a recursion that counts its own rows
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT COUNT(*) FROM r WHERE n < 5) SELECT n FROM r;
+--- error
+-- a recursion whose step is not a sum over its rows is not maintained
+
+--- case: a recursion joined to itself
+--- covers: Q18 a recursion joined to itself
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT a.n + b.n FROM r AS a JOIN r AS b ON a.n = b.n WHERE a.n < 5) SELECT n FROM r;
+--- error
+-- a recursion whose step is not a sum over its rows is not maintained
+
+--- case: an outer join with a join in parentheses
+--- covers: Q2 an outer join with a join in parentheses
+SELECT o.id FROM orders AS o LEFT JOIN (customers AS c JOIN regions AS r ON c.region = r.name) ON o.customer = c.id;
+--- error
+-- an outer join with a join in parentheses is not supported yet
+
+--- case: a subquery that mentions the row around the one it stands in
+--- covers: Q29 a subquery that mentions the row around the one it stands in
+SELECT id FROM orders AS o WHERE EXISTS (SELECT 1 FROM customers AS c WHERE c.id = o.customer AND c.id IN (SELECT x.customer FROM orders AS x WHERE x.amount = o.amount));
+--- error
+-- a subquery that mentions a column it cannot see there is not supported yet
+
+--- case: a WITH inside a subquery that mentions the row
+--- covers: Q29 a WITH inside a subquery that mentions the row
+SELECT id FROM orders AS o WHERE EXISTS (WITH t AS (SELECT id FROM customers) SELECT 1 FROM t WHERE t.id = o.customer);
+--- error
+-- a WITH inside a subquery that mentions the row around it is not supported yet
+
+--- case: a recursion by UNION and by UNION ALL
+--- covers: Q18 a recursion by UNION and by UNION ALL
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION SELECT n + 1 FROM r WHERE n < 5 UNION ALL SELECT n + 2 FROM r WHERE n < 3) SELECT n FROM r;
+--- error
+-- a recursion by UNION and UNION ALL is not maintained
+
+--- case: a member of rows of two columns
+--- covers: Q13 a member of rows of two columns
+SELECT id FROM orders WHERE customer IN (SELECT id, region FROM customers);
+--- error
+-- IN: 2 columns instead of 1
+
+--- case: a window in WHERE
+--- covers: Q20 a window in WHERE
+SELECT id FROM orders WHERE ROW_NUMBER() OVER (ORDER BY id) = 1;
+--- error
+-- a window function stands in WHERE
+
+--- case: a window inside a window
+--- covers: Q20 a window inside a window
+SELECT id, SUM(COUNT(*) OVER ()) OVER () AS x FROM orders GROUP BY id;
+--- error
+-- a window function stands inside another
+
+--- case: a window without a definition
+--- covers: Q19 a window without a definition
+SELECT id, SUM(amount) OVER w AS s FROM orders;
+--- error
+-- there is no window "w"
+
+--- case: SIMILAR TO
+--- covers: Q1 SIMILAR TO
+SELECT region SIMILAR TO 'a' AS x FROM customers;
+--- error
+-- SIMILAR TO is not supported yet

@@ -77,3 +77,21 @@ INSERT INTO orders VALUES (11, 2, 5), (12, 2, 5);
 -- -1 | 1 | 1
 -- -1 | 2 | 0
 -- +1 | 2 | 2
+
+--- case: a group by a column of one of two tables of rows, which both have
+--- covers: Q12 rows of the query in FROM
+SELECT 1 AS one FROM orders AS o, (VALUES (1, '1')) AS g(n, s), (VALUES (0, '1')) AS d(n, s) GROUP BY d.s;
+--- before
+--- change
+INSERT INTO orders VALUES (10, 1, 5);
+--- delta
+-- +1 | 1
+
+--- case: a group by a column of a table function, which the table has too
+--- covers: Q16 explode in a LATERAL VIEW
+SELECT 1 AS one FROM orders AS o LATERAL VIEW explode(array(1, 1)) t AS id GROUP BY t.id;
+--- before
+--- change
+INSERT INTO orders VALUES (10, 1, 5);
+--- delta
+-- +1 | 1

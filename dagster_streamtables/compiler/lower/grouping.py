@@ -8,7 +8,7 @@ from itertools import chain, combinations, product
 from sqlglot import exp
 
 from dagster_streamtables.compiler.calls import calls, function_of
-from dagster_streamtables.compiler.lower.scope import Scope, rewritten, typed
+from dagster_streamtables.compiler.lower.scope import Scope, rewritten
 from dagster_streamtables.compiler.operators import (
     SET,
     Aggregate,
@@ -19,6 +19,7 @@ from dagster_streamtables.compiler.operators import (
     column,
     grouping_id,
     type_of,
+    typed,
 )
 from dagster_streamtables.compiler.refusal import Refusal
 

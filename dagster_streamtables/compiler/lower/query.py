@@ -20,7 +20,7 @@ from dagster_streamtables.compiler.clock import is_now
 from dagster_streamtables.compiler.lower.grouping import Grouping, grouped_by, settled
 from dagster_streamtables.compiler.lower.recursion import recursive
 from dagster_streamtables.compiler.lower.relations import Relations
-from dagster_streamtables.compiler.lower.scope import Scope, typed
+from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.set_operations import combined
 from dagster_streamtables.compiler.lower.subqueries import Subqueries
 from dagster_streamtables.compiler.lower.windows import inlined, with_windows
@@ -34,6 +34,7 @@ from dagster_streamtables.compiler.operators import (
     column,
     distinct,
     type_of,
+    typed,
 )
 from dagster_streamtables.compiler.parse import Columns, Parsed
 

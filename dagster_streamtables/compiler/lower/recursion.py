@@ -1,8 +1,8 @@
-"""WITH RECURSIVE: the arms of a UNION ALL that mention the table itself are its step."""
+"""WITH RECURSIVE: the arms of a UNION that mention the table itself are its step."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import reduce
 
@@ -23,6 +23,7 @@ from dagster_streamtables.compiler.operators import (
     Union,
 )
 from dagster_streamtables.compiler.operators.apply import Apply, Lateral
+from dagster_streamtables.compiler.operators.closure import Closure
 from dagster_streamtables.compiler.refusal import Refusal
 
 LowerQuery = Callable[[exp.Expr, Scope], Operator]
@@ -48,15 +49,31 @@ def recursive(cte: exp.CTE, scope: Scope, lower_query: LowerQuery) -> Operator |
             "what it makes of a row may depend on that row and on other tables, and on no other "
             "row of its own",
         )
-    return Recursion(base, step, reference)
+    return (Closure if _is_set(cte) else Recursion)(base, step, reference)
 
 
 def _arms(query: exp.Expr, name: str) -> list[exp.Expr]:
-    if isinstance(query, exp.Union) and not query.args["distinct"]:
+    if isinstance(query, exp.Union) and (_mentions(query, name) or not query.args["distinct"]):
         return [*_arms(query.left, name), *_arms(query.right, name)]
-    if isinstance(query, exp.Union) and _mentions(query, name):
-        raise _refused(query, "UNION in a recursion", "Spark does not know it; it knows UNION ALL")
     return [query]
+
+
+def _is_set(cte: exp.CTE) -> bool:
+    """Whether rows are taken once however often they are made."""
+    kinds = {bool(union.args["distinct"]) for union in _unions(cte.this, cte.alias)}
+    if len(kinds) > 1:
+        raise _refused(
+            cte, "a recursion by UNION and UNION ALL", "which of them decides is unclear"
+        )
+    return True in kinds
+
+
+def _unions(query: exp.Expr, name: str) -> Iterator[exp.Union]:
+    """The unions between arms that a recursion has."""
+    if isinstance(query, exp.Union) and _mentions(query, name):
+        yield query
+        yield from _unions(query.left, name)
+        yield from _unions(query.right, name)
 
 
 def _mentions(query: exp.Expr, name: str) -> bool:
@@ -85,5 +102,5 @@ def _refused(node: exp.Expr, what: str, why: str) -> Refusal:
         node,
         f"{what} is not maintained",
         why=why,
-        fix="write it as UNION ALL over rows that do not repeat, or choose mode FULL",
+        fix="write a step that joins the table itself once with others, or choose mode FULL",
     )

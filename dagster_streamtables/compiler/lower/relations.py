@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.aliases import is_group
-from dagster_streamtables.compiler.lower.scope import Scope, typed
+from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.subqueries import LowerQuery, Subqueries, lateral
 from dagster_streamtables.compiler.names import flat
 from dagster_streamtables.compiler.operators import (
@@ -19,6 +19,7 @@ from dagster_streamtables.compiler.operators import (
     SemiJoin,
     Unfold,
     column,
+    typed,
 )
 from dagster_streamtables.compiler.parse import known_type
 

@@ -14,7 +14,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.clock import NOW, is_now
 from dagster_streamtables.compiler.names import flat
-from dagster_streamtables.compiler.operators import Operator, column, type_of
+from dagster_streamtables.compiler.operators import Operator, column, type_of, typed
 from dagster_streamtables.compiler.parse import Columns
 
 _TIME = exp.DataType.build("timestamp")
@@ -73,8 +73,3 @@ def rewritten(expression: exp.Expr, rule: Callable[[exp.Expr], exp.Expr]) -> exp
         return node.copy() if isinstance(node, exp.Query) else rule(node)
 
     return expression.copy().transform(settle, copy=False)
-
-
-def typed(expression: exp.Expr, type_: exp.DataType) -> exp.Expr:
-    expression.type = type_
-    return expression

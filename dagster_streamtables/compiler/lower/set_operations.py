@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.lower.scope import typed
 from dagster_streamtables.compiler.operators import (
     Aggregate,
     Filter,
@@ -20,6 +19,7 @@ from dagster_streamtables.compiler.operators import (
     Union,
     column,
     distinct,
+    typed,
 )
 
 _NUMBER = exp.DataType.build("int")

@@ -23,7 +23,7 @@ from dagster_streamtables.compiler.lower.questions import (
     unwrapped,
     without_order,
 )
-from dagster_streamtables.compiler.lower.scope import Scope, typed
+from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.names import flat
 from dagster_streamtables.compiler.operators import (
     Aggregate,
@@ -39,6 +39,7 @@ from dagster_streamtables.compiler.operators import (
     column,
     place_of,
     type_of,
+    typed,
 )
 from dagster_streamtables.compiler.operators.left_linear import equalities
 from dagster_streamtables.compiler.refusal import Refusal

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.lower.scope import Scope, rewritten, typed
+from dagster_streamtables.compiler.lower.scope import Scope, rewritten
 from dagster_streamtables.compiler.operators import (
     Operator,
     Project,
     Window,
     column,
     type_of,
+    typed,
 )
 
 

@@ -9,6 +9,7 @@ from dagster_streamtables.compiler.operators.columns import (
     as_weight,
     column,
     type_of,
+    typed,
     weight_column,
     within,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "place_of",
     "relation",
     "type_of",
+    "typed",
     "weight_column",
     "weight_of",
     "within",

@@ -35,3 +35,8 @@ def within(expression: exp.Expr, table: str) -> exp.Expr:
 def type_of(expression: exp.Expr) -> exp.DataType:
     """The type `parse` gave the expression; UNKNOWN where it could not tell."""
     return expression.type or exp.DataType.build("UNKNOWN")
+
+
+def typed(expression: exp.Expr, type_: exp.DataType) -> exp.Expr:
+    expression.type = type_
+    return expression

@@ -111,10 +111,10 @@ class Recursion(Operator):
         return replace(self, base=base, step=step)
 
     def delta(self) -> Operator:
-        started = _with_reference(self.step.change, self.reference, self.before)
+        started = with_reference(self.step.change, self.reference, self.before)
         name = f"{self.reference.name}@change"
         carried = Reference(name, self.reference.columns, True)
-        step = _with_reference(self.step.after, self.reference, carried)
+        step = with_reference(self.step.after, self.reference, carried)
         return Recursion(Net(self.base.change + started), step, carried)
 
     def select(self, *inputs: str) -> exp.Query:
@@ -143,14 +143,14 @@ class Recursion(Operator):
         return f"Recursion {self.reference.name} ({', '.join(self.schema)})"
 
 
-def _with_reference(step: Operator, reference: Reference, other: Operator) -> Operator:
+def with_reference(step: Operator, reference: Reference, other: Operator) -> Operator:
     """The same step with something else in place of the relation itself."""
     if step == reference:
         return other
     if reference.name not in step.open:
         return step
     inputs = (
-        _with_reference(each, reference, other) if isinstance(each, Operator) else each
+        with_reference(each, reference, other) if isinstance(each, Operator) else each
         for each in step.inputs
     )
     return step.over(*inputs)

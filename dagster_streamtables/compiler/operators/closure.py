@@ -1,0 +1,156 @@
+"""Closure: the least relation without copies that holds the base and all that the step makes of it.
+
+    T = δ(B ∪ S(T))                   S linear in T; WITH RECURSIVE … UNION …
+
+A row may be there for many reasons, and on a circle for reasons that rest on the row itself, so no
+count of reasons tells whether it stays. Its change is found by delete and rederive (Gupta, Mumick,
+Subrahmanian: Maintaining Views Incrementally, 1993):
+
+    lost     D = what ΔB and ΔS(T⁻) take back, and all that S⁻ made of it
+    kept     K = T⁻ − D
+    found    F = what of D, and of what ΔB and ΔS(K) bring, B⁺ and S⁺(K) say is there,
+                 and all that S⁺ makes of it
+    ΔT       = (F − D) − (D − F)
+
+No SQL of Spark says this, nor a recursion without copies at all: `fixpoint` runs both, a statement
+for each round.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.algebra import Operator
+from dagster_streamtables.compiler.operators.columns import column, weight_column
+from dagster_streamtables.compiler.operators.net import Net
+from dagster_streamtables.compiler.operators.recursion import Recursion, Reference
+from dagster_streamtables.compiler.operators.step import Schema, Step
+from dagster_streamtables.compiler.share import rebuild
+
+
+@dataclass(frozen=True)
+class Closure(Recursion):
+    __hash__ = Step.__hash__
+    law: ClassVar[str] = "fixpoint"
+    cost: ClassVar[str] = "what the change leads to; if rows went, one step over all rows"
+
+    def delta(self) -> Operator:
+        step = self.step
+        return ClosureChange(
+            self.before,
+            self.base.after,
+            self.base.change,
+            step.before,
+            step.after,
+            _every_reason(step.change),
+            self.reference,
+        )
+
+    def select(self, *inputs: str) -> exp.Query:
+        raise NotImplementedError("Spark has no UNION in a recursion; see `fixpoint`")
+
+    def explain(self) -> str:
+        return f"Closure {self.reference.name} ({', '.join(self.schema)})"
+
+
+@dataclass(frozen=True)
+class ClosureChange(Operator):
+    """The change of a closure."""
+
+    old: Operator
+    """All its rows before."""
+    base: Operator
+    base_change: Operator
+    step_before: Operator
+    step_after: Operator
+    step_change: Operator
+    reference: Reference
+
+    __hash__ = Step.__hash__
+    law: ClassVar[str] = "fixpoint"
+    cost: ClassVar[str] = Closure.cost
+
+    @cached_property
+    def inputs(self) -> tuple[Step, ...]:
+        return (
+            *(self.old, self.base, self.base_change),
+            *(self.step_before, self.step_after, self.step_change),
+        )
+
+    def over(self, *inputs: Step) -> ClosureChange:
+        names = ("old", "base", "base_change", "step_before", "step_after", "step_change")
+        return replace(self, **dict(zip(names, inputs, strict=True)))
+
+    @property
+    def schema(self) -> Schema:
+        return self.reference.schema
+
+    @property
+    def weighted(self) -> bool:
+        return True
+
+    @cached_property
+    def open(self) -> frozenset[str]:
+        return super().open - {self.reference.name}
+
+    def empty_if(self, *inputs: bool) -> bool:
+        _, _, base_change, _, _, step_change = inputs
+        return base_change and step_change
+
+    def delta(self) -> Operator:
+        raise TypeError("a change has none of its own")
+
+    def select(self, *inputs: str) -> exp.Query:
+        raise NotImplementedError("Spark has no UNION in a recursion; see `fixpoint`")
+
+    def explain(self) -> str:
+        return f"Change of closure {self.reference.name}"
+
+
+@dataclass(frozen=True)
+class Signed(Operator):
+    """The rows of a change that came, or those that went, without their weights."""
+
+    input: Operator
+    came: bool
+
+    __hash__ = Step.__hash__
+    law: ClassVar[str] = "linear"
+    cost: ClassVar[str] = "the change"
+
+    @property
+    def schema(self) -> Schema:
+        return self.input.schema
+
+    @property
+    def weighted(self) -> bool:
+        return False
+
+    def delta(self) -> Operator:
+        raise TypeError("part of a change has none of its own")
+
+    def select(self, *inputs: str) -> exp.Query:
+        [rows] = inputs
+        sign = (exp.GT if self.came else exp.LT)(
+            this=weight_column(), expression=exp.Literal.number(0)
+        )
+        return exp.select(*map(column, self.schema)).from_(rows).where(sign)
+
+    def explain(self) -> str:
+        return "What came" if self.came else "What went"
+
+
+def _every_reason(change: Operator) -> Operator:
+    """The change with each reason for a row apart: a row that lost one and got another is lost
+    first, for the new one may rest on rows that are lost themselves."""
+
+    def rule(step: Step, inputs: tuple[Step, ...]) -> Step:
+        return inputs[0] if isinstance(step, Net) and step.open else step.over(*inputs)
+
+    apart = rebuild(change, rule)
+    assert isinstance(apart, Operator)
+    return apart

@@ -1,0 +1,85 @@
+"""A plan as statements: closures and stages run first, and their rows enter as relations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.compiler import STORED
+from dagster_streamtables.compiler.clock import NOW, literal
+from dagster_streamtables.compiler.fixpoint import closed, has_closures
+from dagster_streamtables.compiler.operators import Empty, Moment, Operator, Scan, Step, relation
+from dagster_streamtables.compiler.render import render
+from dagster_streamtables.compiler.share import rebuild
+from dagster_streamtables.compiler.stages import as_statement, next_stage, with_rows
+from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.inputs import Captured, Inputs
+from dagster_streamtables.runtime.sources import bound
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+STAGE = 10_000
+"""Rows of a part of a change that may come, and go back as a local relation."""
+STORED_ROWS = relation(STORED, Moment.BEFORE)
+
+
+def planned(
+    step: Step,
+    stored: TableLog,
+    captured: Captured,
+    inputs: Inputs,
+    more: Mapping[str, str] | None = None,
+) -> DataFrame:
+    """The rows of a plan; its closures and its stages are run, the plan itself is not."""
+    places = dict(more or {})
+
+    def evaluate(operator: Operator) -> Operator:
+        columns, moment = tuple(operator.schema.items()), _moment(operator)
+        rows = _query(operator, stored, captured, inputs, places)
+        view = inputs.relations.made(rows, limit=inputs.limit)
+        if view is None:
+            return Empty(columns, operator.weighted)
+        made = Scan(f"__st_round_{len(places)}", columns, moment)
+        places[relation(made.table, moment)] = view
+        return made
+
+    step = rebuild(closed(step, evaluate) if has_closures(step) else step)
+    while (stage := next_stage(step)) is not None:
+        asked = _query(as_statement(stage), stored, captured, inputs, places)
+        rows = asked.limit(STAGE + 1).toArrow()
+        if rows.num_rows > STAGE:
+            # Not thin, and the rest would hardly be.
+            break
+        name = f"__st_stage_{len(places)}" if rows.num_rows else None
+        if name is not None:
+            places[relation(name, Moment.CHANGE)] = inputs.relations.local(rows)
+        step = with_rows(step, stage, name)
+    return _query(step, stored, captured, inputs, places)
+
+
+def _moment(rows: Operator) -> Moment:
+    return Moment.CHANGE if rows.weighted else Moment.AFTER
+
+
+def _query(
+    step: Step,
+    stored: TableLog,
+    captured: Captured,
+    inputs: Inputs,
+    more: Mapping[str, str],
+) -> DataFrame:
+    sql = render(step, pretty=False)
+    places = dict(captured.bound) | dict(more)
+    for moment, time in ((Moment.BEFORE, inputs.then), (Moment.AFTER, inputs.now)):
+        places[relation(NOW, moment)] = literal(time)
+    for name, change in captured.changes.items():
+        ends = {Moment.BEFORE: change.before, Moment.AFTER: change.after}
+        for moment, version in ends.items():
+            place = relation(name, moment)
+            if f"`{place}`" in sql:
+                log = inputs.sources[name].log
+                places[place] = inputs.relations.at(log.place, version)
+    if f"`{STORED_ROWS}`" in sql and STORED_ROWS not in places:
+        places[STORED_ROWS] = inputs.relations.stored(stored.place, stored.version)
+    return inputs.spark.sql(bound(sql, places))

@@ -21,7 +21,7 @@ from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.quote import delta_rs_name
-from dagster_streamtables.runtime.storage import PROPERTIES, Target, Written
+from dagster_streamtables.runtime.storage import PROPERTIES, NotStored, Target, Written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -84,7 +84,7 @@ def write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
     stored = _stored_copies(log, went)
     left = pc.add(stored, went.column(WEIGHT))
     if pc.min(left).as_py() < 0:
-        raise ValueError("a row went that is not stored")
+        raise NotStored
     again = _copies(went, left)
     source = _marked(inserts, False, again, False, went.drop_columns([WEIGHT]), True)
     match = _same(again.column_names)

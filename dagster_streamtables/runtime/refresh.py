@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from dagster_streamtables.compiler import Entry, Plan, Text
+from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime import compute, delta_rs_writer, spark_writer, storage
 from dagster_streamtables.runtime.clock import Clock
@@ -150,9 +151,15 @@ def _differentiate(
             return _nothing(job, inputs, clock, same, changes)
         return _advance(job, inputs, clock, replace(report, reason=reason))
     target = _target(job, changed=True)
-    with clock.phase("commit"):
-        written = _write(plan, stored.log, target, computed, inputs)
-        log = _committed(inputs, target)
+    try:
+        with clock.phase("commit"):
+            written = _write(plan, stored.log, target, computed, inputs)
+            log = _committed(inputs, target)
+    except storage.NotStored:
+        # A sum of floats below another operator has other last digits each time.
+        reason = "a row went that the table does not hold"
+        again = replace(report, action=Action.REINITIALIZE, reason=reason)
+        return _rebuild(job, inputs, clock, again)
     return _finish(report, log, target, written, clock)
 
 
@@ -164,10 +171,12 @@ def _write(
         write = delta_rs_writer.write_bag if bag else delta_rs_writer.write_keyed
         return write(log, target, computed.local)
     rows = computed.in_spark(inputs.spark)
+    change = inputs.relations.named(rows)
+    names = [name for name in rows.columns if name != WEIGHT]
     if bag:
         stored = inputs.relations.stored(log.place, log.version)
-        return spark_writer.write_bag(inputs.spark, target, rows, stored)
-    return spark_writer.write_keyed(inputs.spark, target, rows)
+        return spark_writer.write_bag(inputs.spark, target, change, names, stored)
+    return spark_writer.write_keyed(inputs.spark, target, change, names)
 
 
 def _target(job: Job, *, changed: bool) -> Target:

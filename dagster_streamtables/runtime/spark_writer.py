@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.runtime.quote import spark_name
-from dagster_streamtables.runtime.storage import PROPERTIES, Target, Written
+from dagster_streamtables.runtime.storage import PROPERTIES, NotStored, Target, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,6 +23,7 @@ _CONFS = {
     "sequence": "spark.databricks.delta.write.txnVersion",
     "state": "spark.databricks.delta.commitInfo.userMetadata",
 }
+_NOT_STORED = "a row went that is not stored"
 # The confs belong to the session, and a session that the user handed in may serve many threads.
 _writing = threading.Lock()
 
@@ -55,45 +56,45 @@ def _without_negative_zero(rows: DataFrame) -> DataFrame:
     )
 
 
-def write_bag(spark: SparkSession, target: Target, change: DataFrame, stored: str) -> Written:
+def write_bag(
+    spark: SparkSession, target: Target, change: str, names: Sequence[str], stored: str
+) -> Written:
     """Add and take away copies of rows.
 
     Args:
         spark: The session.
         target: The table.
-        change: Distinct stored rows, and in the weight column how many copies come or go.
+        change: A view of distinct stored rows, and in the weight column how many copies come or
+            go.
+        names: Its columns, without the weight.
         stored: A relation with the table's rows as they are.
     """
-    names = [name for name in change.columns if name != WEIGHT]
-    change.createOrReplaceTempView("__st_change")
     rows = _list(names)
     same = " AND ".join(f"s.{spark_name(n)} <=> c.{spark_name(n)}" for n in names)
     counted = (
         f"SELECT {_list(names, 'c')}, any_value(c.{WEIGHT}) AS {WEIGHT}, "
-        f"COUNT(s.__st_one) AS __st_stored FROM __st_change c "
+        f"COUNT(s.__st_one) AS __st_stored FROM {change} c "
         f"LEFT JOIN (SELECT *, 1 AS __st_one FROM {stored}) s ON c.{WEIGHT} < 0 AND {same} "
         f"GROUP BY {_list(names, 'c')}"
     )
     copies = (
         f"CASE WHEN __st_stored + {WEIGHT} < 0 "
-        "THEN raise_error('a row went that is not stored') "
+        f"THEN raise_error('{_NOT_STORED}') "
         f"ELSE CAST(__st_stored + {WEIGHT} AS INT) END"
     )
     again = (
         f"SELECT {rows}, false AS __goes FROM (SELECT *, {copies} AS __st_copies FROM ({counted})) "
         "LATERAL VIEW explode(array_repeat(1, __st_copies)) AS __st_copy"
     )
-    gone = f"SELECT {rows}, true AS __goes FROM __st_change WHERE {WEIGHT} < 0"
+    gone = f"SELECT {rows}, true AS __goes FROM {change} WHERE {WEIGHT} < 0"
     match = " AND ".join(["s.__goes", *(f"t.{spark_name(n)} <=> s.{spark_name(n)}" for n in names)])
     return _merge(spark, target, f"{again} UNION ALL {gone}", match, names, keyed=False)
 
 
-def write_keyed(spark: SparkSession, target: Target, change: DataFrame) -> Written:
-    """Store and delete the rows of the keys in `change`."""
+def write_keyed(spark: SparkSession, target: Target, change: str, names: Sequence[str]) -> Written:
+    """Store and delete the rows of the keys in the view `change`."""
     assert target.key is not None
-    names = [name for name in change.columns if name != WEIGHT]
-    change.createOrReplaceTempView("__st_change")
-    source = f"SELECT {_list(names)}, {WEIGHT} < 0 AS __goes FROM __st_change"
+    source = f"SELECT {_list(names)}, {WEIGHT} < 0 AS __goes FROM {change}"
     match = " AND ".join(f"t.{spark_name(n)} <=> s.{spark_name(n)}" for n in target.key) or "true"
     return _merge(spark, target, source, match, names, keyed=True)
 
@@ -123,7 +124,7 @@ def _merge(
     values = ", ".join(f"s.{spark_name(n)}" for n in names)
     updates = ", ".join(f"t.{spark_name(n)} = s.{spark_name(n)}" for n in names)
     update = f"WHEN MATCHED AND NOT s.__goes THEN UPDATE SET {updates} " if keyed else ""
-    with _commit_confs(spark, target):
+    with _commit_confs(spark, target), _stored_only():
         [done] = spark.sql(
             f"MERGE INTO delta.`{target.location}` AS t USING ({source}) AS s ON {match} "
             f"WHEN MATCHED AND s.__goes THEN DELETE {update}"
@@ -135,6 +136,18 @@ def _merge(
         int(done[f"num_{kind}_rows"]) for kind in ("updated", "deleted", "inserted")
     )
     return Written(inserted + updated, deleted + updated, "spark")
+
+
+@contextmanager
+def _stored_only() -> Iterator[None]:
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        if _NOT_STORED in str(error):
+            raise NotStored from error
+        raise
 
 
 @contextmanager

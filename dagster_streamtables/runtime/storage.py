@@ -25,6 +25,10 @@ PROPERTIES: Mapping[str, str] = {
 }
 
 
+class NotStored(Exception):
+    """A change takes away a row that the table does not hold; nothing was written."""
+
+
 @dataclass(frozen=True)
 class Written:
     """What one commit did."""

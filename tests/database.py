@@ -156,6 +156,10 @@ class Stored:
         assert [name.lower() for name in found] == [name.lower() for name in names]
         self.types = dict(zip(names, found.values(), strict=True))
         self.rows = database.rows(f'FROM "{self.TABLE}"')
+        # Asked of the change when every source moved: one window may not need the rows that the
+        # next one needs.
+        every = self.plan.change(stored=self.types)
+        self._reads_itself = has_closures(every) or self.TABLE in render(every, pretty=False)
 
     @property
     def visible(self) -> Rows:
@@ -178,7 +182,7 @@ class Stored:
         )
         if self.plan.entry is Entry.BAG:
             self._add(self.database.rows(change))
-            if self.TABLE in change:
+            if self._reads_itself:
                 self._store(change)
             return
         lost = self._replace(change)

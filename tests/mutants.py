@@ -1,6 +1,6 @@
 """Rules broken on purpose, one at a time: a test of the tests.
 
-    python -m tests.mutants              all of them, in a quarter of an hour
+    python -m tests.mutants              all of them, in half an hour
     python -m tests.mutants min null     those whose title holds one of the words
 
 Each copies the compiler and its tests to a temporary folder, breaks one rule there, and runs the
@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 COMPILER = Path("dagster_streamtables/compiler")
-TESTS = ("casefile.py", "database.py", "test_cases.py")
+TESTS = ("casefile.py", "database.py", "test_cases.py", "test_stages.py")
 CONFTEST = """\
 from hypothesis import Phase, settings
 
@@ -89,7 +89,7 @@ def killed(mutant: Mutant) -> bool:
         _copy(Path(folder), set(re.findall(r"\w+", mutant.cases)))
         module = Path(folder) / COMPILER / mutant.module
         module.write_text(mutant.applied(module.read_text()))
-        run = _tested(Path(folder), mutant.cases)
+        run = _tested(Path(folder), mutant)
     # 0 is a pass, 1 a failed test; anything else is a mistake in the list of mutants.
     if run.returncode not in (0, 1):
         raise RuntimeError(f"{mutant.title}: pytest ended with {run.returncode}\n{run.stdout}")
@@ -117,10 +117,11 @@ def _copy(folder: Path, cases: set[str]) -> None:
     (folder / "tests/conftest.py").write_text(CONFTEST)
 
 
-def _tested(folder: Path, cases: str) -> subprocess.CompletedProcess[str]:
+def _tested(folder: Path, mutant: Mutant) -> subprocess.CompletedProcess[str]:
+    tests = "test_stages.py" if mutant.module == "stages.py" else "test_cases.py"
     pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=line"]
     return subprocess.run(
-        [*pytest, "tests/test_cases.py", "-k", cases],
+        [*pytest, f"tests/{tests}", "-k", mutant.cases],
         cwd=folder,
         capture_output=True,
         text=True,

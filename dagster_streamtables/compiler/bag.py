@@ -30,30 +30,34 @@ Types = Mapping[str, exp.DataType]
 
 def bag_change(view: Operator, types: Types, stored: Scan) -> Step:
     """Stored rows with the number of copies that came or went, none 0, no row twice."""
-    below = view.input if isinstance(view, Project) else view
+    below, held = _below(view)
     if isinstance(below, Top):
         touched = Net(below.input.change)
-        top = below.over(below.input.after.only(touched, ()))
-        now = view.over(top) if isinstance(view, Project) else top
+        now = _with(view, below, below.over(below.input.after.only(touched, ())))
         return Net(cast(now, types) - stored.only(touched, ()))
-    change = Net(cast(view, types).change)
-    names = _names(view, below)
-    if isinstance(below, Recursion) and names is not None:
-        before = below.before
-        kept = Project(
-            stored, tuple((n, typed(column(names[n]), t)) for n, t in below.schema.items())
-        )
-        return rebuild(change, lambda step, inputs: kept if step == before else step.over(*inputs))
+    # Cast as a change: what is stored has its type from these very values, and no cast fails.
+    change = Net(cast(view.change, types))
+    if isinstance(below, Recursion) and set(below.schema) <= set(held):
+        outputs = ((n, typed(column(held[n]), t)) for n, t in below.schema.items())
+        return _with(change, below.before, Project(stored, tuple(outputs)))
     return change
 
 
-def _names(view: Operator, below: Operator) -> Mapping[str, str] | None:
-    """Column below → the column of the view that holds it, if the view holds them all."""
-    if view is below:
-        return {name: name for name in below.schema}
-    assert isinstance(view, Project)
-    names = {e.name: name for name, e in view.outputs if isinstance(e, exp.Column)}
-    return names if set(below.schema) <= set(names) else None
+def _below(view: Operator) -> tuple[Operator, Mapping[str, str]]:
+    """What stands below the SELECT lists at the root, and for its columns those of the table."""
+    held = {name: name for name in view.schema}
+    while isinstance(view, Project):
+        columns = ((n, e.name) for n, e in view.outputs if isinstance(e, exp.Column))
+        held = {own: held[name] for name, own in columns if name in held}
+        view = view.input
+    return view, held
+
+
+def _with(root: Operator, part: Step, other: Step) -> Operator:
+    """The tree with another step in the place of one."""
+    found = rebuild(root, lambda step, inputs: other if step == part else step.over(*inputs))
+    assert isinstance(found, Operator)
+    return found
 
 
 def cast(rows: Operator, types: Types) -> Operator:

@@ -11,10 +11,12 @@ from functools import reduce
 
 from dagster_streamtables.compiler.operators import (
     Link,
+    Moment,
     Operator,
     Project,
     Reference,
     Restriction,
+    Scan,
     Step,
     Union,
     column,
@@ -45,6 +47,18 @@ def closed(root: Step, evaluate: Evaluate) -> Step:
         return _change(step, evaluate) if isinstance(step, ClosureChange) else step
 
     return simplify(rebuild(root, rule), unmoved=frozenset())
+
+
+def named(root: Step) -> Step:
+    """The plan with a name in the place of each closure and change of one, for a person to read."""
+
+    def rule(step: Step, inputs: tuple[Step, ...]) -> Step:
+        if not isinstance(step, Closure | ClosureChange):
+            return step.over(*inputs)
+        moment = Moment.CHANGE if step.weighted else Moment.AFTER
+        return Scan(step.reference.name, tuple(step.schema.items()), moment)
+
+    return rebuild(root, rule)
 
 
 def _rows(closure: Closure, evaluate: Evaluate) -> Operator:

@@ -12,6 +12,7 @@ from dagster_streamtables.compiler.bag import bag_change, cast
 from dagster_streamtables.compiler.clock import asks_for_time, with_clock
 from dagster_streamtables.compiler.determine import determined
 from dagster_streamtables.compiler.explain import outline
+from dagster_streamtables.compiler.fixpoint import named
 from dagster_streamtables.compiler.fold import Fold
 from dagster_streamtables.compiler.lineage import lineage_of
 from dagster_streamtables.compiler.lower import lower
@@ -177,10 +178,13 @@ class Plan:
         return Regroup(now, old.only(touched, on), self.root)
 
     def change_sql(self, dialect: str = DIALECT) -> str:
-        """The change when every source moved, for a person to read."""
+        """The change when every source moved, for a person to read.
+
+        The rows of a recursion by UNION stand under its name.
+        """
         types = {name: _named(type_) for name, type_ in self.schema.items()}
         types |= dict.fromkeys(self.hidden, "bigint")
-        return render(self.change(stored=types), dialect=dialect)
+        return render(named(self.change(stored=types)), dialect=dialect)
 
     def explain(self) -> str:
         """The query and its change as indented trees, one line per operator.

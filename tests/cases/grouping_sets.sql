@@ -170,3 +170,14 @@ UPDATE orders SET amount = 7 WHERE id = 10;
 -- -1 | 1 | False | 1
 -- -1 | 1 | True | 1
 -- +1 | 1 | True | 2
+
+--- case: the empty set alone has its row over no rows
+--- covers: Q9 GROUPING SETS
+SELECT COUNT(*) AS n, SUM(amount) AS total FROM orders GROUP BY GROUPING SETS (());
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+DELETE FROM orders;
+--- delta
+-- +1 | 0 | NULL
+-- -1 | 1 | 5

@@ -160,6 +160,17 @@ INSERT INTO orders VALUES (10, 1, 3);
 --- delta
 -- +1 | 10 | north
 
+--- case: conditions of WHERE on one side and on both, beside ON
+--- covers: Q2 INNER JOIN and WHERE
+SELECT o.id, c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id WHERE o.amount <> c.id AND o.amount > 1 AND o.id < 20;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+--- change
+INSERT INTO orders VALUES (11, 2, 1), (12, 1, 2), (13, 2, 2), (14, 2, 3), (20, 1, 5);
+--- delta
+-- +1 | 12 | north
+-- +1 | 14 | south
+
 --- case: USING shows its column once
 --- covers: Q2 USING
 SELECT id, amount, region FROM orders JOIN customers USING (id);
@@ -195,6 +206,20 @@ UPDATE regions SET country = 'NN' WHERE name = 'north';
 -- -1 | 10 | N
 -- -1 | 11 | S
 -- +1 | 11 | NN
+
+--- case: a pair that no reader ever saw is not computed with
+--- covers: Q2 INNER JOIN below an expression that can fail
+-- 100 times 5 is too large for a TINYINT, and the two were never there together.
+SELECT o.id, CAST(o.amount AS TINYINT) * CAST(length(c.region) AS TINYINT) AS product FROM orders AS o JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 100);
+INSERT INTO customers VALUES (1, 'x');
+--- change
+UPDATE orders SET amount = 2;
+UPDATE customers SET region = 'north';
+--- delta
+-- -1 | 10 | 100
+-- +1 | 10 | 10
 
 --- case: three tables lose their rows together
 --- covers: Q2 three tables move; Q3 rows go on several sides

@@ -143,3 +143,16 @@ UPDATE orders SET amount = 7;
 --- delta
 -- -1 | 10 | 12 | 13
 -- +1 | 10 | 14 | 15
+
+--- case: LATERAL with a condition on what it answers
+--- covers: Q15 LATERAL with ON
+SELECT c.id, t.amount FROM customers AS c JOIN LATERAL (SELECT o.amount FROM orders AS o WHERE o.customer = c.id) AS t ON t.amount > 5;
+--- before
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6);
+--- change
+UPDATE orders SET amount = amount - 1;
+INSERT INTO orders VALUES (12, 1, 5), (13, 1, 7);
+--- delta
+-- -1 | 1 | 6
+-- +1 | 1 | 7

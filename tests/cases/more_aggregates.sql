@@ -113,6 +113,16 @@ UPDATE orders SET amount = 9 WHERE id = 10;
 -- +1 | 1 | 10 | 11
 -- -1 | 1 | 12 | 10
 
+--- case: NULL is neither the greatest nor the least
+--- covers: Q7 MAX_BY and MIN_BY
+SELECT customer, max_by(id, amount) AS top, min_by(id, amount) AS low FROM orders GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (10, 1, 2), (11, 1, 4);
+--- change
+INSERT INTO orders VALUES (12, 1, NULL), (13, 2, NULL);
+--- delta
+-- +1 | 2 | NULL | NULL
+
 --- case: the most frequent value
 --- covers: Q7 MODE
 --- spark: DuckDB does not let MODE choose the least of equals
@@ -137,6 +147,17 @@ INSERT INTO orders VALUES (12, 1, 9);
 -- -1 | 1 | 2 | 2 | 4
 -- +1 | 1 | 4 | 4 | 9
 
+--- case: the first and the last that are not NULL
+--- covers: Q7 ANY_VALUE, FIRST and LAST
+SELECT customer, first(amount) IGNORE NULLS AS first, last_value(amount) IGNORE NULLS AS last FROM orders GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (10, 1, NULL), (11, 1, 4);
+--- change
+INSERT INTO orders VALUES (12, 1, 2), (13, 1, NULL);
+--- delta
+-- +1 | 1 | 2 | 4
+-- -1 | 1 | 4 | 4
+
 --- case: counting what is true
 --- covers: Q7 COUNT_IF, SOME and EVERY
 --- spark: in DuckDB, COUNT_IF of nothing but NULLs is NULL
@@ -148,6 +169,18 @@ UPDATE orders SET amount = 5;
 --- delta
 -- -1 | 1 | 1 | True | False | 2
 -- +1 | 1 | 2 | True | True | 2
+
+--- case: counting what is true and never NULL
+--- covers: Q7 COUNT_IF, SOME and EVERY
+SELECT customer, count_if(amount IS NOT NULL AND amount > 3) AS large FROM orders GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (10, 1, 2), (11, 1, 4);
+--- change
+INSERT INTO orders VALUES (12, 1, 9), (13, 1, NULL), (14, 2, 1);
+--- delta
+-- -1 | 1 | 1
+-- +1 | 1 | 2
+-- +1 | 2 | 0
 
 --- case: about how many distinct values, and about which value in the middle
 --- covers: Q7 APPROX_COUNT_DISTINCT and PERCENTILE_APPROX

@@ -32,6 +32,16 @@ INSERT INTO visits (id, happened) VALUES (3, TIMESTAMP '2013-01-31 10:00:00');
 -- -1 | 1
 -- -1 | 2
 
+--- case: time makes a condition unknown, and the row leaves
+--- covers: Q25 rows that are not yet due; Q28 a condition that becomes NULL
+SELECT id, happened FROM visits WHERE happened > now() OR id = 1;
+--- before
+INSERT INTO visits (id, happened) VALUES (NULL, TIMESTAMP '2013-01-31 13:00:00'), (1, TIMESTAMP '2013-01-31 13:00:00'), (2, TIMESTAMP '2013-01-31 13:00:00');
+--- change
+--- delta
+-- -1 | 2 | 2013-01-31 13:00:00+00:00
+-- -1 | NULL | 2013-01-31 13:00:00+00:00
+
 --- case: counts of the last day
 --- covers: Q25 groups of the last day
 SELECT id, COUNT(*) AS n, MAX(happened) AS last FROM visits WHERE happened > now() - INTERVAL 1 DAY GROUP BY id;
@@ -54,6 +64,16 @@ INSERT INTO sales (product, sold) VALUES ('tea', '2013-01-30'), ('milk', NULL);
 INSERT INTO sales (product, sold) VALUES ('tea', '2013-01-31');
 --- delta
 -- +1 | tea | 2
+
+--- case: a column that bears the name of the time
+--- covers: Q24 current_date is the day of the refresh
+SELECT product, sold AS `current_date` FROM sales;
+--- before
+INSERT INTO sales (product, sold) VALUES ('tea', '2013-01-30');
+--- change
+INSERT INTO sales (product, sold) VALUES ('milk', '2013-01-31');
+--- delta
+-- +1 | milk | 2013-01-31
 
 --- case: a join with what is due
 --- covers: Q25 rows that are due

@@ -137,6 +137,17 @@ INSERT INTO customers VALUES (1, 'north');
 -- -1 | 10 | NULL
 -- +1 | 10 | north
 
+--- case: a left join on either of two equalities
+--- covers: Q2 LEFT JOIN without an equality
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id OR o.amount = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 2), (11, 3, 3);
+--- change
+INSERT INTO customers VALUES (2, 'south');
+--- delta
+-- -1 | 10 | NULL
+-- +1 | 10 | south
+
 --- case: what a left join compares may be guarded by a CASE
 --- covers: Q2 LEFT JOIN on expressions that can fail
 -- 3 times 60 is too large for a TINYINT, and the query never asks for it; nor may its change.

@@ -50,6 +50,18 @@ DELETE FROM customers WHERE id = 5;
 -- -1 | 11 | False | True
 -- +1 | 11 | NULL | NULL
 
+--- case: equal to one that is neither the least nor the greatest
+--- covers: Q13 = ANY and <> ALL
+SELECT id, amount = ANY (SELECT id FROM customers) AS there, amount <> ALL (SELECT id FROM customers) AS absent FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 4);
+INSERT INTO customers VALUES (1, 'north'), (5, 'north'), (9, 'north');
+--- change
+DELETE FROM customers WHERE id = 5;
+--- delta
+-- +1 | 10 | False | True
+-- -1 | 10 | True | False
+
 --- case: equal to all and different from any
 --- covers: Q13 = ALL and <> ANY
 SELECT id, amount = ALL (SELECT id FROM customers) AS only_one, amount <> ANY (SELECT id FROM customers) AS some_other FROM orders;
@@ -73,6 +85,39 @@ UPDATE orders SET customer = 2, amount = 2 WHERE id = 10;
 --- delta
 -- -1 | 1
 -- +1 | 2
+
+--- case: more than all of the first rows
+--- covers: Q13 ALL of a top-N
+SELECT id FROM orders WHERE amount > ALL (SELECT id FROM customers ORDER BY id LIMIT 1);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 1);
+INSERT INTO customers VALUES (1, 'north'), (7, 'north');
+--- change
+DELETE FROM customers WHERE id = 1;
+--- delta
+-- -1 | 10
+
+--- case: more than all of an aggregate
+--- covers: Q13 ALL of an aggregate
+SELECT id FROM orders WHERE amount >= ALL (SELECT MAX(id) FROM customers);
+--- before
+INSERT INTO orders VALUES (10, 1, 3), (11, 1, 6);
+INSERT INTO customers VALUES (2, 'north');
+--- change
+INSERT INTO customers VALUES (6, 'north');
+--- delta
+-- -1 | 10
+
+--- case: more than all of the groups
+--- covers: Q13 ALL over groups
+SELECT id FROM orders WHERE amount > ALL (SELECT id FROM customers GROUP BY id);
+--- before
+INSERT INTO orders VALUES (10, 1, 3), (11, 1, 6);
+INSERT INTO customers VALUES (1, 'north'), (2, 'north'), (2, 'south');
+--- change
+INSERT INTO customers VALUES (4, 'north');
+--- delta
+-- -1 | 10
 
 --- case: SOME and ALL under OR
 --- covers: Q13 ALL under OR

@@ -23,6 +23,17 @@ DELETE FROM orders WHERE id = 2;
 -- -1 | 3 | 2
 -- -1 | 4 | 3
 
+--- case: the columns of a recursion change their names
+--- covers: Q18 WITH RECURSIVE, columns renamed
+WITH RECURSIVE reach(node, depth) AS (SELECT id, 0 FROM customers UNION ALL SELECT o.id, r.depth + 1 FROM reach AS r JOIN orders AS o ON o.customer = r.node WHERE r.depth < 3) SELECT depth AS node, node AS depth FROM reach;
+--- before
+INSERT INTO customers VALUES (1, 'root');
+INSERT INTO orders VALUES (2, 1, 0);
+--- change
+INSERT INTO orders VALUES (3, 2, 0);
+--- delta
+-- +1 | 2 | 3
+
 --- case: a subtree changes its parent in one window
 --- covers: Q18 WITH RECURSIVE, a subtree moves
 WITH RECURSIVE tree(node, path) AS (SELECT id, region FROM customers UNION ALL SELECT o.id, concat(t.path, '/', o.amount) FROM tree AS t JOIN orders AS o ON o.customer = t.node WHERE length(t.path) < 12) SELECT node, path FROM tree;

@@ -167,6 +167,39 @@ DELETE FROM orders WHERE id = 11;
 --- delta
 -- -1 | 11 | 0
 
+--- case: a subquery with another in it, of whose tables one stands still
+--- covers: Q14 a scalar subquery inside a correlated one
+SELECT c.id, (SELECT SUM(o.amount) * (SELECT COUNT(*) FROM regions) FROM orders AS o WHERE o.customer = c.id) AS total FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 7);
+INSERT INTO regions VALUES ('north', 'here');
+--- change
+INSERT INTO customers VALUES (3, 'west'), (4, 'east');
+INSERT INTO orders VALUES (12, 1, 6), (13, 3, 1);
+--- delta
+-- +1 | 1 | 11
+-- -1 | 1 | 5
+-- +1 | 3 | 1
+-- +1 | 4 | NULL
+
+--- case: a subquery with another in it, and all three tables move
+--- covers: Q14 a scalar subquery inside a correlated one
+SELECT c.id, (SELECT SUM(o.amount) * (SELECT COUNT(*) FROM regions) FROM orders AS o WHERE o.customer = c.id) AS total FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 7);
+INSERT INTO regions VALUES ('north', 'here');
+--- change
+INSERT INTO regions VALUES ('south', 'there');
+UPDATE orders SET customer = 1 WHERE id = 11;
+INSERT INTO customers VALUES (1, 'west');
+--- delta
+-- +2 | 1 | 24
+-- -1 | 1 | 5
+-- -1 | 2 | 7
+-- +1 | 2 | NULL
+
 --- case: a subquery in the condition of a CASE over groups
 --- covers: Q14 a scalar subquery over groups
 SELECT customer, CASE WHEN COUNT(*) > (SELECT COUNT(*) FROM customers) THEN 'busy' ELSE 'calm' END AS kind FROM orders GROUP BY customer;

@@ -146,6 +146,31 @@ INSERT INTO customers VALUES (2, 'north');
 -- +1 | 11
 -- -1 | 13
 
+--- case: NOT around two questions, one of which has a NOT of its own
+--- covers: Q13 NOT around EXISTS and IN
+SELECT id FROM orders AS o WHERE NOT (NOT EXISTS (SELECT 1 FROM customers AS c WHERE c.id = o.customer) OR o.amount IN (SELECT length(name) FROM regions));
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5), (12, 1, 4);
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO regions VALUES ('east', 'here');
+--- change
+INSERT INTO customers VALUES (2, 'south');
+UPDATE regions SET name = 'north';
+--- delta
+-- -1 | 10
+-- +1 | 12
+
+--- case: EXISTS of no rows of an order is false
+--- covers: Q13 EXISTS of a top-N
+SELECT id FROM orders WHERE amount > 6 OR EXISTS (SELECT id FROM customers ORDER BY id LIMIT 0);
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO orders VALUES (11, 1, 5), (12, 1, 7);
+--- delta
+-- +1 | 12
+
 --- case: EXISTS inside EXISTS
 --- covers: Q13 EXISTS inside EXISTS
 SELECT id FROM orders AS o WHERE EXISTS (SELECT 1 FROM customers AS c WHERE c.id = o.customer AND EXISTS (SELECT 1 FROM regions AS r WHERE r.name = c.region));
@@ -277,6 +302,28 @@ INSERT INTO customers VALUES (1, 'north');
 INSERT INTO customers VALUES (2, NULL);
 --- delta
 -- -1 | 12
+
+--- case: a pair of the row that is NULL in part leaves NOT IN
+--- covers: Q13 NOT IN with several columns; Q28 NULL in a pair
+SELECT id FROM orders AS o WHERE (o.customer, o.amount) NOT IN (SELECT c.id, length(c.region) FROM customers AS c);
+--- before
+INSERT INTO orders VALUES (10, 1, NULL), (11, 2, NULL);
+--- change
+INSERT INTO customers VALUES (1, 'north');
+--- delta
+-- -1 | 10
+
+--- case: a pair in a set that lists one column twice
+--- covers: Q13 IN with several columns
+SELECT id FROM orders WHERE (customer, amount) IN (SELECT id, id FROM customers);
+--- before
+INSERT INTO orders VALUES (10, 1, 1), (11, 2, 1), (12, 2, 2);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+UPDATE customers SET id = 2;
+--- delta
+-- -1 | 10
+-- +1 | 12
 
 --- case: IN among the outputs is true, false or NULL
 --- covers: Q13 IN in the SELECT list

@@ -26,6 +26,18 @@ INSERT INTO orders VALUES (11, 1, 7);
 -- -1 | 12 | 10 | 11
 -- +1 | 12 | 11 | 18
 
+--- case: a running total over a tie
+--- covers: Q19 ties
+SELECT id, SUM(amount) OVER (ORDER BY customer ROWS UNBOUNDED PRECEDING) AS running FROM orders;
+--- before
+INSERT INTO orders VALUES (12, 1, 5), (10, 1, 6);
+--- change
+INSERT INTO orders VALUES (11, 1, 7);
+--- delta
+-- +1 | 11 | 13
+-- -1 | 12 | 11
+-- +1 | 12 | 18
+
 --- case: a tie at the limit
 --- covers: Q21 ties
 SELECT id, customer FROM orders ORDER BY customer LIMIT 2;
@@ -81,6 +93,17 @@ INSERT INTO orders VALUES (11, 1, 5), (13, 1, 7);
 --- delta
 -- +1 | 1 | [5, 5, 7, 7]
 -- -1 | 1 | [5, 7]
+
+--- case: the order of strings that are joined
+--- covers: Q7 LISTAGG and STRING_AGG, ties; Q8 WITHIN GROUP
+SELECT id, listagg(region, ',') AS regions, string_agg(region, '-') WITHIN GROUP (ORDER BY length(region)) AS short_first FROM customers GROUP BY id;
+--- before
+INSERT INTO customers VALUES (1, 'south'), (1, 'north');
+--- change
+INSERT INTO customers VALUES (1, 'west'), (1, 'east');
+--- delta
+-- +1 | 1 | east,north,south,west | east-west-north-south
+-- -1 | 1 | north,south | north-south
 
 --- case: QUALIFY chooses one of equals
 --- covers: Q20 QUALIFY, ties

@@ -191,3 +191,13 @@ INSERT INTO sales (price) VALUES (1.5);
 INSERT INTO orders VALUES (1, 1, 1);
 --- delta
 -- +1 | 1.00 | 1
+
+--- case: a side that stands still has the type that only the query gives it
+--- covers: Q11 UNION of two types
+SELECT CAST(x AS STRING) AS text FROM (SELECT price AS x FROM sales UNION ALL SELECT round(CAST(total AS DECIMAL(20, 4)), 1) FROM ledger) AS t;
+--- before
+INSERT INTO ledger VALUES (1, 1, 'x');
+--- change
+INSERT INTO sales (price) VALUES (1.5);
+--- delta
+-- +1 | 1.50

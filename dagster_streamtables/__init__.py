@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dagster_streamtables.errors import (
         ConflictingCommit,
         EnvironmentProblem,
+        FailedQuery,
         InvalidDefinition,
         SourceProblem,
         StreamTablesError,
@@ -48,6 +49,7 @@ _WHERE = {
     "Comparison": "runtime.compare",
     "ConflictingCommit": "errors",
     "EnvironmentProblem": "errors",
+    "FailedQuery": "errors",
     "InvalidDefinition": "errors",
     "Lake": "runtime.lake",
     "Mode": "runtime.table",
@@ -76,6 +78,7 @@ __all__ = [
     "Comparison",
     "ConflictingCommit",
     "EnvironmentProblem",
+    "FailedQuery",
     "InvalidDefinition",
     "Lake",
     "Mode",

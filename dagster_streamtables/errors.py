@@ -44,6 +44,10 @@ class UnsupportedQuery(InvalidDefinition):
     """The query is valid SQL, but its change cannot be computed."""
 
 
+class FailedQuery(StreamTablesError):
+    """The query has no answer over what its sources hold: their owner or its author must act."""
+
+
 class SourceProblem(StreamTablesError):
     """A source is missing, is no Delta table, or lost what the query needs: its owner must act."""
 

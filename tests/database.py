@@ -260,7 +260,12 @@ def over(text: Text, moment: str) -> str:
 
 
 def _in_duckdb(spark: str) -> str:
-    sql = sqlglot.transpile(spark, read="spark", write="duckdb")[0]
+    [tree] = sqlglot.parse(spark, read="spark")
+    assert tree is not None
+    for node in list(tree.find_all(exp.TryCast)):
+        if not node.args.get("safe"):  # sqlglot takes Spark's CAST for one that gives NULL
+            node.replace(exp.Cast(this=node.this, to=node.to))
+    sql = tree.sql("duckdb").replace("UTF8_LCASE", "NOCASE")
     return re.sub(f'"({NOW}@[a-z]+)"', r"getvariable('\1')", sql)
 
 

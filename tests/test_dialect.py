@@ -13,12 +13,6 @@ from dagster_streamtables.compiler.dialect import (
     tables_of,
     translate,
 )
-from dagster_streamtables.compiler.dialect.patterns import (
-    java_format,
-    java_pattern,
-    java_replacement,
-    one_way,
-)
 from dagster_streamtables.compiler.text import read
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.table import StreamTable
@@ -53,6 +47,7 @@ MENDED = [
     ("postgres", "x = ANY(ARRAY[1, 2])", "(x IN (1, 2))"),
     ("postgres", "(x, id) = (1, 2)", "(x = 1 AND id = 2)"),
     ("postgres", "s ~ 'a.$'", r"(s RLIKE '(?s)a.\\z')"),
+    ("postgres", "s SIMILAR TO 'a.%|_'", r"(s RLIKE '(?s)^(?:a\\..*|.)\\z')"),
     ("postgres", "x > ALL (SELECT id FROM t)", "x > ALL (SELECT id FROM t)"),
     (
         "postgres",
@@ -82,6 +77,8 @@ REFUSED = [
     ("postgres", "regexp_replace(s, 'a', 'b')", "regexp_replace()", "flag 'g'", "regexp_replace"),
     ("postgres", "regexp_replace(s, 'a|ab', '', 'g')", "regexp_replace()", "several", "regexp"),
     ("postgres", "s ~ '[[:alpha:]]'", "\"s ~ '[[:alpha:]]'\"", "Java", "s ~ "),
+    ("postgres", "s SIMILAR TO s", '"s SIMILAR TO s"', "Java", "s SIMILAR"),
+    ("postgres", "s SIMILAR TO 'a' ESCAPE 'b'", "\"s SIMILAR TO 'a'\"", "Java", "s SIMILAR"),
     ("postgres", "array_agg(x ORDER BY id)", "array_agg()", "NULLs", "array_agg(x"),
     ("postgres", "CAST(s AS time)", "the type TIME", "no type", "s"),
     ("postgres", "extract(epoch from ts)", "extract()", "no such part", "ts"),
@@ -274,33 +271,3 @@ def test_a_text_that_is_no_query_is_refused(sql: str, what: str) -> None:
         translate(sql, "postgres")
     assert raised.value.what == what
     assert raised.value.where.startswith("line 1")
-
-
-@pytest.mark.parametrize(
-    ("pattern", "posix", "java"),
-    [
-        ("abc", True, "abc"),
-        ("^a.c$", True, r"(?s)^a.c\z"),
-        ("^a.c$", False, r"(?d)^a.c\z"),
-        (r"\d{2,3}-\s", True, r"[0-9]{2,3}-[\t\n\x0B\f\r ]"),
-        (r"\w", True, None),
-        (r"\w+", False, "[A-Za-z0-9_]+"),
-        ("[^a-z]", True, "[^a-z]"),
-        ("[[:alpha:]]", True, None),
-        ("a++", True, None),
-        ("*a", True, None),
-        ("(?i)a", True, None),
-        (r"\yword", True, None),
-        ("a{", True, None),
-    ],
-)
-def test_a_pattern_is_javas_or_none(pattern: str, posix: bool, java: str | None) -> None:
-    assert java_pattern(pattern, posix=posix) == java
-
-
-def test_patterns_with_one_longest_match() -> None:
-    assert [one_way(each) for each in ("a+", "[a|b]*", "a|b", "a?b?")] == [True, True, False, False]
-    assert java_replacement("$1", whole="&") == r"\$1"
-    assert java_replacement(r"\x", whole="&") is None
-    assert java_format("%d.%m.%Y, %H:%M") == "dd.MM.yyyy, HH:mm"
-    assert java_format("%j") is None

@@ -19,20 +19,39 @@ _OR_FULL = f"or {_FULL}"
 _NO_RULE_WHY = "its change has no rule yet, and a table that is wrong is worse than none"
 _NEVER_EQUAL = "a row that goes must be recognized as the row that came"
 
-# construct: how a message calls it, and what to write instead
+_SPARK_ONLY = "the text is in Spark SQL, which mode FULL would run"
+_PARAMETER = (
+    "a parameter in a stream table",
+    "it has no value when a refresh runs the query, hours later",
+    "write its value into the query",
+)
+_GROUP_BY_TIME = "group by date_trunc(…), or by floor(unix_timestamp(…) / 600) for ten minutes"
+
+# construct: how a message calls it, what to write instead
 _NO_RULE: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Unnest: ("a table function", f"store one row per element in a source, {_OR_FULL}"),
-    exp.Fetch: ("FETCH", _FULL),
     exp.Pivot: ("PIVOT", f"write SUM(CASE WHEN … END) for each column, {_OR_FULL}"),
-    exp.SimilarTo: ("SIMILAR TO", "Spark has no such operator; write RLIKE"),
-    exp.Collate: ("COLLATE", f"compare LOWER(…) of the strings, {_OR_FULL}"),
-    exp.Version: ("time travel", "name the table alone; a refresh chooses the versions itself"),
-    exp.QueryTransform: ("TRANSFORM", _FULL),
-    exp.Parameter: ("a parameter", "write its value into the query"),
-    exp.SessionParameter: ("a parameter", "write its value into the query"),
-    exp.Placeholder: ("a parameter", "write its value into the query"),
-    exp.Lock: ("a locking clause", "leave it out; a refresh reads fixed versions of its sources"),
 }
+# construct: what is wrong, why, what to write instead
+_NEVER: dict[type[exp.Expr], tuple[str, str, str]] = {
+    exp.Fetch: ("Spark has no FETCH", _SPARK_ONLY, "write LIMIT"),
+    exp.SimilarTo: ("Spark has no SIMILAR TO", _SPARK_ONLY, 'write RLIKE, or dialect="postgres"'),
+    exp.Lock: (
+        "Spark has no locking clause", _SPARK_ONLY,
+        "leave it out; a refresh reads fixed versions of its sources",
+    ),
+    exp.Version: (
+        "time travel in a stream table", "what a table held at a version never changes",
+        "name the table alone; a refresh chooses the versions itself",
+    ),
+    exp.QueryTransform: (
+        "TRANSFORM cannot be maintained", "a script may give a row other rows each time",
+        f"run the script upstream, {_OR_FULL}",
+    ),
+    exp.Parameter: _PARAMETER,
+    exp.SessionParameter: _PARAMETER,
+    exp.Placeholder: _PARAMETER,
+}  # fmt: skip
 _SIDES = ("", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
 _JOINS = frozenset(
     f"{natural}{kind}".strip()
@@ -97,11 +116,20 @@ def _refuse_construct(node: exp.Expr, text: Text) -> None:
     if type(node) in _NO_RULE:
         called, fix = _NO_RULE[type(node)]
         raise _no_rule(node, text, called, fix)
+    if type(node) in _NEVER:
+        what, why, fix = _NEVER[type(node)]
+        raise _at(node, text, what, why=why, fix=fix)
     if isinstance(node, exp.TableSample):
         raise _at(
             node, text, "TABLESAMPLE cannot be maintained",
             why="which rows it takes is decided anew by each run",
             fix="filter by a hash of a key, for example WHERE pmod(hash(id), 10) = 0",
+        )  # fmt: skip
+    if isinstance(node, exp.Collate) and not _meets_constant(node):
+        raise _at(
+            node, text, "COLLATE outside of a comparison with a constant",
+            why="of values that it makes equal, one would stand for all, and which is not said",
+            fix=f"compare, group and join by LOWER(…), {_OR_FULL}",
         )  # fmt: skip
     if isinstance(node, exp.DataType) and node.is_type(exp.DataType.Type.TIME):
         raise _no_rule(node, text, "the type TIME", f"use TIMESTAMP or a number, {_OR_FULL}")
@@ -109,7 +137,10 @@ def _refuse_construct(node: exp.Expr, text: Text) -> None:
 
 def _refuse_clause(node: exp.Expr, text: Text) -> None:
     if isinstance(node, exp.Join) and _kind(node) not in _JOINS:
-        raise _no_rule(node, text, f"{_kind(node)} JOIN", _FULL)
+        raise _at(
+            node, text, f"Spark has no {_kind(node)} JOIN", why=_SPARK_ONLY,
+            fix="write it as a join, or as LATERAL with ORDER BY and LIMIT",
+        )  # fmt: skip
     if _makes_rows_inside(node):
         raise _at(
             node, text, "a table function inside an expression",
@@ -129,7 +160,20 @@ def _refuse_clause(node: exp.Expr, text: Text) -> None:
             fix="add ORDER BY",
         )  # fmt: skip
     if isinstance(node, exp.Distinct) and node.args.get("on"):
-        raise _no_rule(node, text, "DISTINCT ON", _FULL)
+        raise _at(
+            node, text, "Spark has no DISTINCT ON", why=_SPARK_ONLY,
+            fix='write QUALIFY ROW_NUMBER() OVER (…) = 1, or dialect="postgres"',
+        )  # fmt: skip
+
+
+def _meets_constant(node: exp.Collate) -> bool:
+    """Whether all that is made of it is TRUE or FALSE."""
+    around = node.parent
+    if not isinstance(around, exp.Binary | exp.In | exp.Between):
+        return False
+    operands = (each for each in around.iter_expressions() if each is not node)
+    compares = isinstance(around, exp.Predicate) and not around.args.get("query")
+    return compares and not any(each.find(exp.Column, exp.Query) for each in operands)
 
 
 def _makes_rows_inside(node: exp.Expr) -> bool:
@@ -203,8 +247,9 @@ def _refuse_known(word: str, where: str, called: str) -> None:
         )
     if word in functions.OTHERS:
         raise UnsupportedQuery(
-            f"{called} is not supported yet", where=where, why=_NO_RULE_WHY, fix=_FULL
-        )
+            f"{called} is not supported yet", where=where, why=_NO_RULE_WHY,
+            fix=f"{_GROUP_BY_TIME}, {_OR_FULL}" if "window" in word else _FULL,
+        )  # fmt: skip
 
 
 def _refuse_shadowing(text: Text) -> None:

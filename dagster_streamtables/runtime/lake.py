@@ -15,6 +15,7 @@ from dagster_streamtables.compiler.dialect import UnknownType
 from dagster_streamtables.compiler.views import View
 from dagster_streamtables.errors import SourceProblem, StreamTablesError, UnsupportedQuery
 from dagster_streamtables.runtime import refresh as refreshing
+from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.compare import Comparison, compare
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.definition import (
@@ -27,6 +28,7 @@ from dagster_streamtables.runtime.definition import (
 )
 from dagster_streamtables.runtime.delta_log import Logs, Place, TableLog
 from dagster_streamtables.runtime.inputs import LIMIT, Inputs
+from dagster_streamtables.runtime.job import Job
 from dagster_streamtables.runtime.names import Names
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Refresh
@@ -92,8 +94,9 @@ class Lake:
             InvalidDefinition: The query cannot be maintained, or names what is not there.
             MissingSource: A source is not there, or is no Delta table.
             ConflictingCommit: Another refresh of the table committed first; nothing was written.
+            FailedQuery: The query fails on the rows of its sources; nothing was written.
         """
-        clock = refreshing.Clock()
+        clock = Clock()
         try:
             with clock.phase("log"):
                 job = self._job(self._with_views(table), full=full)
@@ -175,7 +178,7 @@ class Lake:
         stored = self._stored(self.location(table.name))
         return None if stored is None or stored.state is None else stored.state.frontier
 
-    def _job(self, table: StreamTable, *, full: bool) -> refreshing.Job:
+    def _job(self, table: StreamTable, *, full: bool) -> Job:
         plan, refusal = None, None
         logs = {name: self._source_log(name) for name in table.sources}
         columns = {name: visible(log.columns) for name, log in logs.items()}
@@ -190,7 +193,7 @@ class Lake:
         used = {name: used_columns(plan, name, log) for name, log in logs.items()}
         sources = {name: Source(name, log, used[name]) for name, log in logs.items()}
         location = self.location(table.name)
-        return refreshing.Job(
+        return Job(
             table=table,
             text=text,
             fingerprint=fingerprint_of(text, plan, table.session_timezone),
@@ -203,7 +206,7 @@ class Lake:
             storage_options=self._logs.storage_options,
         )
 
-    def _inputs(self, job: refreshing.Job) -> Inputs:
+    def _inputs(self, job: Job) -> Inputs:
         name, zone = job.table.name, job.table.session_timezone
         state = job.stored.state if job.stored is not None else None
         return Inputs(

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 
-from dagster_streamtables.compiler import Entry, Plan, Text
+from dagster_streamtables.compiler import Entry, Plan
 from dagster_streamtables.compiler.operators import WEIGHT
-from dagster_streamtables.errors import ConflictingCommit
+from dagster_streamtables.errors import ConflictingCommit, FailedQuery
 from dagster_streamtables.runtime import compute, delta_rs_writer, spark_writer, storage
+from dagster_streamtables.runtime.blame import rows_to_blame
 from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.compute import Computed
-from dagster_streamtables.runtime.decide import Decision, Source, choose, must_rebuild
+from dagster_streamtables.runtime.decide import Decision, choose, must_rebuild
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Inputs
+from dagster_streamtables.runtime.job import Job
 from dagster_streamtables.runtime.report import Action, Refresh, Window
 from dagster_streamtables.runtime.state import Seen, State, Stored
 from dagster_streamtables.runtime.storage import Target, Written
-from dagster_streamtables.runtime.table import StreamTable
 from dagster_streamtables.runtime.window import SourceChange, change_between
 
 # A frontier that stays behind costs the reading of a few commits; one commit now and then keeps
@@ -27,44 +28,29 @@ from dagster_streamtables.runtime.window import SourceChange, change_between
 _ADVANCE_AFTER = 10
 
 
-@dataclass(frozen=True)
-class Job:
-    """All that one refresh needs to know of its table before it starts."""
-
-    table: StreamTable
-    text: Text
-    """Its query in Spark SQL, views and all."""
-    fingerprint: str
-    plan: Plan | None
-    """None in mode FULL, and in AUTO where the query cannot be maintained."""
-    refusal: str | None
-    location: str
-    stored: Stored | None
-    sources: Mapping[str, Source]
-    full: bool
-    storage_options: Mapping[str, str] | None = None
-    now: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
-    """What the query is told when it asks for the time."""
-
-    @property
-    def timed(self) -> bool:
-        return self.plan is not None and self.plan.timed
-
-
 def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
     """Bring the table up to the newest versions of its sources.
 
     Raises:
         ConflictingCommit: Another refresh of the table committed first; nothing was written.
+        FailedQuery: The query itself fails on the rows of its sources; nothing was written.
     """
     with clock.phase("log"):
         decision, changes = _decide(job)
     report = _report(job, decision, changes, clock)
-    if decision.action in (Action.REINITIALIZE, Action.FULL):
-        return _rebuild(job, inputs, clock, report)
     if decision.action is Action.NO_DATA:
         return _nothing(job, inputs, clock, report, changes)
-    return _differentiate(job, inputs, clock, report, changes)
+    if decision.action is Action.DIFFERENTIAL:
+        try:
+            with rows_to_blame():
+                return _differentiate(job, inputs, clock, report, changes)
+        except FailedQuery as error:
+            # A change may ask an expression of a row that was never there for a reader to see.
+            # If the query itself fails too, its own error is the one to tell.
+            reason = f"the change could not be computed: {error.why}"
+            report = replace(report, action=Action.FULL, reason=reason)
+    with rows_to_blame():
+        return _rebuild(job, inputs, clock, report)
 
 
 def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:

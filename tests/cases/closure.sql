@@ -52,3 +52,25 @@ UPDATE customers SET region = 'north' WHERE id = 2;
 -- -1 | north | 1
 -- -1 | south | 1
 -- +1 | north | 2
+
+--- case: a new reason that rests on what is lost is none, when the step can fail
+--- covers: Q18 UNION, a step that can fail
+WITH RECURSIVE reach AS (SELECT customer AS at FROM orders WHERE id = 0 UNION SELECT CAST(word AS INT) FROM (SELECT CAST(o.customer AS STRING) AS word FROM reach AS r JOIN orders AS o ON o.id = r.at) AS words) SELECT at FROM reach;
+--- before
+INSERT INTO orders VALUES (0, 1, 0), (1, 2, 0), (1, 3, 0), (2, 4, 0);
+--- change
+DELETE FROM orders WHERE id = 2;
+DELETE FROM orders WHERE id = 1 AND customer = 3;
+INSERT INTO orders VALUES (3, 4, 0);
+--- delta
+-- -1 | 3
+-- -1 | 4
+
+--- case: what was reached already is reached in one more way
+--- covers: Q18 UNION, rows taken once
+WITH RECURSIVE reach AS (SELECT customer AS at FROM orders WHERE id = 0 UNION SELECT o.customer FROM reach AS r JOIN orders AS o ON o.id = r.at) SELECT at FROM reach;
+--- before
+INSERT INTO orders VALUES (0, 1, 0), (1, 2, 0);
+--- change
+INSERT INTO orders VALUES (2, 1, 0), (0, 2, 0);
+--- delta

@@ -153,3 +153,17 @@ INSERT INTO orders VALUES (3, 1, 3), (4, 1, 1);
 -- +1 | 60 | 2
 -- -1 | NULL | 1
 -- +1 | NULL | 2
+
+--- case: a collation decides what is equal to a constant
+--- covers: Q1 COLLATE; Q28 equality by a collation
+SELECT id, region COLLATE UTF8_LCASE IN ('NORTH', 'x') AS northern FROM customers WHERE region COLLATE UTF8_LCASE <> 'SOUTH';
+--- before
+INSERT INTO customers VALUES (1, 'North'), (2, 'South'), (3, NULL), (4, 'east');
+--- change
+UPDATE customers SET region = 'north' WHERE id = 1;
+UPDATE customers SET region = 'SOUTh' WHERE id = 4;
+DELETE FROM customers WHERE id = 2;
+INSERT INTO customers VALUES (5, 'X');
+--- delta
+-- -1 | 4 | False
+-- +1 | 5 | True

@@ -221,6 +221,20 @@ UPDATE customers SET region = 'north';
 -- -1 | 10 | 100
 -- +1 | 10 | 10
 
+--- case: a pair that no reader ever saw is not cast
+--- covers: Q2 INNER JOIN below an expression that can fail
+-- The amount before and the region after make --5, which is no number; CASE keeps other regions from the cast.
+SELECT o.id, CASE WHEN c.region IN ('', '-') THEN CAST(CONCAT(c.region, o.amount) AS INT) END AS number FROM orders AS o JOIN customers AS c ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, -5);
+INSERT INTO customers VALUES (1, '');
+--- change
+UPDATE orders SET amount = 4;
+UPDATE customers SET region = '-';
+--- delta
+-- -1 | 10 | -5
+-- +1 | 10 | -4
+
 --- case: three tables lose their rows together
 --- covers: Q2 three tables move; Q3 rows go on several sides
 SELECT o.id, c.id AS customer, r.country FROM orders AS o JOIN customers AS c ON o.customer = c.id JOIN regions AS r ON c.region = r.name;

@@ -152,3 +152,14 @@ INSERT INTO orders VALUES (5, 1, 0), (5, 2, 0), (6, 3, 0);
 --- delta
 -- -1 | 1 | 2 | 2
 -- +1 | 1 | 2 | 3
+
+--- case: a step of two arms, along an edge and against it
+--- covers: Q18 WITH RECURSIVE, a step of several arms
+WITH RECURSIVE reach(node, depth) AS (SELECT id, 0 FROM customers UNION ALL (SELECT o.id, r.depth + 1 FROM reach AS r JOIN orders AS o ON o.customer = r.node WHERE r.depth < 2 UNION ALL SELECT o.customer, r.depth + 1 FROM reach AS r JOIN orders AS o ON o.id = r.node WHERE r.depth < 2)) SELECT node, COUNT(*) AS n, MIN(depth) AS nearest FROM reach WHERE node IS NOT NULL GROUP BY node;
+--- before
+INSERT INTO customers VALUES (1, 'root');
+INSERT INTO orders VALUES (2, 1, 0);
+--- change
+INSERT INTO orders VALUES (3, 2, 0);
+--- delta
+-- +1 | 3 | 1 | 2

@@ -76,11 +76,23 @@ SELECT session_window(sold, '5 minutes') AS w FROM sales;
 --- error
 -- session_window() is not supported yet
 
---- case: a collation
---- covers: Q1 a collation
+--- case: a collation of an output column
+--- covers: Q28 a collation of an output column
 SELECT region COLLATE UTF8_LCASE AS r FROM customers;
 --- error
--- COLLATE is not supported yet
+-- COLLATE outside of a comparison with a constant
+
+--- case: groups by a collation
+--- covers: Q28 groups by a collation
+SELECT COUNT(*) AS n FROM customers GROUP BY region COLLATE UTF8_LCASE;
+--- error
+-- COLLATE outside of a comparison with a constant
+
+--- case: a join by a collation
+--- covers: Q28 a join by a collation
+SELECT c.id FROM customers AS c JOIN regions AS r ON c.region COLLATE UTF8_LCASE = r.name;
+--- error
+-- COLLATE outside of a comparison with a constant
 
 --- case: the type TIME
 --- covers: Q28 the type TIME
@@ -92,43 +104,43 @@ SELECT CAST(region AS TIME) AS t FROM customers;
 --- covers: Q10 DISTINCT ON
 SELECT DISTINCT ON (customer) id, customer FROM orders;
 --- error
--- DISTINCT ON is not supported yet
+-- Spark has no DISTINCT ON
 
 --- case: time travel
 --- covers: Q29 time travel
 SELECT id FROM orders VERSION AS OF 3;
 --- error
--- time travel is not supported yet
+-- time travel in a stream table
 
 --- case: time travel in one word
 --- covers: Q29 time travel in one word
 SELECT id FROM orders@v3;
 --- error
--- a parameter is not supported yet
+-- a parameter in a stream table
 
 --- case: a parameter
 --- covers: Q29 a parameter
 SELECT id FROM orders WHERE id = :wanted;
 --- error
--- a parameter is not supported yet
+-- a parameter in a stream table
 
 --- case: a variable
 --- covers: Q29 a variable
 SELECT id FROM orders WHERE id = ${wanted};
 --- error
--- a parameter is not supported yet
+-- a parameter in a stream table
 
 --- case: locking rows
 --- covers: Q23 locking rows
 SELECT id FROM orders FOR UPDATE;
 --- error
--- a locking clause is not supported yet
+-- Spark has no locking clause
 
 --- case: a script
 --- covers: Q29 a script
 SELECT TRANSFORM(id) USING 'cat' AS (x) FROM orders;
 --- error
--- TRANSFORM is not supported yet
+-- TRANSFORM cannot be maintained
 
 --- case: no table at all
 --- covers: Q29 no table at all
@@ -362,7 +374,7 @@ SELECT id FROM orders HAVING amount > 1;
 --- covers: Q2 an ASOF join
 SELECT o.id FROM orders AS o ASOF JOIN customers AS c ON o.customer >= c.id;
 --- error
--- ASOF JOIN is not supported yet
+-- Spark has no ASOF JOIN
 
 --- case: who asked for the catalog
 --- covers: Q24 who asked for the catalog
@@ -452,4 +464,4 @@ SELECT id, SUM(amount) OVER w AS s FROM orders;
 --- covers: Q1 SIMILAR TO
 SELECT region SIMILAR TO 'a' AS x FROM customers;
 --- error
--- SIMILAR TO is not supported yet
+-- Spark has no SIMILAR TO

@@ -58,6 +58,7 @@ POSTGRES: list[tuple[str, Values]] = [
     ("s ~* '^A'", [True, True, False, None]),
     ("s LIKE 'A%'", [False, True, False, None]),
     ("s ILIKE 'A%'", [True, True, False, None]),
+    ("s SIMILAR TO '_*c|A%|.'", [True, True, False, None]),
     ("extract(dow from ts)", [3, 0, 4, None]),
     ("extract(isodow from dt)", [3, 7, 4, None]),
     ("extract(year from ts)", [2024, 2023, 2024, None]),

@@ -1,4 +1,4 @@
-"""What a refresh does, and says it did, for everything that can come to a source."""
+"""What a refresh does, and says it did."""
 
 from __future__ import annotations
 
@@ -6,60 +6,18 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable, UnsupportedQuery
 from dagster_streamtables.runtime.lake import MissingSource
-from runtime.delta import FEED, refreshed, write
+from runtime.delta import refreshed, write
+from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-
-NOWHERE = "sc://127.0.0.1:1"
-"""An address where no Spark answers: what works there starts no Spark job."""
-
-TOTALS = StreamTable(
-    "mart.totals",
-    "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer",
-    differential_max_change_ratio=0,
-)
-LARGE = StreamTable(
-    "mart.large",
-    "SELECT id, amount FROM orders WHERE amount > 3",
-    differential_max_change_ratio=0,
-)
-
-
-def orders(*ids: int, amount: int = 5) -> pa.Table:
-    return pa.table(
-        {
-            "id": pa.array(ids, pa.int64()),
-            "customer": pa.array([i % 3 for i in ids], pa.int64()),
-            "amount": pa.array([amount + i % 2 for i in ids], pa.int32()),
-            "note": pa.array([f"note {i}" for i in ids]),
-        }
-    )
-
-
-@pytest.fixture
-def lake(spark: SparkSession, tmp_path: Path) -> Lake:
-    lake = Lake(tmp_path, spark=spark)
-    write(lake, "orders", orders(*range(20)))
-    return lake
-
-
-def source(lake: Lake) -> DeltaTable:
-    return DeltaTable(lake.location("orders"))
-
-
-def merge_into(lake: Lake, updates: dict[str, str], *ids: int) -> None:
-    rows = pa.table({"id": pa.array(ids, pa.int64())})
-    merge = source(lake).merge(rows, "t.id = s.id", source_alias="s", target_alias="t")
-    merge.when_matched_update(updates).execute()
 
 
 def test_the_first_refresh_makes_the_table_and_the_second_finds_nothing(lake: Lake) -> None:
@@ -71,71 +29,6 @@ def test_the_first_refresh_makes_the_table_and_the_second_finds_nothing(lake: La
 
     assert (again.action, again.version, again.writer) == (Action.NO_DATA, first.version, "")
     assert again.data_version == first.data_version
-
-
-def test_inserts_alone_are_read_from_the_added_files_and_appended(lake: Lake) -> None:
-    refreshed(lake, LARGE)
-    write(lake, "orders", orders(20, 21))
-
-    done = refreshed(lake, LARGE)
-
-    window = done.windows["orders"]
-    assert (window.before, window.after, window.capture, window.rows) == (0, 1, "appended", 2)
-    assert (done.action, done.inserted, done.deleted) == (Action.DIFFERENTIAL, 2, 0)
-    assert DeltaTable(lake.location(LARGE.name)).history(1)[0]["operation"] == "WRITE"
-
-
-def test_updates_and_deletes_are_read_from_the_feed(lake: Lake) -> None:
-    refreshed(lake, LARGE)
-    merge_into(lake, {"amount": "1"}, 0, 1, 2, 3)
-    source(lake).delete("id = 10")
-
-    done = refreshed(lake, LARGE)
-
-    assert (done.windows["orders"].capture, done.windows["orders"].rows) == ("feed", 9)
-    assert (done.action, done.inserted, done.deleted) == (Action.DIFFERENTIAL, 0, 5)
-
-
-def test_a_feed_that_leaves_rows_out_is_not_read(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
-    bag = StreamTable("b", "SELECT amount FROM orders", differential_max_change_ratio=0)
-    write(lake, "orders", pa.table({"amount": [1, 1, 1, 2]}))
-    refreshed(lake, bag)
-    # Three rows become 2 and one ceases to be; UPDATE in delta-rs writes no entry for either.
-    source(lake).update(updates={"amount": "amount + 1"})
-
-    done = refreshed(lake, bag)
-
-    assert (done.action, done.windows["orders"].capture) == (Action.DIFFERENTIAL, "snapshots")
-
-
-@pytest.mark.parametrize("table", [TOTALS, LARGE], ids=["groups", "bag"])
-def test_without_a_feed_the_change_comes_from_the_two_ends(
-    table: StreamTable, spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark)
-    write(lake, "orders", orders(*range(20)), feed=False)
-    refreshed(lake, table)
-    source(lake).update(predicate="id < 4", updates={"amount": "1"})
-    source(lake).delete("id = 10")
-    write(lake, "orders", orders(30, 31), feed=False)
-
-    done = refreshed(lake, table)
-
-    assert done.windows["orders"].capture == "snapshots"
-    assert done.action is Action.DIFFERENTIAL
-
-
-def test_many_changes_of_one_row_count_once(lake: Lake) -> None:
-    refreshed(lake, LARGE)
-    for amount in (1, 9, 4):
-        source(lake).update(predicate="id = 7", updates={"amount": str(amount)})
-    write(lake, "orders", orders(50))
-    source(lake).delete("id = 50")
-
-    done = refreshed(lake, LARGE)
-
-    assert (done.inserted, done.deleted) == (1, 1)
 
 
 def test_a_change_that_undoes_itself_changes_nothing_but_the_frontier(lake: Lake) -> None:
@@ -159,98 +52,6 @@ def test_a_column_that_the_query_does_not_use_changes_nothing(lake: Lake) -> Non
     assert (done.action, done.data_version) == (Action.NO_DATA, first.data_version)
     assert "none of them in a column that the query uses" in done.reason
     assert DeltaTable(lake.location(TOTALS.name)).version() == before + 1, "the frontier"
-
-
-@pytest.mark.parametrize("feed", [True, False], ids=["feed", "snapshots"])
-@pytest.mark.parametrize("driver_rows", [0, 1000], ids=["spark", "delta-rs"])
-def test_a_query_that_uses_no_column_counts_all_the_same(
-    driver_rows: int, feed: bool, spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
-    count = StreamTable("n", "SELECT COUNT(*) AS n FROM orders", differential_max_change_ratio=0)
-    write(lake, "orders", orders(*range(20)), feed=feed)
-    refreshed(lake, count)
-    write(lake, "orders", orders(20, 21))
-    assert refreshed(lake, count).action is Action.DIFFERENTIAL
-    source(lake).delete("id < 4")
-    assert refreshed(lake, count).action is Action.DIFFERENTIAL
-    assert lake.read("n").collect()[0]["n"] == 18
-
-
-def test_compaction_and_vacuum_are_no_change(lake: Lake) -> None:
-    refreshed(lake, TOTALS)
-    write(lake, "orders", orders(20))
-    refreshed(lake, TOTALS)
-    source(lake).optimize.compact()
-    source(lake).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
-
-    done = Lake(lake.root, spark=NOWHERE).refresh(TOTALS)
-
-    assert done.action is Action.NO_DATA
-    assert done.windows["orders"].capture == "files"
-
-
-def test_rows_that_came_and_were_compacted_in_one_window_are_found(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark)
-    write(lake, "orders", orders(*range(20)), feed=False)
-    refreshed(lake, TOTALS)
-    write(lake, "orders", orders(20, 21), feed=False)
-    source(lake).optimize.compact()
-
-    assert refreshed(lake, TOTALS).action is Action.DIFFERENTIAL
-
-
-@pytest.mark.parametrize("table", [TOTALS, LARGE], ids=["groups", "bag"])
-@pytest.mark.parametrize("feed", [True, False], ids=["feed", "snapshots"])
-def test_overwrite_delete_restore_and_truncate(
-    feed: bool, table: StreamTable, spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark)
-    write(lake, "orders", orders(*range(20)), feed=feed)
-    refreshed(lake, table)
-    write(lake, "orders", orders(*range(1, 22)), mode="overwrite")
-    assert refreshed(lake, table).action is Action.DIFFERENTIAL
-    source(lake).restore(0)
-    refreshed(lake, table)
-    source(lake).delete()
-    assert refreshed(lake, table).row_count == 0
-    write(lake, "orders", orders(*range(3)))
-    refreshed(lake, table)
-
-
-def test_spark_with_deletion_vectors_and_merge(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
-    place = lake.location("orders")
-    spark.createDataFrame(orders(*range(20))).write.format("delta").option(
-        "delta.enableDeletionVectors", "true"
-    ).save(place)
-    refreshed(lake, LARGE)
-    spark.sql(f"DELETE FROM delta.`{place}` WHERE id IN (3, 4)")
-    spark.sql(
-        f"MERGE INTO delta.`{place}` t USING (SELECT 5L AS id) s ON t.id = s.id "
-        "WHEN MATCHED THEN UPDATE SET amount = 40"
-    )
-
-    done = refreshed(lake, LARGE)
-
-    assert (done.action, done.windows["orders"].capture) == (Action.DIFFERENTIAL, "snapshots")
-    assert (done.inserted, done.deleted) == (1, 3)
-
-
-def test_copies_of_a_row_are_counted(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
-    copies = StreamTable("c", "SELECT note FROM orders", differential_max_change_ratio=0)
-    rows = pa.table({"note": ["a"] * 5 + ["b", None, None]})
-    write(lake, "orders", rows)
-    refreshed(lake, copies)
-    # Two of five go: a MERGE would take all five.
-    write(lake, "orders", pa.table({"note": ["a"] * 3 + ["b", None, "c"]}), mode="overwrite")
-
-    done = refreshed(lake, copies)
-
-    assert (done.action, done.row_count) == (Action.DIFFERENTIAL, 6)
 
 
 @pytest.mark.parametrize("table", [TOTALS, LARGE], ids=["groups", "bag"])
@@ -362,71 +163,3 @@ def test_a_source_that_is_no_delta_table(lake: Lake) -> None:
     with pytest.raises(MissingSource, match='there is no table "nowhere"'):
         lake.refresh(StreamTable("x", "SELECT a FROM nowhere"))
     assert lake.version("x") is None, "nothing was written"
-
-
-def test_names_that_need_quotes(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
-    odd = {"two words": ["x", "y"], "Order": [1, 2], "a.b": [1, None], "tick`s": ["p", "q"]}
-    write(lake, "odd", pa.table(odd))
-    table = StreamTable(
-        "t",
-        "SELECT `two words` AS words, `Order`, SUM(`a.b`) AS `select` FROM odd GROUP BY 1, 2",
-        differential_max_change_ratio=0,
-    )
-    bag = StreamTable("b", "SELECT * FROM odd WHERE `Order` > 1", differential_max_change_ratio=0)
-    for each in (table,):
-        refreshed(lake, each)
-    DeltaTable(lake.location("odd")).delete("\"two words\" = 'x'")
-    write(lake, "odd", pa.table({name: values[1:] for name, values in odd.items()}))
-    assert refreshed(lake, table).action is Action.DIFFERENTIAL
-    del bag
-
-
-def test_types_keep_their_values_through_both_writers(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
-    place = lake.location("kinds")
-    select = (
-        "SELECT CAST(id AS TINYINT) AS tiny, CAST(id AS SMALLINT) AS small, "
-        "CAST(id AS DECIMAL(38, 10)) AS wide, CAST(id AS FLOAT) / 3 AS f, "
-        "CASE WHEN id % 3 = 0 THEN CAST('NaN' AS DOUBLE) WHEN id % 3 = 1 THEN -0.0D ELSE id END d, "
-        "TIMESTAMP '2024-03-31 01:30:00' + MAKE_INTERVAL(0, 0, 0, 0, CAST(id AS INT)) AS at, "
-        "CAST(TIMESTAMP_NTZ '2024-03-31 01:30:00' AS TIMESTAMP_NTZ) AS local, "
-        "DATE '2024-02-29' AS day, CAST('ab' AS BINARY) AS bytes, id % 2 = 0 AS even, "
-        "NAMED_STRUCT('x', id, 'y', IF(id > 3, NULL, 'z')) AS pair, ARRAY(id, NULL) AS list "
-        "FROM range({start}, {stop})"
-    )
-
-    def add(start: int, stop: int) -> None:
-        rows = spark.sql(select.format(start=start, stop=stop))
-        rows.write.format("delta").mode("append").options(**FEED).save(place)
-
-    add(0, 6)
-    bag = StreamTable("bag", "SELECT * FROM kinds", differential_max_change_ratio=0)
-    flat = StreamTable(
-        "flat",
-        "SELECT tiny, small, wide, f, d, at, local, day, bytes, even FROM kinds",
-        differential_max_change_ratio=0,
-    )
-    keyed = StreamTable(
-        "keyed",
-        "SELECT d, pair.y AS y, SUM(wide) AS wide, AVG(f) AS f, MAX(at) AS at, MIN(list) AS list "
-        "FROM kinds GROUP BY d, pair.y",
-        differential_max_change_ratio=0,
-    )
-    for table in (bag, flat, keyed):
-        refreshed(lake, table)
-    add(6, 9)
-    spark.sql(f"DELETE FROM delta.`{place}` WHERE tiny IN (1, 3, 7)")
-    for table in (bag, flat, keyed):
-        assert refreshed(lake, table).action is Action.DIFFERENTIAL
-
-
-def test_a_partitioned_source(spark: SparkSession, tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=spark)
-    rows = orders(*range(12))
-    write_deltalake(lake.location("orders"), rows, partition_by=["customer"])
-    refreshed(lake, TOTALS)
-    write(lake, "orders", orders(40, 41, 42), feed=False)
-    assert refreshed(lake, TOTALS).windows["orders"].capture == "appended"
-    source(lake).update(predicate="id = 5", updates={"customer": "NULL"})
-    assert refreshed(lake, TOTALS).windows["orders"].capture == "snapshots"

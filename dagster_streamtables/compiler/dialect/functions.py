@@ -175,6 +175,18 @@ def matches(*, posix: bool, ignore_case: bool = False) -> Rule:
     return rule
 
 
+def similar(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """A pattern of SQL's own, of which a string must be an example from end to end."""
+    if isinstance(node.parent, exp.Escape):
+        raise query.refusal(node, "Java escapes by a backslash", "escape by a backslash here too")
+    pattern = literal_text(node.args.get("expression"))
+    if pattern is not None:
+        looked_for = exp.Literal.string(patterns.posix_pattern(pattern))
+        node = node.copy()
+        node.set("expression", looked_for)
+    return matches(posix=True)(node, query)
+
+
 def java(node: exp.Expr, query: Query, *, posix: bool) -> str:
     written = literal_text(node.args.get("expression"))
     pattern = None if written is None else patterns.java_pattern(written, posix=posix)

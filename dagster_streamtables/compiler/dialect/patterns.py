@@ -37,6 +37,17 @@ def java_pattern(pattern: str, *, posix: bool) -> str | None:
     return ("(?s)" if posix else "(?d)") * reader.dots + "".join(reader.out)
 
 
+def posix_pattern(similar: str) -> str:
+    """What finds a match in the strings that are SIMILAR TO a pattern (SQL:1999, 8.6).
+
+    >>> posix_pattern("a.%|[_%]_")
+    '^(?:a\\\\..*|[_%].)$'
+    """
+    parts: list[str] = re.findall(r"\\.|\[[^\]]*\]|.", similar, re.DOTALL)
+    own = {"%": ".*", "_": ".", ".": r"\.", "^": r"\^", "$": r"\$"}
+    return f"^(?:{''.join(own.get(part, part) for part in parts)})$"
+
+
 def one_way(pattern: str) -> bool:
     """Whether the longest match and the first one tried are the same, whatever the string."""
     plain = re.sub(r"\\.|\[[^\]]*\]", "x", pattern)

@@ -126,7 +126,7 @@ POSTGRES = COMMON.extended(
         exp.Right: functions.first_characters, exp.DPipe: _joined, exp.Concat: functions.concat,
         exp.ConcatWs: functions.concat, exp.RegexpLike: functions.matches(posix=True),
         exp.RegexpILike: functions.matches(posix=True, ignore_case=True),
-        exp.RegexpReplace: functions.replaced(posix=True),
+        exp.RegexpReplace: functions.replaced(posix=True), exp.SimilarTo: functions.similar,
         exp.TimestampTrunc: moments.truncated(_UNITS), exp.Extract: moments.extracted(_PARTS),
         exp.TimeToStr: moments.formatted("DATE_FORMAT", kinds=(Kind.DATE, *MOMENTS)),
         exp.StrToDate: moments.formatted("TO_DATE"),
@@ -151,7 +151,6 @@ POSTGRES = COMMON.extended(
             "write it as a view in Spark SQL, by from_utc_timestamp or to_utc_timestamp",
         ),
         exp.JSONExtract: _JSON, exp.JSONExtractScalar: _JSON,
-        exp.SimilarTo: Reason("Spark has no SIMILAR TO", "use LIKE, or ~ with an expression"),
     },
     _CALLS,
 )  # fmt: skip

@@ -1,0 +1,176 @@
+"""Where the change of a source is read from, for everything that can come to one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from dagster_streamtables import Action, Lake, StreamTable
+from runtime.delta import refreshed, write
+from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_inserts_alone_are_read_from_the_added_files_and_appended(lake: Lake) -> None:
+    refreshed(lake, LARGE)
+    write(lake, "orders", orders(20, 21))
+
+    done = refreshed(lake, LARGE)
+
+    window = done.windows["orders"]
+    assert (window.before, window.after, window.capture, window.rows) == (0, 1, "appended", 2)
+    assert (done.action, done.inserted, done.deleted) == (Action.DIFFERENTIAL, 2, 0)
+    assert DeltaTable(lake.location(LARGE.name)).history(1)[0]["operation"] == "WRITE"
+
+
+def test_updates_and_deletes_are_read_from_the_feed(lake: Lake) -> None:
+    refreshed(lake, LARGE)
+    merge_into(lake, {"amount": "1"}, 0, 1, 2, 3)
+    source(lake).delete("id = 10")
+
+    done = refreshed(lake, LARGE)
+
+    assert (done.windows["orders"].capture, done.windows["orders"].rows) == ("feed", 9)
+    assert (done.action, done.inserted, done.deleted) == (Action.DIFFERENTIAL, 0, 5)
+
+
+def test_a_feed_that_leaves_rows_out_is_not_read(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    bag = StreamTable("b", "SELECT amount FROM orders", differential_max_change_ratio=0)
+    write(lake, "orders", pa.table({"amount": [1, 1, 1, 2]}))
+    refreshed(lake, bag)
+    # Three rows become 2 and one ceases to be; UPDATE in delta-rs writes no entry for either.
+    source(lake).update(updates={"amount": "amount + 1"})
+
+    done = refreshed(lake, bag)
+
+    assert (done.action, done.windows["orders"].capture) == (Action.DIFFERENTIAL, "snapshots")
+
+
+@pytest.mark.parametrize("table", [TOTALS, LARGE], ids=["groups", "bag"])
+def test_without_a_feed_the_change_comes_from_the_two_ends(
+    table: StreamTable, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    write(lake, "orders", orders(*range(20)), feed=False)
+    refreshed(lake, table)
+    source(lake).update(predicate="id < 4", updates={"amount": "1"})
+    source(lake).delete("id = 10")
+    write(lake, "orders", orders(30, 31), feed=False)
+
+    done = refreshed(lake, table)
+
+    assert done.windows["orders"].capture == "snapshots"
+    assert done.action is Action.DIFFERENTIAL
+
+
+def test_many_changes_of_one_row_count_once(lake: Lake) -> None:
+    refreshed(lake, LARGE)
+    for amount in (1, 9, 4):
+        source(lake).update(predicate="id = 7", updates={"amount": str(amount)})
+    write(lake, "orders", orders(50))
+    source(lake).delete("id = 50")
+
+    done = refreshed(lake, LARGE)
+
+    assert (done.inserted, done.deleted) == (1, 1)
+
+
+@pytest.mark.parametrize("feed", [True, False], ids=["feed", "snapshots"])
+@pytest.mark.parametrize("driver_rows", [0, 1000], ids=["spark", "delta-rs"])
+def test_a_query_that_uses_no_column_counts_all_the_same(
+    driver_rows: int, feed: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
+    count = StreamTable("n", "SELECT COUNT(*) AS n FROM orders", differential_max_change_ratio=0)
+    write(lake, "orders", orders(*range(20)), feed=feed)
+    refreshed(lake, count)
+    write(lake, "orders", orders(20, 21))
+    assert refreshed(lake, count).action is Action.DIFFERENTIAL
+    source(lake).delete("id < 4")
+    assert refreshed(lake, count).action is Action.DIFFERENTIAL
+    assert lake.read("n").collect()[0]["n"] == 18
+
+
+def test_compaction_and_vacuum_are_no_change(lake: Lake) -> None:
+    refreshed(lake, TOTALS)
+    write(lake, "orders", orders(20))
+    refreshed(lake, TOTALS)
+    source(lake).optimize.compact()
+    source(lake).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+
+    done = Lake(lake.root, spark=NOWHERE).refresh(TOTALS)
+
+    assert done.action is Action.NO_DATA
+    assert done.windows["orders"].capture == "files"
+
+
+def test_rows_that_came_and_were_compacted_in_one_window_are_found(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    write(lake, "orders", orders(*range(20)), feed=False)
+    refreshed(lake, TOTALS)
+    write(lake, "orders", orders(20, 21), feed=False)
+    source(lake).optimize.compact()
+
+    assert refreshed(lake, TOTALS).action is Action.DIFFERENTIAL
+
+
+@pytest.mark.parametrize("table", [TOTALS, LARGE], ids=["groups", "bag"])
+@pytest.mark.parametrize("feed", [True, False], ids=["feed", "snapshots"])
+def test_overwrite_delete_restore_and_truncate(
+    feed: bool, table: StreamTable, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    write(lake, "orders", orders(*range(20)), feed=feed)
+    refreshed(lake, table)
+    write(lake, "orders", orders(*range(1, 22)), mode="overwrite")
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL
+    source(lake).restore(0)
+    refreshed(lake, table)
+    source(lake).delete()
+    assert refreshed(lake, table).row_count == 0
+    write(lake, "orders", orders(*range(3)))
+    refreshed(lake, table)
+
+
+def test_spark_with_deletion_vectors_and_merge(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    place = lake.location("orders")
+    spark.createDataFrame(orders(*range(20))).write.format("delta").option(
+        "delta.enableDeletionVectors", "true"
+    ).save(place)
+    refreshed(lake, LARGE)
+    spark.sql(f"DELETE FROM delta.`{place}` WHERE id IN (3, 4)")
+    spark.sql(
+        f"MERGE INTO delta.`{place}` t USING (SELECT 5L AS id) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET amount = 40"
+    )
+
+    done = refreshed(lake, LARGE)
+
+    assert (done.action, done.windows["orders"].capture) == (Action.DIFFERENTIAL, "snapshots")
+    assert (done.inserted, done.deleted) == (1, 3)
+
+
+def test_copies_of_a_row_are_counted(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    copies = StreamTable("c", "SELECT note FROM orders", differential_max_change_ratio=0)
+    rows = pa.table({"note": ["a"] * 5 + ["b", None, None]})
+    write(lake, "orders", rows)
+    refreshed(lake, copies)
+    # Two of five go: a MERGE would take all five.
+    write(lake, "orders", pa.table({"note": ["a"] * 3 + ["b", None, "c"]}), mode="overwrite")
+
+    done = refreshed(lake, copies)
+
+    assert (done.action, done.row_count) == (Action.DIFFERENTIAL, 6)

@@ -1,0 +1,117 @@
+"""A refresh fails where its query does, and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from dagster_streamtables import Action, FailedQuery, Lake, StreamTable
+from runtime.delta import refreshed, run_on_delta, stored, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+INT = pa.int32()
+SOURCES = {
+    "orders": pa.table(
+        {
+            "id": pa.array([1, 2], INT),
+            "customer": pa.array([1, 2], INT),
+            "amount": pa.array([4, 8], INT),
+            "note": ["1", "2"],
+        }
+    ),
+    "customers": pa.table({"id": pa.array([1, 2], INT), "share": pa.array([1, 1], INT)}),
+}
+# What it is, the query, what makes it fail, what of Spark's message is told, what mends it.
+FAILING = [
+    (
+        "a division by zero",
+        "SELECT id, amount DIV id AS x FROM orders",
+        "UPDATE orders SET id = 0 WHERE id = 2",
+        "DIVIDE_BY_ZERO",
+        "UPDATE orders SET id = 3 WHERE id = 0",
+    ),
+    (
+        "a cast without a value",
+        "SELECT id, CAST(note AS INT) AS x FROM orders",
+        "UPDATE orders SET note = 'two' WHERE id = 2",
+        "CAST_INVALID_INPUT",
+        "DELETE FROM orders WHERE id = 2",
+    ),
+    (
+        "an overflow",
+        "SELECT customer, SUM(amount * 4611686018427387904) AS x FROM orders WHERE id > 2 "
+        "GROUP BY customer",
+        "INSERT INTO orders VALUES (3, 1, 2, 'x')",
+        "ARITHMETIC_OVERFLOW",
+        "UPDATE orders SET amount = 1 WHERE id = 3",
+    ),
+    (
+        "a scalar subquery of two rows",
+        "SELECT o.id, (SELECT c.share FROM customers AS c WHERE c.id = o.customer) AS x "
+        "FROM orders AS o",
+        "INSERT INTO customers VALUES (2, 7)",
+        "SCALAR_SUBQUERY_TOO_MANY_ROWS",
+        "DELETE FROM customers WHERE share = 1 AND id = 2",
+    ),
+]
+
+
+@pytest.fixture
+def lake(spark: SparkSession, tmp_path: Path) -> Lake:
+    lake = Lake(tmp_path, spark=spark)
+    for name, rows in SOURCES.items():
+        write(lake, name, rows)
+    return lake
+
+
+@pytest.mark.parametrize(
+    ("query", "change", "told", "mended"), [each[1:] for each in FAILING],
+    ids=[each[0] for each in FAILING],
+)  # fmt: skip
+def test_rows_that_the_query_fails_on_leave_the_table_as_it_was(
+    query: str, change: str, told: str, mended: str, spark: SparkSession, lake: Lake
+) -> None:
+    table = StreamTable("mart.failing", query, differential_max_change_ratio=0)
+    first = refreshed(lake, table)
+    rows = stored(lake, table.name)
+    run_on_delta(spark, lake, change)
+
+    for full in (False, True):
+        with pytest.raises(FailedQuery) as raised:
+            lake.refresh(table, full=full)
+        assert told in raised.value.why
+        assert raised.value.what.startswith('stream table "mart.failing": the query fails')
+        assert stored(lake, table.name) == rows
+
+    run_on_delta(spark, lake, mended)
+    after = refreshed(lake, table)
+    assert after.action in (Action.DIFFERENTIAL, Action.FULL)
+    assert after.version == first.version + 1
+
+
+def test_a_change_that_fails_where_the_query_does_not_is_computed_in_full(
+    spark: SparkSession, lake: Lake
+) -> None:
+    """The product of the old amount and the new share is too large, and the two never met."""
+    query = (
+        "SELECT o.id, o.amount * c.share AS x "
+        "FROM orders AS o JOIN customers AS c ON c.id = o.customer"
+    )
+    table = StreamTable("mart.product", query, differential_max_change_ratio=0)
+    run_on_delta(spark, lake, "UPDATE orders SET amount = 2000000000 WHERE id = 1")
+    refreshed(lake, table)
+    run_on_delta(spark, lake, "UPDATE orders SET amount = 2 WHERE id = 1")
+    run_on_delta(spark, lake, "UPDATE customers SET share = 5 WHERE id = 1")
+
+    done = refreshed(lake, table)
+
+    assert done.action is Action.FULL
+    assert "ARITHMETIC_OVERFLOW" in done.reason
+    assert stored(lake, table.name)["1", "10"] == 1

@@ -1,0 +1,87 @@
+"""Names, types and partitions come out as they went in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from dagster_streamtables import Action, Lake, StreamTable
+from runtime.delta import FEED, refreshed, write
+from runtime.orders import TOTALS, orders, source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_names_that_need_quotes(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    odd = {"two words": ["x", "y"], "Order": [1, 2], "a.b": [1, None], "tick`s": ["p", "q"]}
+    write(lake, "odd", pa.table(odd))
+    table = StreamTable(
+        "t",
+        "SELECT `two words` AS words, `Order`, SUM(`a.b`) AS `select` FROM odd GROUP BY 1, 2",
+        differential_max_change_ratio=0,
+    )
+    bag = StreamTable("b", "SELECT * FROM odd WHERE `Order` > 1", differential_max_change_ratio=0)
+    for each in (table,):
+        refreshed(lake, each)
+    DeltaTable(lake.location("odd")).delete("\"two words\" = 'x'")
+    write(lake, "odd", pa.table({name: values[1:] for name, values in odd.items()}))
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL
+    del bag
+
+
+def test_types_keep_their_values_through_both_writers(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    place = lake.location("kinds")
+    select = (
+        "SELECT CAST(id AS TINYINT) AS tiny, CAST(id AS SMALLINT) AS small, "
+        "CAST(id AS DECIMAL(38, 10)) AS wide, CAST(id AS FLOAT) / 3 AS f, "
+        "CASE WHEN id % 3 = 0 THEN CAST('NaN' AS DOUBLE) WHEN id % 3 = 1 THEN -0.0D ELSE id END d, "
+        "TIMESTAMP '2024-03-31 01:30:00' + MAKE_INTERVAL(0, 0, 0, 0, CAST(id AS INT)) AS at, "
+        "CAST(TIMESTAMP_NTZ '2024-03-31 01:30:00' AS TIMESTAMP_NTZ) AS local, "
+        "DATE '2024-02-29' AS day, CAST('ab' AS BINARY) AS bytes, id % 2 = 0 AS even, "
+        "NAMED_STRUCT('x', id, 'y', IF(id > 3, NULL, 'z')) AS pair, ARRAY(id, NULL) AS list "
+        "FROM range({start}, {stop})"
+    )
+
+    def add(start: int, stop: int) -> None:
+        rows = spark.sql(select.format(start=start, stop=stop))
+        rows.write.format("delta").mode("append").options(**FEED).save(place)
+
+    add(0, 6)
+    bag = StreamTable("bag", "SELECT * FROM kinds", differential_max_change_ratio=0)
+    flat = StreamTable(
+        "flat",
+        "SELECT tiny, small, wide, f, d, at, local, day, bytes, even FROM kinds",
+        differential_max_change_ratio=0,
+    )
+    keyed = StreamTable(
+        "keyed",
+        "SELECT d, pair.y AS y, SUM(wide) AS wide, AVG(f) AS f, MAX(at) AS at, MIN(list) AS list "
+        "FROM kinds GROUP BY d, pair.y",
+        differential_max_change_ratio=0,
+    )
+    for table in (bag, flat, keyed):
+        refreshed(lake, table)
+    add(6, 9)
+    spark.sql(f"DELETE FROM delta.`{place}` WHERE tiny IN (1, 3, 7)")
+    for table in (bag, flat, keyed):
+        assert refreshed(lake, table).action is Action.DIFFERENTIAL
+
+
+def test_a_partitioned_source(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    rows = orders(*range(12))
+    write_deltalake(lake.location("orders"), rows, partition_by=["customer"])
+    refreshed(lake, TOTALS)
+    write(lake, "orders", orders(40, 41, 42), feed=False)
+    assert refreshed(lake, TOTALS).windows["orders"].capture == "appended"
+    source(lake).update(predicate="id = 5", updates={"customer": "NULL"})
+    assert refreshed(lake, TOTALS).windows["orders"].capture == "snapshots"

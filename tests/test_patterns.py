@@ -1,0 +1,42 @@
+"""Patterns and formats of other dialects, as Java takes them."""
+
+from __future__ import annotations
+
+import pytest
+
+from dagster_streamtables.compiler.dialect.patterns import (
+    java_format,
+    java_pattern,
+    java_replacement,
+    one_way,
+)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "posix", "java"),
+    [
+        ("abc", True, "abc"),
+        ("^a.c$", True, r"(?s)^a.c\z"),
+        ("^a.c$", False, r"(?d)^a.c\z"),
+        (r"\d{2,3}-\s", True, r"[0-9]{2,3}-[\t\n\x0B\f\r ]"),
+        (r"\w", True, None),
+        (r"\w+", False, "[A-Za-z0-9_]+"),
+        ("[^a-z]", True, "[^a-z]"),
+        ("[[:alpha:]]", True, None),
+        ("a++", True, None),
+        ("*a", True, None),
+        ("(?i)a", True, None),
+        (r"\yword", True, None),
+        ("a{", True, None),
+    ],
+)
+def test_a_pattern_is_javas_or_none(pattern: str, posix: bool, java: str | None) -> None:
+    assert java_pattern(pattern, posix=posix) == java
+
+
+def test_patterns_with_one_longest_match() -> None:
+    assert [one_way(each) for each in ("a+", "[a|b]*", "a|b", "a?b?")] == [True, True, False, False]
+    assert java_replacement("$1", whole="&") == r"\$1"
+    assert java_replacement(r"\x", whole="&") is None
+    assert java_format("%d.%m.%Y, %H:%M") == "dd.MM.yyyy, HH:mm"
+    assert java_format("%j") is None

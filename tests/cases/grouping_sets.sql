@@ -181,3 +181,16 @@ DELETE FROM orders;
 --- delta
 -- +1 | 0 | NULL
 -- -1 | 1 | 5
+
+--- case: a key in parentheses is the key
+--- covers: Q9 keys in parentheses; Q4 keys in parentheses
+SELECT customer IS NULL AS nobody, (amount + 1) AS more, GROUPING((amount + 1)) AS g, GROUPING(customer IS NULL) AS h, COUNT(*) AS n FROM orders GROUP BY (customer IS NULL), ROLLUP ((amount + 1));
+--- before
+INSERT INTO orders VALUES (1, 1, 4), (2, NULL, 4);
+--- change
+INSERT INTO orders VALUES (3, NULL, 4);
+--- delta
+-- -1 | True | 5 | 0 | 0 | 1
+-- +1 | True | 5 | 0 | 0 | 2
+-- -1 | True | NULL | 1 | 0 | 1
+-- +1 | True | NULL | 1 | 0 | 2

@@ -80,7 +80,8 @@ class Grouping:
 
     def _told(self, call: exp.Expr) -> exp.Expr:
         """GROUPING(x) and GROUPING_ID(…), which the set alone decides."""
-        asked = [self.keys.index(each) for each in call.expressions] or range(len(self.keys))
+        asked = [self.keys.index(each.unnest()) for each in call.expressions]
+        asked = asked or list(range(len(self.keys)))
         case = exp.Case()
         for each in dict.fromkeys(self.sets or []):
             bits = [str(int(i not in each)) for i in asked]
@@ -167,7 +168,7 @@ def grouped_by(
     if clause is None:
         return [], None
     several = (exp.GroupingSets, exp.Cube, exp.Rollup)
-    plain = [scope.flat(key) for key in clause.expressions if not isinstance(key, several)]
+    plain = [scope.flat(key.unnest()) for key in clause.expressions if not isinstance(key, several)]
     parts = [
         *(each for each in clause.expressions if isinstance(each, several)),
         *(clause.args.get("grouping_sets") or []),
@@ -216,5 +217,5 @@ def _powers(node: exp.Expr, parts: list[list[exp.Expr]]) -> list[list[exp.Expr]]
 
 def _together(node: exp.Expr, scope: Scope) -> list[exp.Expr]:
     if isinstance(node, exp.Tuple):
-        return [scope.flat(each) for each in node.expressions]
+        return [scope.flat(each.unnest()) for each in node.expressions]
     return [scope.flat(node.unnest())]

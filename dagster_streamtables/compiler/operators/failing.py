@@ -5,7 +5,7 @@ and went within the window, or the pair of a row that went with a row that came,
 sign. They cancel in the end, but 1/x fails on the way. So before an expression that can fail, the
 change is netted: what is left was there before, or is there after, and the query itself asks it.
 
-That costs a grouping, so it is not done before a sum or a product of wide numbers. If one of them
+That costs a grouping, so it is not done before a sum or a product. If one of them
 fails on a row that never was, the refresh runs the query in full, and only its errors are told.
 """
 
@@ -27,8 +27,7 @@ _SAFE = (
 )
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Greatest, exp.Least)
 """They fail only where a number leaves its type."""
-_NARROW = (exp.DType.TINYINT, exp.DType.SMALLINT)
-_INTEGERS = (*_NARROW, exp.DType.INT, exp.DType.BIGINT)
+_INTEGERS = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _FLOATS = (exp.DType.FLOAT, exp.DType.DOUBLE)
 _DAYS = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPNTZ)
 _WORDS = (exp.DType.TEXT, exp.DType.VARCHAR)
@@ -81,8 +80,5 @@ def before_failing(rows: Operator, expressions: Iterable[exp.Expr]) -> Operator:
 
 
 def _is_likely(node: exp.Expr) -> bool:
-    safe = isinstance(node, _SAFE) or _is_wider(node) or _is_try(node) or _is_constant(node)
-    if not isinstance(node, _ARITHMETIC):
-        return not safe
-    operands = (each.type for each in node.iter_expressions())
-    return all(type_ is not None and type_.this in _NARROW for type_ in operands)
+    unlikely = isinstance(node, (*_SAFE, *_ARITHMETIC)) or _is_wider(node) or _is_try(node)
+    return not unlikely and not _is_constant(node)

@@ -3,9 +3,12 @@
 ORDER BY without LIMIT                     left out: a table has no order
 (… ORDER BY x LIMIT n) AS t (a, b)         the renaming around it: ORDER BY means the old names
 FROM (a JOIN b ON …) JOIN c ON …           without the parentheses
+SEMI JOIN d ON d.n = …, d a column too     another alias: the qualifier reads the field n of it
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from sqlglot import exp
 
@@ -15,8 +18,15 @@ from dagster_streamtables.compiler.calls import is_grouped
 from dagster_streamtables.compiler.refusal import Refusal
 
 
-def arranged(tree: exp.Query) -> exp.Query:
+def arranged(tree: exp.Query, columns: Collection[str]) -> exp.Query:
+    """A copy of the tree in these forms.
+
+    Args:
+        tree: As the text was read.
+        columns: The names of all columns of all sources.
+    """
     tree = tree.copy()
+    _rename_semi_joined(tree, columns)
     for query in list(tree.find_all(exp.Query)):
         if query.args.get("order") and not (query.args.get("limit") or query.args.get("offset")):
             query.set("order", None)
@@ -28,6 +38,24 @@ def arranged(tree: exp.Query) -> exp.Query:
         _open_groups(select)
         _to_lateral_view(select)
     return tree
+
+
+def _rename_semi_joined(tree: exp.Query, columns: Collection[str]) -> None:
+    taken = {name.lower() for name in columns}
+    taken |= {each.alias.lower() for each in tree.find_all(exp.Alias)}
+    taken |= {name.name.lower() for each in tree.find_all(exp.TableAlias) for name in each.columns}
+    for number, join in enumerate(tree.find_all(exp.Join)):
+        name = join.this.alias_or_name.lower()
+        condition = join.args.get("on")
+        if name not in taken or condition is None or join.kind not in ("SEMI", "ANTI"):
+            continue
+        other = exp.to_identifier(f"st_{number}_{name}", quoted=True)
+        alias = join.this.args.get("alias") or exp.TableAlias()
+        alias.set("this", other)
+        join.this.set("alias", alias)
+        for column in condition.find_all(exp.Column):
+            if column.table.lower() == name:
+                column.set("table", other.copy())
 
 
 def _to_lateral_view(select: exp.Select) -> None:

@@ -62,7 +62,7 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
 
 
 def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
-    tree = arranged(text.tree)
+    tree = arranged(text.tree, {name for columns in sources.values() for name in columns})
     scans = _flatten_table_names(tree, text, sources)
     schema: dict[str, object] = {
         flat: {column: _parsed_type(type_) for column, type_ in sources[name].items()}

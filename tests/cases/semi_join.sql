@@ -73,3 +73,13 @@ UPDATE customers SET id = 2;
 INSERT INTO regions VALUES ('west', 'here');
 --- delta
 -- +1 | 11
+
+--- case: the alias of the other table is also a column
+--- covers: Q2 LEFT SEMI JOIN
+SELECT b.d AS id FROM (SELECT customer AS d, amount FROM orders) AS b LEFT SEMI JOIN customers AS d ON b.d = d.id AND d.region IS NOT NULL LEFT ANTI JOIN (VALUES (7, 'x')) AS amount(n, s) ON amount.n = b.amount;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 7);
+--- change
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+--- delta
+-- +1 | 1

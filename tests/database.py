@@ -265,6 +265,9 @@ def _in_duckdb(spark: str) -> str:
     for node in list(tree.find_all(exp.TryCast)):
         if not node.args.get("safe"):  # sqlglot takes Spark's CAST for one that gives NULL
             node.replace(exp.Cast(this=node.this, to=node.to))
+    for node in list(tree.find_all(exp.CountIf)):
+        if not isinstance(node.this, exp.Distinct):  # DuckDB's is NULL of no rows, Spark's is 0
+            node.replace(exp.Count(this=exp.Case().when(node.this, exp.Literal.number(1))))
     sql = tree.sql("duckdb").replace("UTF8_LCASE", "NOCASE")
     return re.sub(f'"({NOW}@[a-z]+)"', r"getvariable('\1')", sql)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
+from datetime import UTC, datetime
 from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,8 @@ def refresh_one(
             Retries are allowed where trying again is enough.
     """
     try:
-        refresh = lake.refresh(keys.read_definition(spec.metadata), full=full)
+        table = keys.read_definition(spec.metadata)
+        refresh = lake.refresh(table, full=full, until=_until(context, spec))
     except StreamTablesError as error:
         raise keys.failure(error, allow_retries=isinstance(error, ConflictingCommit)) from error
     yield from _record(context, lake, spec, refresh)
@@ -49,8 +51,10 @@ def refresh_selected(
     """
     specs = {s.key: s for s in context.assets_def.specs if s.key in context.selected_asset_keys}
 
+    until = {key: _until(context, spec) for key, spec in specs.items()}
+
     def work(key: dg.AssetKey) -> Refresh:
-        return lake.refresh(keys.read_definition(specs[key].metadata))
+        return lake.refresh(keys.read_definition(specs[key].metadata), until=until[key])
 
     failed: dict[dg.AssetKey, BaseException] = {}
     for key, done in _in_order(specs, work, failed, parallel):
@@ -62,6 +66,23 @@ def refresh_selected(
             context.log.error(f"{key.to_user_string()}: {error}")
     if failed:
         raise _failures(failed)
+
+
+def _until(context: dg.AssetExecutionContext, spec: dg.AssetSpec) -> dict[str, datetime]:
+    """For each source that the run itself does not write, when the run began.
+
+    All steps of a run, in whatever process, take such a source as it was then, so two tables over
+    it reflect one state of it, and a table over both need not wait.
+    """
+    whole = context.job_def.asset_layer.executable_asset_keys
+    selected = set(context.run.asset_selection or whole)
+    record = context.instance.get_run_record_by_id(context.run.run_id)
+    if record is None or len(selected) == 1:
+        return {}
+    created = record.create_timestamp.timestamp()
+    began = datetime.fromtimestamp(record.start_time or created, UTC)
+    sources = keys.read_source_keys(spec.metadata)
+    return {name: began for name, key in sources.items() if key not in selected}
 
 
 def _in_order(

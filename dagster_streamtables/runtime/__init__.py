@@ -4,11 +4,13 @@ table, report      the declaration of a table, and what one refresh of it did
 lake               everything that can be done with a stream table
 names, delta_log   where a table is, and what its log says, read without Spark
 state              the frontier, in the commit that it describes
+align              one frontier for all sources, where two of them read a third
 window, decide     what came to each source, and what a refresh will do about it
 capture, sources   changes and versions of sources as the relations that a plan reads
 compute            plans run on Spark
 storage            one commit: `delta_rs_writer` for small changes, `spark_writer` for the rest
-refresh            all of it in order
+job, refresh       all of it in order
+blame              whose fault an error of Spark's is
 compare            is a table what its query says
 session, server    the Spark session, and the local server that stays warm
 """

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from dagster_streamtables.runtime.types import spark_type
 
@@ -38,7 +38,7 @@ class Place:
 
 @dataclass(frozen=True)
 class TableLog:
-    """A table at its newest version."""
+    """A table at one version."""
 
     location: str
     table: DeltaTable
@@ -100,11 +100,14 @@ class TableLog:
     @cached_property
     def committed_at(self) -> float | None:
         """When this version was committed, in seconds since 1970."""
-        content = self._read(f"_delta_log/{self.version:020d}.json")
-        for line in (content or b"").splitlines():
-            info = json.loads(line).get("commitInfo") or {}
-            if "timestamp" in info:
-                return info["timestamp"] / 1000
+        return self.time_of(self.version)
+
+    def time_of(self, version: int) -> float | None:
+        """When a version was committed, in seconds since 1970; None if its commit is gone."""
+        [(_, commit)] = self.commits(version - 1, version)
+        for action in commit or ():
+            if "timestamp" in action.get("commitInfo", {}):
+                return action["commitInfo"]["timestamp"] / 1000
         return None
 
     def commits(self, before: int, after: int) -> Iterator[tuple[int, Commit | None]]:
@@ -154,6 +157,22 @@ class Logs:
                 return None
         self._kept[location] = (table, _mark(location, table.version()))
         return TableLog(location, table, self.storage_options)
+
+    def at(self, location: str, version: int) -> TableLog | None:
+        """The table at a version; None where its log no longer goes back so far."""
+        options = dict(self.storage_options or {}) or None
+        try:
+            table = DeltaTable(location, version=version, storage_options=options)
+        except (TableNotFoundError, DeltaError):
+            return None
+        return TableLog(location, table, self.storage_options)
+
+    def until(self, log: TableLog, time: float, floor: int) -> TableLog:
+        """The table as of a time in seconds since 1970, but not before the version `floor`."""
+        version = log.version
+        while version > floor and (log.time_of(version) or 0) > time:
+            version -= 1
+        return log if version == log.version else self.at(log.location, version) or log
 
     def forget(self, location: str) -> None:
         self._kept.pop(location, None)

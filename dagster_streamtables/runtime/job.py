@@ -27,6 +27,10 @@ class Job:
     stored: Stored | None
     sources: Mapping[str, Source]
     full: bool
+    waiting: str | None = None
+    """For what it waits, where newer versions of its sources do not agree with each other."""
+    blocked: bool = False
+    """No versions of its sources agree."""
     storage_options: Mapping[str, str] | None = None
     now: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
     """What the query is told when it asks for the time."""

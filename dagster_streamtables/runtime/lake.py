@@ -7,6 +7,7 @@ import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import closing
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from dagster_streamtables.compiler.dialect import UnknownType
 from dagster_streamtables.compiler.views import View
 from dagster_streamtables.errors import SourceProblem, StreamTablesError, UnsupportedQuery
 from dagster_streamtables.runtime import refresh as refreshing
+from dagster_streamtables.runtime.align import Reading, aligned
 from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.compare import Comparison, compare
 from dagster_streamtables.runtime.decide import Source
@@ -29,21 +31,16 @@ from dagster_streamtables.runtime.definition import (
 from dagster_streamtables.runtime.delta_log import Logs, Place, TableLog
 from dagster_streamtables.runtime.inputs import LIMIT, Inputs
 from dagster_streamtables.runtime.job import Job
+from dagster_streamtables.runtime.missing import MissingSource, missing
 from dagster_streamtables.runtime.names import Names
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Refresh
 from dagster_streamtables.runtime.sources import Relations, Views
-from dagster_streamtables.runtime.state import Stored, read_state
+from dagster_streamtables.runtime.state import Stored, read_state, state_of
 from dagster_streamtables.runtime.table import Mode, StreamTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-class MissingSource(SourceProblem):
-    """A table that a query reads is not there, or is no Delta table."""
-
-    source: str = ""
 
 
 class Lake:
@@ -83,12 +80,23 @@ class Lake:
         self._opened: dict[tuple[str, str], Views] = {}
         self._opening = threading.RLock()
 
-    def refresh(self, table: StreamTable, *, full: bool = False) -> Refresh:
+    def refresh(
+        self,
+        table: StreamTable,
+        *,
+        full: bool = False,
+        until: Mapping[str, datetime] | None = None,
+    ) -> Refresh:
         """Bring a stream table up to the newest versions of its sources, in at most one commit.
+
+        Versions that do not agree with each other, because two sources read a third one at
+        different versions, are never combined; see `align`.
 
         Args:
             table: The declaration. The table is created by its first refresh.
             full: Run the query again, whatever the change.
+            until: For sources that are no stream tables: leave out what came later. Tables that
+                are refreshed one after another until one time reflect one state.
 
         Raises:
             InvalidDefinition: The query cannot be maintained, or names what is not there.
@@ -99,7 +107,7 @@ class Lake:
         clock = Clock()
         try:
             with clock.phase("log"):
-                job = self._job(self._with_views(table), full=full)
+                job = self._job(self._with_views(table), full=full, until=until)
             with closing(self._inputs(job)) as inputs:
                 return refreshing.run(job, inputs, clock)
         except StreamTablesError as error:
@@ -140,7 +148,7 @@ class Lake:
                 columns[name] = guessed(upstream[name])
                 known[name] = known_types(upstream[name])
             else:
-                raise self._missing(name)
+                raise missing(name, self.location(name))
         try:
             return compiled(table, table.text(known), columns)
         except UnknownType as error:
@@ -155,7 +163,7 @@ class Lake:
         """The rows of a table as Spark has them now; the columns of its own state left out."""
         log = self._logs.newest(self.location(name))
         if log is None:
-            raise self._missing(name)
+            raise missing(name, self.location(name))
         rows = self._session(name).spark.read.format("delta").load(log.location)
         return rows.select(*[spark_name(column) for column in visible(log.columns)])
 
@@ -178,9 +186,17 @@ class Lake:
         stored = self._stored(self.location(table.name))
         return None if stored is None or stored.state is None else stored.state.frontier
 
-    def _job(self, table: StreamTable, *, full: bool) -> Job:
+    def _job(self, table: StreamTable, *, full: bool, until: Mapping[str, datetime] | None) -> Job:
         plan, refusal = None, None
-        logs = {name: self._source_log(name) for name in table.sources}
+        location = self.location(table.name)
+        stored = self._stored(location)
+        consumed = _consumed(stored, table.sources)
+        newest = {
+            name: self._source_log(name, (until or {}).get(name), (consumed or {}).get(name, 0))
+            for name in table.sources
+        }
+        agreed = aligned(newest, consumed, self._reading)
+        logs = agreed.logs or newest
         columns = {name: visible(log.columns) for name, log in logs.items()}
         text = table.text(columns)
         if table.mode is not Mode.FULL:
@@ -192,7 +208,6 @@ class Lake:
                 refusal = error.what
         used = {name: used_columns(plan, name, log) for name, log in logs.items()}
         sources = {name: Source(name, log, used[name]) for name, log in logs.items()}
-        location = self.location(table.name)
         return Job(
             table=table,
             text=text,
@@ -200,10 +215,20 @@ class Lake:
             plan=plan,
             refusal=refusal,
             location=location,
-            stored=self._stored(location),
+            stored=stored,
             sources=sources,
             full=full,
+            waiting=agreed.waiting,
+            blocked=not agreed.logs,
             storage_options=self._logs.storage_options,
+        )
+
+    @property
+    def _reading(self) -> Reading:
+        return Reading(
+            lambda name: self._logs.newest(self.location(name)),
+            lambda name, version: self._logs.at(self.location(name), version),
+            state_of,
         )
 
     def _inputs(self, job: Job) -> Inputs:
@@ -227,23 +252,13 @@ class Lake:
         log = self._logs.newest(location)
         return None if log is None else read_state(log)
 
-    def _source_log(self, name: str) -> TableLog:
+    def _source_log(self, name: str, until: datetime | None, consumed: int) -> TableLog:
         log = self._logs.newest(self.location(name))
         if log is None:
-            raise self._missing(name)
-        return log
-
-    def _missing(self, name: str) -> MissingSource:
-        place = self.location(name)
-        there = "://" not in place and Path(place).exists()
-        error = MissingSource(
-            f'source "{name}" is not a Delta table' if there else f'there is no table "{name}"',
-            where=place,
-            why="its folder has no Delta log" if there else "nothing is stored at that place",
-            fix="create it, refresh the stream table of that name first, or correct the query",
-        )
-        error.source = name
-        return error
+            raise missing(name, self.location(name))
+        if until is None or state_of(name, log) is not None:
+            return log
+        return self._logs.until(log, until.timestamp(), consumed)
 
     def _session(self, table: str, zone: str | None = None) -> Views:
         """The views of a stream table; its session is its own too, where Spark allows.
@@ -264,3 +279,9 @@ class Lake:
             if kept is None or kept.spark is not session:
                 kept = self._opened[table, zone or "UTC"] = Views(session, about)
             return kept
+
+
+def _consumed(stored: Stored | None, sources: Iterable[str]) -> Mapping[str, int] | None:
+    """The versions of the sources that the last refresh read."""
+    state = stored.state if stored is not None else None
+    return state.frontier if state is not None and set(state.frontier) == set(sources) else None

@@ -38,6 +38,8 @@ def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
     with clock.phase("log"):
         decision, changes = _decide(job)
     report = _report(job, decision, changes, clock)
+    if decision.action is Action.SKIP:
+        return replace(report, seconds=clock.seconds, phases=clock.phases)
     if decision.action is Action.NO_DATA:
         return _nothing(job, inputs, clock, report, changes)
     if decision.action is Action.DIFFERENTIAL:
@@ -54,6 +56,8 @@ def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
 
 
 def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
+    if job.blocked:
+        return Decision(Action.SKIP, job.waiting or ""), {}
     rebuild = must_rebuild(job.stored, job.fingerprint, job.sources)
     if rebuild is not None:
         return rebuild, {}
@@ -64,6 +68,10 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
     decision = choose(
         job.table, job.sources, changes, full=job.full, refusal=job.refusal, timed=job.timed
     )
+    if job.waiting and decision.action is Action.NO_DATA:
+        decision = Decision(Action.SKIP, job.waiting)
+    elif job.waiting:
+        decision = replace(decision, reason=f"{decision.reason}; {job.waiting}")
     return decision, changes
 
 

@@ -20,7 +20,7 @@ class Action(enum.StrEnum):
     REINITIALIZE = "REINITIALIZE"
     """The query was run again because what is stored could not be built upon."""
     SKIP = "SKIP"
-    """Another refresh of this table was under way, and this one left it alone."""
+    """Newer versions of the sources do not agree with each other yet; the table was left alone."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from dagster_streamtables.runtime.window import change_between
 
 _MARK = "streamtables"
 _FORMAT = 1
-_HISTORY_STEP = 20
 
 
 @dataclass(frozen=True)
@@ -84,17 +83,25 @@ def application(table: str) -> str:
     return f"streamtables/{table}"
 
 
+def state_of(table: str, log: TableLog) -> State | None:
+    """The state at one version of a table; None if it is no stream table.
+
+    The transactions of a table are part of its snapshot, so any other table costs nothing here.
+    """
+    if log.table.transaction_version(application(table)) is None:
+        return None
+    return read_state(log).state
+
+
 def read_state(log: TableLog) -> Stored:
-    """The newest state in the log, and whether the table still is what it says."""
-    limit = _HISTORY_STEP
-    while True:
-        history = log.table.history(limit)
-        for offset, commit in enumerate(history):
-            state = State.from_json(commit.get("userMetadata") or "")
+    """The newest state in a log up to its version, and whether the table still is what it says."""
+    for version in range(log.version, -1, -1):
+        [(_, commit)] = log.commits(version - 1, version)
+        if commit is None:
+            break
+        for action in commit:
+            state = State.from_json(action.get("commitInfo", {}).get("userMetadata") or "")
             if state is not None:
-                version = commit.get("version", log.version - offset)
                 disturbed = version != log.version and change_between(log, version).moved
                 return Stored(log, state, version, disturbed)
-        if len(history) < limit:
-            return Stored(log, None, None, False)
-        limit *= 10
+    return Stored(log, None, None, False)

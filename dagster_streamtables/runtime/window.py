@@ -49,9 +49,9 @@ class SourceChange:
         return self.capture not in ("none", "files")
 
 
-def change_between(log: TableLog, before: int) -> SourceChange:
-    """What the log says of the window from `before` to the table's newest version."""
-    after = log.version
+def change_between(log: TableLog, before: int, after: int | None = None) -> SourceChange:
+    """What the log says of the window from `before` to `after`, or to the version of `log`."""
+    after = log.version if after is None else after
     if before == after:
         return SourceChange(before, after, "none")
     if before > after:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         InvalidDefinition,
         SourceProblem,
         StreamTablesError,
+        SuspendedTable,
         UnsupportedQuery,
     )
     from dagster_streamtables.orchestration import (
@@ -59,6 +60,7 @@ _WHERE = {
     "StreamTablesError": "errors",
     "StreamTablesResource": "orchestration",
     "StreamTablesTranslator": "orchestration",
+    "SuspendedTable": "errors",
     "UnsupportedQuery": "errors",
     "View": "compiler.views",
     "Window": "runtime.report",
@@ -88,6 +90,7 @@ __all__ = [
     "StreamTablesError",
     "StreamTablesResource",
     "StreamTablesTranslator",
+    "SuspendedTable",
     "UnsupportedQuery",
     "View",
     "Window",

@@ -1,22 +1,26 @@
-"""The command ``streamtables``: see, start and stop the local Spark server."""
+"""The command ``streamtables``: the local Spark server, and stream tables stopped and resumed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as Grid
 
 from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.runtime.control import Controls
 from dagster_streamtables.runtime.server import (
     ServerStatus,
     ensure_server,
     server_status,
     stop_server,
 )
+
+_ROOT = "STREAMTABLES_ROOT"
 
 app = typer.Typer(no_args_is_help=True, help="Stream tables on Delta Lake.")
 spark = typer.Typer(no_args_is_help=True, help="The Spark server that this machine's runs share.")
@@ -26,9 +30,28 @@ _out = Console(highlight=False)
 _err = Console(stderr=True, highlight=False)
 
 
-@app.callback()
-def _group() -> None:
-    """Keeps ``spark`` a group of its own while it is the only one."""
+Root = Annotated[str, typer.Option(help="The folder or URI of the tables.", envvar=_ROOT)]
+Table = Annotated[str, typer.Argument(help="As queries say it, for example mart.revenue.")]
+
+
+@app.command()
+def suspend(
+    table: Table,
+    root: Root,
+    why: Annotated[str, typer.Option(help="Shown to whoever asks for a refresh.")] = "",
+) -> None:
+    """Leave a stream table alone, whatever asks for its refresh, until it is resumed."""
+    with _errors_in_words():
+        Controls(root).suspend(table, why)
+    _out.print(f"{table} is suspended.")
+
+
+@app.command()
+def resume(table: Table, root: Root) -> None:
+    """Let a stream table be refreshed again, its errors forgotten."""
+    with _errors_in_words():
+        was = Controls(root).resume(table)
+    _out.print(f"{table} is resumed." if was else f"{table} was not suspended.")
 
 
 @spark.command()
@@ -58,8 +81,8 @@ def stop() -> None:
     _out.print("Stopped the Spark server." if stopped else "No Spark server is running.")
 
 
-def _described(found: ServerStatus) -> Table:
-    table = Table.grid(padding=(0, 2))
+def _described(found: ServerStatus) -> Grid:
+    table = Grid.grid(padding=(0, 2))
     running = datetime.now(UTC) - found.started
     table.add_row("address", found.address)
     table.add_row("process", str(found.pid))

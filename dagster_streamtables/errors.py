@@ -52,6 +52,10 @@ class SourceProblem(StreamTablesError):
     """A source is missing, is no Delta table, or lost what the query needs: its owner must act."""
 
 
+class SuspendedTable(StreamTablesError):
+    """Too many errors in a row, or a person, stopped the table: somebody must resume it."""
+
+
 class ConflictingCommit(StreamTablesError):
     """Another refresh of the same table committed first; trying again is enough."""
 

@@ -48,6 +48,8 @@ class State:
     """Its query is not the one that was materialized."""
     run: str = ""
     """The id of an unfinished run that refreshes it."""
+    suspended: str = ""
+    """Why it is left alone until it is resumed; empty if it is not."""
     failures: int = 0
     """Failed runs in a row, since its last materialization."""
     failed_at: datetime | None = None
@@ -150,6 +152,8 @@ def _held(
     """Why a table that is due is left alone in this tick; nothing if it is not."""
     if state.run:
         return f"run {state.run[:8]} refreshes it"
+    if state.suspended:
+        return f"suspended, {state.suspended}"
     if busy:
         return f"waits for {busy[0]}, which a run refreshes"
     if state.failures and state.failed_at is not None:

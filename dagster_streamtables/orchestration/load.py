@@ -31,6 +31,7 @@ SETTINGS = (
     "timezone",
     "description",
     "differential_max_change_ratio",
+    "max_consecutive_errors",
     "dialect",
     "session_timezone",
     "kind",
@@ -41,6 +42,7 @@ KINDS = ("table", "view")
 _SETTING = re.compile(r"--\s*([A-Za-z_]+)\s*:(?:\s+(.*))?$")
 _MODE = "mode"
 _RATIO = "differential_max_change_ratio"
+_ERRORS = "max_consecutive_errors"
 
 
 @dataclass(frozen=True)
@@ -225,6 +227,8 @@ def _typed(settings: Mapping[str, object]) -> dict[str, object]:
         typed[_MODE] = _mode(str(typed[_MODE]))
     if _RATIO in typed:
         typed[_RATIO] = _ratio(str(typed[_RATIO]))
+    if _ERRORS in typed:
+        typed[_ERRORS] = _count(str(typed[_ERRORS]))
     if "kind" in typed:
         typed["kind"] = _kind(str(typed["kind"]))
     if "columns" in typed:
@@ -257,4 +261,14 @@ def _ratio(text: str) -> float:
         raise InvalidDefinition(
             f'{_RATIO} is "{text}", which is no number',
             fix="give a number from 0 (never recompute) to 1 (always)",
+        ) from None
+
+
+def _count(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidDefinition(
+            f'{_ERRORS} is "{text}", which is no whole number',
+            fix="give how many errors in a row stop the table, or 0 for never",
         ) from None

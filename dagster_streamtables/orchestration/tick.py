@@ -142,9 +142,18 @@ def _state(entry: Entry, history: History, versions: _Versions) -> State:
         missing=tuple(s for s in sources if frontier is None and newest[s] is None),
         redefined=entry.spec.code_version not in (None, history.tags.get(CODE_VERSION)),
         run=history.run,
+        suspended=_suspended(entry, versions.lake),
         failures=history.failures,
         failed_at=history.failed_at,
     )
+
+
+def _suspended(entry: Entry, lake: Lake) -> str:
+    """Why a refresh would refuse, so that no run is launched for it."""
+    try:
+        return lake.controls.of(entry.examined.table).suspended
+    except Exception:  # a control that cannot be read stops one table: its refresh says why
+        return ""
 
 
 def _known(source: str, frontier: Mapping[str, int] | None, history: History) -> set[int | None]:

@@ -19,6 +19,7 @@ from dagster_streamtables.runtime import refresh as refreshing
 from dagster_streamtables.runtime.align import Reading, aligned
 from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.compare import Comparison, compare
+from dagster_streamtables.runtime.control import Controls
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.definition import (
     compiled,
@@ -79,6 +80,8 @@ class Lake:
         self._views = tuple(views)
         self._opened: dict[tuple[str, str], Views] = {}
         self._opening = threading.RLock()
+        self.controls = Controls(self.root, storage_options)
+        """Suspend a stream table, resume it, and see its errors."""
 
     def refresh(
         self,
@@ -103,13 +106,16 @@ class Lake:
             MissingSource: A source is not there, or is no Delta table.
             ConflictingCommit: Another refresh of the table committed first; nothing was written.
             FailedQuery: The query fails on the rows of its sources; nothing was written.
+            SuspendedTable: It was suspended, or failed too often; nothing was read.
         """
         clock = Clock()
+        table = self._with_views(table)
         try:
-            with clock.phase("log"):
-                job = self._job(self._with_views(table), full=full, until=until)
-            with closing(self._inputs(job)) as inputs:
-                return refreshing.run(job, inputs, clock)
+            with self.controls.watching(table):
+                with clock.phase("log"):
+                    job = self._job(table, full=full, until=until)
+                with closing(self._inputs(job)) as inputs:
+                    return refreshing.run(job, inputs, clock)
         except StreamTablesError as error:
             raise error.about(table.name) from error.__cause__
 

@@ -62,6 +62,9 @@ class StreamTable:
     """Where the query's days and hours begin: Spark's ``spark.sql.session.timeZone``."""
     views: tuple[View, ...] = ()
     """Views that the query may name, beside those of the lake."""
+    max_consecutive_errors: int = 3
+    """After so many errors in a row that only a person can mend, the table is left alone until it
+    is resumed or its definition changes; 0 means never."""
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
@@ -122,6 +125,11 @@ class StreamTable:
                 f"differential_max_change_ratio is {self.differential_max_change_ratio}",
                 why="it is a part of a source's rows",
                 fix="give a number from 0 (never recompute) to 1 (always)",
+            ).about(self.name)
+        if self.max_consecutive_errors < 0:
+            raise InvalidDefinition(
+                f"max_consecutive_errors is {self.max_consecutive_errors}",
+                fix="give how many errors in a row stop the table, or 0 for never",
             ).about(self.name)
         object.__setattr__(self, "views", tuple(self.views))
         try:

@@ -98,3 +98,10 @@ def test_one_run_for_each_connected_part_and_the_tightest_deadline_first() -> No
     assert runs(refresh, schedules, last, reads) == [["a", "b"], ["x"]]
     assert runs(refresh, schedules, {**last, "x": None}, reads)[0] == ["x"]
     assert runs(Decision(), schedules, last, reads) == []
+
+
+def test_a_suspended_table_is_left_alone_and_says_why() -> None:
+    found = decision(a=replace(MOVED, suspended="it failed 3 times in a row"), b=IDLE)
+    assert found.refresh == ()
+    assert found.held["a"] == "suspended, it failed 3 times in a row"
+    assert found.held["b"] == "waits for a"

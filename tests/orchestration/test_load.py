@@ -69,6 +69,8 @@ def test_a_name_in_the_header_wins(folder: Path) -> None:
         ("-- mode: FUL\nSELECT 1 AS a", 'there is no mode "FUL"', "write FULL"),
         ("-- mode: quick\nSELECT 1 AS a", 'there is no mode "quick"', "choose one of"),
         ("-- differential_max_change_ratio: some\nSELECT 1 AS a", "no number", "from 0"),
+        ("-- max_consecutive_errors: many\nSELECT 1 AS a", "no whole number", "in a row"),
+        ("-- max_consecutive_errors: -1\nSELECT 1 AS a", "errors is -1", "in a row"),
         ("-- differential_max_change_ratio: 2\nSELECT 1 AS a", "ratio is 2.0", "from 0"),
         ("-- schedule: 5m\n", "the query is empty", "one SELECT"),
         ("-- name: my-table\nSELECT 1 AS a", '"my-table" is not a name', "letters"),

@@ -43,10 +43,11 @@ if TYPE_CHECKING:
     from dagster_streamtables.runtime.compare import Comparison
     from dagster_streamtables.runtime.lake import Lake
     from dagster_streamtables.runtime.report import Action, Refresh, Window
-    from dagster_streamtables.runtime.table import Mode, StreamTable
+    from dagster_streamtables.runtime.table import CdcMode, Mode, OnSchemaChange, StreamTable
 
 _WHERE = {
     "Action": "runtime.report",
+    "CdcMode": "runtime.table",
     "Comparison": "runtime.compare",
     "ConflictingCommit": "errors",
     "EnvironmentProblem": "errors",
@@ -54,6 +55,7 @@ _WHERE = {
     "InvalidDefinition": "errors",
     "Lake": "runtime.lake",
     "Mode": "runtime.table",
+    "OnSchemaChange": "runtime.table",
     "Refresh": "runtime.report",
     "SourceProblem": "errors",
     "StreamTable": "runtime.table",
@@ -77,6 +79,7 @@ _WHERE = {
 
 __all__ = [
     "Action",
+    "CdcMode",
     "Comparison",
     "ConflictingCommit",
     "EnvironmentProblem",
@@ -84,6 +87,7 @@ __all__ = [
     "InvalidDefinition",
     "Lake",
     "Mode",
+    "OnSchemaChange",
     "Refresh",
     "SourceProblem",
     "StreamTable",

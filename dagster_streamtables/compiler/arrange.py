@@ -4,6 +4,7 @@ ORDER BY without LIMIT                     left out: a table has no order
 (… ORDER BY x LIMIT n) AS t (a, b)         the renaming around it: ORDER BY means the old names
 FROM (a JOIN b ON …) JOIN c ON …           without the parentheses
 SEMI JOIN d ON d.n = …, d a column too     another alias: the qualifier reads the field n of it
+SEMI JOIN d … JOIN c USING (…)             SEMI JOIN last: the qualifier takes columns of d for c's
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ def arranged(tree: exp.Query, columns: Collection[str]) -> exp.Query:
             subquery.set("this", exp.select("*").from_(inner, copy=False))
     for select in list(tree.find_all(exp.Select)):
         _open_groups(select)
+        _put_semi_joins_last(select)
         _to_lateral_view(select)
     return tree
 
@@ -56,6 +58,24 @@ def _rename_semi_joined(tree: exp.Query, columns: Collection[str]) -> None:
         for column in condition.find_all(exp.Column):
             if column.table.lower() == name:
                 column.set("table", other.copy())
+
+
+def _put_semi_joins_last(select: exp.Select) -> None:
+    """They only choose among rows that an inner or a left join after them keeps."""
+    joins: list[exp.Join] = select.args.get("joins") or []
+    by_name = [i for i, join in enumerate(joins) if join.args.get("using") or join.method]
+    semi = [join for join in joins[: max(by_name, default=0)] if join.kind in ("SEMI", "ANTI")]
+    if not semi:
+        return
+    later = joins[joins.index(semi[0]) :]
+    if any(join.side in ("RIGHT", "FULL") for join in later):
+        raise Refusal(
+            semi[0],
+            f"a {semi[0].kind} JOIN before a join by names",
+            why="which columns USING and NATURAL mean depends on what stands before them",
+            fix=f"write the {semi[0].kind} JOIN as (SELECT … FROM …) AS name",
+        )
+    select.set("joins", [*(join for join in joins if join not in semi), *semi])
 
 
 def _to_lateral_view(select: exp.Select) -> None:

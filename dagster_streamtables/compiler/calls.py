@@ -36,8 +36,12 @@ def calls(part: exp.Expr) -> Iterator[exp.Expr]:
     if isinstance(part, exp.Query):
         return
     if isinstance(part, exp.Window):
-        below = list(function_of(part.this).iter_expressions())
-        below += [each for key, each in _parts(part) if key != "this"]
+        below = [each for key, each in _parts(part) if key != "this"]
+        function = part.this
+        while isinstance(function, _AROUND):
+            below += [each for key, each in _parts(function) if key != "this"]
+            function = function.this
+        below += function.iter_expressions()
     elif is_call(part):
         yield part
         return
@@ -45,6 +49,13 @@ def calls(part: exp.Expr) -> Iterator[exp.Expr]:
         below = list(part.iter_expressions())
     for each in below:
         yield from calls(each)
+
+
+def is_of_window(node: exp.Expr) -> bool:
+    """Whether it is the function of a window, with or without what belongs to it."""
+    while isinstance(node.parent, _AROUND) and node.arg_key == "this":
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.arg_key == "this"
 
 
 def _parts(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:

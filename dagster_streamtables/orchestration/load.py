@@ -32,6 +32,8 @@ SETTINGS = (
     "description",
     "differential_max_change_ratio",
     "max_consecutive_errors",
+    "on_schema_change",
+    "cdc_mode",
     "dialect",
     "session_timezone",
     "kind",
@@ -229,6 +231,9 @@ def _typed(settings: Mapping[str, object]) -> dict[str, object]:
         typed[_RATIO] = _ratio(str(typed[_RATIO]))
     if _ERRORS in typed:
         typed[_ERRORS] = _count(str(typed[_ERRORS]))
+    for key in ("on_schema_change", "cdc_mode"):
+        if key in typed:
+            typed[key] = str(typed[key]).lower()
     if "kind" in typed:
         typed["kind"] = _kind(str(typed["kind"]))
     if "columns" in typed:

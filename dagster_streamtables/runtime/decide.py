@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dagster_streamtables.errors import SourceProblem
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.report import Action
 from dagster_streamtables.runtime.state import Stored
-from dagster_streamtables.runtime.table import Mode, StreamTable
+from dagster_streamtables.runtime.table import CdcMode, Mode, StreamTable
 from dagster_streamtables.runtime.window import SourceChange
 
 
@@ -41,6 +42,34 @@ def must_rebuild(
     """Why what is stored cannot be built upon, if it cannot."""
     reason = _why_rebuild(stored, query, sources)
     return None if reason is None else Decision(Action.REINITIALIZE, reason)
+
+
+def require_columns(stored: Stored | None, sources: Mapping[str, Source]) -> None:
+    """Refuse columns that are not those of the last refresh, as `on_schema_change` may ask.
+
+    Raises:
+        SourceProblem: A column that the query uses is gone, or has another type.
+    """
+    state = stored.state if stored is not None else None
+    for name, source in sources.items() if state is not None else ():
+        seen = state.sources.get(name) if state is not None else None
+        if seen is None or dict(seen.columns) == dict(source.columns):
+            continue
+        raise SourceProblem(
+            f'columns of "{name}" that the query uses changed',
+            why=_differing(seen.columns, source.columns),
+            fix="change them back, refresh in full once to go on with them, or set "
+            "on_schema_change to reinitialize; the table stays as it was",
+        )
+
+
+def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    told: list[str] = []
+    for name in sorted({*before, *after}):
+        was, is_ = before.get(name, "not used"), after.get(name, "not used")
+        if was != is_:
+            told.append(f"{name} was {was}, and is {is_}")
+    return "; ".join(told)
 
 
 def _why_rebuild(stored: Stored | None, query: str, sources: Mapping[str, Source]) -> str | None:
@@ -108,6 +137,25 @@ def choose(
         if reason is not None:
             return Decision(Action.FULL, reason)
     return Decision(Action.DIFFERENTIAL, _what_moved(moved, changes))
+
+
+def captured(name: str, change: SourceChange, mode: CdcMode) -> SourceChange:
+    """The window of a source, read from where `cdc_mode` says.
+
+    Raises:
+        SourceProblem: The feed must be read, and it does not cover the window.
+    """
+    if mode is CdcMode.SNAPSHOT and change.capture == "feed":
+        return change.without_feed
+    if mode is CdcMode.CDF and change.capture == "snapshots" and not change.lost:
+        raise SourceProblem(
+            f'the change feed of "{name}" does not cover the window',
+            why=f"rows were changed after version {change.before} while the table wrote no feed, "
+            "or its properties changed",
+            fix="set delta.enableChangeDataFeed on it and refresh in full once, or set cdc_mode to "
+            "auto",
+        )
+    return change
 
 
 def _why_nothing(changes: Mapping[str, SourceChange]) -> str:

@@ -10,17 +10,18 @@ from datetime import UTC, datetime
 from dagster_streamtables.compiler import Entry, Plan
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.errors import ConflictingCommit, FailedQuery
-from dagster_streamtables.runtime import compute, delta_rs_writer, spark_writer, storage
+from dagster_streamtables.runtime import compute, decide, delta_rs_writer, spark_writer, storage
 from dagster_streamtables.runtime.blame import rows_to_blame
 from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.compute import Computed
-from dagster_streamtables.runtime.decide import Decision, choose, must_rebuild
+from dagster_streamtables.runtime.decide import Decision
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.job import Job
 from dagster_streamtables.runtime.report import Action, Refresh, Window
 from dagster_streamtables.runtime.state import Seen, State, Stored
 from dagster_streamtables.runtime.storage import Target, Written
+from dagster_streamtables.runtime.table import OnSchemaChange
 from dagster_streamtables.runtime.window import SourceChange, change_between
 
 # A frontier that stays behind costs the reading of a few commits; one commit now and then keeps
@@ -58,15 +59,19 @@ def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
 def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
     if job.blocked:
         return Decision(Action.SKIP, job.waiting or ""), {}
-    rebuild = must_rebuild(job.stored, job.fingerprint, job.sources)
+    table = job.table
+    if table.on_schema_change is OnSchemaChange.FAIL and not job.full:
+        decide.require_columns(job.stored, job.sources)
+    rebuild = decide.must_rebuild(job.stored, job.fingerprint, job.sources)
     if rebuild is not None:
         return rebuild, {}
     seen = _state(job).sources
     changes = {
-        name: change_between(source.log, seen[name].version) for name, source in job.sources.items()
+        name: decide.captured(name, change_between(source.log, seen[name].version), table.cdc_mode)
+        for name, source in job.sources.items()
     }
-    decision = choose(
-        job.table, job.sources, changes, full=job.full, refusal=job.refusal, timed=job.timed
+    decision = decide.choose(
+        table, job.sources, changes, full=job.full, refusal=job.refusal, timed=job.timed
     )
     if job.waiting and decision.action is Action.NO_DATA:
         decision = Decision(Action.SKIP, job.waiting)

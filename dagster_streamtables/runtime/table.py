@@ -30,6 +30,26 @@ class Mode(enum.StrEnum):
     """Differentially where the query allows it, else in full; the reason is in every refresh."""
 
 
+class OnSchemaChange(enum.StrEnum):
+    """What a refresh does when columns that the query uses are others than before."""
+
+    REINITIALIZE = "reinitialize"
+    """Run the query again over the new columns."""
+    FAIL = "fail"
+    """Leave the table as it is, until a full refresh is asked for."""
+
+
+class CdcMode(enum.StrEnum):
+    """Where the change of a source is read from, if rows were not only added."""
+
+    AUTO = "auto"
+    """The Change Data Feed where it covers the window, else the differing files of both ends."""
+    SNAPSHOT = "snapshot"
+    """The differing files of both ends: for a feed that cannot be trusted."""
+    CDF = "cdf"
+    """The Change Data Feed; a window that it does not cover fails the refresh."""
+
+
 @dataclass(frozen=True)
 class StreamTable:
     """A Delta table defined by a query and kept up to date by refreshes.
@@ -62,6 +82,8 @@ class StreamTable:
     """Where the query's days and hours begin: Spark's ``spark.sql.session.timeZone``."""
     views: tuple[View, ...] = ()
     """Views that the query may name, beside those of the lake."""
+    on_schema_change: OnSchemaChange = OnSchemaChange.REINITIALIZE
+    cdc_mode: CdcMode = CdcMode.AUTO
     max_consecutive_errors: int = 3
     """After so many errors in a row that only a person can mend, the table is left alone until it
     is resumed or its definition changes; 0 means never."""
@@ -115,11 +137,8 @@ class StreamTable:
             raise InvalidDefinition(
                 "the query is empty", fix="write one SELECT, it is what the table will hold"
             ).about(self.name)
-        if self.mode not in list(Mode):
-            raise InvalidDefinition(
-                f'there is no mode "{self.mode}"', fix=f"choose one of {', '.join(Mode)}"
-            ).about(self.name)
-        object.__setattr__(self, "mode", Mode(self.mode))
+        for field, kind in _CHOICES.items():
+            object.__setattr__(self, field, _chosen(field, kind, getattr(self, field), self.name))
         if not 0 <= self.differential_max_change_ratio <= 1:
             raise InvalidDefinition(
                 f"differential_max_change_ratio is {self.differential_max_change_ratio}",
@@ -137,6 +156,21 @@ class StreamTable:
             _require_zone(self.session_timezone)
         except StreamTablesError as error:
             raise error.about(self.name) from None
+
+
+_CHOICES: dict[str, type[enum.StrEnum]] = {
+    "mode": Mode,
+    "on_schema_change": OnSchemaChange,
+    "cdc_mode": CdcMode,
+}
+
+
+def _chosen(field: str, kind: type[enum.StrEnum], value: str, table: str) -> enum.StrEnum:
+    if value in list(kind):
+        return kind(value)
+    raise InvalidDefinition(
+        f'there is no {field} "{value}"', fix=f"choose one of {', '.join(kind)}"
+    ).about(table)
 
 
 def _require_zone(name: str) -> None:

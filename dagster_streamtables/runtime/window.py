@@ -44,9 +44,16 @@ class SourceChange:
     lost: bool = False
     """A commit of the window is gone from the log."""
 
+    feedless: SourceChange | None = None
+    """For ``feed``: the same window by its files."""
+
     @property
     def moved(self) -> bool:
         return self.capture not in ("none", "files")
+
+    @property
+    def without_feed(self) -> SourceChange:
+        return self.feedless or self
 
 
 def change_between(log: TableLog, before: int, after: int | None = None) -> SourceChange:
@@ -66,11 +73,11 @@ def change_between(log: TableLog, before: int, after: int | None = None) -> Sour
         return SourceChange(before, after, "files")
     if not seen.removed and not seen.rearranged and not seen.vectors:
         return SourceChange(before, after, "appended", _sum(each.rows for each in files), files)
+    removed = tuple(sorted(seen.removed))
+    by_files = SourceChange(before, after, "snapshots", seen.changed_rows, files, removed)
     if log.has_feed and not seen.redefined and not seen.misfed:
-        return SourceChange(before, after, "feed", seen.feed_rows)
-    return SourceChange(
-        before, after, "snapshots", seen.changed_rows, files, tuple(sorted(seen.removed))
-    )
+        return SourceChange(before, after, "feed", seen.feed_rows, feedless=by_files)
+    return by_files
 
 
 class _Window:

@@ -85,3 +85,80 @@ INSERT INTO visits (id, happened) VALUES (1, TIMESTAMP '2013-01-31 13:00:00'), (
 DELETE FROM customers WHERE id = 1;
 --- delta
 -- +1 | south | 2
+
+--- case: time lets a row in that a subquery kept out
+--- covers: Q25 beside a subquery, under OR
+SELECT product FROM sales WHERE price NOT IN (SELECT amount FROM orders WHERE amount IS NOT NULL) OR sold < CURRENT_TIMESTAMP() - INTERVAL 1 DAY;
+--- before
+INSERT INTO sales (product, price, sold) VALUES ('a', 5, DATE '2013-01-31'), ('b', 5, DATE '2013-02-01');
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO orders VALUES (2, 1, 7);
+--- delta
+-- +1 | a
+
+--- case: a subquery that asks for the time and for the row around it
+--- covers: Q25 in a correlated subquery
+SELECT o.id, (SELECT COUNT(*) FROM sales AS s WHERE length(s.product) = o.amount AND s.sold > CURRENT_TIMESTAMP() - o.customer * INTERVAL 1 DAY) AS recent FROM orders AS o WHERE EXISTS (SELECT 1 FROM sales AS s WHERE length(s.product) >= o.amount AND s.sold < CURRENT_TIMESTAMP());
+--- before
+INSERT INTO sales (product, sold) VALUES ('a', DATE '2013-01-31'), ('b', DATE '2013-01-30');
+INSERT INTO orders VALUES (1, 1, 1), (2, 3, 1), (3, 1, 2);
+--- change
+INSERT INTO sales (product, sold) VALUES ('cc', DATE '2013-02-01'), ('dd', DATE '2013-02-02');
+--- delta
+-- -1 | 1 | 1
+-- +1 | 1 | 0
+-- +1 | 3 | 2
+
+--- case: a left join whose partner time takes away
+--- covers: Q25 in ON of an outer join
+SELECT o.id, s.product FROM orders AS o LEFT JOIN sales AS s ON length(s.product) = o.amount AND s.sold > CURRENT_TIMESTAMP() - INTERVAL 1 DAY;
+--- before
+INSERT INTO sales (product, sold) VALUES ('a', DATE '2013-01-31');
+INSERT INTO orders VALUES (1, 1, 1);
+--- change
+INSERT INTO orders VALUES (2, 1, 2);
+INSERT INTO sales (product, sold) VALUES ('bb', DATE '2013-02-01');
+--- delta
+-- -1 | 1 | a
+-- +1 | 1 | NULL
+-- +1 | 2 | bb
+
+--- case: a full join on a time that each row sets for itself
+--- covers: Q25 in ON of an outer join
+SELECT o.id, s.product FROM orders AS o FULL JOIN sales AS s ON length(s.product) = o.amount AND s.sold > CURRENT_TIMESTAMP() - o.customer * INTERVAL 1 DAY;
+--- before
+INSERT INTO sales (product, sold) VALUES ('a', DATE '2013-01-31');
+INSERT INTO orders VALUES (1, 1, 1), (2, 7, 1);
+--- change
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 1 | a
+-- +1 | 1 | NULL
+-- -1 | 2 | a
+-- +1 | NULL | a
+
+--- case: an anti join with what is due
+--- covers: Q25 in ON of a semi join
+SELECT o.id FROM orders AS o LEFT ANTI JOIN sales AS s ON length(s.product) = o.amount AND s.sold > CURRENT_TIMESTAMP() - o.customer * INTERVAL 1 DAY;
+--- before
+INSERT INTO sales (product, sold) VALUES ('a', DATE '2013-01-31');
+INSERT INTO orders VALUES (1, 1, 1), (2, 7, 1);
+--- change
+INSERT INTO orders VALUES (3, 0, 1);
+--- delta
+-- +1 | 1
+-- +1 | 3
+
+--- case: rows beside each row, of which time decides
+--- covers: Q25 in ON of a lateral join; Q15 LEFT JOIN LATERAL with a condition on the time
+SELECT o.id, l.sold FROM orders AS o LEFT JOIN LATERAL (SELECT s.sold FROM sales AS s WHERE length(s.product) = o.amount) AS l ON l.sold < CURRENT_TIMESTAMP();
+--- before
+INSERT INTO sales (product, sold) VALUES ('a', DATE '2013-02-01');
+INSERT INTO orders VALUES (1, 1, 1);
+--- change
+INSERT INTO orders VALUES (2, 1, 2);
+--- delta
+-- -1 | 1 | NULL
+-- +1 | 1 | 2013-02-01
+-- +1 | 2 | NULL

@@ -83,3 +83,14 @@ INSERT INTO orders VALUES (1, 1, 5), (2, 2, 7);
 INSERT INTO customers VALUES (1, 'north'), (2, 'south');
 --- delta
 -- +1 | 1
+
+--- case: a join by names after a semi join
+--- covers: Q2 LEFT SEMI JOIN before NATURAL JOIN
+SELECT * FROM orders AS o LEFT SEMI JOIN customers AS c ON o.customer = c.id NATURAL JOIN (SELECT id, region AS name FROM customers) AS d;
+--- before
+INSERT INTO orders VALUES (1, 2, 5), (2, 7, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO customers VALUES (2, 'south');
+--- delta
+-- +1 | 1 | 2 | 5 | north

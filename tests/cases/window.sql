@@ -295,3 +295,16 @@ DELETE FROM customers WHERE id = 1;
 -- +1 | 10 | south | 12
 -- +1 | 11 | south | 12
 -- -1 | 11 | south | 7
+
+--- case: a window computes over groups what the groups compute over rows
+--- covers: Q20 windows over groups
+SELECT customer, SUM(customer) AS own, SUM(customer) OVER () AS total, SUM(customer) FILTER (WHERE COUNT(*) > 1) OVER () AS several FROM orders GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (1, 2, 0), (2, 2, 0), (3, 5, 0);
+--- change
+INSERT INTO orders VALUES (4, 5, 0);
+--- delta
+-- -1 | 2 | 4 | 7 | 2
+-- +1 | 2 | 4 | 7 | 7
+-- -1 | 5 | 5 | 7 | 2
+-- +1 | 5 | 10 | 7 | 7

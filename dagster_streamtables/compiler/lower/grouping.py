@@ -7,7 +7,7 @@ from itertools import chain, combinations, product
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.calls import calls, function_of
+from dagster_streamtables.compiler.calls import calls, function_of, is_of_window
 from dagster_streamtables.compiler.lower.scope import Scope, rewritten
 from dagster_streamtables.compiler.operators import (
     SET,
@@ -156,7 +156,7 @@ def settled(part: exp.Expr, held: dict[exp.Expr, exp.Expr]) -> exp.Expr:
     """An expression after GROUP BY, reading the columns that hold its keys and calls."""
 
     def settle(node: exp.Expr) -> exp.Expr:
-        return held[node].copy() if node in held else node
+        return held[node].copy() if node in held and not is_of_window(node) else node
 
     return rewritten(part, settle)
 

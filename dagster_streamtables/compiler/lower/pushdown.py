@@ -17,6 +17,7 @@ from dagster_streamtables.compiler.operators import (
     Join,
     Operator,
     OuterJoin,
+    Timed,
     TimedFilter,
     column,
 )
@@ -26,15 +27,31 @@ from dagster_streamtables.compiler.operators.failing import cannot_fail
 def filtered(rows: Operator, conditions: list[exp.Expr]) -> Operator:
     """The rows that satisfy all conditions."""
     stays: list[exp.Expr] = []
-    timed = [each for each in conditions if column(NOW) in each.find_all(exp.Column)]
-    for condition in (each for each in conditions if each not in timed):
+    asking = [each for each in conditions if reads_time(each)]
+    for condition in (each for each in conditions if each not in asking):
         lowered = _pushed(rows, condition) if _may_move(condition) else None
         if lowered is None:
             stays.append(condition)
         else:
             rows = lowered
     rows = Filter(rows, exp.and_(*stays)) if stays else rows
-    return TimedFilter(rows, exp.and_(*timed)) if timed else rows
+    return TimedFilter(rows, exp.and_(*asking)) if asking else rows
+
+
+def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
+    condition = condition.unnest()
+    if not isinstance(condition, exp.And):
+        return [condition]
+    return [part for side in (condition.left, condition.right) for part in conjuncts(side)]
+
+
+def reads_time(expression: exp.Expr) -> bool:
+    return column(NOW) in expression.find_all(exp.Column)
+
+
+def timed(rows: Operator) -> Operator:
+    """The rows with the time beside each."""
+    return rows if NOW in rows.schema else Timed(rows)
 
 
 def _pushed(rows: Operator, condition: exp.Expr) -> Operator | None:

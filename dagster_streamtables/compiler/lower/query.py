@@ -18,6 +18,7 @@ from dagster_streamtables.compiler.aliases import own_aliases
 from dagster_streamtables.compiler.calls import calls, is_grouped
 from dagster_streamtables.compiler.clock import is_now
 from dagster_streamtables.compiler.lower.grouping import Grouping, grouped_by, settled
+from dagster_streamtables.compiler.lower.pushdown import timed
 from dagster_streamtables.compiler.lower.recursion import recursive
 from dagster_streamtables.compiler.lower.relations import Relations
 from dagster_streamtables.compiler.lower.scope import Scope
@@ -29,7 +30,6 @@ from dagster_streamtables.compiler.operators import (
     Filter,
     Operator,
     Project,
-    Timed,
     Top,
     column,
     distinct,
@@ -129,7 +129,7 @@ def _select(query: exp.Select, scope: Scope) -> Operator:
     rows = _from(query, [where.this] if where else [], scope, subqueries)
     parts = _Parts.of(query)
     if any(is_now(node) for part in parts.all for node in part.walk()):
-        rows = Timed(rows)
+        rows = timed(rows)
     if is_grouped(query):
         rows, scope = _group(rows, query, parts, scope, subqueries)
     rows = _asked(rows, parts.having, parts, scope, subqueries)

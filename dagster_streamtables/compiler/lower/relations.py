@@ -5,12 +5,13 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.aliases import is_group
+from dagster_streamtables.compiler.clock import NOW
+from dagster_streamtables.compiler.lower.pushdown import conjuncts, filtered, reads_time, timed
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.subqueries import LowerQuery, Subqueries, lateral
 from dagster_streamtables.compiler.names import flat
 from dagster_streamtables.compiler.operators import (
     Constant,
-    Filter,
     Join,
     Operator,
     OuterJoin,
@@ -67,34 +68,24 @@ class Relations:
         if isinstance(join.this, exp.Lateral):
             return self._beside(left, join.this, join.side, on)
         right = self._joined(join.this)
-        if join.kind in ("SEMI", "ANTI"):
-            return SemiJoin(left, right, self._scope.flat(on or exp.true()), join.kind == "ANTI")
         if on is not None and not join.side and on.find(exp.Query):
             return self._subqueries.where(Join(left, right, exp.true()), on, self._scope)
         condition = self._scope.flat(on or exp.true())
-        match join.side:
-            case "LEFT":
-                return OuterJoin(left, right, condition)
-            case "RIGHT":
-                return _ordered(OuterJoin(right, left, condition), left, right)
-            case "FULL":
-                lonely = SemiJoin(right, left, condition, True)
-                # Without a type: it takes that of the column above it, which only Spark knows.
-                nulls = ((n, typed(exp.null(), t)) for n, t in left.schema.items())
-                kept = ((n, typed(column(n), t)) for n, t in right.schema.items())
-                return OuterJoin(left, right, condition) + Project(lonely, (*nulls, *kept))
-        return Join(left, right, condition)
+        if not reads_time(condition):
+            return _paired(left, right, condition, join)
+        return _paired_in_time(left, right, condition, join)
 
     def _beside(
         self, left: Operator, source: exp.Lateral, side: str, on: exp.Expr | None
     ) -> Operator:
         if isinstance(source.this, exp.Subquery):
             query, names = source.this.this, source.alias_column_names
-            made = lateral(left, query, source.alias, names, self._scope, self._subqueries)
             condition = self._scope.flat(on) if on is not None else None
+            left = timed(left) if condition is not None and reads_time(condition) else left
+            made = lateral(left, query, source.alias, names, self._scope, self._subqueries)
             return made(side == "LEFT", condition)
         rows = self._unfold(left, source, outer=side == "LEFT")
-        return rows if on is None or on == exp.true() else Filter(rows, self._scope.flat(on))
+        return rows if on in (None, exp.true()) else filtered(rows, [self._scope.flat(on)])
 
     def _unfold(self, rows: Operator, view: exp.Lateral, *, outer: bool) -> Operator:
         names = [each.name for each in view.args["alias"].columns]
@@ -142,6 +133,40 @@ ONE_ROW = Constant(exp.select("1"), ())
 """What a SELECT without FROM is about."""
 
 
+def _paired(left: Operator, right: Operator, condition: exp.Expr, join: exp.Join) -> Operator:
+    if join.kind in ("SEMI", "ANTI"):
+        return SemiJoin(left, right, condition, join.kind == "ANTI")
+    match join.side:
+        case "LEFT":
+            return OuterJoin(left, right, condition)
+        case "RIGHT":
+            return _ordered(OuterJoin(right, left, condition), left, right)
+        case "FULL":
+            lonely = SemiJoin(right, left, condition, True)
+            # Without a type: it takes that of the column above it, which only Spark knows.
+            nulls = ((n, typed(exp.null(), t)) for n, t in left.schema.items())
+            kept = ((n, typed(column(n), t)) for n, t in right.schema.items())
+            return OuterJoin(left, right, condition) + Project(lonely, (*nulls, *kept))
+    return Join(left, right, condition)
+
+
+def _paired_in_time(
+    left: Operator, right: Operator, condition: exp.Expr, join: exp.Join
+) -> Operator:
+    """A join whose condition asks for the time."""
+    keeps_left = join.side == "LEFT" or join.kind in ("SEMI", "ANTI")
+    if not join.side and not keeps_left:
+        return filtered(Join(left, right, exp.true()), conjuncts(condition))
+    asking = [each for each in conjuncts(condition) if reads_time(each)]
+    names = {each.name for part in asking for each in part.find_all(exp.Column)}
+    if keeps_left and names <= {NOW, *right.schema}:
+        rest = [each for each in conjuncts(condition) if each not in asking]
+        return _paired(left, filtered(right, asking), exp.and_(*rest), join)
+    rows = _paired(timed(left), right, condition, join)
+    kept = ((name, type_) for name, type_ in rows.schema.items() if name != NOW)
+    return Project(rows, tuple((name, typed(column(name), type_)) for name, type_ in kept))
+
+
 def _ordered(rows: Operator, *sides: Operator) -> Operator:
-    schema = {name: type_ for side in sides for name, type_ in side.schema.items()}
+    schema = {n: t for side in sides for n, t in side.schema.items() if n != NOW}
     return Project(rows, tuple((n, typed(column(n), t)) for n, t in schema.items()))

@@ -13,7 +13,8 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.aliases import free_tables, own_aliases
 from dagster_streamtables.compiler.calls import is_grouped
-from dagster_streamtables.compiler.lower.pushdown import filtered
+from dagster_streamtables.compiler.clock import is_now
+from dagster_streamtables.compiler.lower.pushdown import conjuncts, filtered, timed
 from dagster_streamtables.compiler.lower.questions import (
     is_question,
     named_apart,
@@ -62,11 +63,10 @@ class Asked:
         return exp.to_table(place_of(len(self.rights) - 1))
 
 
-def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
-    condition = condition.unnest()
-    if not isinstance(condition, exp.And):
-        return [condition]
-    return [part for side in (condition.left, condition.right) for part in conjuncts(side)]
+def _asks_itself(part: exp.Expr) -> bool:
+    """Whether the time is asked for outside of the subqueries of an expression."""
+    outside = part.walk(prune=lambda node: isinstance(node, exp.Query))
+    return any(map(is_now, outside))
 
 
 class Subqueries:
@@ -85,6 +85,7 @@ class Subqueries:
             rows = filtered(rows, [scope.flat(part) for part in plain])
         for part in parts:
             if part.find(exp.Query):
+                rows = timed(rows) if _asks_itself(part) else rows
                 rows = self._kept(rows, part, scope)
         return rows
 
@@ -92,7 +93,7 @@ class Subqueries:
         inner = part.this.unnest() if isinstance(part, exp.Not) else part
         if not is_question(inner) or isinstance(inner, exp.Subquery):
             rows, [condition] = self.ask(rows, [part], scope)
-            return Filter(rows, scope.flat(condition))
+            return filtered(rows, [scope.flat(condition)])
         asked = Asked()
         question = self._question(inner, asked, scope, strict=inner is part)
         question = question if inner is part else exp.Not(this=question)
@@ -191,11 +192,13 @@ class Subqueries:
         parts = conjuncts(where.this) if where else []
         correlated = [part for part in parts if free_tables(part) & around]
         rows = self._from(query, [part for part in parts if part not in correlated], scope)
-        rows, parts = self.ask(rows, correlated, scope)
-        conditions = [scope.flat(part) for part in parts]
         shell = query.copy()
         for clause in ("from_", "joins", "laterals", "where"):
             shell.set(clause, None)
+        if any(is_now(node) for part in (*correlated, shell) for node in part.walk()):
+            rows = timed(rows)
+        rows, parts = self.ask(rows, correlated, scope)
+        conditions = [scope.flat(part) for part in parts]
         if not is_grouped(shell):
             rows, outputs = self.ask(rows, shell.expressions, scope)
             shell.set("expressions", outputs)
@@ -244,7 +247,7 @@ def lateral(
             return rows
         rows = Lateral(left, tuple(asked.rights), question, tuple(asked.links), made, None)
         _check_seen(rows, query)
-        return rows if condition is None or condition == exp.true() else Filter(rows, condition)
+        return rows if condition in (None, exp.true()) else filtered(rows, [condition])
 
     return joined
 

@@ -10,7 +10,7 @@ capture, sources   changes and versions of sources as the relations that a plan 
 compute            plans run on Spark
 storage            one commit: `delta_rs_writer` for small changes, `spark_writer` for the rest
 job, refresh       all of it in order
-blame              whose fault an error of Spark's is
+blame              what an error of Spark's means
 compare            is a table what its query says
 session, server    the Spark session, and the local server that stays warm
 """

@@ -22,4 +22,10 @@ def _plain(type_: pa.DataType) -> pa.DataType:
         return pa.string()
     if pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_):
         return pa.binary()
+    if pa.types.is_struct(type_):
+        return pa.struct([each.with_type(_plain(each.type)) for each in type_])
+    if pa.types.is_map(type_):
+        return pa.map_(_plain(type_.key_type), _plain(type_.item_type))
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_list_view(type_):
+        return pa.list_(type_.value_field.with_type(_plain(type_.value_type)))
     return type_

@@ -35,13 +35,22 @@ def small_change(
     Spark is needed for what delta-rs and pyarrow do not read: files under deletion vectors, renamed
     columns, and the two ends of a window without a feed.
     """
-    if change.rows is None or change.rows > limit or "columnMapping" in log.features:
+    if change.rows is None or change.rows > limit or log.maps_columns:
         return None
     if change.capture == "feed":
         return _feed(log, change, columns)
     if change.capture == "appended":
         return _appended(log, change, columns)
     return None
+
+
+def adds_up(log: TableLog, change: SourceChange, rows: pa.Table) -> bool:
+    """Whether the rows that came and went make up the difference of the table's row counts."""
+    import pyarrow.compute as pc
+
+    if change.capture != "feed" or change.held is None or log.row_count is None:
+        return True
+    return change.held + (pc.sum(rows.column(WEIGHT)).as_py() or 0) == log.row_count
 
 
 def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table | None:
@@ -55,7 +64,7 @@ def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Tab
             columns=[*columns, "_change_type"],
         )
         rows = pa.table(read)
-    except DeltaError:
+    except (DeltaError, pa.ArrowException, OSError):
         return None
     kinds = rows.column("_change_type").cast(pa.string())
     names, weights = list(_WEIGHTS), list(_WEIGHTS.values())

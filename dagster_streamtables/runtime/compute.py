@@ -21,7 +21,7 @@ from dagster_streamtables.compiler.operators import (
     Step,
     relation,
 )
-from dagster_streamtables.runtime.capture import large_change, small_change
+from dagster_streamtables.runtime.capture import adds_up, large_change, small_change
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Captured, Inputs
@@ -85,6 +85,9 @@ def capture(
             continue
         columns = list(source.columns)
         rows = small_change(source.log, change, columns, limit=inputs.limit)
+        if rows is not None and not adds_up(source.log, change, rows):
+            # Some writers tell what an update made and not what it took away.
+            change, rows = change.without_feed, None
         windows[name] = Window(change.before, change.after, change.capture, change.rows)
         place = relation(name, Moment.CHANGE)
         if rows is None:

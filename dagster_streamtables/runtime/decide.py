@@ -35,6 +35,11 @@ class Source:
     columns: Mapping[str, str]
     """The columns that the query uses, as the log spells them, and their types."""
 
+    @property
+    def physical(self) -> dict[str, str]:
+        """Their names in the files, of a table with column mapping."""
+        return {name: self.log.physical[name] for name in self.columns if self.log.maps_columns}
+
 
 def must_rebuild(
     stored: Stored | None, query: str, sources: Mapping[str, Source]
@@ -92,7 +97,7 @@ def _why_rebuild(stored: Stored | None, query: str, sources: Mapping[str, Source
             return (
                 f'"{name}" is at version {source.log.version}, before the {seen.version} read last'
             )
-        if dict(seen.columns) != dict(source.columns):
+        if dict(seen.columns) != dict(source.columns) or seen.physical != source.physical:
             return f'columns of "{name}" that the query uses changed'
     return None
 

@@ -64,6 +64,21 @@ class TableLog:
         return {field["name"]: spark_type(field["type"]) for field in fields}
 
     @cached_property
+    def physical(self) -> dict[str, str]:
+        """Column → its name in the files, where these differ from table to table (column mapping).
+
+        A column that was dropped and added again, or that took the name of another, has a new one.
+        """
+        fields = json.loads(self.table.schema().to_json())["fields"] if self.maps_columns else []
+        key = "delta.columnMapping.physicalName"
+        return {field["name"]: field["metadata"].get(key, field["name"]) for field in fields}
+
+    @property
+    def maps_columns(self) -> bool:
+        """Also under protocol version 5, which lists no features."""
+        return self.settings.get("delta.columnMapping.mode", "none").lower() != "none"
+
+    @cached_property
     def partitions(self) -> tuple[str, ...]:
         return tuple(self.table.metadata().partition_columns)
 

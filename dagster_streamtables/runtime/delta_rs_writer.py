@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError
+from deltalake.exceptions import CommitFailedError, DeltaError
 
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.errors import ConflictingCommit
@@ -50,14 +50,19 @@ def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
         write_deltalake(
             target.location if log is None else log.table,
             _storable(rows),
-            mode="overwrite",
-            schema_mode="overwrite",
+            mode="overwrite" if log is not None else "error",
+            schema_mode="overwrite" if log is not None else None,
             configuration=dict(PROPERTIES) if log is None else None,
             storage_options=dict(target.storage_options or {}) or None,
-            commit_properties=_properties(target),
+            # Of two that create the table at once, the other must not write its rows on top.
+            commit_properties=_properties(target, retries=None if log is not None else 0),
         )
-    except CommitFailedError as error:
+    except (CommitFailedError, FileExistsError) as error:
         raise _conflict(target, error) from error
+    except DeltaError as error:
+        if log is None and "already exists" in str(error):
+            raise _conflict(target, error) from error
+        raise
 
 
 def _storable(rows: pa.Table) -> pa.Table:
@@ -163,8 +168,9 @@ def _conflict(target: Target, error: Exception) -> ConflictingCommit:
     ).about(target.state.table)  # type: ignore[return-value]
 
 
-def _properties(target: Target) -> CommitProperties:
+def _properties(target: Target, *, retries: int | None = None) -> CommitProperties:
     return CommitProperties(
+        max_commit_retries=retries,
         custom_metadata={"userMetadata": target.state.to_json()},
         app_transactions=[Transaction(target.application, target.state.sequence)],
     )

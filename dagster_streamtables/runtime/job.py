@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from dagster_streamtables.compiler import Plan, Text
+from dagster_streamtables.runtime import storage
 from dagster_streamtables.runtime.decide import Source
-from dagster_streamtables.runtime.state import Stored
+from dagster_streamtables.runtime.state import Seen, State, Stored
+from dagster_streamtables.runtime.storage import Target
 from dagster_streamtables.runtime.table import StreamTable
 
 
@@ -38,3 +41,47 @@ class Job:
     @property
     def timed(self) -> bool:
         return self.plan is not None and self.plan.timed
+
+    @property
+    def data_timestamp(self) -> float | None:
+        stamps = [source.log.committed_at for source in self.sources.values()]
+        known = [stamp for stamp in stamps if stamp is not None]
+        return max(known, default=None)
+
+    def target(self, *, changed: bool, replaces: bool = False) -> Target:
+        """The table to write, with the state that the commit will carry."""
+        before = self.stored.state if self.stored is not None else None
+        sequence = self._next_sequence
+        data_version = (
+            before.data_version if before is not None and not changed else uuid.uuid4().hex
+        )
+        state = State(
+            table=self.table.name,
+            sequence=sequence,
+            query=self.fingerprint,
+            sources={
+                name: Seen(
+                    source.log.id,
+                    source.log.version,
+                    dict(source.columns),
+                    source.physical,
+                    source.log.row_count,
+                )
+                for name, source in self.sources.items()
+            },
+            data_version=data_version,
+            data_timestamp=self.data_timestamp,
+            refresh=uuid.uuid4().hex,
+            base=self.stored.log.version if self.stored is not None and not replaces else None,
+            now=self.now if self.timed else None,
+        )
+        key = self.plan.key if self.plan is not None else None
+        return Target(self.location, state, key, self.storage_options)
+
+    @property
+    def _next_sequence(self) -> int:
+        """One more than any commit of a refresh in the log, also where its state cannot be read."""
+        if self.stored is None:
+            return 1
+        known = self.stored.log.table.transaction_version(storage.application(self.table.name))
+        return (known or 0) + 1

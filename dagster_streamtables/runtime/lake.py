@@ -197,10 +197,11 @@ class Lake:
         location = self.location(table.name)
         stored = self._stored(location)
         consumed = _consumed(stored, table.sources)
-        newest = {
-            name: self._source_log(name, (until or {}).get(name), (consumed or {}).get(name, 0))
-            for name in table.sources
-        }
+        read: dict[str, TableLog] = {}  # two names of one table are read at one version
+        for name in table.sources:
+            times = (until or {}).get(name), (consumed or {}).get(name, 0)
+            read.setdefault(self.location(name), self._source_log(name, *times))
+        newest = {name: read[self.location(name)] for name in table.sources}
         agreed = aligned(newest, consumed, self._reading)
         logs = agreed.logs or newest
         columns = {name: visible(log.columns) for name, log in logs.items()}

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from dagster_streamtables.compiler import Entry, Plan
 from dagster_streamtables.compiler.operators import WEIGHT
-from dagster_streamtables.errors import ConflictingCommit, FailedQuery
+from dagster_streamtables.errors import ConflictingCommit, FailedQuery, SourceProblem
 from dagster_streamtables.runtime import compute, decide, delta_rs_writer, spark_writer, storage
-from dagster_streamtables.runtime.blame import rows_to_blame
+from dagster_streamtables.runtime.blame import LostHistory, explained
 from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.compute import Computed
-from dagster_streamtables.runtime.decide import Decision
+from dagster_streamtables.runtime.decide import Decision, Source
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.job import Job
@@ -45,15 +44,31 @@ def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
         return _nothing(job, inputs, clock, report, changes)
     if decision.action is Action.DIFFERENTIAL:
         try:
-            with rows_to_blame():
+            with explained():
                 return _differentiate(job, inputs, clock, report, changes)
+        except LostHistory as error:
+            reason = f"{_owner(job, error)} no longer has all files of the window"
+            report = replace(report, action=Action.REINITIALIZE, reason=reason)
         except FailedQuery as error:
             # A change may ask an expression of a row that was never there for a reader to see.
             # If the query itself fails too, its own error is the one to tell.
             reason = f"the change could not be computed: {error.why}"
             report = replace(report, action=Action.FULL, reason=reason)
-    with rows_to_blame():
-        return _rebuild(job, inputs, clock, report)
+    try:
+        with explained():
+            return _rebuild(job, inputs, clock, report)
+    except LostHistory as error:
+        raise SourceProblem(
+            f"{_owner(job, error)} names a file that is not there",
+            why=str(error).strip().partition("\n")[0],
+            fix="restore the file, or repair the source (FSCK REPAIR TABLE, RESTORE)",
+        ) from error
+
+
+def _owner(job: Job, error: Exception) -> str:
+    """The source whose place an error names."""
+    named = (f'"{n}"' for n, s in job.sources.items() if s.log.location in str(error))
+    return next(named, "a source")
 
 
 def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
@@ -67,7 +82,7 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
         return rebuild, {}
     seen = _state(job).sources
     changes = {
-        name: decide.captured(name, change_between(source.log, seen[name].version), table.cdc_mode)
+        name: decide.captured(name, _change(source, seen[name]), table.cdc_mode)
         for name, source in job.sources.items()
     }
     decision = decide.choose(
@@ -80,8 +95,12 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
     return decision, changes
 
 
+def _change(source: Source, seen: Seen) -> SourceChange:
+    return replace(change_between(source.log, seen.version), held=seen.rows)
+
+
 def _rebuild(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
-    target = _target(job, changed=True)
+    target = job.target(changed=True, replaces=True)
     old = job.stored.log if job.stored is not None else None
     with clock.phase("compute"):
         rows = compute.full(job.plan, job.text, inputs)
@@ -114,7 +133,7 @@ def _nothing(
 
 def _advance(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
     """Move the frontier over a window in which nothing visible came."""
-    target = _target(job, changed=False)
+    target = job.target(changed=False)
     log = _stored(job).log
     with clock.phase("commit"):
         if delta_rs_writer.can_write(log):
@@ -149,7 +168,7 @@ def _differentiate(
             same = replace(report, action=Action.NO_DATA, reason=reason)
             return _nothing(job, inputs, clock, same, changes)
         return _advance(job, inputs, clock, replace(report, reason=reason))
-    target = _target(job, changed=True)
+    target = job.target(changed=True)
     try:
         with clock.phase("commit"):
             written = _write(plan, stored.log, target, computed, inputs)
@@ -176,36 +195,6 @@ def _write(
         stored = inputs.relations.stored(log.place, log.version)
         return spark_writer.write_bag(inputs.spark, target, change, names, stored)
     return spark_writer.write_keyed(inputs.spark, target, change, names)
-
-
-def _target(job: Job, *, changed: bool) -> Target:
-    """The table to write, with the state that the commit will carry."""
-    before = job.stored.state if job.stored is not None else None
-    sequence = _next_sequence(job)
-    data_version = before.data_version if before is not None and not changed else uuid.uuid4().hex
-    state = State(
-        table=job.table.name,
-        sequence=sequence,
-        query=job.fingerprint,
-        sources={
-            name: Seen(source.log.id, source.log.version, dict(source.columns))
-            for name, source in job.sources.items()
-        },
-        data_version=data_version,
-        data_timestamp=_data_timestamp(job),
-        refresh=uuid.uuid4().hex,
-        now=job.now if job.timed else None,
-    )
-    key = job.plan.key if job.plan is not None else None
-    return Target(job.location, state, key, job.storage_options)
-
-
-def _next_sequence(job: Job) -> int:
-    """One more than any commit of a refresh in the log, also where its state cannot be read."""
-    if job.stored is None:
-        return 1
-    known = job.stored.log.table.transaction_version(storage.application(job.table.name))
-    return (known or 0) + 1
 
 
 def _committed(inputs: Inputs, target: Target) -> TableLog:
@@ -243,7 +232,7 @@ def _report(
     job: Job, decision: Decision, changes: Mapping[str, SourceChange], clock: Clock
 ) -> Refresh:
     stored = job.stored
-    stamp = _data_timestamp(job)
+    stamp = job.data_timestamp
     return Refresh(
         table=job.table.name,
         action=decision.action,
@@ -271,12 +260,6 @@ def _windows(
         else:
             windows[name] = Window(before, change.after, change.capture, change.rows)
     return windows
-
-
-def _data_timestamp(job: Job) -> float | None:
-    stamps = [source.log.committed_at for source in job.sources.values()]
-    known = [stamp for stamp in stamps if stamp is not None]
-    return max(known, default=None)
 
 
 def _plan(job: Job) -> Plan:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime.capture import at_version
 from dagster_streamtables.runtime.delta_log import Place
+from dagster_streamtables.runtime.quote import spark_name
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -152,5 +153,5 @@ def bound(sql: str, relations: Mapping[str, str]) -> str:
     'SELECT `id` FROM `v7`'
     """
     for name, view in relations.items():
-        sql = sql.replace(f"`{name}`", view)
+        sql = sql.replace(spark_name(name), view)
     return sql

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.window import change_between
@@ -25,6 +25,10 @@ class Seen:
     version: int
     columns: Mapping[str, str]
     """The columns that the query uses, and their types."""
+    physical: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Their names in the files, of a table with column mapping."""
+    rows: int | None = None
+    """Rows of the table, by the statistics of its log."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,8 @@ class State:
     """Seconds since 1970 at which the newest of the source versions was committed."""
     refresh: str
     """Different for every refresh: tells a commit from another one of the same sequence."""
+    base: int | None = None
+    """The version of the table itself that the refresh built upon; None where it replaced all."""
     now: str | None = None
     """What the query took for the time, in ISO 8601; None if it does not ask for it."""
 
@@ -103,5 +109,8 @@ def read_state(log: TableLog) -> Stored:
             state = State.from_json(action.get("commitInfo", {}).get("userMetadata") or "")
             if state is not None:
                 disturbed = version != log.version and change_between(log, version).moved
+                # Both writers let another's append pass between our read and our commit.
+                if state.base is not None and state.base < version - 1:
+                    disturbed |= change_between(log, state.base, version - 1).moved
                 return Stored(log, state, version, disturbed)
     return Stored(log, None, None, False)

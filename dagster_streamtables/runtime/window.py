@@ -44,6 +44,8 @@ class SourceChange:
     lost: bool = False
     """A commit of the window is gone from the log."""
 
+    held: int | None = None
+    """Rows of the table at `before`, as far as they are known."""
     feedless: SourceChange | None = None
     """For ``feed``: the same window by its files."""
 

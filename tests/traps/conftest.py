@@ -1,0 +1,7 @@
+"""The lake of the tests of a refresh: twenty orders, with a feed."""
+
+from __future__ import annotations
+
+from runtime.conftest import lake
+
+__all__ = ["lake"]

@@ -1,0 +1,205 @@
+"""Traps of the commit: crashes, rivals, and writers that come while a refresh is under way."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
+from dagster_streamtables.runtime import compute
+from dagster_streamtables.runtime import refresh as refreshing
+from runtime.delta import refreshed, write
+from runtime.orders import LARGE, NOWHERE, TOTALS, orders, source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+writers = pytest.mark.parametrize("driver_rows", [100_000, 0], ids=["delta-rs", "spark"])
+tables = pytest.mark.parametrize("table", [TOTALS, LARGE], ids=["groups", "bag"])
+
+
+class Killed(BaseException):
+    """What no handler of the product may take for an error of its own."""
+
+
+def then(do: Callable[..., Any], after: Callable[[], object]) -> Callable[..., Any]:
+    """The same function, with something that happens right after it."""
+
+    def both(*args: Any, **more: Any) -> Any:
+        done = do(*args, **more)
+        after()
+        return done
+
+    return both
+
+
+def actions(lake: Lake, table: StreamTable) -> dict[str, dict[str, Any]]:
+    """The actions of a stream table's last commit, one of each kind."""
+    name = f"_delta_log/{lake.version(table.name):020d}.json"
+    lines = (Path(lake.location(table.name)) / name).read_text().splitlines()
+    return {kind: body for line in lines for kind, body in json.loads(line).items()}
+
+
+@writers
+def test_p01_rows_frontier_and_transaction_are_one_commit(
+    driver_rows: int, lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(lake.root, spark=spark, driver_rows=driver_rows)
+
+    def die() -> None:
+        raise Killed
+
+    for table in (TOTALS, LARGE):
+        refreshed(lake, table)
+    write(lake, "orders", orders(20, 21))
+    for table in (TOTALS, LARGE):
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            patch.setattr(refreshing, "_committed", then(lambda *_: None, die))
+            lake.refresh(table)
+        commit = actions(lake, table)
+        state = json.loads(commit["commitInfo"]["userMetadata"])
+        assert state["sources"]["orders"]["version"] == 1
+        assert commit["txn"]["version"] == state["sequence"] == 2
+        assert "add" in commit
+
+        again = Lake(lake.root, spark=NOWHERE).refresh(table)
+
+        assert (again.action, again.version) == (Action.NO_DATA, 1)
+        assert lake.check(table).equal
+
+
+@writers
+@tables
+def test_p02_of_two_refreshes_at_once_one_commits(
+    table: StreamTable,
+    driver_rows: int,
+    lake: Lake,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lake = Lake(lake.root, spark=spark, driver_rows=driver_rows)
+    refreshed(lake, table)
+    write(lake, "orders", orders(20))
+    source(lake).delete("id = 3")
+
+    ends = two_at_once(lake, table, "change", monkeypatch)
+
+    assert ends == ["ConflictingCommit", "Refresh"]
+    assert lake.version(table.name) == 1
+    assert refreshed(lake, table).action is Action.NO_DATA
+
+
+@tables
+def test_p02_of_two_refreshes_that_only_append_one_commits(
+    table: StreamTable, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Delta lets two appends pass, one after the other."""
+    refreshed(lake, table)
+    write(lake, "orders", orders(20))
+
+    ends = two_at_once(lake, table, "change", monkeypatch)
+
+    assert ends == ["ConflictingCommit", "Refresh"]
+    assert lake.version(table.name) == 1
+    assert refreshed(lake, table).action is Action.NO_DATA
+
+
+def two_at_once(
+    lake: Lake, table: StreamTable, step: str, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """How two refreshes end that both have computed before either commits."""
+    both = threading.Barrier(2, timeout=120)
+
+    def refresh(_: int) -> str:
+        try:
+            return type(lake.refresh(table)).__name__
+        except ConflictingCommit as error:
+            return type(error).__name__
+
+    with monkeypatch.context() as patch, ThreadPoolExecutor(2) as pool:
+        patch.setattr(compute, step, then(getattr(compute, step), both.wait))
+        return sorted(pool.map(refresh, range(2)))
+
+
+def test_p27_a_commit_that_was_prepared_before_the_refresh_is_seen_by_the_next(
+    lake: Lake,
+) -> None:
+    late, deleting = source(lake), source(lake)
+    refreshed(lake, LARGE)
+    write(lake, "orders", orders(20))
+    refreshed(lake, LARGE)
+
+    write_deltalake(late, orders(21), mode="append")
+    deleting.delete("id = 3")
+    done = refreshed(lake, LARGE)
+
+    assert (done.windows["orders"].before, done.windows["orders"].after) == (1, 3)
+    assert (done.inserted, done.deleted) == (1, 1)
+    assert lake.refresh(LARGE).action is Action.NO_DATA
+
+
+def test_p28_all_sources_are_read_at_the_versions_that_were_pinned(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = pa.table({"customer": [0, 1, 2], "name": ["a", "b", "c"]})
+    write(lake, "names", names)
+    table = StreamTable(
+        "mart.named",
+        "SELECT o.id, n.name FROM orders AS o JOIN names AS n ON n.customer = o.customer",
+        differential_max_change_ratio=0,
+    )
+
+    ids = iter(range(20))
+
+    def meanwhile() -> None:
+        write(lake, "orders", orders(40))
+        source(lake).delete(f"id = {next(ids)}")
+        write(lake, "names", pa.table({"customer": [1], "name": ["d"]}))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(refreshing, "_decide", then(refreshing._decide, meanwhile))
+        first = refreshed(lake, table)
+    assert lake.frontier(table) == {"orders": 0, "names": 0}
+    assert first.row_count == 20
+
+    with monkeypatch.context() as patch:
+        patch.setattr(compute, "capture", then(compute.capture, meanwhile))
+        second = refreshed(lake, table)
+    assert lake.frontier(table) == {"orders": 2, "names": 1}
+    assert second.action is Action.DIFFERENTIAL
+
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL
+    assert lake.frontier(table) == {"orders": 4, "names": 2}
+
+
+def test_p29_rows_of_others_in_a_stream_table_are_noticed_and_replaced(
+    lake: Lake, spark: SparkSession
+) -> None:
+    refreshed(lake, LARGE)
+    place = lake.location(LARGE.name)
+    write_deltalake(
+        place, pa.table({"id": [99], "amount": pa.array([9], pa.int32())}), mode="append"
+    )
+    inserted = refreshed(lake, LARGE)
+    spark.sql(f"UPDATE delta.`{place}` SET amount = 0 WHERE id = 2")
+    write(lake, "orders", orders(20))
+    updated = refreshed(lake, LARGE)
+    DeltaTable(place).restore(0)
+    restored = refreshed(lake, LARGE)
+
+    for done in (inserted, updated, restored):
+        assert done.action is Action.REINITIALIZE
+        assert "somebody else changed rows" in done.reason
+
+    DeltaTable(place).optimize.compact()
+    assert Lake(lake.root, spark=NOWHERE).refresh(LARGE).action is Action.NO_DATA

@@ -1,0 +1,214 @@
+"""Traps of the query: time, chance, ties, recursion, errors, and one table by several names."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from dagster_streamtables import (
+    Action,
+    FailedQuery,
+    Lake,
+    Mode,
+    StreamTable,
+    UnsupportedQuery,
+    View,
+)
+from dagster_streamtables.runtime import job
+from runtime.delta import refreshed, run_on_delta, stored, write
+from runtime.orders import orders
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def table(
+    query: str,
+    name: str = "mart.t",
+    *,
+    views: tuple[View, ...] = (),
+    mode: Mode = Mode.DIFFERENTIAL,
+) -> StreamTable:
+    return StreamTable(name, query, views=views, mode=mode, differential_max_change_ratio=0)
+
+
+def test_p16_chance_is_found_wherever_it_hides(lake: Lake) -> None:
+    view = View("chance", "SELECT rand() AS x FROM orders")
+    hidden = {
+        "uuid": "SELECT id, CASE WHEN amount > 5 THEN uuid() END AS x FROM orders",
+        "rand": "SELECT o.id, l.x FROM orders AS o, LATERAL (SELECT o.id + rand() AS x) AS l",
+        'view "chance": rand': "SELECT x FROM chance",
+    }
+    for what, query in hidden.items():
+        with pytest.raises(UnsupportedQuery, match=rf"{what}\(\) cannot be maintained"):
+            lake.refresh(table(query, views=(view,)))
+        assert lake.version("mart.t") is None
+
+    auto = table(hidden["uuid"], mode=Mode.AUTO)
+    lake.refresh(auto)
+    write(lake, "orders", orders(20))
+    done = lake.refresh(auto)
+
+    assert (done.action, done.row_count) == (Action.FULL, 21)
+    assert "uuid() cannot be maintained" in done.reason
+
+
+def test_p17_rows_leave_though_no_source_changed(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    today = dt.datetime.now(dt.UTC).date()
+    days = [today - dt.timedelta(days=back) for back in (0, 3, 6, 9)]
+    write(lake, "visits", pa.table({"id": [1, 2, 3, 4], "d": days}))
+    recent = table("SELECT id, d FROM visits WHERE d >= current_date() - 7")
+    hidden = table(
+        "SELECT COUNT(*) AS n FROM lately",
+        "mart.hidden",
+        views=(View("lately", "SELECT id FROM visits WHERE d >= current_date - 7"),),
+    )
+    assert [refreshed(lake, each).row_count for each in (recent, hidden)] == [3, 1]
+
+    class Later(dt.datetime):
+        @classmethod
+        def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
+            return dt.datetime.now(tz) + dt.timedelta(days=2)
+
+    monkeypatch.setattr(job, "datetime", Later)
+    for each, deleted in ((recent, 1), (hidden, 1)):
+        done = refreshed(lake, each)
+        assert (done.action, done.reason) == (Action.DIFFERENTIAL, "time went on")
+        assert done.deleted == deleted
+    assert lake.read("mart.hidden").collect()[0]["n"] == 2
+
+
+def test_p19_a_second_row_of_a_scalar_subquery_fails_and_leaves_all_as_it_was(
+    lake: Lake, spark: SparkSession
+) -> None:
+    write(lake, "r", pa.table({"k": [5]}))
+    above = table("SELECT id, (SELECT k FROM r) AS k FROM orders WHERE amount > 3")
+    refreshed(lake, above)
+    held = stored(lake, above.name)
+    write(lake, "orders", orders(20))
+    write(lake, "r", pa.table({"k": [6]}))
+
+    with pytest.raises(FailedQuery) as raised:
+        lake.refresh(above)
+
+    assert "SCALAR_SUBQUERY_TOO_MANY_ROWS" in raised.value.why
+    assert (lake.version(above.name), stored(lake, above.name)) == (0, held)
+    assert lake.frontier(above) == {"orders": 0, "r": 0}
+    run_on_delta(spark, lake, "DELETE FROM r WHERE k = 5")
+    assert refreshed(lake, above).action is Action.DIFFERENTIAL
+
+
+def test_p20_a_change_does_not_ask_what_the_query_does_not_ask(
+    lake: Lake, spark: SparkSession
+) -> None:
+    """A divisor of zero, a cast without a value: in rows, old and new, that a filter removes."""
+    divided = table("SELECT id, amount DIV customer AS x FROM orders WHERE customer <> 0")
+    cast = table(
+        "SELECT customer, SUM(CAST(note AS INT)) AS x FROM orders WHERE note RLIKE '^[0-9]+$' "
+        "GROUP BY customer",
+        "mart.cast",
+    )
+    for each in (divided, cast):
+        refreshed(lake, each)
+    run_on_delta(
+        spark,
+        lake,
+        "UPDATE orders SET note = '7', customer = 4 WHERE id = 3;"
+        "UPDATE orders SET note = 'seven', customer = 0 WHERE id = 4;"
+        "INSERT INTO orders VALUES (20, 0, 1, 'x'), (21, 0, 1, '9')",
+    )
+
+    for each in (divided, cast):
+        assert refreshed(lake, each).action is Action.DIFFERENTIAL
+
+
+def test_p26_what_rests_on_itself_alone_goes(lake: Lake) -> None:
+    """Two kinds of rows that follow from each other, and from one row of a base."""
+    write(lake, "base", pa.table({"x": [1, 7]}))
+    write(lake, "edges", pa.table({"a": [1, 2, 7], "b": [2, 1, 8]}))
+    query = (
+        "WITH RECURSIVE pq(kind, x) AS (SELECT 'p', x FROM base UNION "
+        "SELECT IF(pq.kind = 'p', 'q', 'p'), e.b FROM pq JOIN edges AS e ON e.a = pq.x) "
+        "SELECT kind, x FROM pq"
+    )
+    both = table(query)
+    first = refreshed(lake, both)
+    DeltaTable(lake.location("base")).delete("x = 1")
+
+    done = refreshed(lake, both)
+
+    assert (first.row_count, done.action, done.row_count) == (4, Action.DIFFERENTIAL, 2)
+
+    without = query.replace("e.a = pq.x)", "e.a = pq.x WHERE NOT EXISTS (SELECT 1 FROM pq AS s))")
+    with pytest.raises(UnsupportedQuery, match="recursion"):
+        lake.refresh(table(without, "mart.without"))
+
+
+def test_p34_the_answer_to_a_tie_stays(lake: Lake) -> None:
+    """The same rows in another order and in other files are the same rows."""
+    ties = "SELECT id, customer, ROW_NUMBER() OVER (ORDER BY amount) AS place FROM orders"
+    few = "SELECT id, note FROM orders ORDER BY amount LIMIT 3"
+    any_of = (
+        "SELECT customer, ANY_VALUE(note) AS one, FIRST(id) AS first, MODE(id) AS usual "
+        "FROM orders GROUP BY customer"
+    )
+    named = {"ties": ties, "few": few, "any_of": any_of}
+    tables = [table(query, name) for name, query in named.items()]
+    versions = [refreshed(lake, each).data_version for each in tables]
+    for part in (range(19, 9, -1), range(9, -1, -1)):
+        write(lake, "orders", orders(*part), mode="append" if 0 in part else "overwrite")
+
+    for each, version in zip(tables, versions, strict=True):
+        held = stored(lake, each.name)
+        done = refreshed(lake, each)
+        assert (done.action, done.data_version) == (Action.NO_DATA, version)
+        refreshed(lake, each, full=True)
+        assert stored(lake, each.name) == held
+
+
+def test_p36_weights_beyond_32_bits(spark: SparkSession, tmp_path: Path) -> None:
+    """Of 60,000 equal rows and 60,000 others there are 3,600,000,000 pairs; nobody makes them."""
+    lake, many = Lake(tmp_path, spark=spark), 60_000
+    for name in ("a", "b"):
+        write(lake, name, pa.table({"k": [0, 1]}))
+    pairs = table(
+        "SELECT a.k, COUNT(*) AS n, SUM(b.k) AS s FROM a JOIN b ON b.k = a.k GROUP BY a.k"
+    )
+    refreshed(lake, pairs)
+    write(lake, "b", pa.table({"k": [1] * (many - 1)}))
+    refreshed(lake, pairs)
+    write(lake, "a", pa.table({"k": [1] * (many - 1)}))
+    # A delete in the same window: the change is read from the feed, where equal rows are one.
+    DeltaTable(lake.location("a")).delete("k = 0")
+
+    done = lake.refresh(pairs)
+
+    assert done.action is Action.DIFFERENTIAL
+    assert stored(lake, "mart.t", ["k", "n", "s"]) == {("1", str(many**2), str(many**2)): 1}
+    for name in ("a", "b"):
+        write(lake, name, pa.table({"k": [1, 2]}), mode="overwrite")
+    assert refreshed(lake, pairs).action is Action.DIFFERENTIAL
+
+
+def test_p37_a_table_and_a_view_of_it_are_one_source(lake: Lake) -> None:
+    both = table(
+        "SELECT o.id, v.note FROM orders AS o JOIN seen AS v ON v.id = o.id",
+        views=(View("seen", "SELECT id, note FROM orders WHERE id > 1"),),
+    )
+    refreshed(lake, both)
+    DeltaTable(lake.location("orders")).delete("id = 3")
+    write(lake, "orders", orders(20))
+
+    done = refreshed(lake, both)
+
+    assert (done.action, done.inserted, done.deleted) == (Action.DIFFERENTIAL, 1, 1)
+    assert lake.frontier(both) == {"orders": 2}

@@ -1,0 +1,189 @@
+"""Traps of windows: slow readers, chains, empty sources, huge changes, modes in turns."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dagster_streamtables import Action, Lake, Mode, StreamTable
+from runtime.delta import refreshed, run_on_delta, write
+from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def test_p03_a_slow_reader_misses_nothing_that_a_fast_one_has_read(lake: Lake) -> None:
+    slow = StreamTable("mart.slow", LARGE.query, differential_max_change_ratio=0)
+    for table in (LARGE, slow):
+        refreshed(lake, table)
+    for i in range(5):
+        write(lake, "orders", orders(50 + i, 60 + i))
+        lake.refresh(LARGE)
+        source(lake).delete(f"id = {50 + i}")
+        lake.refresh(LARGE)
+    assert lake.check(LARGE).equal
+
+    done = refreshed(lake, slow)
+
+    assert (done.windows["orders"].before, done.windows["orders"].after) == (0, 10)
+    assert (done.action, done.inserted, done.deleted) == (Action.DIFFERENTIAL, 5, 0)
+
+
+def test_p09_commits_that_change_no_row_are_no_data(lake: Lake, spark: SparkSession) -> None:
+    write(lake, "orders", orders(20, 21))
+    first = [refreshed(lake, table) for table in (TOTALS, LARGE)]
+    place = f"delta.`{lake.location('orders')}`"
+    spark.sql(f"OPTIMIZE {place} ZORDER BY (customer)")
+    spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ('team' = 'us')")
+    source(lake).vacuum(dry_run=False)
+
+    for table, made in zip((TOTALS, LARGE), first, strict=True):
+        done = Lake(lake.root, spark=NOWHERE).refresh(table)
+        assert (done.action, done.version) == (Action.NO_DATA, made.version)
+        assert done.reason == "no rows changed, files were rearranged only"
+    for i in range(12):
+        source(lake).alter.set_table_properties(
+            {"delta.logRetentionDuration": f"interval {i} days"}
+        )
+    far = Lake(lake.root, spark=NOWHERE).refresh(TOTALS)
+    assert (far.action, far.data_version) == (Action.NO_DATA, first[0].data_version)
+    assert lake.frontier(TOTALS) == {"orders": source(lake).version()}, "it may not fall behind"
+    source(lake).delete("id = 4")
+    for table in (TOTALS, LARGE):
+        assert refreshed(lake, table).action is Action.DIFFERENTIAL
+
+
+@pytest.mark.parametrize("feed", ["true", "false"], ids=["feed", "no feed"])
+def test_p10_deletion_vectors_delete_a_row_once(
+    feed: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    rows = spark.createDataFrame(orders(*range(20))).coalesce(1).write.format("delta")
+    vectors = {"delta.enableDeletionVectors": "true", "delta.enableChangeDataFeed": feed}
+    rows.options(**vectors).save(lake.location("orders"))
+    refreshed(lake, LARGE)
+    purge = f"REORG TABLE delta.`{lake.location('orders')}` APPLY (PURGE)"
+    run_on_delta(spark, lake, "DELETE FROM orders WHERE id = 3")
+    deleted = refreshed(lake, LARGE)
+    spark.sql(purge)
+    purged = Lake(lake.root, spark=NOWHERE).refresh(LARGE)
+    run_on_delta(spark, lake, "DELETE FROM orders WHERE id IN (4, 5)")
+    spark.sql(purge)
+    both = refreshed(lake, LARGE)
+
+    assert (deleted.action, deleted.inserted, deleted.deleted) == (Action.DIFFERENTIAL, 0, 1)
+    assert (purged.action, purged.windows["orders"].capture) == (Action.NO_DATA, "files")
+    assert (both.action, both.inserted, both.deleted) == (Action.DIFFERENTIAL, 0, 2)
+
+
+def test_p21_modes_in_turns(lake: Lake) -> None:
+    """What a fold keeps in hidden columns is there after every kind of refresh."""
+    query = (
+        "SELECT customer, AVG(amount) AS mean, MIN(id) AS least, COUNT(note) AS notes "
+        "FROM orders GROUP BY customer"
+    )
+    table = StreamTable("mart.folded", query, differential_max_change_ratio=0)
+    always = StreamTable("mart.folded", query, mode=Mode.FULL)
+    dice = random.Random(5)
+    refreshed(lake, table)
+    for step, full in enumerate([True, False, True, False]):
+        write(lake, "orders", orders(100 + step, amount=dice.randint(1, 9)))
+        source(lake).delete(f"id = {dice.randint(0, 19)} OR id = {step}")
+        done = refreshed(lake, table, full=full)
+        assert done.action is (Action.FULL if full else Action.DIFFERENTIAL)
+
+    for each in (always, table):
+        assert refreshed(lake, each).reason == "the definition changed"
+    source(lake).delete("id > 99")
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL
+
+
+def test_p25_a_chain_stops_where_nothing_changes(lake: Lake) -> None:
+    queries = [
+        "SELECT id, customer, amount, note FROM orders",
+        "SELECT id, customer, amount FROM level_1 WHERE amount > 3",
+        "SELECT customer, SUM(amount) AS total FROM level_2 GROUP BY customer",
+        "SELECT MAX(total) AS most FROM level_3",
+    ]
+    chain = [
+        StreamTable(f"level_{i}", query, differential_max_change_ratio=0)
+        for i, query in enumerate(queries, 1)
+    ]
+    made = [refreshed(lake, table) for table in chain]
+    merge_into(lake, {"note": "'other'"}, 1, 2)
+    assert refreshed(lake, chain[0]).action is Action.DIFFERENTIAL
+    without = Lake(lake.root, spark=NOWHERE)
+    for table, first in zip(chain[1:], made[1:], strict=True):
+        done = without.refresh(table)
+        assert (done.action, done.data_version) == (Action.NO_DATA, first.data_version)
+
+    write(lake, "orders", orders(22, amount=-9))
+    actions = [refreshed(lake, table).action for table in chain]
+    assert actions == [Action.DIFFERENTIAL, *[Action.NO_DATA] * 3]
+
+
+def test_p30_a_change_of_every_row(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=spark, driver_rows=100)
+    write(lake, "orders", orders(*range(2000)))
+    chosen = StreamTable("mart.chosen", LARGE.query)
+    for table in (chosen, LARGE):
+        refreshed(lake, table)
+    merge_into(lake, {"amount": "t.amount + 1"}, *range(2000))
+
+    by_ratio, forced = refreshed(lake, chosen), refreshed(lake, LARGE)
+
+    assert by_ratio.action is Action.FULL
+    assert "4,000 of 2,000 rows" in by_ratio.reason
+    assert (forced.action, forced.writer) == (Action.DIFFERENTIAL, "spark")
+    assert (forced.inserted, forced.deleted) == (2000, 2000)
+
+
+@pytest.mark.parametrize("feed", [True, False], ids=["feed", "no feed"])
+def test_p31_a_source_that_is_empty_filled_and_emptied(
+    feed: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    write(lake, "orders", orders(1).slice(1), feed=feed)
+    one = StreamTable(
+        "mart.one",
+        "SELECT COUNT(*) AS n, SUM(amount) AS total, MAX(id) AS last FROM orders",
+        differential_max_change_ratio=0,
+    )
+    tables = (one, LARGE)
+    assert [refreshed(lake, table).row_count for table in tables] == [1, 0]
+    write(lake, "orders", orders(1, 2, 3), feed=feed)
+    filled = [refreshed(lake, table) for table in tables]
+    source(lake).delete()
+    emptied = [refreshed(lake, table) for table in tables]
+
+    assert {done.action for done in (*filled, *emptied)} == {Action.DIFFERENTIAL}
+    assert [done.row_count for done in (*filled, *emptied)] == [1, 3, 1, 0]
+    assert [tuple(row) for row in lake.read("mart.one").collect()] == [(0, None, None)]
+
+
+def test_p35_an_update_leaves_the_path_of_appends(lake: Lake) -> None:
+    numbers = StreamTable(
+        "mart.numbers",
+        "SELECT o.id, p.amount FROM orders AS o JOIN orders AS p ON p.id = o.id",
+        differential_max_change_ratio=0,
+    )
+    for table in (numbers, TOTALS):
+        refreshed(lake, table)
+    captures: list[str] = []
+    for step in range(3):
+        if step < 2:
+            write(lake, "orders", orders(20 + step, 0))
+        else:
+            merge_into(lake, {"amount": "1"}, 20, 21)
+        for table in (numbers, TOTALS):
+            done = refreshed(lake, table)
+            assert done.action is Action.DIFFERENTIAL
+        captures.append(done.windows["orders"].capture)
+
+    assert captures == ["appended", "appended", "feed"]

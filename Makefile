@@ -6,7 +6,7 @@ DAYS ?= 30
 BIN := .venv/bin
 export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 
-.PHONY: venv java test demo demo-headless bench crash tpch clean
+.PHONY: venv java test demo demo-headless bench crash tpch traps clean
 
 venv: .venv/.stamp
 
@@ -46,6 +46,9 @@ tpch: java venv
 
 crash: java venv
 	$(BIN)/pytest -m long tests/runtime/test_crash.py
+
+traps: java venv
+	$(BIN)/pytest -m long tests/traps
 
 clean:
 	@[ ! -x $(BIN)/streamtables ] || $(BIN)/streamtables spark stop

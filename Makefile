@@ -6,7 +6,7 @@ DAYS ?= 30
 BIN := .venv/bin
 export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 
-.PHONY: venv java test demo demo-headless bench crash tpch traps clean
+.PHONY: venv java test demo demo-headless bench crash tpch test-long clean
 
 venv: .venv/.stamp
 
@@ -47,8 +47,9 @@ tpch: java venv
 crash: java venv
 	$(BIN)/pytest -m long tests/runtime/test_crash.py
 
-traps: java venv
-	$(BIN)/pytest -m long tests/traps
+# More of what `make test` shows: every variant of a refresh, and the operational traps.
+test-long: java venv
+	$(BIN)/pytest -m long tests/runtime tests/traps tests/test_server.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py
 
 clean:
 	@[ ! -x $(BIN)/streamtables ] || $(BIN)/streamtables spark stop

@@ -108,6 +108,7 @@ def test_two_programs_that_start_at_once_get_one_server_and_stopping_leaves_none
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_server_that_was_killed_is_replaced(own_home: Path) -> None:
     open_session()
 
@@ -130,6 +131,7 @@ def test_a_server_that_was_killed_is_replaced(own_home: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_an_idle_server_stops_but_not_under_a_client(
     own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,9 +54,9 @@ def stored(lake: Lake, name: str, columns: list[str] | None = None) -> Rows:
     return Counter(tuple(_shown(row[n]) for n in rows.column_names) for row in rows.to_pylist())
 
 
-def refreshed(lake: Lake, table: StreamTable, **options: bool) -> Refresh:
+def refreshed(lake: Lake, table: StreamTable, *, full: bool = False) -> Refresh:
     """One refresh, and the proof that the table is its query afterwards."""
-    done = lake.refresh(table, **options)
+    done = lake.refresh(table, full=full)
     found = lake.check(table)
     assert found.equal, (done, found.missing, found.unexpected, found.sample)
     return done

@@ -82,6 +82,7 @@ def test_a_side_that_is_ahead_is_read_where_it_agreed(lake: Lake) -> None:
     assert stored(lake, BOTH.name, ["customer", "mean"]) == {("1", "20"): 1}
 
 
+@pytest.mark.long
 def test_a_source_beside_a_table_over_it_is_read_at_that_tables_version(lake: Lake) -> None:
     refreshed(lake, SUMS)
     order(lake, 2, 30)
@@ -95,6 +96,7 @@ def test_a_source_beside_a_table_over_it_is_read_at_that_tables_version(lake: La
     assert stored(lake, BESIDE.name, ["id", "total"]) == {("1", "40"): 1, ("2", "40"): 1}
 
 
+@pytest.mark.long
 def test_the_first_refresh_waits_too(lake: Lake) -> None:
     refreshed(lake, COUNTS)
     order(lake, 2, 30)
@@ -108,6 +110,7 @@ def test_the_first_refresh_waits_too(lake: Lake) -> None:
     assert refreshed(lake, BOTH).row_count == 1
 
 
+@pytest.mark.long
 def test_versions_without_a_change_of_rows_agree(lake: Lake) -> None:
     for table in (SUMS, COUNTS, BOTH):
         refreshed(lake, table)
@@ -122,6 +125,7 @@ def test_versions_without_a_change_of_rows_agree(lake: Lake) -> None:
     assert "waiting" not in done.reason
 
 
+@pytest.mark.long
 def test_ways_of_different_length_meet(lake: Lake) -> None:
     """Four levels: the conflict is two tables below the one that waits."""
     above = StreamTable("above", "SELECT customer, total * 2 AS twice FROM sums")

@@ -42,6 +42,7 @@ def test_updates_and_deletes_are_read_from_the_feed(lake: Lake) -> None:
     assert (done.action, done.inserted, done.deleted) == (Action.DIFFERENTIAL, 0, 5)
 
 
+@pytest.mark.long
 def test_a_feed_that_leaves_rows_out_is_not_read(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)
     bag = StreamTable("b", "SELECT amount FROM orders", differential_max_change_ratio=0)
@@ -55,7 +56,13 @@ def test_a_feed_that_leaves_rows_out_is_not_read(spark: SparkSession, tmp_path: 
     assert (done.action, done.windows["orders"].capture) == (Action.DIFFERENTIAL, "snapshots")
 
 
-@pytest.mark.parametrize("table", [TOTALS, LARGE], ids=["groups", "bag"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param(TOTALS, id="groups"),
+        pytest.param(LARGE, id="bag", marks=pytest.mark.long),
+    ],
+)
 def test_without_a_feed_the_change_comes_from_the_two_ends(
     table: StreamTable, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -84,8 +91,15 @@ def test_many_changes_of_one_row_count_once(lake: Lake) -> None:
     assert (done.inserted, done.deleted) == (1, 1)
 
 
-@pytest.mark.parametrize("feed", [True, False], ids=["feed", "snapshots"])
-@pytest.mark.parametrize("driver_rows", [0, 1000], ids=["spark", "delta-rs"])
+@pytest.mark.parametrize(
+    ("feed", "driver_rows"),
+    [
+        pytest.param(True, 1000, id="feed, delta-rs"),
+        pytest.param(True, 0, id="feed, spark", marks=pytest.mark.long),
+        pytest.param(False, 1000, id="snapshots, delta-rs", marks=pytest.mark.long),
+        pytest.param(False, 0, id="snapshots, spark", marks=pytest.mark.long),
+    ],
+)
 def test_a_query_that_uses_no_column_counts_all_the_same(
     driver_rows: int, feed: bool, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -125,8 +139,15 @@ def test_rows_that_came_and_were_compacted_in_one_window_are_found(
     assert refreshed(lake, TOTALS).action is Action.DIFFERENTIAL
 
 
-@pytest.mark.parametrize("table", [TOTALS, LARGE], ids=["groups", "bag"])
-@pytest.mark.parametrize("feed", [True, False], ids=["feed", "snapshots"])
+@pytest.mark.parametrize(
+    ("feed", "table"),
+    [
+        pytest.param(True, TOTALS, id="feed, groups"),
+        pytest.param(False, LARGE, id="snapshots, bag"),
+        pytest.param(True, LARGE, id="feed, bag", marks=pytest.mark.long),
+        pytest.param(False, TOTALS, id="snapshots, groups", marks=pytest.mark.long),
+    ],
+)
 def test_overwrite_delete_restore_and_truncate(
     feed: bool, table: StreamTable, spark: SparkSession, tmp_path: Path
 ) -> None:

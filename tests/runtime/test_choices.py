@@ -33,6 +33,7 @@ def test_a_source_moves_between_feed_and_snapshots_and_back(lake: Lake) -> None:
     assert captured(lake, CdcMode.CDF) == "appended"
 
 
+@pytest.mark.long
 def test_a_feed_that_is_switched_off_and_on_is_left_where_it_has_a_gap(lake: Lake) -> None:
     refreshed(lake, LARGE)
     for row, feed in enumerate(["false", "true"]):
@@ -48,6 +49,7 @@ def test_a_feed_that_is_switched_off_and_on_is_left_where_it_has_a_gap(lake: Lak
     assert captured(lake, CdcMode.CDF) == "feed"
 
 
+@pytest.mark.long
 def test_a_new_schema_fails_the_refresh_where_it_is_asked_to(
     spark: SparkSession, lake: Lake
 ) -> None:

@@ -54,7 +54,13 @@ def test_a_column_that_the_query_does_not_use_changes_nothing(lake: Lake) -> Non
     assert DeltaTable(lake.location(TOTALS.name)).version() == before + 1, "the frontier"
 
 
-@pytest.mark.parametrize("table", [TOTALS, LARGE], ids=["groups", "bag"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param(LARGE, id="bag"),
+        pytest.param(TOTALS, id="groups", marks=pytest.mark.long),
+    ],
+)
 def test_spark_commits_what_is_too_large_for_the_driver(
     table: StreamTable, lake: Lake, spark: SparkSession
 ) -> None:

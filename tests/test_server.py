@@ -212,6 +212,7 @@ def test_a_session_that_is_given_is_used() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_classic_session_has_the_same_delta(tmp_path: Path) -> None:
     # A process of its own, since one Python process holds one kind of session.
     program = f"""

@@ -66,6 +66,7 @@ def test_a_diamond_waits_for_the_side_that_is_behind(lake: Lake) -> None:
     assert stored(lake, BOTH.name, ["customer", "mean"]) == {("1", "20"): 1}
 
 
+@pytest.mark.long
 def test_a_side_that_is_ahead_is_read_where_it_agreed(lake: Lake) -> None:
     for table in (SUMS, COUNTS, BOTH):
         refreshed(lake, table)

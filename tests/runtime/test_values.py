@@ -37,6 +37,7 @@ def test_names_that_need_quotes(spark: SparkSession, tmp_path: Path) -> None:
     del bag
 
 
+@pytest.mark.long
 def test_types_keep_their_values_through_both_writers(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)
     place = lake.location("kinds")

@@ -53,22 +53,7 @@ _NEVER: dict[type[exp.Expr], tuple[str, str, str]] = {
     exp.Placeholder: _PARAMETER,
 }  # fmt: skip
 _SIDES = ("", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
-_JOINS = frozenset(
-    f"{natural}{kind}".strip()
-    for natural in ("", "NATURAL ")
-    for kind in (
-        "",
-        "INNER",
-        "CROSS",
-        "LEFT",
-        "RIGHT",
-        "FULL",
-        "SEMI",
-        "ANTI",
-        "LEFT SEMI",
-        "LEFT ANTI",
-    )
-)
+_JOINS = frozenset(f"{natural}{side}".strip() for natural in ("", "NATURAL ") for side in _SIDES)
 
 
 _KNOWN = (

@@ -32,7 +32,7 @@ def refresh_one(
     """
     try:
         table = keys.read_definition(spec.metadata)
-        refresh = lake.refresh(table, full=full, until=_until(context, spec))
+        refresh = lake.refresh(table, full=full, until=_beginning(context)(spec))
     except StreamTablesError as error:
         raise keys.failure(error, allow_retries=isinstance(error, ConflictingCommit)) from error
     yield from _record(context, lake, spec, refresh)
@@ -50,11 +50,11 @@ def refresh_selected(
         dg.Failure: One or more refreshes failed; its metadata has the message of each.
     """
     specs = {s.key: s for s in context.assets_def.specs if s.key in context.selected_asset_keys}
-
-    until = {key: _until(context, spec) for key, spec in specs.items()}
+    until = _beginning(context)
 
     def work(key: dg.AssetKey) -> Refresh:
-        return lake.refresh(keys.read_definition(specs[key].metadata), until=until[key])
+        spec = specs[key]
+        return lake.refresh(keys.read_definition(spec.metadata), until=until(spec))
 
     failed: dict[dg.AssetKey, BaseException] = {}
     for key, done in _in_order(specs, work, failed, parallel):
@@ -68,8 +68,8 @@ def refresh_selected(
         raise _failures(failed)
 
 
-def _until(context: dg.AssetExecutionContext, spec: dg.AssetSpec) -> dict[str, datetime]:
-    """For each source that the run itself does not write, when the run began.
+def _beginning(context: dg.AssetExecutionContext) -> Callable[[dg.AssetSpec], dict[str, datetime]]:
+    """For each source of a table that the run itself does not write, when the run began.
 
     All steps of a run, in whatever process, take such a source as it was then, so two tables over
     it reflect one state of it, and a table over both need not wait.
@@ -78,11 +78,15 @@ def _until(context: dg.AssetExecutionContext, spec: dg.AssetSpec) -> dict[str, d
     selected = set(context.run.asset_selection or whole)
     record = context.instance.get_run_record_by_id(context.run.run_id)
     if record is None or len(selected) == 1:
-        return {}
+        return lambda spec: {}
     created = record.create_timestamp.timestamp()
     began = datetime.fromtimestamp(record.start_time or created, UTC)
-    sources = keys.read_source_keys(spec.metadata)
-    return {name: began for name, key in sources.items() if key not in selected}
+
+    def until(spec: dg.AssetSpec) -> dict[str, datetime]:
+        sources = keys.read_source_keys(spec.metadata)
+        return {name: began for name, key in sources.items() if key not in selected}
+
+    return until
 
 
 def _in_order(

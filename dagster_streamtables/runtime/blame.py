@@ -14,7 +14,8 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dagster_streamtables.errors import ConflictingCommit, FailedQuery
+from dagster_streamtables.errors import FailedQuery
+from dagster_streamtables.runtime.storage import lost_race
 
 _CLASSES = ("21", "22")
 _RAISED = "P0001"  # raise_error(), assert_true(): mode FULL takes them
@@ -50,11 +51,7 @@ def explained() -> Iterator[None]:
         if _GONE.search(message):
             raise LostHistory(message) from error
         if _RACES.search(message):
-            raise ConflictingCommit(
-                "another writer committed to the table during the refresh",
-                why=_first_line(message),
-                fix="refresh again; nothing of this attempt was written",
-            ) from error
+            raise lost_race(_first_line(message)) from error
         if state[:2] in _CLASSES or state == _RAISED:
             raise FailedQuery(
                 "the query fails on the rows that its sources hold",

@@ -18,10 +18,9 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, w
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from dagster_streamtables.compiler.operators import WEIGHT
-from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.quote import delta_rs_name
-from dagster_streamtables.runtime.storage import PROPERTIES, NotStored, Target, Written
+from dagster_streamtables.runtime.storage import PROPERTIES, NotStored, Target, Written, lost_race
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,7 +40,7 @@ def can_write(log: TableLog) -> bool:
         type_.startswith(("array", "map", "struct", "variant")) for type_ in log.columns.values()
     )
     known = _WRITES | {"deletionVectors"}
-    return not nested and log.features <= known and "columnMapping" not in log.settings
+    return not nested and log.features <= known and not log.maps_columns
 
 
 def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
@@ -58,10 +57,10 @@ def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
             commit_properties=_properties(target, retries=None if log is not None else 0),
         )
     except (CommitFailedError, FileExistsError) as error:
-        raise _conflict(target, error) from error
+        raise lost_race(str(error)) from error
     except DeltaError as error:
         if log is None and "already exists" in str(error):
-            raise _conflict(target, error) from error
+            raise lost_race(str(error)) from error
         raise
 
 
@@ -98,7 +97,7 @@ def write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
     merge = merge.when_matched_delete(predicate=f"s.{_GOES}")
     columns = {delta_rs_name(n): f"s.{delta_rs_name(n)}" for n in again.column_names}
     merge = merge.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
-    _execute(merge, target)
+    _execute(merge)
     deleted = int(-(pc.sum(went.column(WEIGHT)).as_py() or 0))
     return Written(inserts.num_rows, deleted, "delta-rs")
 
@@ -118,7 +117,7 @@ def write_keyed(log: TableLog, target: Target, change: pa.Table) -> Written:
     merge = merge.when_matched_delete(predicate=f"s.{_GOES}")
     merge = merge.when_matched_update(columns, predicate=f"NOT s.{_GOES}")
     merge = merge.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
-    done = _execute(merge, target)
+    done = _execute(merge)
     updated = int(done["num_target_rows_updated"])
     inserted = int(done["num_target_rows_inserted"]) + updated
     deleted = int(done["num_target_rows_deleted"]) + updated
@@ -139,7 +138,7 @@ def _append(log: TableLog, target: Target, rows: pa.Table) -> Written:
             log.table, _fit(log, rows), mode="append", commit_properties=_properties(target)
         )
     except CommitFailedError as error:
-        raise _conflict(target, error) from error
+        raise lost_race(str(error)) from error
     return Written(rows.num_rows, 0, "delta-rs")
 
 
@@ -153,19 +152,11 @@ def _merge(log: TableLog, target: Target, source: pa.Table, predicate: str) -> A
     )
 
 
-def _execute(merge: Any, target: Target) -> dict[str, Any]:
+def _execute(merge: Any) -> dict[str, Any]:
     try:
         return merge.execute()
     except CommitFailedError as error:
-        raise _conflict(target, error) from error
-
-
-def _conflict(target: Target, error: Exception) -> ConflictingCommit:
-    return ConflictingCommit(
-        "another writer committed to the table during the refresh",
-        why=str(error),
-        fix="refresh again; nothing of this attempt was written",
-    ).about(target.state.table)  # type: ignore[return-value]
+        raise lost_race(str(error)) from error
 
 
 def _properties(target: Target, *, retries: int | None = None) -> CommitProperties:

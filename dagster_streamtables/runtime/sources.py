@@ -146,6 +146,11 @@ def _one_null_row(schema: pa.Schema) -> pa.Table:
     return pa.table([pa.nulls(1, field.type) for field in schema], names=schema.names)
 
 
+def mentions(sql: str, name: str) -> bool:
+    """Whether SQL reads the relation of a name."""
+    return spark_name(name) in sql
+
+
 def bound(sql: str, relations: Mapping[str, str]) -> str:
     """SQL with its relation names exchanged for the views that stand for them.
 

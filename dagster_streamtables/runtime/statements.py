@@ -14,7 +14,7 @@ from dagster_streamtables.compiler.share import rebuild
 from dagster_streamtables.compiler.stages import as_statement, next_stage, with_rows
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Captured, Inputs
-from dagster_streamtables.runtime.sources import bound
+from dagster_streamtables.runtime.sources import bound, mentions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -77,9 +77,9 @@ def _query(
         ends = {Moment.BEFORE: change.before, Moment.AFTER: change.after}
         for moment, version in ends.items():
             place = relation(name, moment)
-            if f"`{place}`" in sql:
+            if mentions(sql, place):
                 log = inputs.sources[name].log
                 places[place] = inputs.relations.at(log.place, version)
-    if f"`{STORED_ROWS}`" in sql and STORED_ROWS not in places:
+    if mentions(sql, STORED_ROWS) and STORED_ROWS not in places:
         places[STORED_ROWS] = inputs.relations.stored(stored.place, stored.version)
     return inputs.spark.sql(bound(sql, places))

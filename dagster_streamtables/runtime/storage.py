@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.state import State, application
 
 PROPERTIES: Mapping[str, str] = {
@@ -27,6 +28,15 @@ PROPERTIES: Mapping[str, str] = {
 
 class NotStored(Exception):
     """A change takes away a row that the table does not hold; nothing was written."""
+
+
+def lost_race(why: str) -> ConflictingCommit:
+    """The error of whoever commits second."""
+    return ConflictingCommit(
+        "another writer committed to the table during the refresh",
+        why=why,
+        fix="refresh again; nothing of this attempt was written",
+    )
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def stored_rows(
     """
     import pyarrow as pa
 
-    if log.features & _UNREADABLE:
+    if log.features & _UNREADABLE or log.maps_columns:
         return None
     listed = ", ".join(delta_rs_name(name) for name in columns)
     where = " AND ".join(_among(name, values) for name, values in keys.items()) or "true"

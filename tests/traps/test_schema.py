@@ -101,12 +101,15 @@ def test_p32_names_are_quoted_wherever_they_stand(spark: SparkSession, tmp_path:
         assert refreshed(lake, table).action is Action.DIFFERENTIAL
 
 
+@pytest.mark.parametrize(
+    ("second", "value"), [(pa.int64(), 2), (pa.string(), "a")], ids=["integers", "strings"]
+)
 def test_p33_nested_columns_with_null_inside_and_outside(
-    spark: SparkSession, tmp_path: Path
+    second: pa.DataType, value: object, spark: SparkSession, tmp_path: Path
 ) -> None:
     lake = Lake(tmp_path, spark=spark)
-    pair = pa.struct({"x": pa.int64(), "y": pa.int64()})
-    pairs = [{"x": None, "y": None}, None, {"x": 1, "y": None}, {"x": 1, "y": 2}]
+    pair = pa.struct({"x": pa.int64(), "y": second})
+    pairs = [{"x": None, "y": None}, None, {"x": 1, "y": None}, {"x": 1, "y": value}]
     lists = [[], None, [None], [1, None]]
     rows = pa.table({"pair": pa.array(pairs, pair), "list": pa.array(lists, pa.list_(pa.int64()))})
     write(lake, "nested", pa.concat_tables([rows, rows]))

@@ -1,18 +1,22 @@
-"""The command ``streamtables``: the local Spark server, and stream tables stopped and resumed."""
+"""The command ``streamtables``: the local Spark server; stream tables stopped, resumed, kept up."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE
 from rich.console import Console
+from rich.filesize import decimal
 from rich.table import Table as Grid
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.control import Controls
+from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.server import (
     ServerStatus,
     ensure_server,
@@ -54,6 +58,51 @@ def resume(table: Table, root: Root) -> None:
     _out.print(f"{table} is resumed." if was else f"{table} was not suspended.")
 
 
+@app.command()
+def retention(
+    root: Root,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON array.")] = False,
+) -> None:
+    """Show how far each stream table is behind its sources, and for how long it may be."""
+    with _errors_in_words():
+        kept = Lake(root).retention
+        found = [each for table in kept.stream_tables() for each in kept.of(table)]
+    if as_json:
+        _out.print_json(data=[asdict(each) for each in found])
+        return
+    columns = ("stream table", "source", "reflects", "newest", "behind", "read by", "history left")
+    grid = Grid(*columns, box=SIMPLE)
+    for each in found:
+        behind = "?" if each.bytes_behind is None else decimal(each.bytes_behind)
+        grid.add_row(
+            each.table, each.source, str(each.frontier), str(each.newest), behind, each.capture,
+            each.lost or ("all" if each.seconds_left is None else _long(each.seconds_left)),
+        )  # fmt: skip
+    _out.print(grid)
+
+
+@app.command()
+def vacuum(
+    table: Table,
+    root: Root,
+    keep_hours: Annotated[
+        float | None, typer.Option(help="Keep files this long; else the table's own setting.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option(help="Delete nothing.")] = False,
+) -> None:
+    """Delete files of a table that are out of use, but none that a stream table still needs."""
+    keep = None if keep_hours is None else timedelta(hours=keep_hours)
+    with _errors_in_words(), _err.status("Looking for files"):
+        done = Lake(root).retention.vacuum(table, keep=keep, dry=dry_run)
+    if done.held_since is not None:
+        since = datetime.fromtimestamp(done.held_since, UTC).isoformat(timespec="seconds")
+        _out.print(
+            f"Stream tables still need what {table} was at {since}; nothing since is touched."
+        )
+    said = "would be deleted" if dry_run else "were deleted"
+    _out.print(f"{done.files} files, out of use for more than {done.hours} hours, {said}.")
+
+
 @spark.command()
 def status() -> None:
     """Show the server. Exits with 3 if none is running, as service scripts do."""
@@ -91,6 +140,18 @@ def _described(found: ServerStatus) -> Grid:
     table.add_row("memory", f"{found.memory_bytes / 2**20:,.0f} MB")
     table.add_row("log", str(found.log))
     return table
+
+
+def _long(seconds: float) -> str:
+    """Days and hours.
+
+    >>> _long(100_000), _long(-5)
+    ('1 d 3 h', 'none: may go any time')
+    """
+    if seconds < 0:
+        return "none: may go any time"
+    days, hours = divmod(int(seconds // 3600), 24)
+    return f"{days} d {hours} h"
 
 
 def _duration(seconds: float) -> str:

@@ -52,6 +52,10 @@ class SourceProblem(StreamTablesError):
     """A source is missing, is no Delta table, or lost what the query needs: its owner must act."""
 
 
+class DamagedTable(SourceProblem):
+    """The log or a file of a table, a source or the stream table, is there and cannot be read."""
+
+
 class SuspendedTable(StreamTablesError):
     """Too many errors in a row, or a person, stopped the table: somebody must resume it."""
 
@@ -61,7 +65,11 @@ class ConflictingCommit(StreamTablesError):
 
 
 class EnvironmentProblem(StreamTablesError):
-    """The machine lacks something, such as Java or a free port: its operator must act."""
+    """The machine lacks something, such as Java or room on a disk: its operator must act."""
+
+
+class LostSpark(EnvironmentProblem):
+    """Spark went away in the middle of a refresh; trying again is enough where it comes back."""
 
 
 def underline(sql: str, start: int, end: int) -> str:

@@ -21,6 +21,7 @@ from dagster_streamtables.runtime import jars
 from dagster_streamtables.runtime.home import home
 from dagster_streamtables.runtime.server import ensure_server, server_status, stop_server
 from dagster_streamtables.runtime.session import is_connect, open_session
+from dagster_streamtables.runtime.settings import COMMIT_SETTINGS
 from dagster_streamtables.runtime.supervisor import ServerState, read_state
 
 if TYPE_CHECKING:
@@ -47,7 +48,8 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def python(program: str, *arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", program, *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
 def said(process: subprocess.Popen[str]) -> str:
@@ -182,14 +184,48 @@ def test_a_server_that_cannot_start_shows_its_log(
 
 
 @pytest.mark.spark
-def test_a_session_is_found_again_by_another_program() -> None:
+def test_a_session_is_found_again_by_the_next_program_without_what_was_left_in_it() -> None:
     name = str(uuid.uuid4())
-    said(python(OPEN + "session.sql('CREATE TEMP VIEW kept AS SELECT 42 AS x')", name))
+    leave = (
+        "session.sql('CREATE TEMP VIEW st_rows AS SELECT 42 AS x')\n"
+        "session.sql('CREATE TEMP VIEW kept AS SELECT 42 AS x')\n"
+        f"session.conf.set('{COMMIT_SETTINGS[2]}', 'a refresh that never was')\n"
+    )
+    said(python(OPEN + leave, name))
 
-    found = python(OPEN + "print(session.table('kept').collect()[0].x)", name)
-    other = python(OPEN + "print(session.catalog.tableExists('kept'))", str(uuid.uuid4()))
+    there = "print([t.name for t in session.catalog.listTables() if t.isTemporary],"
+    found = python(OPEN + f"{there} session.conf.get('{COMMIT_SETTINGS[2]}', None))", name)
+    other = python(OPEN + f"{there} '')", str(uuid.uuid4()))
 
-    assert (said(found), said(other)) == ("42", "False")
+    assert (said(found), said(other)) == ("['kept'] None", "[]")
+
+
+@pytest.mark.spark
+def test_a_session_is_one_programs_at_a_time() -> None:
+    name = str(uuid.uuid4())
+    show = "print(session.session_id, flush=True)\n"
+    first = python(OPEN + show + "sys.stdin.read()", name)
+    assert first.stdout is not None
+    with first:
+        taken = first.stdout.readline().strip()
+        assert said(python(OPEN + show, name)) != taken
+        first.kill()
+    assert said(python(OPEN + show, name)) == taken
+
+
+@pytest.mark.spark
+def test_a_session_in_which_a_statement_of_a_killed_program_runs_is_left_alone() -> None:
+    name = str(uuid.uuid4())
+    show = "print(session.session_id, flush=True)\n"
+    pairs = "SELECT COUNT(*) FROM range(1000000) a, range(1000000) b WHERE (a.id + b.id) % 7 = 3"
+    slow = f"session.sql('{pairs}').collect()"
+    first = python(OPEN + show + slow, name)
+    assert first.stdout is not None
+    with first:
+        busy = first.stdout.readline().strip()
+        time.sleep(3)
+        first.kill()
+    assert said(python(OPEN + show, name)) != busy
 
 
 @pytest.mark.spark

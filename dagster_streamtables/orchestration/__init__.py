@@ -20,6 +20,10 @@ from dagster_streamtables.orchestration.load import (
     read_folder,
 )
 from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.orchestration.retention import (
+    build_retention_checks,
+    build_retention_schedule,
+)
 from dagster_streamtables.orchestration.schedule import Cron, Duration, parse_schedule
 from dagster_streamtables.orchestration.sensor import build_refresh_sensor
 from dagster_streamtables.orchestration.tick import SensorSettings
@@ -42,6 +46,8 @@ __all__ = [
     "build_equality_checks",
     "build_equality_schedule",
     "build_refresh_sensor",
+    "build_retention_checks",
+    "build_retention_schedule",
     "build_source_assets",
     "build_stream_table_assets",
     "declare",

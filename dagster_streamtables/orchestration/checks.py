@@ -6,7 +6,7 @@ own, on a schedule of its own, and never in the way of a refresh.
 """
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -87,17 +87,31 @@ def build_equality_schedule(
         catalog: As for `build_catalog`.
     """
     sound = build_catalog(tables, **catalog).sound
-    checks = [dg.AssetCheckKey(entry.key, CHECK_NAME) for entry in sound]
-    job = dg.define_asset_job(
-        f"{name}_run", dg.AssetSelection.checks(*checks), executor_def=executor
-    )
-    return dg.ScheduleDefinition(
-        name=name,
-        job=job,
-        cron_schedule=cron,
-        execution_timezone=timezone,
+    return check_schedule(
+        name,
+        cron,
+        [dg.AssetCheckKey(entry.key, CHECK_NAME) for entry in sound],
+        timezone=timezone,
         default_status=default_status,
+        executor=executor,
         description="Compares every stream table with its recomputation.",
+    )
+
+
+def check_schedule(
+    name: str,
+    cron: str,
+    checks: Sequence[dg.AssetCheckKey],
+    *,
+    executor: dg.ExecutorDefinition | None,
+    timezone: str = "UTC",
+    **more: Any,
+) -> dg.ScheduleDefinition:
+    """A schedule that runs asset checks and nothing else."""
+    selection = dg.AssetSelection.checks(*checks)
+    job = dg.define_asset_job(f"{name}_run", selection, executor_def=executor)
+    return dg.ScheduleDefinition(
+        name=name, job=job, cron_schedule=cron, execution_timezone=timezone, **more
     )
 
 

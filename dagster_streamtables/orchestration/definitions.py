@@ -16,6 +16,10 @@ from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
 from dagster_streamtables.orchestration.checks import build_equality_checks, build_equality_schedule
 from dagster_streamtables.orchestration.load import Declared, read_files
 from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.orchestration.retention import (
+    build_retention_checks,
+    build_retention_schedule,
+)
 from dagster_streamtables.orchestration.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.sensor import build_refresh_sensor
 from dagster_streamtables.orchestration.tick import SensorSettings
@@ -44,10 +48,12 @@ def build_definitions(
     equality_cron: str | None = "0 3 * * *",
     equality_timezone: str = "UTC",
     equality_status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED,
+    retention_cron: str | None = "0 * * * *",
+    retention_status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED,
     executor: dg.ExecutorDefinition | None = dg.in_process_executor,
     **ops: Any,
 ) -> dg.Definitions:
-    """Stream tables as a code location: assets, sources, refresh sensor, and equality checks.
+    """Stream tables as a code location: assets, sources, refresh sensor, and checks.
 
     Merge the result with other definitions by ``dg.Definitions.merge``. Loading it starts no JVM.
 
@@ -73,6 +79,8 @@ def build_definitions(
         equality_cron: When the equality checks run; None for no schedule.
         equality_timezone: Where the hours of that schedule are.
         equality_status: Whether that schedule is on before anybody touches its switch.
+        retention_cron: When the retention checks run, in UTC; None for no schedule.
+        retention_status: Whether that schedule is on before anybody touches its switch.
         executor: Of scheduled refreshes and checks; None takes the code location's.
         ops: `pool`, `retry_policy` and `op_tags`, as `build_stream_table_assets` has them.
 
@@ -80,6 +88,7 @@ def build_definitions(
         StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
     """
     found, found_views = read_files(folder) if folder is not None else ([], [])
+    equality = (equality_cron, equality_timezone, equality_status)
     written = {key for asset in assets for key in _keys(asset)}
     catalog = build_catalog(
         _not_written([*tables, *found], written, strict),
@@ -99,18 +108,13 @@ def build_definitions(
             *assets,
         ],
         sensors=_sensors(catalog, sensor, sensor_interval_seconds, sensor_status, executor),
-        asset_checks=[build_equality_checks(tables=catalog)] if catalog.sound else [],
-        schedules=[
-            build_equality_schedule(
-                equality_cron,
-                tables=catalog,
-                timezone=equality_timezone,
-                default_status=equality_status,
-                executor=executor,
-            )
+        asset_checks=[
+            build_equality_checks(tables=catalog),
+            build_retention_checks(tables=catalog),
         ]
-        if catalog.sound and equality_cron
+        if catalog.sound
         else [],
+        schedules=[*_schedules(catalog, executor, equality, retention_cron, retention_status)],
         resources={"streamtables": resource},
     )
 
@@ -133,6 +137,21 @@ def _sensors(
             executor=executor,
         )
     ]
+
+
+def _schedules(
+    catalog: Catalog,
+    executor: dg.ExecutorDefinition | None,
+    equality: tuple[str | None, str, dg.DefaultScheduleStatus],
+    retention_cron: str | None,
+    retention_status: dg.DefaultScheduleStatus,
+) -> Iterator[dg.ScheduleDefinition]:
+    cron, timezone, status = equality
+    about: dict[str, Any] = {"tables": catalog, "executor": executor}
+    if catalog.sound and cron:
+        yield build_equality_schedule(cron, timezone=timezone, default_status=status, **about)
+    if catalog.sound and retention_cron:
+        yield build_retention_schedule(retention_cron, default_status=retention_status, **about)
 
 
 def _keys(asset: Any) -> Iterator[dg.AssetKey]:

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dagster_streamtables.errors import ConflictingCommit, StreamTablesError, UnsupportedQuery
+from dagster_streamtables.errors import (
+    ConflictingCommit,
+    LostSpark,
+    StreamTablesError,
+    UnsupportedQuery,
+)
 from dagster_streamtables.orchestration import metadata as keys
 from dagster_streamtables.orchestration.provenance import consumed_versions
 from dagster_streamtables.runtime.report import Action, Refresh
@@ -19,6 +24,9 @@ from dagster_streamtables.runtime.table import StreamTable
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
+
+_PASSING = (ConflictingCommit, LostSpark)
+"""Errors after which trying again is enough."""
 
 
 def refresh_one(
@@ -34,7 +42,7 @@ def refresh_one(
         table = keys.read_definition(spec.metadata)
         refresh = lake.refresh(table, full=full, until=_beginning(context)(spec))
     except StreamTablesError as error:
-        raise keys.failure(error, allow_retries=isinstance(error, ConflictingCommit)) from error
+        raise keys.failure(error, allow_retries=isinstance(error, _PASSING)) from error
     yield from _record(context, lake, spec, refresh)
 
 
@@ -118,7 +126,7 @@ def _in_order(
 def _failures(failed: Mapping[dg.AssetKey, BaseException]) -> dg.Failure:
     # What this package does not know may have been a bad moment of Spark's.
     known = [e for e in failed.values() if isinstance(e, StreamTablesError)]
-    lasting = [e for e in known if not isinstance(e, ConflictingCommit)]
+    lasting = [e for e in known if not isinstance(e, _PASSING)]
     names = ", ".join(key.to_user_string() for key in failed)
     return dg.Failure(
         description=f"{len(failed)} of the stream tables could not be refreshed: {names}",

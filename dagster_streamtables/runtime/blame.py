@@ -1,10 +1,12 @@
-"""What an error of Spark means for the refresh that met it.
+"""What an error from below means for the refresh that met it.
 
 the rows of the query     a number overflows, a cast has no value, a scalar subquery has two rows:
                           SQLSTATE class 21, cardinality violation, or 22, data exception (ISO/IEC
                           9075-2)
-history that is gone      a file, or a version, that the log named and that a vacuum took
+history that is gone      a file, or a version, that the log named: a vacuum took it, or it is there
+                          and cannot be read
 a lost race               Delta found that another commit came first
+the machine               a full disk, a missing permission, too little memory, a Spark that ended
 anything else             is not known here, and passes as it is
 """
 
@@ -14,53 +16,97 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from dagster_streamtables.errors import FailedQuery
+from deltalake.exceptions import DeltaError
+
+from dagster_streamtables.errors import (
+    DamagedTable,
+    FailedQuery,
+    StreamTablesError,
+)
+from dagster_streamtables.runtime.machine import STAYS, first_line, machine_problem, place_in
 from dagster_streamtables.runtime.storage import lost_race
 
 _CLASSES = ("21", "22")
 _RAISED = "P0001"  # raise_error(), assert_true(): mode FULL takes them
 _GONE = re.compile(
-    r"\[(FAILED_READ_FILE\.FILE_NOT_EXIST|DELTA_FILE_NOT_FOUND\w*|DELTA_VERSION_NOT_FOUND|"
-    r"DELTA_LOG_FILE_NOT_FOUND\w*|DELTA_TRUNCATED_TRANSACTION_LOG|DELTA_CHANGE_DATA_FILE_NOT_FOUND)"
+    r"\[(FAILED_READ_FILE\.\w+|CANNOT_READ_FILE_FOOTER|DELTA_FILE_NOT_FOUND\w*|"
+    r"DELTA_VERSION_NOT_FOUND|DELTA_LOG_FILE_NOT_FOUND\w*|DELTA_TRUNCATED_TRANSACTION_LOG|"
+    r"DELTA_CHANGE_DATA_FILE_NOT_FOUND)|"
+    r"Object at location \S+ not found|[Pp]arquet magic bytes|[Ii]nvalid Parquet|Parquet error"
 )
 _RACES = re.compile(
     r"\[(DELTA_CONCURRENT_\w+|DELTA_PROTOCOL_CHANGED\w*|DELTA_METADATA_CHANGED\w*)|"
     r"(Concurrent\w+|ProtocolChanged|MetadataChanged)Exception"
 )
+_FOREIGN = ("pyspark", "grpc", "pyarrow", "_internal", "deltalake", "py4j")
 
 
 class LostHistory(Exception):
-    """A file or a version that the refresh needed is no longer there."""
+    """A file or a version that the refresh needed is no longer there, or cannot be read."""
 
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Tell the errors of Spark apart.
+    """Tell the errors of Spark, of delta-rs and of the machine apart.
 
     Raises:
         FailedQuery: Spark failed on the rows.
-        LostHistory: A file or a version is gone.
+        LostHistory: A file or a version is gone, or cannot be read.
         ConflictingCommit: Another writer committed first.
+        EnvironmentProblem: The disk is full, a permission or memory is missing, or Spark ended.
     """
-    from pyspark.errors import PySparkException
-
     try:
         yield
-    except PySparkException as error:
-        state, message = error.getSqlState() or "", str(error)
-        if _GONE.search(message):
-            raise LostHistory(message) from error
-        if _RACES.search(message):
-            raise lost_race(_first_line(message)) from error
+    except Exception as error:
+        meaning = _meaning(error) if _is_foreign(error) else None
+        if meaning is None:
+            raise
+        raise meaning from error
+
+
+@contextmanager
+def last_word() -> Iterator[None]:
+    """The same where nothing else can be tried.
+
+    Raises:
+        DamagedTable: A file or a version is gone, or cannot be read.
+        StreamTablesError: As `explained`.
+    """
+    try:
+        with explained():
+            yield
+    except LostHistory as error:
+        raise DamagedTable(
+            "a file of a table is not there, or cannot be read",
+            where=place_in(str(error)),
+            why=first_line(str(error)),
+            fix="restore the file, or repair its table (FSCK REPAIR TABLE, RESTORE)",
+        ) from error
+
+
+def _is_foreign(error: Exception) -> bool:
+    if isinstance(error, StreamTablesError | LostHistory):
+        return False
+    known = isinstance(error, OSError | MemoryError | DeltaError)
+    return known or type(error).__module__.partition(".")[0] in _FOREIGN
+
+
+def _meaning(error: Exception) -> Exception | None:
+    from pyspark.errors import PySparkException
+
+    message = str(error)
+    if isinstance(error, PySparkException):
+        state = error.getSqlState() or ""
         if state[:2] in _CLASSES or state == _RAISED:
-            raise FailedQuery(
+            return FailedQuery(
                 "the query fails on the rows that its sources hold",
-                why=_first_line(message),
+                why=first_line(message),
                 fix="correct the rows, or write a query that has an answer for them (try_cast, "
-                "try_divide, CASE); the table stays as it was",
-            ) from error
-        raise
-
-
-def _first_line(message: str) -> str:
-    return next((line.strip() for line in message.splitlines() if line.strip()), message)
+                f"try_divide, CASE); {STAYS}",
+            )
+    problem = machine_problem(error)
+    if problem is not None:
+        return problem
+    if _GONE.search(message):
+        return LostHistory(message)
+    return lost_race(first_line(message)) if _RACES.search(message) else None

@@ -35,13 +35,17 @@ def small_change(
     Spark is needed for what delta-rs and pyarrow do not read: files under deletion vectors, renamed
     columns, and the two ends of a window without a feed.
     """
+    import pyarrow as pa
+
     if change.rows is None or change.rows > limit or log.maps_columns:
         return None
-    if change.capture == "feed":
-        return _feed(log, change, columns)
-    if change.capture == "appended":
-        return _appended(log, change, columns)
-    return None
+    try:
+        if change.capture == "feed":
+            return _feed(log, change, columns)
+        return _appended(log, change, columns) if change.capture == "appended" else None
+    except (DeltaError, pa.ArrowException, OSError):
+        # Spark may be able to; if not, its error names the file.
+        return None
 
 
 def adds_up(log: TableLog, change: SourceChange, rows: pa.Table) -> bool:
@@ -53,26 +57,23 @@ def adds_up(log: TableLog, change: SourceChange, rows: pa.Table) -> bool:
     return change.held + (pc.sum(rows.column(WEIGHT)).as_py() or 0) == log.row_count
 
 
-def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table | None:
+def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    try:
-        read = log.table.load_cdf(
-            starting_version=change.before + 1,
-            ending_version=change.after,
-            columns=[*columns, "_change_type"],
-        )
-        rows = pa.table(read)
-    except (DeltaError, pa.ArrowException, OSError):
-        return None
+    read = log.table.load_cdf(
+        starting_version=change.before + 1,
+        ending_version=change.after,
+        columns=[*columns, "_change_type"],
+    )
+    rows = pa.table(read)
     kinds = rows.column("_change_type").cast(pa.string())
     names, weights = list(_WEIGHTS), list(_WEIGHTS.values())
     weight = pc.take(pa.array(weights, pa.int64()), pc.index_in(kinds, pa.array(names)))
     return netted(_with_weight(_typed(log, rows, columns), weight))
 
 
-def _appended(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table | None:
+def _appended(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

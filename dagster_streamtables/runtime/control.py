@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -21,12 +21,14 @@ from pathlib import Path
 from typing import Any
 
 from dagster_streamtables.errors import (
+    DamagedTable,
     FailedQuery,
     InvalidDefinition,
     SourceProblem,
     StreamTablesError,
     SuspendedTable,
 )
+from dagster_streamtables.runtime.blame import last_word
 from dagster_streamtables.runtime.table import StreamTable
 
 _FOLDER = "_streamtables"
@@ -58,7 +60,15 @@ class Controls:
 
     def read(self, name: str) -> Control:
         content = self._read(name)
-        return Control(**json.loads(content)) if content else Control()
+        try:
+            return Control() if content is None else Control(**json.loads(content))
+        except (ValueError, TypeError) as error:
+            raise DamagedTable(
+                "what is known of the table's errors cannot be read",
+                where=f"{self._root}/{_FOLDER}/{name}.json",
+                why=str(error),
+                fix="delete the file; if the table was suspended, it is refreshed again",
+            ).about(name) from error
 
     def of(self, table: StreamTable) -> Control:
         """The control of a table as it is declared: errors of another definition do not count."""
@@ -82,16 +92,22 @@ class Controls:
         Raises:
             SuspendedTable: The table is left alone.
         """
-        control = self.of(table)
+        with last_word():
+            control = self.of(table)
         if control.suspended:
             raise _suspended(control)
         try:
             yield
         except _LASTING as error:
-            self._write(table.name, _counted(control, error, table))
+            self._note(table.name, _counted(control, error, table))
             raise
         if control.errors:
-            self._write(table.name, Control())
+            self._note(table.name, Control())
+
+    def _note(self, name: str, control: Control) -> None:
+        # A full disk must not hide the error, nor make one of a refresh that is committed.
+        with suppress(OSError):
+            self._write(name, control)
 
     def _read(self, name: str) -> bytes | None:
         try:

@@ -17,11 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from dagster_streamtables.runtime.machine import first_line, machine_problem
+from dagster_streamtables.runtime.missing import damaged, empty
 from dagster_streamtables.runtime.types import spark_type
 
 Commit = Sequence[Mapping[str, Any]]
@@ -113,6 +115,12 @@ class TableLog:
         return pc.sum(counts).as_py() - ((pc.sum(gone).as_py() or 0) if gone is not None else 0)
 
     @cached_property
+    def file_sizes(self) -> list[int]:
+        """Of the files at this version, in bytes."""
+        files = self.table.get_add_actions(flatten=True)
+        return _column(files, "size_bytes").to_pylist() if files.num_rows else []
+
+    @cached_property
     def committed_at(self) -> float | None:
         """When this version was committed, in seconds since 1970."""
         return self.time_of(self.version)
@@ -128,8 +136,9 @@ class TableLog:
     def commits(self, before: int, after: int) -> Iterator[tuple[int, Commit | None]]:
         """The commits ``before + 1`` to ``after``; None in place of one that is gone."""
         for version in range(before + 1, after + 1):
-            content = self._read(f"_delta_log/{version:020d}.json")
-            yield version, None if content is None else _actions(content)
+            path = f"_delta_log/{version:020d}.json"
+            content = self._read(path)
+            yield version, None if content is None else _actions(content, self.location, path)
 
     def _read(self, path: str) -> bytes | None:
         if "://" not in self.location:
@@ -150,8 +159,14 @@ class TableLog:
         return pyarrow.fs.PyFileSystem(DeltaStorageHandler.from_table(self.table._table))
 
 
-def _actions(content: bytes) -> Commit:
-    return [json.loads(line) for line in content.splitlines() if line]
+def _actions(content: bytes, location: str, path: str) -> Commit:
+    try:
+        actions = [json.loads(line) for line in content.splitlines() if line]
+    except ValueError as error:
+        raise damaged(f"{location}/{path}", str(error)) from error
+    if not actions:
+        raise empty(f"{location}/{path}")
+    return actions
 
 
 class Logs:
@@ -159,7 +174,7 @@ class Logs:
 
     def __init__(self, storage_options: Mapping[str, str] | None = None) -> None:
         self.storage_options = storage_options
-        self._kept: dict[str, tuple[DeltaTable, object]] = {}
+        self._kept: dict[str, tuple[DeltaTable, _Mark | None]] = {}
 
     def newest(self, location: str) -> TableLog | None:
         """The table at its newest version, or None if there is none at that place."""
@@ -170,7 +185,13 @@ class Logs:
                 table = DeltaTable(location, storage_options=options)
             except TableNotFoundError:
                 return None
-        self._kept[location] = (table, _mark(location, table.version()))
+            except (DeltaError, OSError) as error:
+                problem = machine_problem(error) or damaged(location, first_line(str(error)))
+                raise problem from error
+        mark = _mark(location, table.version())
+        if mark is not None and not mark.size:
+            raise empty(f"{location}/_delta_log/{table.version():020d}.json")
+        self._kept[location] = table, mark
         return TableLog(location, table, self.storage_options)
 
     def at(self, location: str, version: int) -> TableLog | None:
@@ -206,15 +227,23 @@ class Logs:
         return table
 
 
-def _mark(location: str, version: int) -> object:
-    """What tells a commit's file from another of its name; None where files cannot be asked."""
+class _Mark(NamedTuple):
+    """What tells a commit's file from another of its name."""
+
+    file: int
+    changed: int
+    size: int
+
+
+def _mark(location: str, version: int) -> _Mark | None:
+    """The mark of a commit; None where files cannot be asked, or this one is gone."""
     if "://" in location:
         return None
     try:
         stat = (Path(location) / f"_delta_log/{version:020d}.json").stat()
     except FileNotFoundError:
         return None
-    return stat.st_ino, stat.st_mtime_ns, stat.st_size
+    return _Mark(stat.st_ino, stat.st_mtime_ns, stat.st_size)
 
 
 def _exists(location: str, version: int) -> bool:

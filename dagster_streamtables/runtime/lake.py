@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import uuid
 from collections.abc import Iterable, Mapping
 from contextlib import closing
@@ -17,6 +16,7 @@ from dagster_streamtables.compiler.views import View
 from dagster_streamtables.errors import SourceProblem, StreamTablesError, UnsupportedQuery
 from dagster_streamtables.runtime import refresh as refreshing
 from dagster_streamtables.runtime.align import Reading, aligned
+from dagster_streamtables.runtime.blame import last_word
 from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.compare import Comparison, compare
 from dagster_streamtables.runtime.control import Controls
@@ -36,7 +36,8 @@ from dagster_streamtables.runtime.missing import MissingSource, missing
 from dagster_streamtables.runtime.names import Names
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Refresh
-from dagster_streamtables.runtime.sources import Relations, Views
+from dagster_streamtables.runtime.retention import Retention
+from dagster_streamtables.runtime.sources import Relations, Views, views_of
 from dagster_streamtables.runtime.state import Stored, read_state, state_of
 from dagster_streamtables.runtime.table import Mode, StreamTable
 
@@ -78,10 +79,10 @@ class Lake:
         self._logs = Logs(storage_options)
         self._limit = driver_rows
         self._views = tuple(views)
-        self._opened: dict[tuple[str, str], Views] = {}
-        self._opening = threading.RLock()
         self.controls = Controls(self.root, storage_options)
         """Suspend a stream table, resume it, and see its errors."""
+        self.retention = Retention(self._names, self._logs, lambda name: self._session(name).spark)
+        """How far behind stream tables are and may be; a vacuum that leaves what they need."""
 
     def refresh(
         self,
@@ -111,7 +112,7 @@ class Lake:
         clock = Clock()
         table = self._with_views(table)
         try:
-            with self.controls.watching(table):
+            with self.controls.watching(table), last_word():
                 with clock.phase("log"):
                     job = self._job(table, full=full, until=until)
                 with closing(self._inputs(job)) as inputs:
@@ -119,6 +120,7 @@ class Lake:
         except StreamTablesError as error:
             raise error.about(table.name) from error.__cause__
 
+    @last_word()
     def check(self, table: StreamTable) -> Comparison:
         """Compare a stream table with its query, run by plain Spark at the table's own frontier.
 
@@ -276,16 +278,9 @@ class Lake:
         """
         from dagster_streamtables.runtime.session import open_session
 
-        with self._opening:
-            about = (
-                f"{self.root}#{table}" if zone in (None, "UTC") else f"{self.root}#{table}#{zone}"
-            )
-            identity = str(uuid.uuid5(uuid.NAMESPACE_URL, about))
-            session = open_session(self._given, session_id=identity, zone=zone)
-            kept = self._opened.get((table, zone or "UTC"))
-            if kept is None or kept.spark is not session:
-                kept = self._opened[table, zone or "UTC"] = Views(session, about)
-            return kept
+        about = f"{self.root}#{table}" if zone in (None, "UTC") else f"{self.root}#{table}#{zone}"
+        identity = str(uuid.uuid5(uuid.NAMESPACE_URL, about))
+        return views_of(open_session(self._given, session_id=identity, zone=zone), about)
 
 
 def _consumed(stored: Stored | None, sources: Iterable[str]) -> Mapping[str, int] | None:

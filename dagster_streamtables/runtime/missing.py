@@ -1,10 +1,10 @@
-"""The error of a table that a query reads and that is not there."""
+"""The errors of a table that is not there, or whose log cannot be read."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from dagster_streamtables.errors import SourceProblem
+from dagster_streamtables.errors import DamagedTable, SourceProblem
 
 
 class MissingSource(SourceProblem):
@@ -23,3 +23,23 @@ def missing(name: str, place: str) -> MissingSource:
     )
     error.source = name
     return error
+
+
+def damaged(place: str, why: str) -> DamagedTable:
+    """The log at a place is there and says nothing that can be read."""
+    return DamagedTable(
+        "the log of a table cannot be read",
+        where=place,
+        why=why,
+        fix="bring the file back; an empty newest commit, which a crash leaves, may be deleted; "
+        "so may a whole stream table, its next refresh makes it anew",
+    )
+
+
+def empty(commit: str) -> DamagedTable:
+    """A commit without an action.
+
+    A full disk, or a machine that lost its power, leaves one behind. To take it for a commit that
+    changes nothing would leave its rows out for good once its content is back.
+    """
+    return damaged(commit, "it is empty, and a commit has at least one action")

@@ -8,7 +8,9 @@ schema is in the schema ``public``, as there. A path (``delta.`/data/orders` ``)
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 DEFAULT_SCHEMA = "public"
 _PATH = re.compile(r"delta\.`(?P<path>.+)`", re.IGNORECASE)
@@ -33,3 +35,25 @@ class Names:
         if len(parts) == 1:
             parts = [DEFAULT_SCHEMA, *parts]
         return "/".join([self.root.rstrip("/"), *parts])
+
+    def tables(self, storage_options: Mapping[str, str] | None = None) -> Iterator[str]:
+        """The names of the Delta tables below the root, at whatever depth."""
+        import pyarrow.fs
+        from deltalake.fs import DeltaStorageHandler
+
+        handler = DeltaStorageHandler(self.root, dict(storage_options or {}))
+        yield from _tables(pyarrow.fs.PyFileSystem(handler), ())
+
+
+def _tables(files: Any, parts: tuple[str, ...]) -> Iterator[str]:
+    import pyarrow.fs
+
+    selector = pyarrow.fs.FileSelector("/".join(parts), allow_not_found=True)
+    listed = files.get_file_info(selector)
+    folders = [each.base_name for each in listed if each.type is pyarrow.fs.FileType.Directory]
+    if "_delta_log" in folders:
+        short = len(parts) == 2 and parts[0] == DEFAULT_SCHEMA
+        yield parts[1] if short else ".".join(parts)
+        return
+    for folder in folders:
+        yield from _tables(files, (*parts, folder))

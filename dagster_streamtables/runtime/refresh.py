@@ -8,8 +8,15 @@ from datetime import UTC, datetime
 
 from dagster_streamtables.compiler import Entry, Plan
 from dagster_streamtables.compiler.operators import WEIGHT
-from dagster_streamtables.errors import ConflictingCommit, FailedQuery, SourceProblem
-from dagster_streamtables.runtime import compute, decide, delta_rs_writer, spark_writer, storage
+from dagster_streamtables.errors import ConflictingCommit, DamagedTable, FailedQuery
+from dagster_streamtables.runtime import (
+    compute,
+    decide,
+    delta_rs_writer,
+    spark_writer,
+    storage,
+    upkeep,
+)
 from dagster_streamtables.runtime.blame import LostHistory, explained
 from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.compute import Computed
@@ -58,17 +65,18 @@ def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
         with explained():
             return _rebuild(job, inputs, clock, report)
     except LostHistory as error:
-        raise SourceProblem(
-            f"{_owner(job, error)} names a file that is not there",
+        raise DamagedTable(
+            f"{_owner(job, error)} names a file that is not there, or cannot be read",
             why=str(error).strip().partition("\n")[0],
             fix="restore the file, or repair the source (FSCK REPAIR TABLE, RESTORE)",
         ) from error
 
 
 def _owner(job: Job, error: Exception) -> str:
-    """The source whose place an error names."""
-    named = (f'"{n}"' for n, s in job.sources.items() if s.log.location in str(error))
-    return next(named, "a source")
+    """The source whose place an error names, or the stream table itself."""
+    places = {f'"{name}"': source.log.location for name, source in job.sources.items()}
+    places["the stream table itself"] = job.location
+    return next((name for name, place in places.items() if f"{place}/" in str(error)), "a table")
 
 
 def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
@@ -178,6 +186,9 @@ def _differentiate(
         reason = "a row went that the table does not hold"
         again = replace(report, action=Action.REINITIALIZE, reason=reason)
         return _rebuild(job, inputs, clock, again)
+    if upkeep.has_many_small_files(log):
+        with clock.phase("compact"):
+            upkeep.compact(log)
     return _finish(report, log, target, written, clock)
 
 

@@ -13,11 +13,16 @@ import os
 import socket
 import threading
 import uuid
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from filelock import FileLock, Timeout
+
 from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.runtime.home import home
 from dagster_streamtables.runtime.jars import check_java, delta_jars
+from dagster_streamtables.runtime.leftovers import take_over
 from dagster_streamtables.runtime.server import ensure_server
 from dagster_streamtables.runtime.settings import spark_settings
 
@@ -30,6 +35,9 @@ _LOCAL = "sc://127.0.0.1:"
 _ZONE = "spark.sql.session.timeZone"
 _UTC = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT")
 
+_TRIES = 100
+
+_taken: dict[SparkSession, contextlib.ExitStack] = {}
 _sessions: dict[tuple[str, str | None], SparkSession] = {}
 _opening = threading.RLock()
 
@@ -47,9 +55,9 @@ def open_session(
             Connect server, or a master such as ``local[2]`` or ``spark://host:port`` for a
             classic session in this process); None for the address in ``STREAMTABLES_SPARK``, or
             the local server where that is not set.
-        session_id: A UUID. Over Spark Connect, programs that give the same one share a session:
-            it outlives them and keeps its temporary views and confs. Classic sessions have no
-            such thing and ignore it.
+        session_id: A UUID. Over Spark Connect, programs of one machine that give the same one
+            use the same session one after another, which keeps it warm; at one time, each has its
+            own. Classic sessions have no such thing and ignore it.
         zone: The time zone that its statements run in; None for the one that it has.
 
     Raises:
@@ -84,20 +92,43 @@ def _connect(address: str, session_id: str | None, zone: str | None) -> SparkSes
     kept = _sessions.get((address, session_id))
     if kept is not None and not kept.client.is_closed and _is_known(kept, address, zone):
         return kept
-    name = session_id
-    # A server may remember the ids of sessions that ended and refuse them. Every program that
-    # gives the id must then come to the same next one.
-    for attempt in range(1, 100):
-        opened = _open(address, name)
-        if _is_known(opened, address, zone):
-            _sessions[address, session_id] = opened
-            return opened
-        if session_id is not None:
-            name = str(uuid.uuid5(uuid.UUID(session_id), str(attempt)))
+    if kept in _taken:
+        _taken.pop(kept).close()
+    for name in _names(session_id):
+        with contextlib.ExitStack() as taken:
+            if name is not None and not _take(name, taken):
+                continue
+            opened = _open(address, name)
+            if _is_known(opened, address, zone) and (name is None or take_over(opened)):
+                _sessions[address, session_id] = opened
+                _taken[opened] = taken.pop_all()
+                return opened
     raise EnvironmentProblem(
         f"the Spark server at {address} ends every session at once",
         fix="look at the server's log, or restart it",
     )
+
+
+def _names(session_id: str | None) -> Iterator[str | None]:
+    """The ids under which a server may know a session, in the order in which they are tried.
+
+    Another process may be in one, a statement of a process that was killed may still run in one,
+    and a server may refuse the id of a session that ended.
+    """
+    for attempt in range(_TRIES):
+        about = f"{socket.gethostname()}#{home()}#{attempt}"
+        yield session_id and str(uuid.uuid5(uuid.UUID(session_id), about))
+
+
+def _take(name: str, taken: contextlib.ExitStack) -> bool:
+    """Lock a session against other processes; the end of this one, by whatever cause, frees it."""
+    folder = home() / "sessions"
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        taken.enter_context(FileLock(folder / name, blocking=False, thread_local=False))
+    except Timeout:
+        return False
+    return True
 
 
 def _open(address: str, session_id: str | None) -> SparkSession:

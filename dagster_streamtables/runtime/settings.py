@@ -11,6 +11,13 @@ import os
 
 from dagster_streamtables.runtime.home import home
 
+COMMIT_SETTINGS = (
+    "spark.databricks.delta.write.txnAppId",
+    "spark.databricks.delta.write.txnVersion",
+    "spark.databricks.delta.commitInfo.userMetadata",
+)
+"""What a MERGE takes its transaction and its metadata from, for want of options."""
+
 
 def spark_settings() -> dict[str, str]:
     """Spark confs, Delta's JARs not among them."""

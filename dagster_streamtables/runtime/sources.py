@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime.capture import at_version
 from dagster_streamtables.runtime.delta_log import Place
+from dagster_streamtables.runtime.leftovers import VIEWS
 from dagster_streamtables.runtime.quote import spark_name
 
 if TYPE_CHECKING:
@@ -70,7 +71,17 @@ class Views:
     def _name(self, place: Place, version: int, own: bool) -> str:
         about = f"{self._owner}#{place.location}#{place.id}"
         digest = hashlib.sha256(about.encode()).hexdigest()[:12]
-        return f"st_{digest}_v{version}{'_own' if own else ''}"
+        return f"{VIEWS}{digest}_v{version}{'_own' if own else ''}"
+
+
+_opened: dict[tuple[str, SparkSession], Views] = {}
+_opening = threading.Lock()
+
+
+def views_of(spark: SparkSession, owner: str) -> Views:
+    """The views of a stream table in a session, the same ones for all that this process runs."""
+    with _opening:
+        return _opened.setdefault((owner, spark), Views(spark, owner))
 
 
 class Relations:
@@ -133,7 +144,7 @@ class Relations:
 
     def named(self, rows: DataFrame) -> str:
         """The name of a view of a query's rows, in backticks; nothing is computed."""
-        name = f"st_{uuid.uuid4().hex}"
+        name = f"{VIEWS}{uuid.uuid4().hex}"
         rows.createOrReplaceTempView(name)
         self._own.append(name)
         return f"`{name}`"

@@ -7,25 +7,22 @@ one is one MERGE.
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.runtime.quote import spark_name
+from dagster_streamtables.runtime.settings import COMMIT_SETTINGS
 from dagster_streamtables.runtime.storage import PROPERTIES, NotStored, Target, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_CONFS = {
-    "application": "spark.databricks.delta.write.txnAppId",
-    "sequence": "spark.databricks.delta.write.txnVersion",
-    "state": "spark.databricks.delta.commitInfo.userMetadata",
-}
 _NOT_STORED = "a row went that is not stored"
 # The confs belong to the session, and a session that the user handed in may serve many threads.
-_writing = threading.Lock()
+_writing: defaultdict[SparkSession, threading.Lock] = defaultdict(threading.Lock)
 
 
 def replace_rows(spark: SparkSession, target: Target, rows: DataFrame) -> None:
@@ -152,14 +149,14 @@ def _stored_only() -> Iterator[None]:
 
 @contextmanager
 def _commit_confs(spark: SparkSession, target: Target) -> Iterator[None]:
-    with _writing:
-        spark.conf.set(_CONFS["application"], target.application)
-        spark.conf.set(_CONFS["sequence"], str(target.state.sequence))
-        spark.conf.set(_CONFS["state"], target.state.to_json())
+    values = target.application, str(target.state.sequence), target.state.to_json()
+    with _writing[spark]:
+        for name, value in zip(COMMIT_SETTINGS, values, strict=True):
+            spark.conf.set(name, value)
         try:
             yield
         finally:
-            for name in _CONFS.values():
+            for name in COMMIT_SETTINGS:
                 spark.conf.unset(name)
 
 

@@ -10,6 +10,7 @@ from dagster_streamtables.orchestration import (
     StreamTablesResource,
     build_equality_checks,
     build_equality_schedule,
+    build_retention_checks,
     build_stream_table_assets,
     metadata,
 )
@@ -72,3 +73,34 @@ def test_the_checks_have_a_schedule_of_their_own() -> None:
     job = defs.resolve_job_def(schedule.job_name)
     assert [node.name for node in job.graph.nodes] == ["streamtables_equality"]
     assert schedule.execution_timezone == "Europe/Berlin"
+
+
+@pytest.mark.spark
+def test_history_that_a_source_need_not_keep_fails_the_check(
+    resource: StreamTablesResource, write: Write
+) -> None:
+    write("orders", id=[1, 2, 3], amount=[10, 20, 30])
+    resource.lake().refresh(TABLES[0])
+    checks = build_retention_checks(tables=TABLES)
+
+    def run() -> dict[dg.AssetKey, dg.AssetCheckEvaluation]:
+        selection = dg.AssetSelection.all_asset_checks()
+        result = dg.materialize(
+            [*build_stream_table_assets(tables=TABLES), checks],
+            selection=selection,
+            resources={"streamtables": resource},
+        )
+        return {e.asset_key: e for e in result.get_asset_check_evaluations()}
+
+    assert all(found.passed for found in run().values())
+    orders = DeltaTable(resource.lake().location("orders"))
+    orders.alter.set_table_properties({"delta.deletedFileRetentionDuration": "interval 30 hours"})
+    orders.delete("id = 2")
+    found = run()
+    assert found[NEVER].passed
+    assert not found[PAID].passed
+    assert found[PAID].severity is dg.AssetCheckSeverity.WARN
+    assert "need not keep version 0 for more than 30 hours" in (found[PAID].description or "")
+    history = found[PAID].metadata[metadata.HISTORY]
+    assert isinstance(history, dg.TableMetadataValue)
+    assert history.records[0].data["hours left"] == "30.0"

@@ -146,9 +146,10 @@ def test_everything_is_in_one_call_and_can_be_merged(logs: StreamTablesResource)
     repository = defs.get_repository_def()
     assert [sensor.name for sensor in repository.sensor_defs] == ["streamtables_refresh"]
     assert [schedule.name for schedule in repository.schedule_defs] == [
-        "streamtables_equality_schedule"
+        "streamtables_equality_schedule",
+        "streamtables_retention_schedule",
     ]
-    assert len(repository.asset_graph.asset_check_keys) == 2
+    assert len(repository.asset_graph.asset_check_keys) == 4
     assert defs.resolve_job_def("streamtables_refresh_run").executor_def.name == "in_process"
 
 

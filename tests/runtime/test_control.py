@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from dagster_streamtables import (
     Action,
     ConflictingCommit,
+    DamagedTable,
     FailedQuery,
     Lake,
     SourceProblem,
@@ -22,6 +23,7 @@ from dagster_streamtables import (
 from dagster_streamtables.cli import app
 from dagster_streamtables.runtime import compute
 from runtime.delta import refreshed, run_on_delta, write
+from runtime.orders import NOWHERE, TOTALS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,3 +95,15 @@ def test_a_person_suspends_and_resumes_by_the_command_line(tmp_path: Path) -> No
     assert "was not" in run(app, ["resume", SHARES.name, "--root", str(tmp_path)]).output
     with pytest.raises(SourceProblem):
         lake.refresh(SHARES)
+
+
+def test_a_control_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=NOWHERE)
+    lake.controls.suspend("mart.totals", "")
+    file = tmp_path / "_streamtables" / "mart.totals.json"
+    file.write_text(file.read_text()[:-9])
+    with pytest.raises(DamagedTable) as raised:
+        lake.refresh(TOTALS)
+    assert raised.value.where == str(file)
+    file.unlink()
+    assert not lake.controls.read("mart.totals").suspended

@@ -1,34 +1,34 @@
-"""A refresh that is killed has happened or has not; the next one is exact either way.
+"""A refresh that is killed, that fails, or that races has happened or has not.
 
-Contents, frontier, and transaction number are one commit. So the process is killed at random
-moments of a refresh, with either writer, and after each kill: the frontier has not gone back, the
-table equals its query at its frontier, and the next refresh equals it at the newest versions.
+Contents, frontier, and transaction number are one commit. So processes refresh in a loop while
+their source is changed in every way, and are killed at random moments; a refresh is made to fail at
+each of its steps; several processes refresh one table. After each: the table equals its query at
+its frontier, the frontiers of its commits only grow, and the next refresh is exact.
 """
 
 from __future__ import annotations
 
-import os
 import random
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
 
-from dagster_streamtables import ConflictingCommit, Lake, StreamTable
-from runtime.delta import write
+from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
+from dagster_streamtables.runtime import compute, refresh
+from dagster_streamtables.runtime.delta_log import Logs
+from dagster_streamtables.runtime.state import State
+from runtime.delta import refreshed, write
+from runtime.refresher import Refresher, killed
+from runtime.writers import CHANGES, change, rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
-TABLES = [
+TABLES = (
     StreamTable(
         "mart.totals",
         "SELECT customer, SUM(amount) AS total, MIN(amount) AS least FROM orders GROUP BY customer",
@@ -39,87 +39,188 @@ TABLES = [
         "SELECT customer, amount FROM orders WHERE amount > 2",
         differential_max_change_ratio=0,
     ),
-]
-DELTA_RS, SPARK = "100000", "0"
+)
+DELTA_RS, SPARK = 100_000, 0
+writers = pytest.mark.parametrize("driver_rows", [DELTA_RS, SPARK], ids=["delta-rs", "spark"])
 
 
-@pytest.mark.parametrize("writer", [DELTA_RS, SPARK], ids=["delta-rs", "spark"])
-def test_the_refresh_after_a_kill_is_exact(
-    writer: str, spark: SparkSession, tmp_path: Path
-) -> None:
-    kill_and_recover(spark, tmp_path, writer, kills=1)
+@writers
+def test_killed_five_times(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
+    kill_and_recover(Lake(tmp_path, spark=spark), driver_rows, kills=5)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("writer", [DELTA_RS, SPARK], ids=["delta-rs", "spark"])
-def test_the_refresh_after_ten_kills_is_exact(
-    writer: str, spark: SparkSession, tmp_path: Path
-) -> None:
-    kill_and_recover(spark, tmp_path, writer, kills=10)
+@writers
+def test_killed_a_hundred_times(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
+    kill_and_recover(Lake(tmp_path, spark=spark), driver_rows, kills=100)
 
 
-def kill_and_recover(spark: SparkSession, folder: Path, writer: str, kills: int) -> None:
-    lake, dice = Lake(folder, spark=spark), random.Random(7)
+def kill_and_recover(lake: Lake, driver_rows: int, kills: int) -> None:
+    dice = random.Random(7)
     write(lake, "orders", rows(dice, 500))
     for table in TABLES:
         lake.refresh(table)
-    lasted = 3.0
     for number in range(kills):
-        for table in TABLES:
-            change(lake, dice)
-            before = lake.frontier(table)
-            began = time.monotonic()
-            if killed_at(dice.uniform(0, lasted), folder, writer, table):
-                lasted = max(0.5, time.monotonic() - began)
-            held = lake.check(table)
-            assert held.equal, (number, held.sample)
-            assert before is not None and before["orders"] <= held.frontier["orders"]
-            refresh_again(lake, table)
-            found = lake.check(table)
-            assert found.equal, (number, found.sample)
-            assert found.frontier["orders"] == lake.version("orders")
+        table = TABLES[number % len(TABLES)]
+        before = lake.frontier(table)
+        kinds = dice.choice(CHANGES), dice.choice(CHANGES)
+        change(lake, dice, kinds[0])
+        process = Refresher(lake.root, driver_rows, table).in_a_loop()
+        change(lake, dice, kinds[1])
+        killed(process, dice.uniform(0, 2))
+        verify(lake, table, before, (number, kinds))
+
+
+def verify(lake: Lake, table: StreamTable, before: Any, about: object) -> None:
+    held = lake.check(table)
+    assert held.equal, (about, table.name, held.sample)
+    assert before["orders"] <= held.frontier["orders"]
+    refresh_again(lake, table)
+    found = lake.check(table)
+    assert found.equal, (about, table.name, found.sample)
+    [behind] = lake.retention.of(table.name)
+    assert behind.capture in ("none", "files")  # no row came after the frontier
+    assert_commits_follow_each_other(lake, table)
 
 
 def refresh_again(lake: Lake, table: StreamTable) -> None:
     """The next refresh. A statement of the killed one may go on in Spark's server and commit during
     it: then one of the two wins, the other says so, and trying again is enough."""
-    for _ in range(3):
+    for _ in range(5):
         try:
-            lake.refresh(table)
+            lake.refresh(table, full=False)
             return
         except ConflictingCommit:
             time.sleep(1)
     lake.refresh(table)
 
 
-def killed_at(moment: float, folder: Path, writer: str, table: StreamTable) -> bool:
-    """Kill one refresh; whether it was through before the moment came."""
-    script = str(Path(__file__).with_name("refresher.py"))
-    command = [sys.executable, script, str(folder), writer, table.name, table.query]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    assert process.stdout.readline().strip() == "refreshing"
-    deadline = time.monotonic() + moment
-    while time.monotonic() < deadline and process.poll() is None:
-        time.sleep(0.005)
-    through = process.poll() is not None
-    if not through:
-        os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    return through
+def assert_commits_follow_each_other(lake: Lake, table: StreamTable) -> None:
+    """No window is applied twice: each commit has the next number, and no frontier goes back."""
+    states = commits_of(lake, table)
+    assert [state.sequence for state in states] == list(range(1, len(states) + 1))
+    frontiers = [state.frontier["orders"] for state in states]
+    assert frontiers == sorted(frontiers)
+    assert len({state.refresh for state in states}) == len(states)
 
 
-def rows(dice: random.Random, count: int) -> pa.Table:
-    customers = [dice.choice([1, 2, 3, 4, None]) for _ in range(count)]
-    amounts = [dice.choice([1, 2, 3, 4, 5, None]) for _ in range(count)]
-    return pa.table(
-        {"customer": pa.array(customers, pa.int64()), "amount": pa.array(amounts, pa.int32())}
+def commits_of(lake: Lake, table: StreamTable) -> list[State]:
+    log = Logs().newest(lake.location(table.name))
+    assert log is not None
+    infos = (
+        action.get("commitInfo", {}).get("userMetadata") or ""
+        for _, commit in log.commits(-1, log.version)
+        for action in commit or ()
     )
+    return [state for state in map(State.from_json, infos) if state is not None]
 
 
-def change(lake: Lake, dice: random.Random) -> None:
-    """Insert, update and delete; rows have no key and many copies."""
-    write(lake, "orders", rows(dice, 20))
-    orders = DeltaTable(lake.location("orders"))
-    orders.update(predicate=f"customer = {dice.randint(1, 4)}", updates={"amount": "amount + 1"})
-    orders.delete(f"amount = {dice.randint(4, 9)}")
+@writers
+def test_two_refreshers_race(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
+    race(Lake(tmp_path, spark=spark), TABLES[0], driver_rows, refreshers=2, rounds=2)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("table", TABLES, ids=lambda table: table.name)
+@writers
+def test_four_refreshers_race(
+    driver_rows: int, table: StreamTable, spark: SparkSession, tmp_path: Path
+) -> None:
+    race(Lake(tmp_path, spark=spark), table, driver_rows, refreshers=4, rounds=8)
+
+
+def race(lake: Lake, table: StreamTable, driver_rows: int, *, refreshers: int, rounds: int) -> None:
+    dice = random.Random(8)
+    write(lake, "orders", rows(dice, 200))
+    lake.refresh(table)
+    refresher = Refresher(lake.root, driver_rows, table)
+    racing = [refresher.times(rounds) for _ in range(refreshers)]
+    for number in range(2 * rounds):
+        change(lake, dice, ("insert", "update", "delete")[number % 3])
+        time.sleep(0.5)
+    for process in racing:
+        process.join()
+        assert process.exitcode == 0
+    verify(lake, table, {"orders": 0}, "race")
+
+
+STEPS = {
+    "before the sources are read": (refresh, "_decide", "before"),
+    "before the change is read": (compute, "capture", "before"),
+    "after the change is computed": (compute, "change", "after"),
+    "before the commit": (refresh, "_write", "before"),
+    "after the commit": (refresh, "_write", "after"),
+    "after the report": (refresh, "_finish", "after"),
+}
+
+
+class InjectedError(Exception):
+    pass
+
+
+@writers
+@pytest.mark.parametrize("step", STEPS)
+def test_a_refresh_that_fails_at_a_step(
+    step: str,
+    driver_rows: int,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lake, dice, table = (
+        Lake(tmp_path, spark=spark, driver_rows=driver_rows),
+        random.Random(9),
+        TABLES[1],
+    )
+    write(lake, "orders", rows(dice, 50))
+    lake.refresh(table)
+    change(lake, dice, "update")
+    versions = lake.version("orders"), lake.version(table.name)
+
+    fails(monkeypatch, *STEPS[step])
+    with pytest.raises(InjectedError):
+        lake.refresh(table)
+    monkeypatch.undo()
+
+    committed = step in ("after the commit", "after the report")
+    assert lake.version(table.name) == (versions[1] or 0) + committed
+    assert lake.frontier(table) == {"orders": versions[0] if committed else 0}
+    assert lake.check(table).equal
+    done = refreshed(lake, table)
+    assert done.action is (Action.NO_DATA if committed else Action.DIFFERENTIAL)
+    assert_commits_follow_each_other(lake, table)
+
+
+FIRST_STEPS = {
+    "before the query is run": (compute, "full", "before"),
+    "before the commit": (refresh.delta_rs_writer, "replace_rows", "before"),
+    "after the commit": (refresh.delta_rs_writer, "replace_rows", "after"),
+}
+
+
+@pytest.mark.parametrize("step", FIRST_STEPS)
+def test_a_first_refresh_that_fails_at_a_step(
+    step: str, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = TABLES[0]
+    fails(monkeypatch, *FIRST_STEPS[step])
+    with pytest.raises(InjectedError):
+        lake.refresh(table)
+    monkeypatch.undo()
+
+    committed = step == "after the commit"
+    assert (lake.version(table.name) is not None) == committed
+    done = refreshed(lake, table)
+    assert done.action is (Action.NO_DATA if committed else Action.REINITIALIZE)
+
+
+def fails(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, when: str) -> None:
+    """Make a step of a refresh fail, as a process that dies there would."""
+    step = getattr(module, name)
+
+    def failing(*args: Any, **more: Any) -> Any:
+        if when == "after":
+            step(*args, **more)
+        raise InjectedError
+
+    monkeypatch.setattr(module, name, failing)

@@ -1,0 +1,142 @@
+"""The retention check: do the sources still keep what the next refresh of a stream table needs?
+
+A table that is suspended, or refreshed once in a quarter, can come too late; then it is built anew,
+which a warning days before can spare. The check reads logs only, and starts no Spark.
+"""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from dagster_streamtables.orchestration import metadata as keys
+from dagster_streamtables.orchestration.catalog import Tables, build_catalog
+from dagster_streamtables.orchestration.checks import check_schedule
+from dagster_streamtables.orchestration.metadata import read_definition
+from dagster_streamtables.orchestration.resource import StreamTablesResource
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.retention import SourceHealth
+
+CHECK_NAME = "history_is_kept"
+WARN_BEFORE = timedelta(days=2)
+
+
+def build_retention_checks(
+    *,
+    tables: Tables,
+    name: str = "streamtables_retention",
+    warn_before: timedelta = WARN_BEFORE,
+    severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN,
+    **catalog: Any,
+) -> dg.AssetChecksDefinition:
+    """A check for each stream table, in one op: its sources keep what its next refresh needs.
+
+    It fails where that may be gone soon, or is gone; the next refresh is exact all the same, and
+    has to run the whole query.
+
+    Args:
+        tables: The stream tables.
+        name: The name of the op.
+        warn_before: Fail so long before the history may be gone.
+        severity: Of a failure.
+        catalog: As for `build_catalog`.
+    """
+    specs = {e.key: e.spec for e in build_catalog(tables, **catalog).sound}
+    description = "The sources keep what the next differential refresh needs."
+
+    @dg.multi_asset_check(
+        name=name,
+        specs=[dg.AssetCheckSpec(CHECK_NAME, asset=key, description=description) for key in specs],
+        can_subset=True,
+    )
+    def look(
+        context: dg.AssetCheckExecutionContext, streamtables: StreamTablesResource
+    ) -> Iterator[dg.AssetCheckResult]:
+        retention = streamtables.logs().retention
+        selected = {check.asset_key for check in context.selected_asset_check_keys}
+        for key, spec in specs.items():
+            if key in selected:
+                found = retention.of(read_definition(spec.metadata).name)
+                yield _result(key, severity, found, warn_before)
+
+    return look
+
+
+def build_retention_schedule(
+    cron: str,
+    *,
+    tables: Tables,
+    name: str = "streamtables_retention_schedule",
+    default_status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED,
+    executor: dg.ExecutorDefinition | None = dg.in_process_executor,
+    **catalog: Any,
+) -> dg.ScheduleDefinition:
+    """A schedule that runs the retention checks of all the tables.
+
+    Args:
+        cron: When; five fields, in UTC.
+        tables: The stream tables.
+        name: The name of the schedule.
+        default_status: Whether it is on before anybody touches its switch.
+        executor: Of the runs; None takes the code location's.
+        catalog: As for `build_catalog`.
+    """
+    sound = build_catalog(tables, **catalog).sound
+    return check_schedule(
+        name,
+        cron,
+        [dg.AssetCheckKey(entry.key, CHECK_NAME) for entry in sound],
+        default_status=default_status,
+        executor=executor,
+        description="Looks whether sources still keep what stream tables need.",
+    )
+
+
+def _result(
+    key: dg.AssetKey,
+    severity: dg.AssetCheckSeverity,
+    found: "list[SourceHealth]",
+    warn_before: timedelta,
+) -> dg.AssetCheckResult:
+    said = [each for health in found for each in _warning(health, warn_before)]
+    return dg.AssetCheckResult(
+        passed=not said,
+        asset_key=key,
+        check_name=CHECK_NAME,
+        severity=severity,
+        description="; ".join(said) or "Everything that the next refresh needs is there.",
+        metadata={keys.HISTORY: _table(found)} if found else {},
+    )
+
+
+def _warning(health: "SourceHealth", warn_before: timedelta) -> Iterator[str]:
+    if health.lost:
+        yield f'"{health.source}": {health.lost}, so the next refresh builds the table anew'
+    elif health.seconds_left is not None and health.seconds_left < warn_before.total_seconds():
+        hours = max(0.0, health.seconds_left / 3600)
+        yield (
+            f'"{health.source}" need not keep version {health.frontier} for more than {hours:.0f} '
+            "hours; refresh the table before that"
+        )
+
+
+def _table(found: "list[SourceHealth]") -> dg.TableMetadataValue:
+    columns = ("source", "reflects", "newest", "bytes behind", "read by", "hours left", "lost")
+    records = [dg.TableRecord(dict(zip(columns, _row(each), strict=True))) for each in found]
+    return dg.MetadataValue.table(records)
+
+
+def _row(health: "SourceHealth") -> tuple[str | int, ...]:
+    behind, left = health.bytes_behind, health.seconds_left
+    return (
+        health.source,
+        health.frontier,
+        health.newest,
+        "unknown" if behind is None else str(behind),
+        health.capture,
+        "all" if left is None else f"{left / 3600:.1f}",
+        health.lost,
+    )

@@ -1,0 +1,86 @@
+"""What the machine under a refresh lacks, told from the words of whoever met it first.
+
+delta-rs, Spark and Python each have words of their own around those of the operating system, which
+are the same in all three.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dagster_streamtables.errors import EnvironmentProblem, LostSpark
+
+_FULL = re.compile(
+    r"No space left on device|Disk quota exceeded|File too large|\(os error (27|28|122)\)"
+)
+_DENIED = re.compile(
+    r"Permission denied|Operation not permitted|Read-only file system|AccessDenied|"
+    r"AccessControlException|DELTA_CANNOT_CREATE_LOG_PATH|Mkdirs failed|\(os error (1|13|30)\)"
+)
+_MEMORY = re.compile(
+    r"OutOfMemoryError|Java heap space|GC overhead limit|maxResultSize|RESOURCE_EXHAUSTED|"
+    r"\[(OUT_OF_MEMORY|UNABLE_TO_ACQUIRE_MEMORY|NOT_ENOUGH_MEMORY)"
+)
+_ENDED = re.compile(
+    r"StatusCode\.UNAVAILABLE|failed to connect to all addresses|Connection refused|Socket closed|"
+    r"\[INVALID_HANDLE\.(SESSION|OPERATION)_\w+\]|\[RETRIES_EXCEEDED\]|SparkContext was shut down|"
+    r"SparkContext has been shutdown|stopped SparkContext"
+)
+_PATH = re.compile(r"(?<![\w.])(?:file:)?/[\w.][^\s'\"()#]+")
+_MARKS = re.compile(r"\x1b\[\d+m|↳")
+STAYS = "the table stays as it was"
+
+
+def machine_problem(error: BaseException) -> EnvironmentProblem | None:
+    """What the machine lacks, where that is what the error says."""
+    message = _MARKS.sub("", str(error))
+    line = _line_of(message, _FULL)
+    if line is not None:
+        return EnvironmentProblem(
+            "the disk is full",
+            where=place_in(message),
+            why=line,
+            fix=f"make room, and refresh again; {STAYS}",
+        )
+    line = _line_of(message, _DENIED)
+    if line is not None:
+        return EnvironmentProblem(
+            "a file may not be read or written",
+            where=place_in(message),
+            why=line,
+            fix="give the user of this process, and that of Spark, the permission, and refresh "
+            f"again; {STAYS}",
+        )
+    if isinstance(error, MemoryError) or _MEMORY.search(message):
+        return EnvironmentProblem(
+            "there is not enough memory for the refresh",
+            why=_line_of(message, _MEMORY) or "this process could not get more",
+            fix="give Spark more by STREAMTABLES_SPARK_MEMORY and restart it, or bring fewer rows "
+            f"here by driver_rows; {STAYS}",
+        )
+    line = _line_of(message, _ENDED)
+    if line is None and type(error).__module__.partition(".")[0] != "grpc":
+        return None
+    return LostSpark(
+        "Spark went away in the middle of the refresh",
+        why=line or first_line(message),
+        fix="refresh again: the local server is started anew, a cluster must be there again; "
+        "if it ends each time, look at its log and give it more memory",
+    )
+
+
+def first_line(message: str) -> str:
+    """The first line that says something."""
+    return next((line.strip() for line in message.splitlines() if line.strip()), message)
+
+
+def _line_of(message: str, pattern: re.Pattern[str]) -> str | None:
+    """The line in which the pattern is found, without the names of Java's classes before it."""
+    found = next((line for line in message.splitlines() if pattern.search(line)), None)
+    return None if found is None else re.sub(r"^.*?(?=[^:]*: [^:]*$)", "", found.strip()).strip()
+
+
+def place_in(message: str) -> str:
+    """The first path in a message."""
+    found = _PATH.search(message)
+    return found.group() if found else ""

@@ -1,0 +1,210 @@
+"""What the sources of stream tables still keep of the history that the next refreshes need.
+
+A refresh reads the commits after its frontier, the rows that they changed, and often the rows of
+before. Delta lets two things go: the entries of the log, ``delta.logRetentionDuration`` after they
+were written (at a checkpoint), and the files that a commit put out of use,
+``delta.deletedFileRetentionDuration`` after that (at a VACUUM). A stream table that comes too late
+is built anew, which is right, and costs a run of its query.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.runtime import upkeep
+from dagster_streamtables.runtime.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.missing import missing
+from dagster_streamtables.runtime.names import Names
+from dagster_streamtables.runtime.state import Seen, state_of
+from dagster_streamtables.runtime.window import SourceChange, change_between
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FILES = "delta.deletedFileRetentionDuration", "interval 1 week"
+_LOG = "delta.logRetentionDuration", "interval 30 days"
+_UNITS = {
+    "week": 7 * 86400, "day": 86400, "hour": 3600, "minute": 60, "second": 1,
+    "millisecond": 1e-3, "microsecond": 1e-6,
+}  # fmt: skip
+_PART = re.compile(rf"(\d+)\s*({'|'.join(_UNITS)})s?\b", re.IGNORECASE)
+# Files are older than the commit that names them, by as long as its job ran.
+_MARGIN = 86400
+_LOOKED_FOR = 100  # files of before; asking for each of a million would take minutes
+
+
+@dataclass(frozen=True)
+class SourceHealth:
+    """One source of one stream table: how far the table is behind, and how long it may be."""
+
+    table: str
+    source: str
+    frontier: int
+    """The version of the source that the stream table reflects."""
+    newest: int
+    bytes_behind: int | None
+    """Of the files that came after the frontier; None where the log no longer tells."""
+    capture: str
+    """How the window would be read now; see `window`."""
+    seconds_left: float | None
+    """Until what the next refresh needs may go; below 0, it may go any time; None: nothing is."""
+    lost: str
+    """Why the next refresh must build the table anew; empty where it need not."""
+
+    @property
+    def versions_behind(self) -> int:
+        return self.newest - self.frontier
+
+
+@dataclass(frozen=True)
+class Vacuumed:
+    """What a vacuum did, or would do."""
+
+    hours: int
+    """Files that went out of use longer ago than this are deleted."""
+    held_since: float | None
+    """Where stream tables hold more than was asked for: since when, in seconds since 1970."""
+    files: int
+    """Deleted; of a dry run, those that would be, up to 1000."""
+
+
+class Retention:
+    """The stream tables below one root, known by their logs, and the history that they need."""
+
+    def __init__(self, names: Names, logs: Logs, session: Callable[[str], SparkSession]) -> None:
+        self._names = names
+        self._logs = logs
+        self._session = session
+
+    def stream_tables(self) -> list[str]:
+        """Their names, sorted. Those of another root that read a source by path are not seen."""
+        found = self._names.tables(self._logs.storage_options)
+        return sorted(name for name in found if self._log_of(name) is not None)
+
+    def of(self, table: str) -> list[SourceHealth]:
+        """The sources of a stream table, sorted by name; none before its first refresh."""
+        log = self._log_of(table)
+        state = None if log is None else state_of(table, log)
+        seen = {} if state is None else state.sources
+        return [self._health(table, name, each) for name, each in seen.items()]
+
+    def vacuum(self, name: str, *, keep: timedelta | None = None, dry: bool = False) -> Vacuumed:
+        """Delete the files of a table that are out of use, but none that a stream table needs.
+
+        Args:
+            name: A source or a stream table.
+            keep: How long files stay that are out of use; None for the table's own setting.
+            dry: Delete nothing; say what would be deleted.
+
+        Raises:
+            MissingSource: There is no such table.
+        """
+        log = self._newest(name)
+        since = self.needed_since(name)
+        wanted = _seconds(log, *_FILES) if keep is None else keep.total_seconds()
+        needed = 0.0 if since is None else time.time() - since + _MARGIN
+        hours = math.ceil(max(wanted, needed) / 3600)
+        paths = upkeep.vacuum(self._session(name), log, hours=hours, dry=dry)
+        return Vacuumed(
+            hours=hours,
+            held_since=since if needed > wanted else None,
+            files=len(paths) if dry else upkeep.deleted_files(self._newest(name)),
+        )
+
+    def needed_since(self, source: str) -> float | None:
+        """Since when, in seconds since 1970, some stream table needs what a source put out of use.
+
+        None where no stream table reflects a version of which a file went out of use.
+        """
+        log = self._newest(source)
+        times = [
+            _out_of_use_since(log, change_between(log, health.frontier))
+            for table in self.stream_tables()
+            for health in self.of(table)
+            if self._names.location(health.source) == log.location and not health.lost
+        ]
+        return min((time_ for time_ in times if time_ is not None), default=None)
+
+    def _newest(self, name: str) -> TableLog:
+        log = self._logs.newest(self._names.location(name))
+        if log is None:
+            raise missing(name, self._names.location(name))
+        return log
+
+    def _log_of(self, name: str) -> TableLog | None:
+        log = self._logs.newest(self._names.location(name))
+        return log if log is not None and state_of(name, log) is not None else None
+
+    def _health(self, table: str, name: str, seen: Seen) -> SourceHealth:
+        log = self._logs.newest(self._names.location(name))
+        if log is None:
+            gone = f'there is no table "{name}"'
+            return SourceHealth(table, name, seen.version, seen.version, None, "", None, gone)
+        change = change_between(log, seen.version)
+        return SourceHealth(
+            table=table,
+            source=name,
+            frontier=seen.version,
+            newest=log.version,
+            bytes_behind=_bytes(log, change),
+            capture=change.capture,
+            seconds_left=_seconds_left(log, change),
+            lost=_lost(log, change, seen),
+        )
+
+
+def _seconds_left(log: TableLog, change: SourceChange) -> float | None:
+    if change.before >= change.after:
+        return None
+    at, since = log.time_of(change.before), _out_of_use_since(log, change)
+    ends = [at + _seconds(log, *_LOG)] if at is not None else []
+    ends += [since + _seconds(log, *_FILES)] if since is not None else []
+    return min(ends) - time.time() if ends else None
+
+
+def _out_of_use_since(log: TableLog, change: SourceChange) -> float | None:
+    """When the first of the files that a window needs went out of use, or was made for the feed."""
+    for version, commit in log.commits(change.before, change.after):
+        if any("remove" in action or "cdc" in action for action in commit or ()):
+            return log.time_of(version)
+    return None
+
+
+def _seconds(log: TableLog, setting: str, default: str) -> float:
+    """A setting that is an interval, in seconds.
+
+    Delta takes what Spark takes for an interval, but for months and years.
+    """
+    parts = _PART.findall(log.settings.get(setting, default)) or _PART.findall(default)
+    return sum(int(number) * _UNITS[unit.lower()] for number, unit in parts)
+
+
+def _lost(log: TableLog, change: SourceChange, seen: Seen) -> str:
+    if seen.id != log.id:
+        return "it was dropped and created again"
+    if change.before > change.after:
+        return f"it is at version {change.after}, before the {change.before} read last"
+    if change.lost:
+        return "the log no longer has all commits of the window"
+    if not change.moved:
+        return ""
+    paths = [path for path in change.without_feed.removed[:_LOOKED_FOR] if "://" not in path]
+    gone = [info.path for info in log.files.get_file_info(paths) if info.type.name == "NotFound"]
+    return f"{len(gone)} files of version {change.before} are gone" if gone else ""
+
+
+def _bytes(log: TableLog, change: SourceChange) -> int | None:
+    if change.lost:
+        return None
+    return sum(
+        action["add"]["size"]
+        for _, commit in log.commits(change.before, change.after)
+        for action in commit or ()
+        if action.get("add", {}).get("dataChange")
+    )

@@ -1,0 +1,80 @@
+"""What keeps a Delta table quick to read: few files, and none that nobody needs.
+
+Every refresh adds a file or more, most of them tiny, and a reader opens each. So when 32 files have
+less than 8 MB, they are put together: a refresh pays for that once in about thirty times, and a row
+is carried over about once. Checkpoints of the log (every 20 commits, see `storage`) are the
+writers' own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from deltalake.exceptions import DeltaError
+
+from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.quote import spark_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_SMALL = 8 * 2**20
+_MANY = 32
+_VACUUM = {
+    # The length of time is ours to know; and the commits that it makes say what was deleted.
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+    "spark.databricks.delta.vacuum.logging.enabled": "true",
+    # Folders are listed in so many tasks, however few they are; by default 10,000, two minutes.
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
+}
+
+
+def has_many_small_files(log: TableLog) -> bool:
+    sizes = log.file_sizes
+    return len(sizes) >= _MANY and sum(size < _SMALL for size in sizes) >= _MANY
+
+
+def compact(log: TableLog) -> None:
+    """Put small files together; no row changes, and readers of changes see nothing."""
+    try:
+        log.table.optimize.compact(target_size=4 * _SMALL)
+    except (DeltaError, OSError):
+        return  # somebody else committed, or the disk is full; the next refresh tries again
+
+
+def vacuum(spark: SparkSession, log: TableLog, *, hours: int, dry: bool) -> list[str]:
+    """Delete files that went out of use longer ago than a number of hours.
+
+    Spark does it, as delta-rs leaves the files of the change feed.
+
+    Returns:
+        For a dry run, the files that would be deleted, up to 1000.
+    """
+    command = f"VACUUM delta.{spark_name(log.location)} RETAIN {hours} HOURS"
+    with _settings(spark, _VACUUM):
+        rows = spark.sql(f"{command} DRY RUN" if dry else command).collect()
+    return [row["path"] for row in rows] if dry else []
+
+
+def deleted_files(log: TableLog) -> int:
+    """Files that the vacuum which made the newest version says it deleted."""
+    for _, commit in log.commits(log.version - 1, log.version):
+        for action in commit or ():
+            metrics = action.get("commitInfo", {}).get("operationMetrics") or {}
+            return int(metrics.get("numDeletedFiles", 0))
+    return 0
+
+
+@contextmanager
+def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a session that may be its owner's, for a while."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)

@@ -6,7 +6,7 @@ DAYS ?= 30
 BIN := .venv/bin
 export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 
-.PHONY: venv java test demo demo-headless bench crash tpch test-long clean
+.PHONY: venv java test demo demo-headless bench crash soak tpch test-long clean
 
 venv: .venv/.stamp
 
@@ -46,6 +46,9 @@ tpch: java venv
 
 crash: java venv
 	$(BIN)/pytest -m long tests/runtime/test_crash.py
+
+soak: java venv
+	$(BIN)/python -m tests.soak --minutes 60
 
 # More of what `make test` shows: every variant of a refresh, and the operational traps.
 test-long: java venv

@@ -37,6 +37,12 @@ class StreamTablesResource(dg.ConfigurableResource):
     storage_options: dict[str, str] = Field(
         default={}, description="What delta-rs needs to reach the root, such as credentials."
     )
+    max_concurrent_refreshes: int = Field(
+        default=4,
+        ge=1,
+        description="In an op of many tables: how many that do not read each other are refreshed "
+        "at once, each by a thread, all on one Spark.",
+    )
     _lake: Lake | None = PrivateAttr(default=None)
 
     def session(self) -> Any:
@@ -59,16 +65,15 @@ class StreamTablesResource(dg.ConfigurableResource):
         options = {key: _value(value) for key, value in self.storage_options.items()}
         return Lake(_value(self.root), storage_options=options)
 
-    def refresh(
-        self, context: dg.AssetExecutionContext, *, parallel: int = 1
-    ) -> Iterator[dg.MaterializeResult]:
+    def refresh(self, context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
         """Refresh the stream tables that are selected in a run, each after those it reads.
+
+        As many at once as `max_concurrent_refreshes` says.
 
         For the body of a function under `@stream_table_assets`.
 
         Args:
             context: The context of the op.
-            parallel: How many refreshes may run at once, each in a thread.
 
         Raises:
             dg.Failure: A refresh failed. The tables that do not depend on it are refreshed all the
@@ -76,7 +81,7 @@ class StreamTablesResource(dg.ConfigurableResource):
         """
         from dagster_streamtables.orchestration.execute import refresh_selected
 
-        return refresh_selected(context, self.lake(), parallel=parallel)
+        return refresh_selected(context, self.lake(), parallel=self.max_concurrent_refreshes)
 
 
 def _value(text: str) -> str:

@@ -8,6 +8,7 @@ own; a session that the user hands in keeps what it has.
 from __future__ import annotations
 
 import os
+import re
 
 from dagster_streamtables.runtime.home import home
 
@@ -35,6 +36,9 @@ def spark_settings() -> dict[str, str]:
         # Without it the next commit of the session carries the transaction number of the last one
         # and Delta skips it.
         "spark.databricks.delta.write.txnVersion.autoReset.enabled": "true",
+        # Delta keeps the logs of so many tables in memory, each 2 MB however small the table. By
+        # default that is 10,000, and a heap of 2 GB is full at 800.
+        "spark.databricks.delta.delta.log.cacheSize": str(_memory_mb() // 6),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
@@ -49,3 +53,9 @@ def spark_settings() -> dict[str, str]:
 def driver_memory() -> str:
     """As Java writes it, for example ``2g``."""
     return os.environ.get("STREAMTABLES_SPARK_MEMORY") or "2g"
+
+
+def _memory_mb() -> int:
+    found = re.fullmatch(r"(\d+)([kmgt]?)b?", driver_memory().strip().lower())
+    number, unit = (int(found[1]), found[2]) if found else (2, "g")
+    return max(1, number * 1024 ** " kmgt".index(unit or " ") // 2**20)

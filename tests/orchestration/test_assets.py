@@ -226,7 +226,7 @@ def test_many_tables_in_one_op_are_refreshed_in_order_and_past_failures(
 ) -> None:
     @stream_table_assets(tables=TABLES)
     def everything(context: dg.AssetExecutionContext, streamtables: StreamTablesResource):
-        yield from streamtables.refresh(context, parallel=2)
+        yield from streamtables.refresh(context)
 
     result = materialize(instance, resource, PAID_KEY, TOTALS_KEY, assets=[everything])
     assert result.success

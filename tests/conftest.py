@@ -14,17 +14,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture(scope="session")
-def spark() -> SparkSession:
-    """A session on the local Spark server, which is started if it does not run."""
-    return open_session()
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """A session on the local Spark server, which is started if it does not run.
 
-
-@pytest.fixture(autouse=True)
-def no_views_stay(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Drop what a test's lake keeps for its next refresh: each view holds a snapshot in memory."""
-    yield
-    if "spark" in request.fixturenames:
-        session = request.getfixturevalue("spark")
-        for row in session.sql(f"SHOW VIEWS LIKE '{VIEWS}*'").collect():
-            session.catalog.dropTempView(row["viewName"])
+    What the lakes of a module keep in it for their next refresh is dropped in the end: each view
+    holds a snapshot in Spark's memory.
+    """
+    session = open_session()
+    yield session
+    for row in session.sql(f"SHOW VIEWS LIKE '{VIEWS}*'").collect():
+        session.catalog.dropTempView(row["viewName"])

@@ -115,7 +115,7 @@ def commits_of(lake: Lake, table: StreamTable) -> list[State]:
     return [state for state in map(State.from_json, infos) if state is not None]
 
 
-@writers
+@pytest.mark.parametrize("driver_rows", [pytest.param(DELTA_RS, marks=pytest.mark.long), SPARK])
 def test_two_refreshers_race(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
     race(Lake(tmp_path, spark=spark), TABLES[0], driver_rows, refreshers=2, rounds=2)
 
@@ -158,7 +158,11 @@ class InjectedError(Exception):
     pass
 
 
-@writers
+@pytest.mark.parametrize(
+    "driver_rows",
+    [DELTA_RS, pytest.param(SPARK, marks=pytest.mark.long)],
+    ids=["delta-rs", "spark"],
+)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_refresh_that_fails_at_a_step(
     step: str,

@@ -24,7 +24,9 @@ java:
 	[ "$${version:-0}" -ge 17 ] || { \
 	  echo "Spark needs Java 17 or newer, and $$java is $${version:+Java }$${version:-missing}; install Java 17 or 21, and put it on PATH or name its folder in JAVA_HOME" >&2; exit 1; }
 
-# The server is stopped whether the tests pass or not, and the last line is pytest's summary.
+# The server is stopped whether the tests pass or not, and the last line is pytest's summary. Nearly
+# every statement of a test runs once, so Java's slower compiler, which takes long, is left out.
+test: export JAVA_TOOL_OPTIONS := -XX:TieredStopAtLevel=1 $(JAVA_TOOL_OPTIONS)
 test: java venv
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -52,7 +54,7 @@ soak: java venv
 
 # More of what `make test` shows: every variant of a refresh, and the operational traps.
 test-long: java venv
-	$(BIN)/pytest -m long tests/runtime tests/traps tests/test_server.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py
+	$(BIN)/pytest -m long tests/runtime tests/traps tests/test_server.py tests/test_example.py tests/test_fuzz.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py
 
 clean:
 	@[ ! -x $(BIN)/streamtables ] || $(BIN)/streamtables spark stop

@@ -190,11 +190,12 @@ def run_python(lake: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.spark
-def test_a_day_of_stream_tables_equals_its_recomputation(
+@pytest.mark.long
+def test_three_days_of_stream_tables_equal_their_recomputation(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     year = Year(tmp_path, spark=spark)
-    year.play(START + timedelta(days=24), 1, {1})
+    year.play(START + timedelta(days=24), 2, {2})
     assert year.different == set()
     names = {table.name for table in year.tables}
     assert len(names) == 11

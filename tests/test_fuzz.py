@@ -58,6 +58,7 @@ def test_random_queries_follow_their_sources(engine: DuckEngine) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_random_queries_on_delta_tables(spark: SparkSession) -> None:
     engine = SparkEngine(spark)
     trials = [

@@ -88,6 +88,7 @@ def eventually(happens: Callable[[], bool]) -> bool:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_two_programs_that_start_at_once_get_one_server_and_stopping_leaves_none(
     own_home: Path,
 ) -> None:

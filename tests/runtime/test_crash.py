@@ -115,7 +115,8 @@ def commits_of(lake: Lake, table: StreamTable) -> list[State]:
     return [state for state in map(State.from_json, infos) if state is not None]
 
 
-@pytest.mark.parametrize("driver_rows", [pytest.param(DELTA_RS, marks=pytest.mark.long), SPARK])
+@pytest.mark.long
+@writers
 def test_two_refreshers_race(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
     race(Lake(tmp_path, spark=spark), TABLES[0], driver_rows, refreshers=2, rounds=2)
 

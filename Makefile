@@ -24,9 +24,7 @@ java:
 	[ "$${version:-0}" -ge 17 ] || { \
 	  echo "Spark needs Java 17 or newer, and $$java is $${version:+Java }$${version:-missing}; install Java 17 or 21, and put it on PATH or name its folder in JAVA_HOME" >&2; exit 1; }
 
-# The server is stopped whether the tests pass or not, and the last line is pytest's summary. Nearly
-# every statement of a test runs once, so Java's slower compiler, which takes long, is left out.
-test: export JAVA_TOOL_OPTIONS := -XX:TieredStopAtLevel=1 $(JAVA_TOOL_OPTIONS)
+# The server is stopped whether the tests pass or not, and the last line is pytest's summary.
 test: java venv
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

@@ -139,6 +139,7 @@ def test_rows_that_came_and_were_compacted_in_one_window_are_found(
     assert refreshed(lake, TOTALS).action is Action.DIFFERENTIAL
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("feed", "table"),
     [
@@ -164,6 +165,7 @@ def test_overwrite_delete_restore_and_truncate(
     refreshed(lake, table)
 
 
+@pytest.mark.long
 def test_spark_with_deletion_vectors_and_merge(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)
     place = lake.location("orders")

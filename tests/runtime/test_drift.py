@@ -25,6 +25,7 @@ LARGE = StreamTable(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("driver_rows", [100_000, 0], ids=["delta-rs", "spark"])
 def test_a_row_that_cannot_be_taken_away_starts_the_table_anew(
     driver_rows: int, spark: SparkSession, tmp_path: Path

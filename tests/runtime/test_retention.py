@@ -81,6 +81,7 @@ def active(lake: Lake) -> set[str]:
     return {path.rsplit("/", 1)[-1] for path in source(lake).file_uris()}
 
 
+@pytest.mark.long
 def test_a_vacuum_leaves_what_a_stream_table_needs(lake: Lake, spark: SparkSession) -> None:
     for table in (TOTALS, LARGE):
         lake.refresh(table)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dagster_streamtables.runtime.leftovers import VIEWS
+from dagster_streamtables.runtime.leftovers import drop_views
 from dagster_streamtables.runtime.session import open_session
 
 if TYPE_CHECKING:
@@ -23,5 +23,4 @@ def spark() -> Iterator[SparkSession]:
     """
     session = open_session()
     yield session
-    for row in session.sql(f"SHOW VIEWS LIKE '{VIEWS}*'").collect():
-        session.catalog.dropTempView(row["viewName"])
+    drop_views(session)

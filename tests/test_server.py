@@ -219,12 +219,17 @@ def test_a_session_in_which_a_statement_of_a_killed_program_runs_is_left_alone()
     name = str(uuid.uuid4())
     show = "print(session.session_id, flush=True)\n"
     pairs = "SELECT COUNT(*) FROM range(1000000) a, range(1000000) b WHERE (a.id + b.id) % 7 = 3"
-    slow = f"session.sql('{pairs}').collect()"
+    slow = (
+        "def progress(*, inflight_tasks, **_):\n"
+        "    if inflight_tasks: print('running', flush=True)\n"
+        "session.registerProgressHandler(progress)\n"
+        f"session.sql('{pairs}').collect()"
+    )
     first = python(OPEN + show + slow, name)
     assert first.stdout is not None
     with first:
         busy = first.stdout.readline().strip()
-        time.sleep(3)
+        assert first.stdout.readline().strip() == "running"
         first.kill()
     assert said(python(OPEN + show, name)) != busy
 

@@ -6,7 +6,7 @@ own, on a schedule of its own, and never in the way of a refresh.
 """
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -41,28 +41,42 @@ def build_equality_checks(
         severity: Of a difference.
         catalog: As for `build_catalog`.
     """
-    specs = {e.key: e.spec for e in build_catalog(tables, **catalog).sound}
+
+    def evaluate(streamtables: StreamTablesResource, spec: dg.AssetSpec) -> dg.AssetCheckResult:
+        try:
+            found = streamtables.lake().check(read_definition(spec.metadata))
+        except StreamTablesError as error:
+            return _not_comparable(spec.key, severity, error)
+        return _result(spec.key, severity, found)
+
     description = "The table holds what its query gives at the versions it reflects."
+    return checks_of_tables(name, CHECK_NAME, description, evaluate, tables=tables, **catalog)
+
+
+def checks_of_tables(
+    name: str,
+    check_name: str,
+    description: str,
+    evaluate: Callable[[StreamTablesResource, dg.AssetSpec], dg.AssetCheckResult],
+    **catalog: Any,
+) -> dg.AssetChecksDefinition:
+    """The same check for each stream table that is not broken, in one op."""
+    specs = {e.key: e.spec for e in build_catalog(**catalog).sound}
 
     @dg.multi_asset_check(
         name=name,
-        specs=[dg.AssetCheckSpec(CHECK_NAME, asset=key, description=description) for key in specs],
+        specs=[dg.AssetCheckSpec(check_name, asset=key, description=description) for key in specs],
         can_subset=True,
     )
-    def compare(
+    def check(
         context: dg.AssetCheckExecutionContext, streamtables: StreamTablesResource
     ) -> Iterator[dg.AssetCheckResult]:
-        selected = {check.asset_key for check in context.selected_asset_check_keys}
+        selected = {each.asset_key for each in context.selected_asset_check_keys}
         for key, spec in specs.items():
             if key in selected:
-                try:
-                    found = streamtables.lake().check(read_definition(spec.metadata))
-                except StreamTablesError as error:
-                    yield _not_comparable(key, severity, error)
-                else:
-                    yield _result(key, severity, found)
+                yield evaluate(streamtables, spec)
 
-    return compare
+    return check
 
 
 def build_equality_schedule(

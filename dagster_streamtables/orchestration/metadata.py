@@ -55,10 +55,11 @@ DATA_TIMESTAMP = "streamtables/data_timestamp"
 STALENESS = "streamtables/staleness_seconds"
 """From the commit of the newest source version that the table reflects to the refresh's end."""
 # On each result of an equality check.
-HISTORY = "streamtables/history"
 MISSING = "streamtables/missing"
 UNEXPECTED = "streamtables/unexpected"
 SAMPLE = "streamtables/sample"
+# On each result of a retention check.
+HISTORY = "streamtables/history"
 
 ROW_COUNT = "dagster/row_count"
 TABLE_NAME = "dagster/table_name"

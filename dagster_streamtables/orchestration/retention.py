@@ -13,7 +13,7 @@ import dagster as dg
 
 from dagster_streamtables.orchestration import metadata as keys
 from dagster_streamtables.orchestration.catalog import Tables, build_catalog
-from dagster_streamtables.orchestration.checks import check_schedule
+from dagster_streamtables.orchestration.checks import check_schedule, checks_of_tables
 from dagster_streamtables.orchestration.metadata import read_definition
 from dagster_streamtables.orchestration.resource import StreamTablesResource
 
@@ -44,25 +44,14 @@ def build_retention_checks(
         severity: Of a failure.
         catalog: As for `build_catalog`.
     """
-    specs = {e.key: e.spec for e in build_catalog(tables, **catalog).sound}
+
+    def evaluate(streamtables: StreamTablesResource, spec: dg.AssetSpec) -> dg.AssetCheckResult:
+        table = read_definition(spec.metadata)
+        found = streamtables.logs().retention.of(table.name)
+        return _result(spec.key, severity, found, warn_before)
+
     description = "The sources keep what the next differential refresh needs."
-
-    @dg.multi_asset_check(
-        name=name,
-        specs=[dg.AssetCheckSpec(CHECK_NAME, asset=key, description=description) for key in specs],
-        can_subset=True,
-    )
-    def look(
-        context: dg.AssetCheckExecutionContext, streamtables: StreamTablesResource
-    ) -> Iterator[dg.AssetCheckResult]:
-        retention = streamtables.logs().retention
-        selected = {check.asset_key for check in context.selected_asset_check_keys}
-        for key, spec in specs.items():
-            if key in selected:
-                found = retention.of(read_definition(spec.metadata).name)
-                yield _result(key, severity, found, warn_before)
-
-    return look
+    return checks_of_tables(name, CHECK_NAME, description, evaluate, tables=tables, **catalog)
 
 
 def build_retention_schedule(

@@ -27,6 +27,11 @@ def take_over(session: SparkSession) -> bool:
         return False
     for name in COMMIT_SETTINGS:
         session.conf.unset(name)
+    drop_views(session)
+    return True
+
+
+def drop_views(session: SparkSession) -> None:
+    """Drop the views that refreshes left in a session for the next ones."""
     for row in session.sql(f"SHOW VIEWS LIKE '{VIEWS}*'").collect():
         session.catalog.dropTempView(row["viewName"])
-    return True

@@ -29,28 +29,24 @@ _ENDED = re.compile(
 _PATH = re.compile(r"(?<![\w.])(?:file:)?/[\w.][^\s'\"()#]+")
 _MARKS = re.compile(r"\x1b\[\d+m|↳")
 STAYS = "the table stays as it was"
+_LACKS = (
+    (_FULL, "the disk is full", f"make room, and refresh again; {STAYS}"),
+    (
+        _DENIED,
+        "a file may not be read or written",
+        "give the user of this process, and that of Spark, the permission, and refresh again; "
+        + STAYS,
+    ),
+)
 
 
 def machine_problem(error: BaseException) -> EnvironmentProblem | None:
     """What the machine lacks, where that is what the error says."""
     message = _MARKS.sub("", str(error))
-    line = _line_of(message, _FULL)
-    if line is not None:
-        return EnvironmentProblem(
-            "the disk is full",
-            where=place_in(message),
-            why=line,
-            fix=f"make room, and refresh again; {STAYS}",
-        )
-    line = _line_of(message, _DENIED)
-    if line is not None:
-        return EnvironmentProblem(
-            "a file may not be read or written",
-            where=place_in(message),
-            why=line,
-            fix="give the user of this process, and that of Spark, the permission, and refresh "
-            f"again; {STAYS}",
-        )
+    for pattern, what, fix in _LACKS:
+        line = _line_of(message, pattern)
+        if line is not None:
+            return EnvironmentProblem(what, where=place_in(message), why=line, fix=fix)
     if isinstance(error, MemoryError) or _MEMORY.search(message):
         return EnvironmentProblem(
             "there is not enough memory for the refresh",

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -89,10 +89,7 @@ class Retention:
 
     def of(self, table: str) -> list[SourceHealth]:
         """The sources of a stream table, sorted by name; none before its first refresh."""
-        log = self._log_of(table)
-        state = None if log is None else state_of(table, log)
-        seen = {} if state is None else state.sources
-        return [self._health(table, name, each) for name, each in seen.items()]
+        return [self._health(table, name, seen) for name, seen in self._seen(table).items()]
 
     def vacuum(self, name: str, *, keep: timedelta | None = None, dry: bool = False) -> Vacuumed:
         """Delete the files of a table that are out of use, but none that a stream table needs.
@@ -123,11 +120,16 @@ class Retention:
         None where no stream table reflects a version of which a file went out of use.
         """
         log = self._newest(source)
-        times = [
-            _out_of_use_since(log, change_between(log, health.frontier))
+        found = (
+            self._health(table, name, seen)
             for table in self.stream_tables()
-            for health in self.of(table)
-            if self._names.location(health.source) == log.location and not health.lost
+            for name, seen in self._seen(table).items()
+            if self._names.location(name) == log.location
+        )
+        times = [
+            _out_of_use_since(log, health.frontier, health.newest)
+            for health in found
+            if not health.lost
         ]
         return min((time_ for time_ in times if time_ is not None), default=None)
 
@@ -140,6 +142,11 @@ class Retention:
     def _log_of(self, name: str) -> TableLog | None:
         log = self._logs.newest(self._names.location(name))
         return log if log is not None and state_of(name, log) is not None else None
+
+    def _seen(self, table: str) -> Mapping[str, Seen]:
+        log = self._log_of(table)
+        state = None if log is None else state_of(table, log)
+        return {} if state is None else state.sources
 
     def _health(self, table: str, name: str, seen: Seen) -> SourceHealth:
         log = self._logs.newest(self._names.location(name))
@@ -162,15 +169,15 @@ class Retention:
 def _seconds_left(log: TableLog, change: SourceChange) -> float | None:
     if change.before >= change.after:
         return None
-    at, since = log.time_of(change.before), _out_of_use_since(log, change)
+    at, since = log.time_of(change.before), _out_of_use_since(log, change.before, change.after)
     ends = [at + _seconds(log, *_LOG)] if at is not None else []
     ends += [since + _seconds(log, *_FILES)] if since is not None else []
     return min(ends) - time.time() if ends else None
 
 
-def _out_of_use_since(log: TableLog, change: SourceChange) -> float | None:
+def _out_of_use_since(log: TableLog, before: int, after: int) -> float | None:
     """When the first of the files that a window needs went out of use, or was made for the feed."""
-    for version, commit in log.commits(change.before, change.after):
+    for version, commit in log.commits(before, after):
         if any("remove" in action or "cdc" in action for action in commit or ()):
             return log.time_of(version)
     return None

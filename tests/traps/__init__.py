@@ -12,6 +12,8 @@ P24   a diamond with a side behind    runtime/test_align.py, orchestration/test_
 P26   a circle of stream tables       orchestration/test_graph.py::test_a_cycle_is_refused_...
 P33   MAP                             runtime/test_refresh.py::test_modes, test_refused.py
 
+Beside them, `test_faults.py`: what disks, files, permissions, memory and a killed Spark do.
+
 Without a test: P22 (a choice that learns from what refreshes cost), P23 (a FULL that writes the
 difference only).
 """

@@ -1,4 +1,10 @@
-"""Arrow columns as Spark takes them: delta-rs reads strings into types that Spark does not know."""
+"""Arrow columns as Spark takes them, and as every writer stores them alike.
+
+delta-rs reads strings into types that Spark does not know.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
 
 from __future__ import annotations
 
@@ -29,3 +35,15 @@ def _plain(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_list_view(type_):
         return pa.list_(type_.value_field.with_type(_plain(type_.value_type)))
     return type_
+
+
+def without_negative_zero(rows: pa.Table) -> pa.Table:
+    """Nullable columns, and no -0.0: it equals 0.0 to Spark but not to delta-rs."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    arrays = [
+        pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
+        for column in rows.columns
+    ]
+    return pa.table(arrays, schema=pa.schema([pa.field(f.name, f.type) for f in rows.schema]))

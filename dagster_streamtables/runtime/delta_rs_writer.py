@@ -18,6 +18,7 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, w
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.runtime.arrow import without_negative_zero
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.quote import delta_rs_name
 from dagster_streamtables.runtime.storage import PROPERTIES, NotStored, Target, Written, lost_race
@@ -48,7 +49,7 @@ def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
     try:
         write_deltalake(
             target.location if log is None else log.table,
-            _storable(rows),
+            without_negative_zero(rows),
             mode="overwrite" if log is not None else "error",
             schema_mode="overwrite" if log is not None else None,
             configuration=dict(PROPERTIES) if log is None else None,
@@ -62,18 +63,6 @@ def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
         if log is None and "already exists" in str(error):
             raise lost_race(str(error)) from error
         raise
-
-
-def _storable(rows: pa.Table) -> pa.Table:
-    """Nullable columns, and no -0.0: it equals 0.0 to Spark but not to delta-rs."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    arrays = [
-        pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
-        for column in rows.columns
-    ]
-    return pa.table(arrays, schema=pa.schema([pa.field(f.name, f.type) for f in rows.schema]))
 
 
 def write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:

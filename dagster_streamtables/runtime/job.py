@@ -48,6 +48,17 @@ class Job:
         known = [stamp for stamp in stamps if stamp is not None]
         return max(known, default=None)
 
+    @property
+    def held(self) -> Stored:
+        """The stored table, in a refresh that builds upon it."""
+        assert self.stored is not None
+        return self.stored
+
+    @property
+    def key(self) -> tuple[str, ...] | None:
+        """The columns that identify a row of the table; None for a bag."""
+        return self.plan.key if self.plan is not None else None
+
     def target(self, *, changed: bool, replaces: bool = False) -> Target:
         """The table to write, with the state that the commit will carry."""
         before = self.stored.state if self.stored is not None else None
@@ -75,8 +86,7 @@ class Job:
             base=self.stored.log.version if self.stored is not None and not replaces else None,
             now=self.now if self.timed else None,
         )
-        key = self.plan.key if self.plan is not None else None
-        return Target(self.location, state, key, self.storage_options)
+        return Target(self.location, state, self.key, self.storage_options)
 
     @property
     def _next_sequence(self) -> int:

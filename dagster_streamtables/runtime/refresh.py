@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from dagster_streamtables.compiler import Entry, Plan
 from dagster_streamtables.compiler.operators import WEIGHT
-from dagster_streamtables.errors import ConflictingCommit, DamagedTable, FailedQuery
+from dagster_streamtables.errors import DamagedTable, FailedQuery
 from dagster_streamtables.runtime import (
     compute,
     decide,
@@ -19,13 +19,15 @@ from dagster_streamtables.runtime import (
 )
 from dagster_streamtables.runtime.blame import LostHistory, explained
 from dagster_streamtables.runtime.clock import Clock
+from dagster_streamtables.runtime.commit import advance, committed, finish
 from dagster_streamtables.runtime.compute import Computed
 from dagster_streamtables.runtime.decide import Decision, Source
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.job import Job
+from dagster_streamtables.runtime.recompute import recompute
 from dagster_streamtables.runtime.report import Action, Refresh, Window
-from dagster_streamtables.runtime.state import Seen, State, Stored
+from dagster_streamtables.runtime.state import Seen, State
 from dagster_streamtables.runtime.storage import Target, Written
 from dagster_streamtables.runtime.table import OnSchemaChange
 from dagster_streamtables.runtime.window import SourceChange, change_between
@@ -63,7 +65,7 @@ def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
             report = replace(report, action=Action.FULL, reason=reason)
     try:
         with explained():
-            return _rebuild(job, inputs, clock, report)
+            return recompute(job, inputs, clock, report)
     except LostHistory as error:
         raise DamagedTable(
             f"{_owner(job, error)} names a file that is not there, or cannot be read",
@@ -107,89 +109,51 @@ def _change(source: Source, seen: Seen) -> SourceChange:
     return replace(change_between(source.log, seen.version), held=seen.rows)
 
 
-def _rebuild(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
-    target = job.target(changed=True, replaces=True)
-    old = job.stored.log if job.stored is not None else None
-    with clock.phase("compute"):
-        rows = compute.full(job.plan, job.text, inputs)
-        local = compute.fetched(rows, inputs) if _expected(job) <= inputs.limit else None
-    with clock.phase("commit"):
-        if local is not None and (old is None or delta_rs_writer.can_write(old)):
-            writer = "delta-rs"
-            delta_rs_writer.replace_rows(old, target, local)
-        else:
-            writer = "spark"
-            spark_writer.replace_rows(inputs.spark, target, rows)
-        log = _committed(inputs, target)
-    return _finish(report, log, target, Written(log.row_count or 0, 0, writer), clock)
-
-
-def _expected(job: Job) -> int:
-    """About how many rows the result has: as many as last time, or no more than were read."""
-    held = job.stored.log.row_count if job.stored is not None else None
-    return held or sum(source.log.row_count or 0 for source in job.sources.values())
-
-
 def _nothing(
     job: Job, inputs: Inputs, clock: Clock, report: Refresh, changes: Mapping[str, SourceChange]
 ) -> Refresh:
     behind = max((change.after - change.before for change in changes.values()), default=0)
     if behind <= _ADVANCE_AFTER:
         return replace(report, seconds=clock.seconds, phases=clock.phases)
-    return _advance(job, inputs, clock, report)
-
-
-def _advance(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
-    """Move the frontier over a window in which nothing visible came."""
-    target = job.target(changed=False)
-    log = _stored(job).log
-    with clock.phase("commit"):
-        if delta_rs_writer.can_write(log):
-            delta_rs_writer.advance(log, target)
-        else:
-            spark_writer.advance(inputs.spark, target)
-        log = _committed(inputs, target)
-    written = Written(0, 0, "")
-    done = _finish(report, log, target, written, clock)
-    return replace(done, action=Action.NO_DATA)
+    return advance(job, inputs, clock, report)
 
 
 def _differentiate(
     job: Job, inputs: Inputs, clock: Clock, report: Refresh, changes: Mapping[str, SourceChange]
 ) -> Refresh:
-    plan, stored = _plan(job), _stored(job)
+    plan, stored = _plan(job), job.held
     with clock.phase("capture"):
         captured = compute.capture(plan, job.sources, changes, inputs)
     report = replace(report, windows={**report.windows, **captured.windows})
     if not captured.moved and not plan.timed:
         reason = f"{report.reason}, none of them in a column that the query uses"
-        return _advance(job, inputs, clock, replace(report, reason=reason))
+        return advance(job, inputs, clock, replace(report, reason=reason))
     with clock.phase("compute"):
         computed = compute.change(plan, stored.log, captured, inputs)
     if computed.broken:
         reason = "the stored groups have fewer rows than their sources lost"
         again = replace(report, action=Action.REINITIALIZE, reason=reason)
-        return _rebuild(job, inputs, clock, again)
+        return recompute(job, inputs, clock, again)
     if computed.empty:
         reason = f"{report.reason}, the result is the same"
         if not any(change.moved for change in changes.values()):
             same = replace(report, action=Action.NO_DATA, reason=reason)
             return _nothing(job, inputs, clock, same, changes)
-        return _advance(job, inputs, clock, replace(report, reason=reason))
+        return advance(job, inputs, clock, replace(report, reason=reason))
     target = job.target(changed=True)
     try:
         with clock.phase("commit"):
             written = _write(plan, stored.log, target, computed, inputs)
-            log = _committed(inputs, target)
+            log = committed(inputs, target)
     except storage.NotStored:
         # A sum of floats below another operator has other last digits each time.
         reason = "a row went that the table does not hold"
         again = replace(report, action=Action.REINITIALIZE, reason=reason)
-        return _rebuild(job, inputs, clock, again)
+        return recompute(job, inputs, clock, again)
     if upkeep.has_many_small_files(log):
         with clock.phase("compact"):
             upkeep.compact(log)
-    return _finish(report, log, target, written, clock)
+    return finish(report, log, target, written, clock)
 
 
 def _write(
@@ -206,37 +170,6 @@ def _write(
         stored = inputs.relations.stored(log.place, log.version)
         return spark_writer.write_bag(inputs.spark, target, change, names, stored)
     return spark_writer.write_keyed(inputs.spark, target, change, names)
-
-
-def _committed(inputs: Inputs, target: Target) -> TableLog:
-    """The table after the commit.
-
-    Spark skips a commit whose transaction number is taken, without a word; then the newest state is
-    somebody else's.
-    """
-    stored = inputs.stored(target.location)
-    if stored is None or stored.state is None or stored.state.refresh != target.state.refresh:
-        raise ConflictingCommit(
-            "another refresh of the table committed first",
-            fix="refresh again; nothing of this attempt was written",
-        ).about(target.state.table)
-    return stored.log
-
-
-def _finish(
-    report: Refresh, log: TableLog, target: Target, written: Written, clock: Clock
-) -> Refresh:
-    return replace(
-        report,
-        version=log.version,
-        data_version=target.state.data_version,
-        inserted=written.inserted,
-        deleted=written.deleted,
-        writer=written.writer,
-        row_count=log.row_count,
-        seconds=clock.seconds,
-        phases=clock.phases,
-    )
 
 
 def _report(
@@ -278,12 +211,7 @@ def _plan(job: Job) -> Plan:
     return job.plan
 
 
-def _stored(job: Job) -> Stored:
-    assert job.stored is not None
-    return job.stored
-
-
 def _state(job: Job) -> State:
-    state = _stored(job).state
+    state = job.held.state
     assert state is not None
     return state

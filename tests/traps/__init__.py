@@ -13,7 +13,4 @@ P26   a circle of stream tables       orchestration/test_graph.py::test_a_cycle_
 P33   MAP                             runtime/test_refresh.py::test_modes, test_refused.py
 
 Beside them, `test_faults.py`: what disks, files, permissions, memory and a killed Spark do.
-
-Without a test: P22 (a choice that learns from what refreshes cost), P23 (a FULL that writes the
-difference only).
 """

@@ -104,6 +104,38 @@ def test_p21_modes_in_turns(lake: Lake) -> None:
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
 
 
+def test_p22_a_choice_recovers_when_the_data_has_grown(lake: Lake) -> None:
+    table = StreamTable("mart.totals", TOTALS.query)
+    refreshed(lake, table)
+    write(lake, "orders", orders(*range(20, 40)))
+    assert refreshed(lake, table).action is Action.FULL
+    write(lake, "orders", orders(*range(40, 4000)))
+    assert refreshed(lake, table).action is Action.FULL
+    write(lake, "orders", orders(4000))
+
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL
+
+
+def test_p23_who_reads_a_table_computed_in_full_sees_what_differs(lake: Lake) -> None:
+    upper = StreamTable("mart.upper", LARGE.query, mode=Mode.FULL)
+    lower = StreamTable("mart.lower", 'SELECT COUNT(*) AS n FROM "mart.upper"', dialect="postgres")
+    made = [refreshed(lake, table) for table in (upper, lower)]
+    write(lake, "orders", orders(20, amount=1))
+
+    same = refreshed(lake, upper)
+    below = Lake(lake.root, spark=NOWHERE).refresh(lower)
+
+    assert (same.action, same.inserted, same.deleted) == (Action.FULL, 0, 0)
+    assert same.reason == "the mode is FULL, the result is the same"
+    assert same.data_version == made[0].data_version
+    assert (below.action, below.version) == (Action.NO_DATA, made[1].version)
+
+    merge_into(lake, {"amount": "9"}, 1)
+    other, below = refreshed(lake, upper), refreshed(lake, lower)
+    assert (other.inserted, other.deleted) == (1, 1)
+    assert below.windows["mart.upper"].rows == 2
+
+
 def test_p25_a_chain_stops_where_nothing_changes(lake: Lake) -> None:
     queries = [
         "SELECT id, customer, amount, note FROM orders",

@@ -1,0 +1,60 @@
+"""The end of a refresh: its commit is found in the log, and told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from dagster_streamtables.errors import ConflictingCommit
+from dagster_streamtables.runtime import delta_rs_writer, spark_writer
+from dagster_streamtables.runtime.clock import Clock
+from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.inputs import Inputs
+from dagster_streamtables.runtime.job import Job
+from dagster_streamtables.runtime.report import Action, Refresh
+from dagster_streamtables.runtime.storage import Target, Written
+
+
+def advance(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
+    """Move the frontier over a window in which nothing visible came."""
+    target = job.target(changed=False)
+    log = job.held.log
+    with clock.phase("commit"):
+        if delta_rs_writer.can_write(log):
+            delta_rs_writer.advance(log, target)
+        else:
+            spark_writer.advance(inputs.spark, target)
+        log = committed(inputs, target)
+    written = Written(0, 0, "")
+    done = finish(report, log, target, written, clock)
+    return replace(done, action=Action.NO_DATA)
+
+
+def committed(inputs: Inputs, target: Target) -> TableLog:
+    """The table after the commit.
+
+    Spark skips a commit whose transaction number is taken, without a word; then the newest state is
+    somebody else's.
+    """
+    stored = inputs.stored(target.location)
+    if stored is None or stored.state is None or stored.state.refresh != target.state.refresh:
+        raise ConflictingCommit(
+            "another refresh of the table committed first",
+            fix="refresh again; nothing of this attempt was written",
+        ).about(target.state.table)
+    return stored.log
+
+
+def finish(
+    report: Refresh, log: TableLog, target: Target, written: Written, clock: Clock
+) -> Refresh:
+    return replace(
+        report,
+        version=log.version,
+        data_version=target.state.data_version,
+        inserted=written.inserted,
+        deleted=written.deleted,
+        writer=written.writer,
+        row_count=log.row_count,
+        seconds=clock.seconds,
+        phases=clock.phases,
+    )

@@ -1,0 +1,70 @@
+"""A refresh that runs the query itself, over all rows of its sources."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.runtime import compute, delta_rs_writer, spark_writer, storage
+from dagster_streamtables.runtime.clock import Clock
+from dagster_streamtables.runtime.commit import advance, committed, finish
+from dagster_streamtables.runtime.difference import difference
+from dagster_streamtables.runtime.inputs import Inputs
+from dagster_streamtables.runtime.job import Job
+from dagster_streamtables.runtime.report import Action, Refresh
+from dagster_streamtables.runtime.storage import Written
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
+    target = job.target(changed=True, replaces=True)
+    old = job.stored.log if job.stored is not None else None
+    with clock.phase("compute"):
+        rows = compute.full(job.plan, job.text, inputs)
+        local = compute.fetched(rows, inputs) if _expected(job) <= inputs.limit else None
+    if local is not None and report.action is Action.FULL:
+        corrected = _correct(job, inputs, clock, report, local)
+        if corrected is not None:
+            return corrected
+    with clock.phase("commit"):
+        if local is not None and (old is None or delta_rs_writer.can_write(old)):
+            writer = "delta-rs"
+            delta_rs_writer.replace_rows(old, target, local)
+        else:
+            writer = "spark"
+            spark_writer.replace_rows(inputs.spark, target, rows)
+        log = committed(inputs, target)
+    return finish(report, log, target, Written(log.row_count or 0, 0, writer), clock)
+
+
+def _correct(
+    job: Job, inputs: Inputs, clock: Clock, report: Refresh, rows: pa.Table
+) -> Refresh | None:
+    """Store only what differs between the result and the table; None if that is not less."""
+    log, key = job.held.log, job.key
+    if not delta_rs_writer.can_write(log):
+        return None
+    with clock.phase("compute"):
+        change = difference(log, rows, key, limit=inputs.limit)
+    if change is None:
+        return None
+    if not change.num_rows:
+        same = replace(report, reason=f"{report.reason}, the result is the same")
+        return replace(advance(job, inputs, clock, same), action=Action.FULL)
+    target = job.target(changed=True)
+    write = delta_rs_writer.write_bag if key is None else delta_rs_writer.write_keyed
+    try:
+        with clock.phase("commit"):
+            written = write(log, target, change)
+            log = committed(inputs, target)
+    except storage.NotStored:
+        return None
+    return finish(report, log, target, written, clock)
+
+
+def _expected(job: Job) -> int:
+    """About how many rows the result has: as many as last time, or no more than were read."""
+    held = job.stored.log.row_count if job.stored is not None else None
+    return held or sum(source.log.row_count or 0 for source in job.sources.values())

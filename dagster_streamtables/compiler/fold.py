@@ -19,7 +19,15 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators import Schema, Step, as_column, as_weight, column
+from dagster_streamtables.compiler.operators import (
+    Schema,
+    Step,
+    as_column,
+    as_weight,
+    column,
+    select,
+    table,
+)
 from dagster_streamtables.compiler.partial import Adding
 from dagster_streamtables.compiler.regroup import null_safe
 from dagster_streamtables.compiler.root import Root
@@ -47,11 +55,15 @@ class Fold(Step):
         return "Fold: the stored groups plus the partial sums"
 
     def select(self, *inputs: str) -> exp.Query:
-        added = self._added(*inputs).subquery("a")
-        new = exp.select("*", *self._outputs()).from_(added).subquery("b")
+        added = self._added(*inputs).subquery("a", copy=False)
+        new = (
+            select(exp.Star(), *self._outputs()).from_(added, copy=False).subquery("b", copy=False)
+        )
         rows = [as_column(self._guarded(name), name) for name in self.schema]
         return (
-            exp.select(*rows, as_weight(self._action())).from_(new).where(self._something_to_do())
+            select(*rows, as_weight(self._action()))
+            .from_(new, copy=False)
+            .where(self._something_to_do(), copy=False)
         )
 
     def _added(self, partial: str, stored: str) -> exp.Select:
@@ -63,13 +75,18 @@ class Fold(Step):
         known = exp.Not(this=exp.Is(this=column(self._rows, "s"), expression=exp.null()))
         match = [null_safe(column(n, "s"), column(key, "p")) for n, key in self.root.key]
         return (
-            exp.select(*keys, *old, *states)
-            .select(as_column(exp.or_(exp.false(), *lost), "lost"), as_column(known, "known"))
-            .from_(exp.to_table(partial).as_("p"))
+            select(*keys, *old, *states)
+            .select(
+                as_column(exp.or_(exp.false(), *lost), "lost"),
+                as_column(known, "known"),
+                copy=False,
+            )
+            .from_(table(partial, "p"), copy=False)
             .join(
-                exp.to_table(stored).as_("s"),
+                table(stored, "s"),
                 on=exp.and_(*match) if match else exp.true(),
                 join_type="left",
+                copy=False,
             )
         )
 

@@ -14,7 +14,15 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators import Schema, Step, as_column, column, weight_column
+from dagster_streamtables.compiler.operators import (
+    Schema,
+    Step,
+    as_column,
+    column,
+    select,
+    table,
+    weight_column,
+)
 from dagster_streamtables.compiler.root import Root
 
 
@@ -65,8 +73,8 @@ class Partial(Step):
         parts = [as_column(e, n) for n, e in self._parts()]
         if not keys and not parts:
             return _if_any(inputs[0])
-        query = exp.select(*keys, *parts).from_(inputs[0])
-        return query.group_by(*(key.copy() for key in keys)) if keys else query
+        query = select(*keys, *parts).from_(table(inputs[0]), copy=False)
+        return query.group_by(*(key.copy() for key in keys), copy=False) if keys else query
 
     def _parts(self) -> list[tuple[str, exp.Expr]]:
         parts: list[tuple[str, exp.Expr]] = []
@@ -100,7 +108,7 @@ def _if_any(rows: str) -> exp.Query:
     """One row if there are rows: the one group of a query without GROUP BY is touched."""
     count = exp.Count(this=exp.Star())
     some = exp.GT(this=count.copy(), expression=exp.Literal.number(0))
-    return exp.select(as_column(count, "any")).from_(rows).having(some)
+    return select(as_column(count, "any")).from_(table(rows), copy=False).having(some, copy=False)
 
 
 def _present(argument: exp.Expr) -> exp.Expr:

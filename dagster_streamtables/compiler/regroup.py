@@ -17,7 +17,15 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators import Schema, Step, as_column, as_weight, column
+from dagster_streamtables.compiler.operators import (
+    Schema,
+    Step,
+    as_column,
+    as_weight,
+    column,
+    select,
+    table,
+)
 from dagster_streamtables.compiler.root import Root
 
 
@@ -52,9 +60,9 @@ class Regroup(Step):
         gone = exp.Is(this=is_new, expression=exp.null())
         weight = exp.Case().when(gone, exp.Literal.number(-1)).else_(exp.Literal.number(1))
         new, old = (
-            exp.select("*", exp.alias_(exp.Literal.number(1), mark, quoted=True))
-            .from_(name)
-            .subquery(alias)
+            select(exp.Star(), exp.alias_(exp.Literal.number(1), mark, quoted=True))
+            .from_(table(name), copy=False)
+            .subquery(alias, copy=False)
             for name, mark, alias in zip(inputs, ("is new", "is old"), "ns", strict=True)
         )
         same = exp.and_(
@@ -64,10 +72,10 @@ class Regroup(Step):
         )
         match_ = [null_safe(column(n, "n"), column(n, "s")) for n, _ in self.root.key]
         return (
-            exp.select(*kept, as_weight(weight))
-            .from_(new)
-            .join(old, on=exp.and_(*match_) if match_ else exp.true(), join_type="full")
-            .where(exp.Not(this=exp.paren(same)))
+            select(*kept, as_weight(weight))
+            .from_(new, copy=False)
+            .join(old, on=exp.and_(*match_) if match_ else exp.true(), join_type="full", copy=False)
+            .where(exp.Not(this=exp.paren(same)), copy=False)
         )
 
     def explain(self) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The same columns, nullable, without views and without 64-bit offsets."""
+    """The same columns, nullable to any depth, without views and without 64-bit offsets."""
     import pyarrow as pa
 
     return pa.schema([pa.field(field.name, _plain(field.type)) for field in schema])
@@ -29,16 +29,20 @@ def _plain(type_: pa.DataType) -> pa.DataType:
     if pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_):
         return pa.binary()
     if pa.types.is_struct(type_):
-        return pa.struct([each.with_type(_plain(each.type)) for each in type_])
+        return pa.struct([pa.field(each.name, _plain(each.type)) for each in type_])
     if pa.types.is_map(type_):
         return pa.map_(_plain(type_.key_type), _plain(type_.item_type))
     if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_list_view(type_):
-        return pa.list_(type_.value_field.with_type(_plain(type_.value_type)))
+        return pa.list_(pa.field(type_.value_field.name, _plain(type_.value_type)))
     return type_
 
 
 def without_negative_zero(rows: pa.Table) -> pa.Table:
-    """Nullable columns, and no -0.0: it equals 0.0 to Spark but not to delta-rs."""
+    """Plain columns, and no -0.0: it equals 0.0 to Spark but not to delta-rs.
+
+    Spark says of `array(1, 2)` that no element is NULL, which may not be true of the next row; and
+    it merges no rows into a table that says so.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -46,4 +50,4 @@ def without_negative_zero(rows: pa.Table) -> pa.Table:
         pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
         for column in rows.columns
     ]
-    return pa.table(arrays, schema=pa.schema([pa.field(f.name, f.type) for f in rows.schema]))
+    return pa.table(arrays, names=rows.column_names).cast(plain_schema(rows.schema))

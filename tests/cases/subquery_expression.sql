@@ -433,3 +433,21 @@ INSERT INTO regions VALUES ('south', 'here');
 --- delta
 -- +1 | 10 | NULL
 -- -1 | 11 | south
+
+--- case: IN with a comparison to the row, whose answer is shown, above a join of two that move
+--- covers: Q13 a subquery in the select list
+SELECT o.id, o.amount IN (SELECT p.amount FROM orders AS p WHERE p.id > o.id) AS again, EXISTS (SELECT 1 FROM regions AS r WHERE r.name > c.region) AS further FROM orders AS o JOIN customers AS c ON o.customer >= c.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 7);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO orders VALUES (12, 1, 7);
+INSERT INTO customers VALUES (2, 'south');
+INSERT INTO regions VALUES ('ocean', 'here');
+--- delta
+-- -1 | 10 | False | False
+-- +1 | 10 | False | True
+-- -1 | 11 | False | False
+-- +1 | 11 | True | False
+-- +1 | 11 | True | True
+-- +1 | 12 | False | True

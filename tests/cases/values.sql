@@ -95,3 +95,13 @@ SELECT 1 AS one FROM orders AS o LATERAL VIEW explode(array(1, 1)) t AS id GROUP
 INSERT INTO orders VALUES (10, 1, 5);
 --- delta
 -- +1 | 1
+
+--- case: an array without a NULL in it, and a struct
+--- covers: Q28 nested types
+SELECT id, array(1, 2) AS pair, named_struct('a', 1, 'b', array('x')) AS made FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 7);
+--- change
+DELETE FROM orders WHERE id = 10;
+--- delta
+-- -1 | 10 | [1, 2] | {'a': 1, 'b': ['x']}

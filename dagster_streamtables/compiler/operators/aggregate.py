@@ -25,6 +25,8 @@ from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     as_column,
     column,
+    select,
+    table,
     type_of,
 )
 from dagster_streamtables.compiler.operators.step import Schema, Step
@@ -62,8 +64,8 @@ class Aggregate(Operator):
         if not keys and not measures:
             # SQL has no SELECT of nothing, and this one has one row.
             measures = [as_column(exp.Count(this=exp.Star()), "rows")]
-        query = exp.select(*keys, *measures).from_(rows)
-        return query.group_by(*(key.copy() for key in keys)) if keys else query
+        query = select(*keys, *measures).from_(table(rows), copy=False)
+        return query.group_by(*(key.copy() for key in keys), copy=False) if keys else query
 
     def explain(self) -> str:
         keys = ", ".join(self.keys)

@@ -32,8 +32,11 @@ from typing import ClassVar
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.columns import (
+    all_of,
     as_weight,
     column,
+    select,
+    table,
     weight_column,
     within,
 )
@@ -127,10 +130,10 @@ class Sum(Operator):
 
     def _side(self, operator: Operator, name: str) -> exp.Select:
         # UNION ALL matches columns by position, so both sides list theirs in their own order.
-        listed = exp.select(*map(column, operator.schema)).from_(name)
+        listed = select(*map(column, operator.schema)).from_(table(name), copy=False)
         if not self.weighted:
             return listed
-        return listed.select(weight_of(operator))
+        return listed.select(weight_of(operator), copy=False)
 
     def explain(self) -> str:
         return "Sum"
@@ -160,7 +163,7 @@ class Negation(Operator):
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
         weight = exp.Neg(this=weight_column()) if self.input.weighted else exp.Literal.number(-1)
-        return exp.select(*map(column, self.schema), as_weight(weight)).from_(rows)
+        return select(*map(column, self.schema), as_weight(weight)).from_(table(rows), copy=False)
 
     def explain(self) -> str:
         return "Negation"
@@ -217,7 +220,7 @@ class Restriction(Operator):
         found = [_touches(link, name) for link, name in zip(self.links, touched, strict=True)]
         some: exp.Expr = exp.or_(*found) if len(found) > 1 else found[0]
         condition = some if self.keep else exp.Not(this=exp.paren(some))
-        return exp.select("r.*").from_(exp.to_table(rows).as_("r")).where(condition)
+        return select(all_of("r")).from_(table(rows, "r"), copy=False).where(condition, copy=False)
 
     def explain(self) -> str:
         pairs = (
@@ -230,7 +233,7 @@ class Restriction(Operator):
 
 def _touches(link: Link, touched: str) -> exp.Expr:
     """Whether ``touched`` has a row that touches the row ``r``."""
-    found = exp.select("1").from_(exp.to_table(touched).as_("c"))
+    found = select(exp.Literal.number(1)).from_(table(touched, "c"))
     if not link.pairs:
         return exp.Exists(this=found)
     sides = [(within(left, "r"), within(right, "c")) for left, right in link.pairs]

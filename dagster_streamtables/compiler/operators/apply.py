@@ -24,8 +24,11 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import Operator, Restriction
 from dagster_streamtables.compiler.operators.columns import (
+    all_of,
     as_column,
     column,
+    select,
+    table,
     weight_column,
 )
 from dagster_streamtables.compiler.operators.left_linear import LeftLinear
@@ -35,6 +38,17 @@ from dagster_streamtables.compiler.operators.step import Link, Schema, Step
 def place_of(position: int) -> str:
     """The name under which a question reads ``Rᵢ``."""
     return f"__st_right_{position}"
+
+
+# Spark moves what is computed above a UNION ALL below it, and there looks for the columns of a
+# subquery among those of the rows ("key not found"). It moves nothing below this.
+_ONCE = exp.Lateral(
+    this=exp.Explode(this=exp.Array(expressions=[exp.Literal.number(1)])),
+    view=True,
+    alias=exp.TableAlias(
+        this=exp.to_identifier("__st_one"), columns=[exp.to_identifier("__st_once")]
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -71,10 +85,9 @@ class Question(LeftLinear):
         """The question with its tables named."""
         question = self.question.copy()
         names = {place_of(i): name for i, name in enumerate(inputs)}
-        for table in list(question.find_all(exp.Table)):
-            if table.name in names:
-                table.set("alias", exp.TableAlias(this=exp.to_identifier(table.name)))
-                table.set("this", exp.to_identifier(names[table.name]))
+        for each in list(question.find_all(exp.Table)):
+            if each.name in names:
+                each.replace(table(names[each.name], each.name))
         return question
 
     @property
@@ -106,7 +119,8 @@ class Apply(Question):
         if self.weighted:
             kept.append(weight_column("l"))
         answer = as_column(self._over(tuple(rights)), self.name)
-        return exp.select(*kept, answer).from_(exp.to_table(left).as_("l"))
+        rows = select(*kept, answer).from_(table(left, "l"), copy=False)
+        return rows.lateral(_ONCE.copy(), copy=False)
 
 
 @dataclass(frozen=True)
@@ -123,8 +137,8 @@ class Keep(Question):
 
     def select(self, *inputs: str) -> exp.Query:
         left, *rights = inputs
-        rows = exp.select("l.*").from_(exp.to_table(left).as_("l"))
-        return rows.where(self._over(tuple(rights)))
+        rows = select(all_of("l")).from_(table(left, "l"), copy=False)
+        return rows.where(self._over(tuple(rights)), copy=False)
 
 
 @dataclass(frozen=True)
@@ -156,7 +170,7 @@ class Lateral(Question):
         kept += [column(name, "s") for name, _ in self.made]
         if self.weighted:
             kept.append(weight_column("l"))
-        query = exp.select(*kept).from_(exp.to_table(left).as_("l"))
+        query = select(*kept).from_(table(left, "l"), copy=False)
         if self.condition is None:
-            return query.join(lateral, join_type="cross")
-        return query.join(lateral, on=self.condition.copy(), join_type="left")
+            return query.join(lateral, join_type="cross", copy=False)
+        return query.join(lateral, on=self.condition.copy(), join_type="left", copy=False)

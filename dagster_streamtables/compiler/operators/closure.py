@@ -25,7 +25,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import Operator
-from dagster_streamtables.compiler.operators.columns import column, weight_column
+from dagster_streamtables.compiler.operators.columns import column, select, table, weight_column
 from dagster_streamtables.compiler.operators.net import Net
 from dagster_streamtables.compiler.operators.recursion import Recursion, Reference
 from dagster_streamtables.compiler.operators.step import Schema, Step
@@ -138,7 +138,9 @@ class Signed(Operator):
         sign = (exp.GT if self.came else exp.LT)(
             this=weight_column(), expression=exp.Literal.number(0)
         )
-        return exp.select(*map(column, self.schema)).from_(rows).where(sign)
+        return (
+            select(*map(column, self.schema)).from_(table(rows), copy=False).where(sign, copy=False)
+        )
 
     def explain(self) -> str:
         return "What came" if self.came else "What went"

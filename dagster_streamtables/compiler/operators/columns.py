@@ -15,12 +15,31 @@ def weight_column(table: str | None = None) -> exp.Column:
     return exp.column(WEIGHT, table=table)
 
 
+def table(name: str, alias: str | None = None) -> exp.Table:
+    this = exp.TableAlias(this=exp.to_identifier(alias)) if alias is not None else None
+    return exp.Table(this=exp.to_identifier(name), alias=this)
+
+
+def all_of(alias: str) -> exp.Column:
+    """``alias.*``"""
+    return exp.Column(this=exp.Star(), table=exp.to_identifier(alias))
+
+
+def select(*items: exp.Expr) -> exp.Select:
+    """SELECT of items that belong to no other statement: they are not copied.
+
+    Left to itself, sqlglot copies at every step and parses what is given as text. The statement of
+    a change has some hundred steps, and both would take most of the time of compiling it.
+    """
+    return exp.select(*items, copy=False)
+
+
 def as_weight(expression: exp.Expr) -> exp.Expr:
     return exp.alias_(expression, WEIGHT)
 
 
 def as_column(expression: exp.Expr, name: str) -> exp.Expr:
-    return exp.alias_(expression.copy(), name, quoted=True)
+    return exp.alias_(expression.copy(), name, quoted=True, copy=False)
 
 
 def within(expression: exp.Expr, table: str) -> exp.Expr:

@@ -21,6 +21,8 @@ from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     as_column,
     column,
+    select,
+    table,
     weight_column,
 )
 from dagster_streamtables.compiler.operators.step import Schema, Step
@@ -50,14 +52,14 @@ class Expand(Operator):
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
         numbers = exp.Array(expressions=[exp.Literal.number(self._id(each)) for each in self.sets])
-        each = exp.select(as_column(exp.Explode(this=numbers), SET)).subquery("s")
+        each = select(as_column(exp.Explode(this=numbers), SET)).subquery("s", copy=False)
         columns = [self._kept(name) for name in self.input.schema]
         if self.weighted:
             columns.append(weight_column("r"))
         return (
-            exp.select(*columns, column(SET, "s"))
-            .from_(exp.to_table(rows).as_("r"))
-            .join(each, join_type="cross")
+            select(*columns, column(SET, "s"))
+            .from_(table(rows, "r"), copy=False)
+            .join(each, join_type="cross", copy=False)
         )
 
     def _id(self, within: frozenset[str]) -> int:

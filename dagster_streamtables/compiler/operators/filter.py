@@ -19,6 +19,7 @@ from typing import ClassVar
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import Operator
+from dagster_streamtables.compiler.operators.columns import select, table
 from dagster_streamtables.compiler.operators.failing import before_failing
 from dagster_streamtables.compiler.operators.step import Schema, Step
 
@@ -41,7 +42,11 @@ class Filter(Operator):
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
-        return exp.select("*").from_(rows).where(self.predicate.copy())
+        return (
+            select(exp.Star())
+            .from_(table(rows), copy=False)
+            .where(self.predicate.copy(), copy=False)
+        )
 
     def explain(self) -> str:
         return f"Filter {self.predicate.sql('spark')}"

@@ -24,6 +24,8 @@ from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     as_weight,
     column,
+    select,
+    table,
     weight_column,
 )
 from dagster_streamtables.compiler.operators.step import Schema, Step
@@ -60,9 +62,9 @@ class Join(Operator):
             [weight] = weights
             columns = [*columns, as_weight(weight)]
         return (
-            exp.select(*(columns or [exp.Literal.number(1)]))
-            .from_(exp.to_table(left).as_("l"))
-            .join(exp.to_table(right).as_("r"), on=self.condition.copy())
+            select(*(columns or [exp.Literal.number(1)]))
+            .from_(table(left, "l"), copy=False)
+            .join(table(right, "r"), on=self.condition.copy(), copy=False)
         )
 
     def explain(self) -> str:

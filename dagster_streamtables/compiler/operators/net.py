@@ -19,6 +19,8 @@ from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     WEIGHT,
     column,
+    select,
+    table,
     weight_column,
 )
 from dagster_streamtables.compiler.operators.step import Schema, Step
@@ -49,8 +51,12 @@ class Net(Operator):
         total = exp.Sum(this=weight_column() if self.input.weighted else exp.Literal.number(1))
         weight = exp.alias_(exp.cast(total.copy(), "BIGINT"), WEIGHT)
         some = exp.NEQ(this=total, expression=exp.Literal.number(0))
-        query = exp.select(*keys, weight).from_(rows).group_by(*(key.copy() for key in keys))
-        return query.having(some)
+        query = (
+            select(*keys, weight)
+            .from_(table(rows), copy=False)
+            .group_by(*(key.copy() for key in keys), copy=False)
+        )
+        return query.having(some, copy=False)
 
     def explain(self) -> str:
         return "Net"
@@ -86,7 +92,7 @@ class Empty(Operator):
         weight = [exp.alias_(exp.cast(exp.null(), "BIGINT"), WEIGHT)] if self.has_weight else []
         # SQL has no SELECT of nothing.
         columns = [*nulls, *weight] or [exp.Literal.number(1)]
-        return exp.select(*columns).where(exp.false())
+        return select(*columns).where(exp.false(), copy=False)
 
     def explain(self) -> str:
         return "Empty"

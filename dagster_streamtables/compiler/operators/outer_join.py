@@ -17,6 +17,8 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.columns import (
     column,
+    select,
+    table,
     weight_column,
 )
 from dagster_streamtables.compiler.operators.left_linear import ConditionalJoin
@@ -41,7 +43,7 @@ class OuterJoin(ConditionalJoin):
         if self.weighted:
             columns = [*columns, weight_column("l")]
         return (
-            exp.select(*(columns or [exp.Literal.number(1)]))
-            .from_(exp.to_table(left).as_("l"))
-            .join(exp.to_table(right).as_("r"), on=self.condition.copy(), join_type="left")
+            select(*(columns or [exp.Literal.number(1)]))
+            .from_(table(left, "l"), copy=False)
+            .join(table(right, "r"), on=self.condition.copy(), join_type="left", copy=False)
         )

@@ -16,6 +16,8 @@ from sqlglot import exp
 from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     as_column,
+    select,
+    table,
     type_of,
     weight_column,
 )
@@ -44,7 +46,7 @@ class Project(Operator):
         outputs = [as_column(expression, name) for name, expression in self.outputs]
         if self.weighted:
             outputs.append(weight_column())
-        return exp.select(*(outputs or [exp.Literal.number(1)])).from_(rows)
+        return select(*(outputs or [exp.Literal.number(1)])).from_(table(rows), copy=False)
 
     def explain(self) -> str:
         return "Project " + ", ".join(

@@ -28,6 +28,8 @@ from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     WEIGHT,
     column,
+    select,
+    table,
     weight_column,
 )
 from dagster_streamtables.compiler.operators.net import Empty, Net
@@ -70,7 +72,7 @@ class Reference(Operator):
     def select(self, *inputs: str) -> exp.Query:
         weight = [weight_column()] if self.has_weight else []
         source = exp.Table(this=exp.to_identifier(self.name, quoted=True))
-        return exp.select(*map(column, self.schema), *weight).from_(source)
+        return select(*map(column, self.schema), *weight).from_(source, copy=False)
 
     def explain(self) -> str:
         return f"Reference to {self.name}"
@@ -119,7 +121,9 @@ class Recursion(Operator):
 
     def select(self, *inputs: str) -> exp.Query:
         sides = [
-            exp.select(*map(column, operator.schema), *self._weight(operator)).from_(name)
+            select(*map(column, operator.schema), *self._weight(operator)).from_(
+                table(name), copy=False
+            )
             for operator, name in zip((self.base, self.step), inputs, strict=True)
         ]
         names = [*self.schema, *([WEIGHT] if self.weighted else [])]
@@ -132,8 +136,8 @@ class Recursion(Operator):
         query = self.reference.select()
         query.set("with_", exp.With(expressions=[cte], recursive=True))
         # Around it, for the shared subtrees would be added to the WITH that a query has already.
-        return exp.select("*").from_(
-            exp.Subquery(this=query, alias=exp.TableAlias(this=own.copy()))
+        return select(exp.Star()).from_(
+            exp.Subquery(this=query, alias=exp.TableAlias(this=own.copy())), copy=False
         )
 
     def _weight(self, operator: Operator) -> list[exp.Expr]:

@@ -20,6 +20,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     column,
+    select,
     weight_column,
 )
 from dagster_streamtables.compiler.operators.step import Moment, Schema, Step
@@ -66,7 +67,7 @@ class Scan(Operator):
         # A query such as SELECT COUNT(*) reads no column, and SQL has no SELECT of nothing.
         columns = [column(name) for name in self.schema] or [exp.Literal.number(1)]
         weight = [weight_column()] if self.weighted else []
-        return exp.select(*columns, *weight).from_(exp.Table(this=source))
+        return select(*columns, *weight).from_(exp.Table(this=source), copy=False)
 
     def explain(self) -> str:
         return f"Scan {self.table} {self.moment.value} ({', '.join(self.schema)})"

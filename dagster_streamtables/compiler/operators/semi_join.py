@@ -13,7 +13,10 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.columns import (
+    all_of,
     column,
+    select,
+    table,
 )
 from dagster_streamtables.compiler.operators.left_linear import ConditionalJoin
 from dagster_streamtables.compiler.operators.step import Schema, Step
@@ -44,7 +47,9 @@ class SemiJoin(ConditionalJoin):
 
         condition = self.condition.transform(settle)
         partner = exp.Exists(
-            this=exp.select("1").from_(exp.to_table(right).as_("r")).where(condition)
+            this=select(exp.Literal.number(1))
+            .from_(table(right, "r"), copy=False)
+            .where(condition, copy=False)
         )
-        rows = exp.select("l.*").from_(exp.to_table(left).as_("l"))
-        return rows.where(exp.Not(this=partner) if self.anti else partner)
+        rows = select(all_of("l")).from_(table(left, "l"), copy=False)
+        return rows.where(exp.Not(this=partner) if self.anti else partner, copy=False)

@@ -23,6 +23,8 @@ from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     as_column,
     column,
+    select,
+    table,
     weight_column,
 )
 from dagster_streamtables.compiler.operators.scan import relation
@@ -68,7 +70,9 @@ class Timed(Operator):
         [rows] = inputs
         kept = [column(name) for name in self.input.schema]
         weight = [weight_column()] if self.weighted else []
-        return exp.select(*kept, as_column(time_at(self.moment), NOW), *weight).from_(rows)
+        return select(*kept, as_column(time_at(self.moment), NOW), *weight).from_(
+            table(rows), copy=False
+        )
 
     def explain(self) -> str:
         return f"Time {self.moment.value} beside each row"
@@ -103,12 +107,16 @@ class TimedFilter(Operator):
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
-        query = exp.select("*").from_(rows).where(_with_time(self.predicate, self.moment))
+        query = (
+            select(exp.Star())
+            .from_(table(rows), copy=False)
+            .where(_with_time(self.predicate, self.moment), copy=False)
+        )
         if self.unless is None:
             return query
         other = exp.paren(_with_time(self.predicate, self.unless))
         known = exp.Coalesce(this=other, expressions=[exp.false()])
-        return query.where(exp.Not(this=known))
+        return query.where(exp.Not(this=known), copy=False)
 
     def explain(self) -> str:
         without = f", not {self.unless.value}" if self.unless else ""

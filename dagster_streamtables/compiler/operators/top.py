@@ -17,6 +17,8 @@ from sqlglot import exp
 from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     column,
+    select,
+    table,
 )
 from dagster_streamtables.compiler.operators.net import Net
 from dagster_streamtables.compiler.operators.step import Schema, Step
@@ -44,9 +46,9 @@ class Top(Operator):
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
-        query = exp.select(*map(column, self.schema)).from_(rows)
-        query = query.order_by(*(each.copy() for each in self.order))
-        query = query.limit(self.limit.copy()) if self.limit is not None else query
+        query = select(*map(column, self.schema)).from_(table(rows), copy=False)
+        query = query.order_by(*(each.copy() for each in self.order), copy=False)
+        query = query.limit(self.limit.copy(), copy=False) if self.limit is not None else query
         return query.offset(self.offset.copy()) if self.offset is not None else query
 
     def explain(self) -> str:

@@ -17,6 +17,8 @@ from sqlglot import exp
 from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     column,
+    select,
+    table,
     weight_column,
 )
 from dagster_streamtables.compiler.operators.step import Schema, Step
@@ -47,10 +49,12 @@ class Unfold(Operator):
         columns: list[exp.Expr] = [column(name) for name in self.schema]
         if self.weighted:
             columns.append(weight_column())
-        query = exp.select(*columns).from_(rows)
+        query = select(*columns).from_(table(rows), copy=False)
         made = exp.Lateral(this=self.function.copy(), alias=self._alias())
         if self._is_table_only:
-            return query.join(made, on=exp.true(), join_type="left" if self.outer else "inner")
+            return query.join(
+                made, on=exp.true(), join_type="left" if self.outer else "inner", copy=False
+            )
         made.set("view", True)
         made.set("outer", self.outer)
         return query.lateral(made)

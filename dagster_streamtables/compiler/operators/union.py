@@ -18,6 +18,8 @@ from dagster_streamtables.compiler.operators.algebra import Operator, Sum
 from dagster_streamtables.compiler.operators.columns import (
     as_weight,
     column,
+    select,
+    table,
 )
 from dagster_streamtables.compiler.operators.step import Schema, Step
 
@@ -64,7 +66,11 @@ class Typed(Step):
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
         weight = as_weight(exp.cast(exp.null(), "BIGINT"))
-        return exp.select(*map(column, self.schema), weight).from_(rows).where(exp.false())
+        return (
+            select(*map(column, self.schema), weight)
+            .from_(table(rows), copy=False)
+            .where(exp.false(), copy=False)
+        )
 
     def explain(self) -> str:
         return "No rows, for their types"

@@ -20,6 +20,8 @@ from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     as_column,
     column,
+    select,
+    table,
     type_of,
 )
 from dagster_streamtables.compiler.operators.step import Schema, Step
@@ -49,8 +51,8 @@ class Window(Operator):
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
         kept = [column(name) for name in self.input.schema]
-        return exp.select(*kept, *(as_column(call, name) for name, call in self.outputs)).from_(
-            rows
+        return select(*kept, *(as_column(call, name) for name, call in self.outputs)).from_(
+            table(rows), copy=False
         )
 
     def explain(self) -> str:

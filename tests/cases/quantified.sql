@@ -141,3 +141,13 @@ UPDATE orders SET amount = amount + 1;
 --- delta
 -- -1 | 10 | True | False
 -- +1 | 10 | False | True
+
+--- case: ANY of a subquery that compares with a constant of the row
+--- covers: Q13 < ANY
+SELECT 1 AS c0 FROM (SELECT 1 AS c1 FROM customers) AS w, (SELECT DISTINCT d.region AS c0, ABS(d.id) AS c1 FROM customers AS d) AS h WHERE h.c1 < ANY (SELECT ABS(v.id) AS v FROM customers AS v WHERE v.id = w.c1);
+--- before
+INSERT INTO customers VALUES (1, 'north'), (0, 'south');
+--- change
+DELETE FROM customers WHERE id = 1;
+--- delta
+-- -2 | 1

@@ -24,6 +24,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import Operator, Restriction
 from dagster_streamtables.compiler.operators.columns import (
+    WEIGHT,
     all_of,
     as_column,
     column,
@@ -38,17 +39,6 @@ from dagster_streamtables.compiler.operators.step import Link, Schema, Step
 def place_of(position: int) -> str:
     """The name under which a question reads ``Rᵢ``."""
     return f"__st_right_{position}"
-
-
-# Spark moves what is computed above a UNION ALL below it, and there looks for the columns of a
-# subquery among those of the rows ("key not found"). It moves nothing below this.
-_ONCE = exp.Lateral(
-    this=exp.Explode(this=exp.Array(expressions=[exp.Literal.number(1)])),
-    view=True,
-    alias=exp.TableAlias(
-        this=exp.to_identifier("__st_one"), columns=[exp.to_identifier("__st_once")]
-    ),
-)
 
 
 @dataclass(frozen=True)
@@ -115,12 +105,37 @@ class Apply(Question):
 
     def select(self, *inputs: str) -> exp.Query:
         left, *rights = inputs
-        kept = [column(name, "l") for name in self.left.schema]
-        if self.weighted:
-            kept.append(weight_column("l"))
-        answer = as_column(self._over(tuple(rights)), self.name)
-        rows = select(*kept, answer).from_(table(left, "l"), copy=False)
-        return rows.lateral(_ONCE.copy(), copy=False)
+        question = self._over(tuple(rights))
+        kept = [column(name, "l") for name in (*self.left.schema, *[WEIGHT] * self.weighted)]
+        rows = select(*kept).from_(table(left, "l"), copy=False)
+        if not self._mentions_the_row:
+            return rows.select(as_column(question, self.name), copy=False)
+        answered = _each(exp.Literal.number(1), "__st_once", rows)
+        answered = answered.select(exp.alias_(question, "__st_answer", copy=False), copy=False)
+        again = select(*(each.copy() for each in kept), column(self.name, "__st_one"))
+        again = again.from_(answered.subquery("l", copy=False), copy=False)
+        return _each(column("__st_answer", "l"), self.name, again)
+
+    @property
+    def _mentions_the_row(self) -> bool:
+        """Whether a subquery does, not only what stands beside it."""
+        mentioned = (q.find_all(exp.Column) for q in self.question.find_all(exp.Query))
+        return any(each.name in self.left.schema for columns in mentioned for each in columns)
+
+
+def _each(value: exp.Expr, name: str, rows: exp.Select) -> exp.Select:
+    """The same rows, beside each the one row of the array of a value.
+
+    A column that is a correlated subquery Spark would move below a UNION ALL, where it takes the
+    subquery's own columns for columns of the rows; and that the column equals the subquery is what
+    it would look for in the rows of a UNION ALL above ("key not found"). It moves nothing across an
+    array that is unfolded, and what comes out of one it does not know to equal what went in.
+    """
+    array = exp.Explode(this=exp.Array(expressions=[value]))
+    names = exp.TableAlias(
+        this=exp.to_identifier("__st_one"), columns=[exp.to_identifier(name, quoted=True)]
+    )
+    return rows.lateral(exp.Lateral(this=array, view=True, alias=names), copy=False)
 
 
 @dataclass(frozen=True)

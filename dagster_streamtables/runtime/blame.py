@@ -84,6 +84,20 @@ def last_word() -> Iterator[None]:
         ) from error
 
 
+def is_about_the_statement(error: Exception) -> bool:
+    """Whether Spark broke off over a statement itself: not over rows, files, or the machine.
+
+    SQLSTATE class 42, syntax error or access rule violation, 0A, feature not supported, or XX, an
+    error inside Spark, which it may also tell with the trace of its planner only.
+    """
+    from pyspark.errors import PySparkException
+
+    if not isinstance(error, PySparkException):
+        return False
+    state = (error.getSqlState() or "")[:2]
+    return state in ("42", "0A", "XX") or (not state and "spark.sql.catalyst" in str(error))
+
+
 def _is_foreign(error: Exception) -> bool:
     if isinstance(error, StreamTablesError | LostHistory):
         return False

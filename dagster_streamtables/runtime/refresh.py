@@ -17,7 +17,7 @@ from dagster_streamtables.runtime import (
     storage,
     upkeep,
 )
-from dagster_streamtables.runtime.blame import LostHistory, explained
+from dagster_streamtables.runtime.blame import LostHistory, explained, is_about_the_statement
 from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.commit import advance, committed, finish
 from dagster_streamtables.runtime.compute import Computed
@@ -25,6 +25,7 @@ from dagster_streamtables.runtime.decide import Decision, Source
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.job import Job
+from dagster_streamtables.runtime.machine import first_line
 from dagster_streamtables.runtime.recompute import recompute
 from dagster_streamtables.runtime.report import Action, Refresh, Window
 from dagster_streamtables.runtime.state import Seen, State
@@ -52,24 +53,43 @@ def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
     if decision.action is Action.NO_DATA:
         return _nothing(job, inputs, clock, report, changes)
     if decision.action is Action.DIFFERENTIAL:
-        try:
-            with explained():
-                return _differentiate(job, inputs, clock, report, changes)
-        except LostHistory as error:
-            reason = f"{_owner(job, error)} no longer has all files of the window"
-            report = replace(report, action=Action.REINITIALIZE, reason=reason)
-        except FailedQuery as error:
-            # A change may ask an expression of a row that was never there for a reader to see.
-            # If the query itself fails too, its own error is the one to tell.
-            reason = f"the change could not be computed: {error.why}"
-            report = replace(report, action=Action.FULL, reason=reason)
+        done = _attempt(job, inputs, clock, report, changes)
+        if isinstance(done, Refresh):
+            return done
+        report = replace(report, action=done.action, reason=done.reason)
+    return _recompute(job, inputs, clock, report)
+
+
+def _attempt(
+    job: Job, inputs: Inputs, clock: Clock, report: Refresh, changes: Mapping[str, SourceChange]
+) -> Refresh | Decision:
+    """A differential refresh, or what to do where there cannot be one."""
+    try:
+        with explained():
+            return _differentiate(job, inputs, clock, report, changes)
+    except LostHistory as error:
+        reason = f"{_owner(job, error)} no longer has all files of the window"
+        return Decision(Action.REINITIALIZE, reason)
+    except FailedQuery as error:
+        # A change may ask an expression of a row that was never there for a reader to see.
+        # If the query itself fails too, its own error is the one to tell.
+        return Decision(Action.FULL, f"the change could not be computed: {error.why}")
+    except Exception as error:
+        # The query runs where its change does not: there are queries that Spark cannot plan.
+        if not is_about_the_statement(error):
+            raise
+        told = first_line(str(error))
+        return Decision(Action.FULL, f"Spark could not run the change: {told}")
+
+
+def _recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
     try:
         with explained():
             return recompute(job, inputs, clock, report)
     except LostHistory as error:
         raise DamagedTable(
             f"{_owner(job, error)} names a file that is not there, or cannot be read",
-            why=str(error).strip().partition("\n")[0],
+            why=first_line(str(error)),
             fix="restore the file, or repair the source (FSCK REPAIR TABLE, RESTORE)",
         ) from error
 

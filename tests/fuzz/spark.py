@@ -126,7 +126,9 @@ class _Batch:
             verdict = Verdict.NOT_HERE if refuses else Verdict.FAILED
             self.outcomes[i] = Outcome(verdict, refuses or f"window {window}: {said(error)}")
             return False
-        if not found.equal:
+        if "Spark could not run the change" in done.reason:
+            self.outcomes[i] = Outcome(Verdict.FAILED, f"window {window}: {done.reason}")
+        elif not found.equal:
             rows = [{str(k): _shown(v) for k, v in row.items()} for row in found.sample[:4]]
             self.outcomes[i] = Outcome(Verdict.FAILED, f"window {window}: {done.action}: {rows}")
         return bool(window and (done.inserted or done.deleted))

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dagster_streamtables import Action, FailedQuery, Lake, StreamTable
+from dagster_streamtables.runtime import statements
 from runtime.delta import refreshed, run_on_delta, stored, write
 
 if TYPE_CHECKING:
@@ -118,3 +119,22 @@ def test_a_change_that_fails_where_the_query_does_not_is_computed_in_full(
     assert done.action is Action.FULL
     assert "ARITHMETIC_OVERFLOW" in done.reason
     assert stored(lake, table.name)["1", "10"] == 1
+
+
+def test_a_change_that_spark_cannot_plan_is_computed_in_full(
+    lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = StreamTable(
+        "mart.shares", "SELECT id, share FROM customers", differential_max_change_ratio=0
+    )
+    refreshed(lake, table)
+    run_on_delta(spark, lake, "UPDATE customers SET share = 5 WHERE id = 1")
+    right = statements.bound
+    monkeypatch.setattr(
+        statements, "bound", lambda *args: f"SELECT no_such_column FROM ({right(*args)})"
+    )
+
+    done = refreshed(lake, table)
+
+    assert done.action is Action.FULL
+    assert done.reason.startswith("Spark could not run the change: [UNRESOLVED_COLUMN")

@@ -50,6 +50,7 @@ def test_killed_twice(driver_rows: int, spark: SparkSession, tmp_path: Path) -> 
 
 
 @pytest.mark.long
+@pytest.mark.timeout(7200)
 @writers
 def test_killed_a_hundred_times(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
     kill_and_recover(Lake(tmp_path, spark=spark), driver_rows, kills=100)

@@ -3,7 +3,8 @@
 ORDER BY without LIMIT                     left out: a table has no order
 (… ORDER BY x LIMIT n) AS t (a, b)         the renaming around it: ORDER BY means the old names
 FROM (a JOIN b ON …) JOIN c ON …           without the parentheses
-SEMI JOIN d ON d.n = …, d a column too     another alias: the qualifier reads the field n of it
+SEMI JOIN d ON d.n = …, d a column too,    another alias: the qualifier reads the field n of it, or
+or a LATERAL VIEW                          the column n of the view
 SEMI JOIN d … JOIN c USING (…)             SEMI JOIN last: the qualifier takes columns of d for c's
 """
 
@@ -44,7 +45,7 @@ def arranged(tree: exp.Query, columns: Collection[str]) -> exp.Query:
 
 def _rename_semi_joined(tree: exp.Query, columns: Collection[str]) -> None:
     taken = {name.lower() for name in columns}
-    taken |= {each.alias.lower() for each in tree.find_all(exp.Alias)}
+    taken |= {each.alias.lower() for each in tree.find_all(exp.Alias, exp.Lateral)}
     taken |= {name.name.lower() for each in tree.find_all(exp.TableAlias) for name in each.columns}
     for number, join in enumerate(tree.find_all(exp.Join)):
         name = join.this.alias_or_name.lower()

@@ -94,3 +94,15 @@ INSERT INTO customers VALUES (1, 'north');
 INSERT INTO customers VALUES (2, 'south');
 --- delta
 -- +1 | 1 | 2 | 5 | north
+
+--- case: ANTI JOIN with a table whose name a LATERAL VIEW has, too
+--- covers: Q2 LEFT ANTI JOIN
+SELECT e.id, a.p FROM customers AS e LEFT ANTI JOIN orders AS a ON e.id = a.customer LATERAL VIEW explode(array(1, 2)) a AS p;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+DELETE FROM orders;
+--- delta
+-- +1 | 1 | 1
+-- +1 | 1 | 2

@@ -37,11 +37,12 @@ def _plain(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
-def without_negative_zero(rows: pa.Table) -> pa.Table:
-    """Plain columns, and no -0.0: it equals 0.0 to Spark but not to delta-rs.
+def storable(rows: pa.Table) -> pa.Table:
+    """The rows as a table can hold them and every later change.
 
-    Spark says of `array(1, 2)` that no element is NULL, which may not be true of the next row; and
-    it merges no rows into a table that says so.
+    In plain columns: of `array(1, 2)` Spark says that no element is NULL, which may not be true of
+    the next row, and it merges no rows into a table that says so. And without -0.0, which equals
+    0.0 to Spark but not to delta-rs.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -7,6 +7,8 @@ history that is gone      a file, or a version, that the log named: a vacuum too
                           and cannot be read
 a lost race               Delta found that another commit came first
 the machine               a full disk, a missing permission, too little memory, a Spark that ended
+the statement itself      Spark cannot plan it: only the change of a query has something else to
+                          try, so it passes as it is; see `is_about_the_statement`
 anything else             is not known here, and passes as it is
 """
 

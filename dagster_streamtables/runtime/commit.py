@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dagster_streamtables.errors import ConflictingCommit
-from dagster_streamtables.runtime import delta_rs_writer, spark_writer
+from dagster_streamtables.runtime import delta_rs_writer, spark_writer, upkeep
 from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.job import Job
-from dagster_streamtables.runtime.report import Action, Refresh
+from dagster_streamtables.runtime.report import Refresh
 from dagster_streamtables.runtime.storage import Target, Written
 
 
 def advance(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
-    """Move the frontier over a window in which nothing visible came."""
+    """Move the frontier over a window in which nothing visible came; `report` says why."""
     target = job.target(changed=False)
     log = job.held.log
     with clock.phase("commit"):
@@ -24,9 +24,7 @@ def advance(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
         else:
             spark_writer.advance(inputs.spark, target)
         log = committed(inputs, target)
-    written = Written(0, 0, "")
-    done = finish(report, log, target, written, clock)
-    return replace(done, action=Action.NO_DATA)
+    return finish(report, log, target, Written(0, 0, ""), clock)
 
 
 def committed(inputs: Inputs, target: Target) -> TableLog:
@@ -47,6 +45,7 @@ def committed(inputs: Inputs, target: Target) -> TableLog:
 def finish(
     report: Refresh, log: TableLog, target: Target, written: Written, clock: Clock
 ) -> Refresh:
+    """The report of a refresh that committed."""
     return replace(
         report,
         version=log.version,
@@ -58,3 +57,13 @@ def finish(
         seconds=clock.seconds,
         phases=clock.phases,
     )
+
+
+def finish_change(
+    report: Refresh, log: TableLog, target: Target, written: Written, clock: Clock
+) -> Refresh:
+    """`finish` where rows were added to those that were there, each time in a file more."""
+    if upkeep.has_many_small_files(log):
+        with clock.phase("compact"):
+            upkeep.compact(log)
+    return finish(report, log, target, written, clock)

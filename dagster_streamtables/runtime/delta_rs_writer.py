@@ -18,7 +18,7 @@ from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, w
 from deltalake.exceptions import CommitFailedError, DeltaError
 
 from dagster_streamtables.compiler.operators import WEIGHT
-from dagster_streamtables.runtime.arrow import without_negative_zero
+from dagster_streamtables.runtime.arrow import storable
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.quote import delta_rs_name
 from dagster_streamtables.runtime.storage import PROPERTIES, NotStored, Target, Written, lost_race
@@ -49,7 +49,7 @@ def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
     try:
         write_deltalake(
             target.location if log is None else log.table,
-            without_negative_zero(rows),
+            storable(rows),
             mode="overwrite" if log is not None else "error",
             schema_mode="overwrite" if log is not None else None,
             configuration=dict(PROPERTIES) if log is None else None,
@@ -65,7 +65,13 @@ def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
         raise
 
 
-def write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
+def write_change(log: TableLog, target: Target, change: pa.Table) -> Written:
+    """Commit a change in the form that the table takes: of a bag, or of keys."""
+    write = _write_bag if target.key is None else _write_keyed
+    return write(log, target, change)
+
+
+def _write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
     """Add and take away the copies of rows that `change` counts in its weight column."""
     import pyarrow.compute as pc
 
@@ -91,7 +97,7 @@ def write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
     return Written(inserts.num_rows, deleted, "delta-rs")
 
 
-def write_keyed(log: TableLog, target: Target, change: pa.Table) -> Written:
+def _write_keyed(log: TableLog, target: Target, change: pa.Table) -> Written:
     """Store and delete the rows of the keys in `change`."""
     import pyarrow.compute as pc
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.compiler.operators import WEIGHT
-from dagster_streamtables.runtime.arrow import without_negative_zero
+from dagster_streamtables.runtime.arrow import storable
 from dagster_streamtables.runtime.capture import netted
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.stored import stored_rows
@@ -47,7 +47,7 @@ def difference(
         held = stored_rows(log, {}, rows.column_names, limit=limit)
         if held is None:
             return None
-        now = without_negative_zero(rows).cast(held.schema)
+        now = storable(rows).cast(held.schema)
     except (DeltaError, pa.ArrowException, OSError):
         return None
     both = pa.concat_tables([_weighted(now, 1), _weighted(held, -1)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime import compute, delta_rs_writer, spark_writer, storage
 from dagster_streamtables.runtime.clock import Clock
-from dagster_streamtables.runtime.commit import advance, committed, finish
+from dagster_streamtables.runtime.commit import advance, committed, finish, finish_change
 from dagster_streamtables.runtime.difference import difference
 from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.job import Job
@@ -43,25 +43,24 @@ def _correct(
     job: Job, inputs: Inputs, clock: Clock, report: Refresh, rows: pa.Table
 ) -> Refresh | None:
     """Store only what differs between the result and the table; None if that is not less."""
-    log, key = job.held.log, job.key
+    log = job.held.log
     if not delta_rs_writer.can_write(log):
         return None
     with clock.phase("compute"):
-        change = difference(log, rows, key, limit=inputs.limit)
+        change = difference(log, rows, job.key, limit=inputs.limit)
     if change is None:
         return None
     if not change.num_rows:
         same = replace(report, reason=f"{report.reason}, the result is the same")
-        return replace(advance(job, inputs, clock, same), action=Action.FULL)
+        return advance(job, inputs, clock, same)
     target = job.target(changed=True)
-    write = delta_rs_writer.write_bag if key is None else delta_rs_writer.write_keyed
     try:
         with clock.phase("commit"):
-            written = write(log, target, change)
+            written = delta_rs_writer.write_change(log, target, change)
             log = committed(inputs, target)
     except storage.NotStored:
         return None
-    return finish(report, log, target, written, clock)
+    return finish_change(report, log, target, written, clock)
 
 
 def _expected(job: Job) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from dagster_streamtables.compiler import Entry, Plan
+from dagster_streamtables.compiler import Plan
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.errors import DamagedTable, FailedQuery
 from dagster_streamtables.runtime import (
@@ -15,11 +15,10 @@ from dagster_streamtables.runtime import (
     delta_rs_writer,
     spark_writer,
     storage,
-    upkeep,
 )
 from dagster_streamtables.runtime.blame import LostHistory, explained, is_about_the_statement
 from dagster_streamtables.runtime.clock import Clock
-from dagster_streamtables.runtime.commit import advance, committed, finish
+from dagster_streamtables.runtime.commit import advance, committed, finish_change
 from dagster_streamtables.runtime.compute import Computed
 from dagster_streamtables.runtime.decide import Decision, Source
 from dagster_streamtables.runtime.delta_log import TableLog
@@ -147,7 +146,8 @@ def _differentiate(
     report = replace(report, windows={**report.windows, **captured.windows})
     if not captured.moved and not plan.timed:
         reason = f"{report.reason}, none of them in a column that the query uses"
-        return advance(job, inputs, clock, replace(report, reason=reason))
+        same = replace(report, action=Action.NO_DATA, reason=reason)
+        return advance(job, inputs, clock, same)
     with clock.phase("compute"):
         computed = compute.change(plan, stored.log, captured, inputs)
     if computed.broken:
@@ -156,37 +156,30 @@ def _differentiate(
         return recompute(job, inputs, clock, again)
     if computed.empty:
         reason = f"{report.reason}, the result is the same"
+        same = replace(report, action=Action.NO_DATA, reason=reason)
         if not any(change.moved for change in changes.values()):
-            same = replace(report, action=Action.NO_DATA, reason=reason)
             return _nothing(job, inputs, clock, same, changes)
-        return advance(job, inputs, clock, replace(report, reason=reason))
+        return advance(job, inputs, clock, same)
     target = job.target(changed=True)
     try:
         with clock.phase("commit"):
-            written = _write(plan, stored.log, target, computed, inputs)
+            written = _write(stored.log, target, computed, inputs)
             log = committed(inputs, target)
     except storage.NotStored:
         # A sum of floats below another operator has other last digits each time.
         reason = "a row went that the table does not hold"
         again = replace(report, action=Action.REINITIALIZE, reason=reason)
         return recompute(job, inputs, clock, again)
-    if upkeep.has_many_small_files(log):
-        with clock.phase("compact"):
-            upkeep.compact(log)
-    return finish(report, log, target, written, clock)
+    return finish_change(report, log, target, written, clock)
 
 
-def _write(
-    plan: Plan, log: TableLog, target: Target, computed: Computed, inputs: Inputs
-) -> Written:
-    bag = plan.entry is Entry.BAG
+def _write(log: TableLog, target: Target, computed: Computed, inputs: Inputs) -> Written:
     if computed.local is not None and delta_rs_writer.can_write(log):
-        write = delta_rs_writer.write_bag if bag else delta_rs_writer.write_keyed
-        return write(log, target, computed.local)
+        return delta_rs_writer.write_change(log, target, computed.local)
     rows = computed.in_spark(inputs.spark)
     change = inputs.relations.named(rows)
     names = [name for name in rows.columns if name != WEIGHT]
-    if bag:
+    if target.key is None:
         stored = inputs.relations.stored(log.place, log.version)
         return spark_writer.write_bag(inputs.spark, target, change, names, stored)
     return spark_writer.write_keyed(inputs.spark, target, change, names)

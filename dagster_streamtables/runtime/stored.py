@@ -39,8 +39,8 @@ def stored_rows(
 
     Args:
         log: The stored table.
-        keys: Key column → the values that are looked for; empty for the one row of a query
-            without GROUP BY.
+        keys: Key column → the values that are looked for; empty for all rows, as of a query
+            without GROUP BY, which has one.
         columns: The columns to read.
         limit: Give up beyond so many rows.
 

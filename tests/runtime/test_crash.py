@@ -152,7 +152,7 @@ STEPS = {
     "after the change is computed": (compute, "change", "after"),
     "before the commit": (refresh, "_write", "before"),
     "after the commit": (refresh, "_write", "after"),
-    "after the report": (refresh, "finish", "after"),
+    "after the report": (refresh, "finish_change", "after"),
 }
 
 

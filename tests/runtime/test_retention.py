@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from typer.testing import CliRunner
 
-from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables import Action, Lake, Mode, StreamTable
 from dagster_streamtables.cli import app
 from dagster_streamtables.runtime import upkeep
 from dagster_streamtables.runtime.delta_log import Logs
@@ -117,24 +118,26 @@ def test_the_command_line_shows_and_deletes(lake: Lake) -> None:
     assert "29 d 23 h" in shown
 
 
+@pytest.mark.parametrize("mode", [Mode.DIFFERENTIAL, Mode.FULL])
 def test_many_small_files_become_one_and_nobody_sees_a_change(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
+    mode: Mode, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    table = replace(LARGE, mode=mode)
     monkeypatch.setattr(upkeep, "_MANY", 4)
     below = StreamTable("mart.below", f"SELECT COUNT(*) AS n FROM {LARGE.name}")
-    lake.refresh(LARGE)
+    lake.refresh(table)
     counts: list[int] = []
     for number in range(5):
         write(lake, "orders", orders(100 + number))
-        done = refreshed(lake, LARGE)
-        assert done.action is Action.DIFFERENTIAL
+        done = refreshed(lake, table)
+        assert done.action is Action[mode.name]
         counts.append(len(DeltaTable(lake.location(LARGE.name)).file_uris()))
         if number == 2:
             assert "compact" in done.phases
             assert lake.version(LARGE.name) == done.version + 1
             lake.refresh(below)
     assert counts == [2, 3, 1, 2, 3]
-    assert refreshed(lake, LARGE).action is Action.NO_DATA
+    assert refreshed(lake, table).action is Action.NO_DATA
     assert refreshed(lake, below).action is Action.DIFFERENTIAL
 
 

@@ -24,7 +24,6 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import Operator, Restriction
 from dagster_streamtables.compiler.operators.columns import (
-    WEIGHT,
     all_of,
     as_column,
     column,
@@ -106,7 +105,9 @@ class Apply(Question):
     def select(self, *inputs: str) -> exp.Query:
         left, *rights = inputs
         question = self._over(tuple(rights))
-        kept = [column(name, "l") for name in (*self.left.schema, *[WEIGHT] * self.weighted)]
+        kept = [column(name, "l") for name in self.left.schema]
+        if self.weighted:
+            kept.append(weight_column("l"))
         rows = select(*kept).from_(table(left, "l"), copy=False)
         if not self._mentions_the_row:
             return rows.select(as_column(question, self.name), copy=False)

@@ -1,184 +1,154 @@
-"""Seconds of a refresh against the number of changed rows: differential, full, written by hand.
+"""Seconds of a refresh of five queries, against the number of changed rows, in each of five ways.
 
-    python -m benchmarks.refresh [--rows 1000000] [--changes 10,1000,100000] [--runs 3]
+    python -m benchmarks.refresh [--rows 10000000] [--changes 10,1000,…] [--runs 5] [--keep]
 
-All three do the same work in the same run on the same Spark server: the same window of `orders`,
-one third inserts, one third updates, one third deletes of recent orders. Every figure is the median
-of the runs after one to warm up; every stream table is compared with its query at the end.
+All ways do the same work in the same run on the same Spark server: the same window of `orders`, one
+third inserts, one third updates, one third deletes, of the newest orders and then of scattered
+ones. Every figure is the median of the runs after one to warm up; every stream table is compared
+with its query at the end. `--keep` stores the figures in `docs/benchmarks`.
 """
 
 from __future__ import annotations
 
-import shutil
 import statistics
 import tempfile
 import time
 from collections import defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-import pyarrow as pa
 import typer
-from deltalake import DeltaTable, write_deltalake
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.orders import Orders
+from benchmarks.results import Figure, Results, print_tables
 from benchmarks.shapes import SHAPES, Shape
-from dagster_streamtables import Lake, StreamTable
+from benchmarks.ways import ByHand, Duck, Overwritten, Streamed, Way
+from dagster_streamtables import Lake, Mode
 from dagster_streamtables.runtime.session import open_session
 
-FEED = {"delta.enableChangeDataFeed": "true"}
-CUSTOMERS, REGIONS = 50_000, 25
+CONSOLE = Console(soft_wrap=True, highlight=False)
+_SMALL_PART = 0.01
+"""A MERGE by hand of more than this takes minutes, and is not the question there."""
 
 
-class Orders:
-    """The source, and the windows that change it."""
+def main(
+    rows: int = 10_000_000,
+    changes: str = "10,1000,10000,100000,1000000",
+    runs: int = 5,
+    shapes: str = "",
+    keep: bool = False,
+) -> None:
+    """Measure, and print the tables.
 
-    def __init__(self, location: str, rows: int) -> None:
-        self.location, self.next, self.random = location, rows, np.random.default_rng(1)
-        for start in range(0, rows, rows // 4):
-            ids = np.arange(start, min(start + rows // 4, rows))
-            write_deltalake(location, self._rows(ids), mode="append", configuration=FEED)
-        self.live = list(range(rows))
-
-    def change(self, count: int) -> None:
-        """Change `count` orders, the newest ones, in one commit."""
-        third = max(1, count // 3)
-        inserts = list(range(self.next, self.next + max(1, count - 2 * third)))
-        self.next = inserts[-1] + 1
-        updates, deletes = self.live[-third:], self.live[-2 * third : -third]
-        self.live = self.live[: -2 * third] + updates + inserts
-        ids = np.array([*inserts, *updates, *deletes])
-        gone = [False] * (len(inserts) + len(updates)) + [True] * len(deletes)
-        rows = self._rows(ids).append_column("gone", pa.array(gone))
-        columns = {name: f"s.{name}" for name in ("id", "customer", "amount", "note")}
-        (
-            DeltaTable(self.location)
-            .merge(rows, f"t.id >= {min(ids)} AND t.id = s.id", source_alias="s", target_alias="t")
-            .when_matched_delete("s.gone")
-            .when_matched_update(columns, "NOT s.gone")
-            .when_not_matched_insert(columns, "NOT s.gone")
-            .execute()
-        )
-
-    def _rows(self, ids: np.ndarray) -> pa.Table:
-        size = len(ids)
-        return pa.table(
-            {
-                "id": pa.array(ids, pa.int64()),
-                "customer": pa.array(self.random.integers(0, CUSTOMERS, size), pa.int64()),
-                "amount": pa.array(self.random.integers(0, 1000, size), pa.int32()),
-                "note": pa.array([f"note {i % 1000}" for i in range(size)]),
-            }
-        )
+    Args:
+        rows: Of the source `orders`.
+        changes: Numbers of changed rows, with commas between.
+        runs: How many are measured, after one to warm up.
+        shapes: Names of queries, with commas between; all of them if empty.
+        keep: Store the figures in `docs/benchmarks`, from which the docs are made.
+    """
+    chosen = [each for each in SHAPES if not shapes or each.name in shapes.split(",")]
+    with tempfile.TemporaryDirectory(prefix="streamtables-bench-") as folder:
+        bench = _prepared(Path(folder), rows, chosen, runs)
+        for scattered in (False, True):
+            for count in (int(each) for each in changes.split(",")):
+                bench.measure(count, scattered=scattered)
+        bench.finish()
+    results = bench.results
+    print_tables(results, CONSOLE)
+    if keep:
+        results.store()
 
 
-class ByHand:
-    """The same tables, each kept by a MERGE that somebody wrote for it."""
+@dataclass
+class Bench:
+    lake: Lake
+    sources: Orders
+    ways: dict[str, Way]
+    shapes: list[Shape]
+    runs: int
+    results: Results = field(init=False)
 
-    def __init__(self, spark: Any, folder: Path, orders: str, customers: str) -> None:
-        self.spark, self.folder = spark, folder
-        self.names = {"orders": f"delta.`{orders}`", "customers": f"delta.`{customers}`"}
-        self.orders = orders
+    def __post_init__(self) -> None:
+        self.results = Results(rows=self.sources.rows, runs=self.runs)
+        for shape in self.shapes:
+            for way in self.ways.values():
+                way.create(shape)
 
-    def create(self, shape: Shape) -> None:
-        sql = shape.target.format(**self.names)
-        self.spark.sql(sql).write.format("delta").save(self._place(shape))
-
-    def refresh(self, shape: Shape, version: int) -> None:
-        feed = f"table_changes_by_path('{self.orders}', {version}, {version})"
-        signed = (
-            "(SELECT *, CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 "
-            f"END AS w FROM {feed})"
-        )
-        last = (
-            "(SELECT *, _change_type = 'delete' AS gone FROM "
-            f"{feed} WHERE _change_type <> 'update_preimage')"
-        )
-        target = f"delta.`{self._place(shape)}`"
-        sql = shape.merge.format(target=target, signed=signed, last=last, **self.names)
-        self.spark.sql(sql).collect()
-
-    def _place(self, shape: Shape) -> str:
-        return str(self.folder / "by_hand" / shape.name.replace(" ", ""))
-
-
-def main(rows: int = 1_000_000, changes: str = "10,1000,100000", runs: int = 3) -> None:
-    """Measure and print one table."""
-    folder = Path(tempfile.mkdtemp(prefix="streamtables-bench-"))
-    try:
-        _print(_measure(folder, rows, [int(each) for each in changes.split(",")], runs), rows, runs)
-    finally:
-        shutil.rmtree(folder)
-
-
-def _measure(folder: Path, rows: int, sizes: list[int], runs: int) -> dict[Any, Any]:
-    lake, spark = Lake(folder), open_session()
-    orders = Orders(lake.location("orders"), rows)
-    customers = pa.table(
-        {
-            "id": pa.array(range(CUSTOMERS), pa.int64()),
-            "region": pa.array([f"region {i % REGIONS}" for i in range(CUSTOMERS)]),
-        }
-    )
-    write_deltalake(lake.location("customers"), customers, configuration=FEED)
-    hand = ByHand(spark, folder, orders.location, lake.location("customers"))
-    # 100,000 of 1,000,000 rows count twice where they are updates: the ratio is not the subject.
-    declared = {
-        (shape.name, way): StreamTable(
-            f"{way}.{shape.name.replace(' + ', '_')}", shape.query, differential_max_change_ratio=0
-        )
-        for shape in SHAPES
-        for way in ("differential", "full")
-    }
-    for shape in SHAPES:
-        hand.create(shape)
-    for table in declared.values():
-        lake.refresh(table)
-    seconds: dict[Any, list[float]] = defaultdict(list)
-    for size in sizes:
-        for run in range(-1, runs):
-            orders.change(size)
-            version = DeltaTable(orders.location).version()
-            for shape in SHAPES:
-                for way in ("differential", "full", "by hand"):
-                    begin = time.perf_counter()
-                    if way == "by hand":
-                        hand.refresh(shape, version)
-                    else:
-                        lake.refresh(declared[shape.name, way], full=way == "full")
-                    if run >= 0:
-                        seconds[shape.name, size, way].append(time.perf_counter() - begin)
-    for shape in SHAPES:
-        table = declared[shape.name, "differential"]
+    def measure(self, count: int, *, scattered: bool) -> None:
+        """All ways on the same windows of `count` changed rows."""
         begin = time.perf_counter()
-        lake.refresh(table)
-        seconds[shape.name, "nothing"].append(time.perf_counter() - begin)
-        assert lake.check(table).equal, f"{shape.name} is not its query"
-    return {key: statistics.median(values) for key, values in seconds.items()}
+        seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
+        phases: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
+        actions: dict[tuple[str, str], str] = {}
+        for run in range(-1, self.runs):
+            self.sources.change(count, scattered=scattered)
+            version = self.sources.version
+            for name, way in self._ways(count).items():
+                for shape in self.shapes:
+                    start = time.perf_counter()
+                    done = way.refresh(shape, version)
+                    took = time.perf_counter() - start
+                    if run < 0:
+                        continue
+                    seconds[shape.name, name].append(took)
+                    if done is not None:
+                        phases[shape.name, name].append(dict(done.phases))
+                        actions[shape.name, name] = done.action.value
+        for (shape, way), each in seconds.items():
+            key = shape, way
+            middle = _medians(phases.get(key, []))
+            self.results.figures.append(
+                Figure(shape, way, count, scattered, each, middle, actions.get(key, ""))
+            )
+        placed = "scattered" if scattered else "recent"
+        CONSOLE.print(f"{count:,} changed rows, {placed}: {time.perf_counter() - begin:.0f} s")
+
+    def _ways(self, count: int) -> dict[str, Way]:
+        """Recomputations take as long after any change, so they are measured after one of them."""
+        done = {figure.way for figure in self.results.figures}
+        large = count > _SMALL_PART * self.sources.rows
+        return {
+            name: way
+            for name, way in self.ways.items()
+            if not (name in ("FULL", "DuckDB") and name in done)
+            and not (name == "by hand" and large)
+        }
+
+    def finish(self) -> None:
+        """Measure refreshes that find nothing, and compare every stream table with its query."""
+        for name, way in self.ways.items():
+            for shape in self.shapes if isinstance(way, Streamed) else ():
+                start = time.perf_counter()
+                done = way.refresh(shape, 0)
+                took = time.perf_counter() - start
+                figure = Figure(shape.name, name, 0, False, [took], {}, done.action.value)
+                self.results.figures.append(figure)
+                assert self.lake.check(way.table(shape)).equal, f"{shape.name} is not its query"
 
 
-def _print(medians: dict[Any, float], rows: int, runs: int) -> None:
-    table = Table(
-        title=f"Seconds of a refresh, {rows:,} rows, median of {runs} (× against differential)"
-    )
-    for heading in ("query", "changed rows", "DIFFERENTIAL", "FULL", "MERGE by hand", "NO_DATA"):
-        table.add_column(heading, justify="left" if heading == "query" else "right")
-    for shape in SHAPES:
-        for size in sorted({key[1] for key in medians if len(key) == 3}):
-            ours, full, hand = (
-                medians[shape.name, size, way] for way in ("differential", "full", "by hand")
-            )
-            table.add_row(
-                shape.name,
-                f"{size:,}",
-                f"{ours:.2f}",
-                f"{full:.2f} ({full / ours:.1f}×)",
-                f"{hand:.2f} ({hand / ours:.1f}×)",
-                f"{medians[shape.name, 'nothing'] * 1000:.0f} ms",
-            )
-    Console().print(table)
+def _prepared(folder: Path, rows: int, shapes: list[Shape], runs: int) -> Bench:
+    begin = time.perf_counter()
+    lake, spark = Lake(folder / "lake"), open_session()
+    orders, customers = lake.location("orders"), lake.location("customers")
+    sources = Orders(orders, customers, rows)
+    (folder / "duck").mkdir()
+    ways: dict[str, Way] = {
+        "DIFFERENTIAL": Streamed(lake, Mode.DIFFERENTIAL),
+        "AUTO": Streamed(lake, Mode.AUTO),
+        "FULL": Overwritten(spark, folder, orders, customers),
+        "by hand": ByHand(spark, folder, orders, customers),
+        "DuckDB": Duck(folder / "duck", sources, customers),
+    }
+    bench = Bench(lake, sources, ways, shapes, runs)
+    CONSOLE.print(f"tables of {rows:,} rows are there: {time.perf_counter() - begin:.0f} s")
+    return bench
+
+
+def _medians(phases: list[dict[str, float]]) -> dict[str, float]:
+    names = {name: None for each in phases for name in each}
+    return {name: statistics.median(each.get(name, 0.0) for each in phases) for name in names}
 
 
 if __name__ == "__main__":

@@ -19,6 +19,10 @@ class Shape:
     """The hand-written refresh of `{target}` from the newest rows `{last}` of each changed order,
     and from all signed changes `{signed}`."""
 
+    @property
+    def file(self) -> str:
+        return self.name.replace(" + ", "_")
+
 
 _UPSERT = (
     "MERGE INTO {target} t USING ({rows}) s ON t.id = s.id "

@@ -51,6 +51,10 @@ WRITER = "streamtables/writer"
 SECONDS = "streamtables/seconds"
 PHASE = "streamtables/seconds/"
 """Followed by the name of the phase."""
+EXPECTED = "streamtables/expected_seconds/"
+"""Followed by the way that mode AUTO chose between: differential, full."""
+FORECAST_ERROR = "streamtables/forecast_error"
+"""How many times as long as expected the refresh took."""
 DATA_TIMESTAMP = "streamtables/data_timestamp"
 STALENESS = "streamtables/staleness_seconds"
 """From the commit of the newest source version that the table reflects to the refresh's end."""
@@ -89,6 +93,11 @@ def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str,
         found[ROW_COUNT] = refresh.row_count
     if refresh.writer:
         found[WRITER] = refresh.writer
+    if refresh.forecast is not None:
+        expected = asdict(refresh.forecast).items()
+        found |= {EXPECTED + way: float(seconds) for way, seconds in expected}
+    if refresh.forecast_error is not None:
+        found[FORECAST_ERROR] = float(refresh.forecast_error)
     return found | _times(refresh, now or datetime.now(UTC))
 
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+CONNECT = "connect"
+
 
 @dataclass
 class Clock:
@@ -16,14 +18,23 @@ class Clock:
     phases: dict[str, float] = field(default_factory=dict[str, float])
     started: datetime = field(default_factory=lambda: datetime.now(UTC))
     _begin: float = field(default_factory=time.perf_counter)
+    _within: float = 0.0
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        begin = time.perf_counter()
+        """Count what runs to a phase, except for phases inside it, which count for themselves."""
+        begin, outside, self._within = time.perf_counter(), self._within, 0.0
         try:
             yield
         finally:
-            self.phases[name] = self.phases.get(name, 0.0) + time.perf_counter() - begin
+            took = time.perf_counter() - begin
+            self.phases[name] = self.phases.get(name, 0.0) + took - self._within
+            self._within = outside + took
+
+    @property
+    def worked(self) -> float:
+        """Seconds without the time to find a Spark session, or to start the server."""
+        return self.seconds - self.phases.get(CONNECT, 0.0)
 
     @property
     def seconds(self) -> float:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime import delta_rs_writer, spark_writer, upkeep
 from dagster_streamtables.runtime.clock import Clock
+from dagster_streamtables.runtime.costs import Effort, Way
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.job import Job
-from dagster_streamtables.runtime.report import Refresh
+from dagster_streamtables.runtime.report import Action, Refresh
 from dagster_streamtables.runtime.storage import Target, Written
+
+
+def effort(report: Refresh, clock: Clock) -> Effort | None:
+    """What the refresh took until now, when it is about to commit."""
+    if any(window.rows is None for window in report.windows.values()):
+        return None
+    way = Way.DIFFERENTIAL if report.action is Action.DIFFERENTIAL else Way.FULL
+    cold = report.action is Action.REINITIALIZE
+    return Effort(way, report.rows_in, round(clock.worked, 3), time.time(), cold)
 
 
 def advance(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:

@@ -4,6 +4,7 @@ the query, the identity of a source, or a column that it uses is another     REI
 the window cannot be read any more, or rows were changed by somebody else    REINITIALIZE
 no source moved, or files were only rearranged                               NO_DATA
 mode FULL, or more rows changed than the ratio allows                        FULL
+mode AUTO, and recomputing took less, as far as such refreshes were measured FULL
 else                                                                         DIFFERENTIAL
 """
 
@@ -13,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dagster_streamtables.errors import SourceProblem
+from dagster_streamtables.runtime.costs import Choice, Forecast, Way
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.report import Action
 from dagster_streamtables.runtime.state import Stored
@@ -24,6 +26,7 @@ from dagster_streamtables.runtime.window import SourceChange
 class Decision:
     action: Action
     reason: str
+    forecast: Forecast | None = None
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,7 @@ def choose(
     full: bool,
     refusal: str | None,
     timed: bool = False,
+    choice: Choice | None = None,
 ) -> Decision:
     """What to do with a table that can be built upon.
 
@@ -120,6 +124,7 @@ def choose(
         full: The caller asked for it.
         refusal: Why the query cannot be maintained differentially, in mode AUTO.
         timed: The query asks for the time, which goes on without any commit.
+        choice: The cheaper way, in mode AUTO and as far as refreshes were measured.
     """
     lost = [name for name, change in changes.items() if change.lost]
     if lost:
@@ -137,11 +142,15 @@ def choose(
         return Decision(Action.FULL, "the mode is FULL")
     if refusal is not None:
         return Decision(Action.FULL, f"the mode is AUTO, and {refusal}")
+    came = _what_moved(moved, changes)
+    if choice is not None:
+        action = Action.FULL if choice.way is Way.FULL else Action.DIFFERENTIAL
+        return Decision(action, f"{came}; {choice}", choice.forecast)
     for name in moved:
         reason = _too_much(name, table, sources[name], changes[name])
         if reason is not None:
             return Decision(Action.FULL, reason)
-    return Decision(Action.DIFFERENTIAL, _what_moved(moved, changes))
+    return Decision(Action.DIFFERENTIAL, came)
 
 
 def captured(name: str, change: SourceChange, mode: CdcMode) -> SourceChange:

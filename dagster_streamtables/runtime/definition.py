@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Mapping
 
@@ -23,9 +24,15 @@ def compiled(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, 
             is to blame is named.
     """
     try:
-        return compile_query(text, columns)
+        return _plan(text, tuple((name, tuple(each.items())) for name, each in columns.items()))
     except InvalidDefinition as error:
         raise blamed(error, {view.name: view for view in table.views}, columns) from None
+
+
+@functools.lru_cache(maxsize=1024)
+def _plan(text: Text, columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> Plan:
+    """Compiling takes longer than finding that there is nothing to do."""
+    return compile_query(text, {name: dict(each) for name, each in columns})
 
 
 def visible(columns: Mapping[str, str]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from dagster_streamtables.compiler import Plan, Text
 from dagster_streamtables.runtime import storage
+from dagster_streamtables.runtime.costs import Costs, Effort
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.state import Seen, State, Stored
 from dagster_streamtables.runtime.storage import Target
@@ -59,16 +60,24 @@ class Job:
         """The columns that identify a row of the table; None for a bag."""
         return self.plan.key if self.plan is not None else None
 
-    def target(self, *, changed: bool, replaces: bool = False) -> Target:
+    @property
+    def costs(self) -> Costs:
+        """What refreshes of this query took."""
+        if self.stored is None or self.stored.state is None:
+            return Costs()
+        return self.stored.costs if self.stored.state.query == self.fingerprint else Costs()
+
+    def target(
+        self, *, changed: bool, replaces: bool = False, effort: Effort | None = None
+    ) -> Target:
         """The table to write, with the state that the commit will carry."""
         before = self.stored.state if self.stored is not None else None
-        sequence = self._next_sequence
         data_version = (
             before.data_version if before is not None and not changed else uuid.uuid4().hex
         )
         state = State(
             table=self.table.name,
-            sequence=sequence,
+            sequence=self.sequence,
             query=self.fingerprint,
             sources={
                 name: Seen(
@@ -85,11 +94,13 @@ class Job:
             refresh=uuid.uuid4().hex,
             base=self.stored.log.version if self.stored is not None and not replaces else None,
             now=self.now if self.timed else None,
+            effort=effort,
+            costs=self.costs,
         )
         return Target(self.location, state, self.key, self.storage_options)
 
     @property
-    def _next_sequence(self) -> int:
+    def sequence(self) -> int:
         """One more than any commit of a refresh in the log, also where its state cannot be read."""
         if self.stored is None:
             return 1

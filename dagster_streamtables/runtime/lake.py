@@ -17,7 +17,7 @@ from dagster_streamtables.errors import SourceProblem, StreamTablesError, Unsupp
 from dagster_streamtables.runtime import refresh as refreshing
 from dagster_streamtables.runtime.align import Reading, aligned
 from dagster_streamtables.runtime.blame import last_word
-from dagster_streamtables.runtime.clock import Clock
+from dagster_streamtables.runtime.clock import CONNECT, Clock
 from dagster_streamtables.runtime.compare import Comparison, compare
 from dagster_streamtables.runtime.control import Controls
 from dagster_streamtables.runtime.decide import Source
@@ -115,7 +115,7 @@ class Lake:
             with self.controls.watching(table), last_word():
                 with clock.phase("log"):
                     job = self._job(table, full=full, until=until)
-                with closing(self._inputs(job)) as inputs:
+                with closing(self._inputs(job, clock)) as inputs:
                     return refreshing.run(job, inputs, clock)
         except StreamTablesError as error:
             raise error.about(table.name) from error.__cause__
@@ -240,11 +240,14 @@ class Lake:
             state_of,
         )
 
-    def _inputs(self, job: Job) -> Inputs:
-        name, zone = job.table.name, job.table.session_timezone
+    def _inputs(self, job: Job, clock: Clock) -> Inputs:
+        def session() -> Views:
+            with clock.phase(CONNECT):
+                return self._session(job.table.name, job.table.session_timezone)
+
         state = job.stored.state if job.stored is not None else None
         return Inputs(
-            session=lambda: self._session(name, zone),
+            session=session,
             sources=job.sources,
             stored=self._stored,
             limit=self._limit,

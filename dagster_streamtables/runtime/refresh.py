@@ -18,8 +18,9 @@ from dagster_streamtables.runtime import (
 )
 from dagster_streamtables.runtime.blame import LostHistory, explained, is_about_the_statement
 from dagster_streamtables.runtime.clock import Clock
-from dagster_streamtables.runtime.commit import advance, committed, finish_change
+from dagster_streamtables.runtime.commit import advance, committed, effort, finish_change
 from dagster_streamtables.runtime.compute import Computed
+from dagster_streamtables.runtime.costs import Choice
 from dagster_streamtables.runtime.decide import Decision, Source
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Inputs
@@ -29,7 +30,7 @@ from dagster_streamtables.runtime.recompute import recompute
 from dagster_streamtables.runtime.report import Action, Refresh, Window
 from dagster_streamtables.runtime.state import Seen, State
 from dagster_streamtables.runtime.storage import Target, Written
-from dagster_streamtables.runtime.table import OnSchemaChange
+from dagster_streamtables.runtime.table import Mode, OnSchemaChange
 from dagster_streamtables.runtime.window import SourceChange, change_between
 
 # A frontier that stays behind costs the reading of a few commits; one commit now and then keeps
@@ -115,13 +116,29 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
         for name, source in job.sources.items()
     }
     decision = decide.choose(
-        table, job.sources, changes, full=job.full, refusal=job.refusal, timed=job.timed
+        table,
+        job.sources,
+        changes,
+        full=job.full,
+        refusal=job.refusal,
+        timed=job.timed,
+        choice=_choice(job, changes) if table.mode is Mode.AUTO and table.learns else None,
     )
     if job.waiting and decision.action is Action.NO_DATA:
         decision = Decision(Action.SKIP, job.waiting)
     elif job.waiting:
         decision = replace(decision, reason=f"{decision.reason}; {job.waiting}")
     return decision, changes
+
+
+def _choice(job: Job, changes: Mapping[str, SourceChange]) -> Choice | None:
+    """The cheaper way, as far as refreshes of the table were measured."""
+    changed = [change.rows for change in changes.values()]
+    rows = [source.log.row_count for source in job.sources.values()]
+    if None in changed or None in rows:
+        return None
+    counts = sum(filter(None, changed)), sum(filter(None, rows))
+    return job.costs.choice(*counts, _state(job).sequence + 1)
 
 
 def _change(source: Source, seen: Seen) -> SourceChange:
@@ -160,7 +177,7 @@ def _differentiate(
         if not any(change.moved for change in changes.values()):
             return _nothing(job, inputs, clock, same, changes)
         return advance(job, inputs, clock, same)
-    target = job.target(changed=True)
+    target = job.target(changed=True, effort=effort(report, clock))
     try:
         with clock.phase("commit"):
             written = _write(stored.log, target, computed, inputs)
@@ -200,6 +217,7 @@ def _report(
         row_count=stored.log.row_count if stored is not None else None,
         started=clock.started,
         data_timestamp=None if stamp is None else datetime.fromtimestamp(stamp, UTC),
+        forecast=decision.forecast,
     )
 
 

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from dagster_streamtables.runtime.clock import CONNECT
+from dagster_streamtables.runtime.costs import Forecast
+
 
 class Action(enum.StrEnum):
     """What a refresh did to the table."""
@@ -66,8 +69,22 @@ class Refresh:
     started: datetime | None = None
     data_timestamp: datetime | None = None
     """When the newest source version that the table reflects was committed."""
+    forecast: Forecast | None = None
+    """What either way was expected to take, where mode AUTO chose between them."""
 
     @property
     def rows_in(self) -> int:
         """Rows that came to or went from the sources, an update counting as two."""
         return sum(window.rows or 0 for window in self.windows.values())
+
+    @property
+    def forecast_error(self) -> float | None:
+        """How many times as long as expected it took; None where nothing was expected."""
+        if self.forecast is None:
+            return None
+        expected = {
+            Action.DIFFERENTIAL: self.forecast.differential,
+            Action.FULL: self.forecast.full,
+        }.get(self.action)
+        worked = self.seconds - self.phases.get(CONNECT, 0.0)
+        return worked / expected if expected else None

@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from dagster_streamtables.runtime.costs import Costs, Effort
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.window import change_between
 
@@ -50,6 +51,10 @@ class State:
     """The version of the table itself that the refresh built upon; None where it replaced all."""
     now: str | None = None
     """What the query took for the time, in ISO 8601; None if it does not ask for it."""
+    effort: Effort | None = None
+    """What the refresh took; None where it computed nothing."""
+    costs: Costs = field(default_factory=Costs)
+    """What the refreshes before it took."""
 
     @property
     def frontier(self) -> dict[str, int]:
@@ -68,6 +73,8 @@ class State:
         if not isinstance(values, dict) or values.pop(_MARK, None) != _FORMAT:
             return None
         values["sources"] = {name: Seen(**seen) for name, seen in values["sources"].items()}
+        values["effort"] = values["effort"] and Effort(**values["effort"])
+        values["costs"] = Costs.from_values(values["costs"])
         return cls(**values)
 
 
@@ -82,6 +89,19 @@ class Stored:
     """The version that carries `state`."""
     disturbed: bool
     """Somebody else changed rows after the commit that carries `state`."""
+    committed_at: float | None = None
+    """When `committed` was, in seconds since 1970."""
+
+    @property
+    def costs(self) -> Costs:
+        """What the refreshes took, with the one that committed last."""
+        if self.state is None:
+            return Costs()
+        if self.state.effort is None or self.committed_at is None:
+            return self.state.costs
+        return self.state.costs.with_effort(
+            self.state.effort, self.state.sequence, self.committed_at
+        )
 
 
 def application(table: str) -> str:
@@ -106,11 +126,14 @@ def read_state(log: TableLog) -> Stored:
         if commit is None:
             break
         for action in commit:
-            state = State.from_json(action.get("commitInfo", {}).get("userMetadata") or "")
+            info = action.get("commitInfo", {})
+            state = State.from_json(info.get("userMetadata") or "")
             if state is not None:
                 disturbed = version != log.version and change_between(log, version).moved
                 # Both writers let another's append pass between our read and our commit.
                 if state.base is not None and state.base < version - 1:
                     disturbed |= change_between(log, state.base, version - 1).moved
-                return Stored(log, state, version, disturbed)
+                stamp = info.get("timestamp")
+                at = None if stamp is None else stamp / 1000
+                return Stored(log, state, version, disturbed, at)
     return Stored(log, None, None, False)

@@ -27,7 +27,8 @@ class Mode(enum.StrEnum):
     FULL = "FULL"
     """By running its query again whenever a source moved."""
     AUTO = "AUTO"
-    """Differentially where the query allows it, else in full; the reason is in every refresh."""
+    """Differentially where the query allows it and that is the cheaper way, as far as refreshes of
+    the table were measured; else in full. The reason is in every refresh."""
 
 
 class OnSchemaChange(enum.StrEnum):
@@ -113,6 +114,11 @@ class StreamTable:
         if self._is_as_written:
             return self._as_written
         return text_of(self.query, self.dialect, self._views, columns)
+
+    @property
+    def learns(self) -> bool:
+        """Whether mode AUTO goes by what refreshes took, beside the ratio."""
+        return 0 < self.differential_max_change_ratio < 1
 
     @property
     def _is_as_written(self) -> bool:

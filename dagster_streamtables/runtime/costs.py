@@ -1,0 +1,144 @@
+"""What refreshes of a table took, and what the next one would take in either way.
+
+Either way takes about as long as so many rows, and a fixed number more: the rows that changed, or
+the rows of all sources. Where nothing of like size was measured, that scales what was. Of like
+ones the least counts: whatever else the machine was doing has made the others slower.
+
+What was measured is kept with the frontier, in the commits of the table. A commit cannot hold the
+time that it takes itself; the next refresh finds it in the log.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+class Way(enum.StrEnum):
+    """How the contents of a table are brought up to date."""
+
+    DIFFERENTIAL = "differential"
+    FULL = "full"
+
+
+_FIXED = {Way.DIFFERENTIAL: 20_000, Way.FULL: 1_000_000}
+"""Rows that take as long as what every refresh does."""
+_KEPT, _NEWEST, _LIKE = 8, 3, 4.0
+_KNOWN = 10.0
+"""Beyond so many times the size of anything measured, a prediction is a guess."""
+_COLD = 3.0
+"""A first refresh may take so many times as long as later ones."""
+_AGAIN, _WORTH = 32, 3.0
+"""After so many refreshes the other way is tried again, if it may take up to so many times as long:
+nothing else would notice that it has become the better one."""
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What a refresh took until it began to commit."""
+
+    way: Way
+    rows: int
+    seconds: float
+    until: float
+    """When it began to commit, in seconds since 1970."""
+    cold: bool = False
+    """It was a first refresh, or one after a cause that no later one has."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    sequence: int
+    """The refresh, as the table counts them."""
+    rows: int
+    seconds: float
+    cold: bool = False
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Seconds that a refresh would take in either way."""
+
+    differential: float
+    full: float
+
+    def __str__(self) -> str:
+        """
+        >>> str(Forecast(0.2512, 13.75))
+        'differential about 0.25 s, full about 14 s'
+        """
+        return f"differential about {self.differential:.2g} s, full about {self.full:.2g} s"
+
+
+@dataclass(frozen=True)
+class Choice:
+    way: Way
+    forecast: Forecast
+    again: bool = False
+    """The other way is cheaper by what is known, which is long ago."""
+
+    def __str__(self) -> str:
+        return f"{self.forecast}{', measured long ago' if self.again else ''}"
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The newest measurements of each way, oldest first."""
+
+    differential: tuple[Measured, ...] = ()
+    full: tuple[Measured, ...] = ()
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Costs:
+        return cls(**{way: tuple(Measured(**each) for each in values[way]) for way in Way})
+
+    def with_effort(self, effort: Effort, sequence: int, committed: float) -> Costs:
+        """These and one more, which was committed at `committed`."""
+        seconds = effort.seconds + max(0.0, committed - effort.until)
+        more = Measured(sequence, effort.rows, round(seconds, 3), effort.cold)
+        kept = {way: getattr(self, way) for way in Way}
+        kept[effort.way] = (*kept[effort.way], more)[-_KEPT:]
+        return Costs(**kept)
+
+    def choice(self, changed: int, rows: int, sequence: int) -> Choice | None:
+        """The cheaper way to refresh; None where too little was measured to know.
+
+        Args:
+            changed: Changed rows of all sources.
+            rows: Rows of all sources.
+            sequence: Of the refresh that is to be.
+        """
+        if not (_is_known(self.differential, changed) and self.full):
+            return None
+        forecast = Forecast(
+            _predicted(Way.DIFFERENTIAL, self.differential, changed),
+            _predicted(Way.FULL, self.full, rows),
+        )
+        full_is_better = forecast.full < forecast.differential
+        better, other = list(Way)[::-1] if full_is_better else list(Way)
+        least, most = sorted((forecast.differential, forecast.full))
+        long_ago = sequence - getattr(self, other)[-1].sequence > _AGAIN
+        if long_ago and most <= _WORTH * least:
+            return Choice(other, forecast, again=True)
+        return Choice(better, forecast)
+
+
+def _is_known(measured: Sequence[Measured], rows: int) -> bool:
+    fixed = _FIXED[Way.DIFFERENTIAL]
+    return any(fixed + rows <= _KNOWN * (fixed + each.rows) for each in measured)
+
+
+def _predicted(way: Way, measured: Sequence[Measured], rows: int) -> float:
+    def factor(each: Measured) -> float:
+        return (_FIXED[way] + rows) / (_FIXED[way] + each.rows)
+
+    nearest = min(reversed(measured), key=lambda each: abs(math.log(factor(each))))
+    like = [each for each in measured if 1 / _LIKE <= factor(each) <= _LIKE]
+    warm = [each for each in like if not each.cold][-_NEWEST:]
+    return min(
+        each.seconds * factor(each) / (_COLD if each.cold else 1.0)
+        for each in warm or like or [nearest]
+    )

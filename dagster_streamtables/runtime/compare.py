@@ -65,7 +65,7 @@ def compare(
     frontier = stored.state.frontier
     columns = {name: seen.columns for name, seen in stored.state.sources.items()}
     text = with_one_answer(table.text(columns), columns)
-    sql = text.over(lambda name: relations.at(places[name], frontier[name]))
+    sql = text.over(lambda name: relations.mentioned(places[name], frontier[name]))
     sql = runnable(at_time(sql, stored.state.now or ""), relations, limit=SMALL)
     expected = relations.spark.sql(sql)
     visible = [name for name in stored.log.columns if not name.startswith("__st_")]

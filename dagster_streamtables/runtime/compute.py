@@ -64,7 +64,7 @@ def full(plan: Plan | None, text: Text, inputs: Inputs) -> DataFrame:
     else:
         text = plan.full_text
     at = {n: (source.log.place, source.log.version) for n, source in inputs.sources.items()}
-    sql = at_time(text.over(lambda name: inputs.relations.at(*at[name])), inputs.now)
+    sql = at_time(text.over(lambda name: inputs.relations.mentioned(*at[name])), inputs.now)
     rows = inputs.spark.sql(runnable(sql, inputs.relations, limit=inputs.limit))
     return rows if plan is None else rows.toDF(*plan.stored_columns)
 

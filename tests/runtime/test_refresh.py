@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -169,3 +170,19 @@ def test_a_source_that_is_no_delta_table(lake: Lake) -> None:
     with pytest.raises(MissingSource, match='there is no table "nowhere"'):
         lake.refresh(StreamTable("x", "SELECT a FROM nowhere"))
     assert lake.version("x") is None, "nothing was written"
+
+
+def test_a_table_is_mentioned_again_beside_a_natural_join(lake: Lake) -> None:
+    write(lake, "orders", orders(1, 2, 3))
+    write(lake, "customers", pa.table({"id": pa.array([1, 2], pa.int64()), "region": ["a", "b"]}))
+    least = "SELECT (SELECT MIN(id) FROM orders) AS least"
+    named = "SELECT c.region, o.id AS other FROM customers AS c NATURAL LEFT JOIN orders AS o"
+    table = StreamTable(
+        "mart.named",
+        f"SELECT n.region, l.least FROM ({least}) AS l JOIN ({named}) AS n ON l.least = n.other",
+    )
+
+    refreshed(lake, table)
+    write(lake, "orders", orders(0))
+    write(lake, "customers", pa.table({"id": pa.array([0], pa.int64()), "region": ["c"]}))
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL

@@ -1,0 +1,143 @@
+"""The 22 queries of TPC-H, kept up to date and recomputed, over windows of its refresh functions.
+
+    python -m benchmarks.tpch [--scale 1] [--runs 5] [--queries 1,3,…] [--keep]
+
+A window inserts and deletes 0.1 % of the orders, with their lineitems. Every figure is the median
+of the windows after one to warm up; every stream table is compared with its query at the end.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.runtime.session import open_session
+from tests.tpch.generate import TABLES
+from tests.tpch.generated import generated, texts
+from tests.tpch.market import Market
+from tests.tpch.queries import in_spark
+from tests.tpch.sources import Sources
+
+CONSOLE = Console(soft_wrap=True, highlight=False)
+
+
+@dataclass
+class Query:
+    """One of the queries, and what was measured of it."""
+
+    number: int
+    text: str
+    ours: list[float] = field(default_factory=list[float])
+    full: list[float] = field(default_factory=list[float])
+    phases: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    actions: str = ""
+    verdict: str = ""
+
+    @property
+    def table(self) -> StreamTable:
+        return StreamTable(f"kept.q{self.number:02}", self.text, differential_max_change_ratio=0)
+
+    def refresh(self, lake: Lake, *, warm: bool) -> None:
+        done = lake.refresh(self.table)
+        self.actions += done.action[0]
+        if warm and done.action in (Action.DIFFERENTIAL, Action.NO_DATA):
+            self.ours.append(done.seconds)
+            for name, seconds in done.phases.items():
+                self.phases.setdefault(name, []).append(seconds)
+
+    def recompute(self, spark: Any, folder: Path, *, warm: bool) -> None:
+        begin = time.perf_counter()
+        place = folder / f"q{self.number}"
+        if place.exists():
+            spark.sql(f"INSERT OVERWRITE delta.`{place}` {self.text}").collect()
+        else:
+            spark.sql(self.text).write.format("delta").save(str(place))
+        if warm:
+            self.full.append(time.perf_counter() - begin)
+
+    @property
+    def ratio(self) -> float | None:
+        if not self.ours or not self.full:
+            return None
+        return statistics.median(self.full) / statistics.median(self.ours)
+
+
+def main(scale: float = 1, runs: int = 5, queries: str = "", check: bool = True) -> None:
+    """Measure, and print the table.
+
+    Args:
+        scale: The scale factor; at 1 there are 6,000,000 lineitems.
+        runs: How many windows are measured, after one to warm up.
+        queries: Their numbers, with commas between; all of them if empty.
+        check: Compare each table with its query at the end.
+    """
+    made = generated(scale)
+    wanted = [int(each) for each in queries.split(",") if each]
+    asked = [
+        Query(number, in_spark(number, text, scale))
+        for number, text in texts(made).items()
+        if not wanted or number in wanted
+    ]
+    with tempfile.TemporaryDirectory(prefix="streamtables-tpch-") as folder:
+        lake = Lake(folder)
+        market = Market(Sources(lake, made), scale, 4)
+        _run(lake, market, asked, Path(folder) / "full", runs)
+        for query in asked if check else ():
+            query.verdict = "yes" if lake.check(query.table).equal else "NO"
+    _print(asked, scale, runs)
+
+
+def _run(lake: Lake, market: Market, asked: list[Query], folder: Path, runs: int) -> None:
+    spark = open_session()
+    for table in TABLES:
+        place = lake.location(table)
+        spark.sql(f"CREATE TEMPORARY VIEW {table} AS SELECT * FROM delta.`{place}`")
+    for query in asked:
+        begin = time.perf_counter()
+        lake.refresh(query.table)
+        query.recompute(spark, folder, warm=False)
+        CONSOLE.print(f"Q{query.number} is there: {time.perf_counter() - begin:.0f} s")
+    for run in range(-1, runs):
+        begin = time.perf_counter()
+        market.insert_orders()
+        market.delete_orders()
+        CONSOLE.print(f"window {run + 1}, made in {time.perf_counter() - begin:.0f} s")
+        for query in asked:
+            query.refresh(lake, warm=run >= 0)
+            query.recompute(spark, folder, warm=run >= 0)
+
+
+def _print(asked: list[Query], scale: float, runs: int) -> None:
+    names = list(dict.fromkeys(name for query in asked for name in query.phases))
+    table = Table(title=f"TPC-H at scale factor {scale:g}, seconds, medians of {runs} windows")
+    for heading in ("query", "actions", "DIFFERENTIAL", "FULL", "×", "equal", *names):
+        table.add_column(heading, justify="left" if heading in ("query", "actions") else "right")
+    for query in asked:
+        medians = [_median(query.ours), _median(query.full)]
+        ratio = "" if query.ratio is None else f"{query.ratio:.1f}"
+        told = [_median(query.phases.get(name, [])) for name in names]
+        cells = (f"Q{query.number}", query.actions, *medians, ratio, query.verdict, *told)
+        table.add_row(*cells)
+    CONSOLE.print(table)
+    ratios = [query.ratio for query in asked if query.ratio is not None]
+    if ratios:
+        faster = sum(ratio > 1 for ratio in ratios)
+        mean = statistics.geometric_mean(ratios)
+        CONSOLE.print(f"{faster} of {len(asked)} are faster; geometric mean {mean:.2f}×")
+
+
+def _median(seconds: list[float]) -> str:
+    return f"{statistics.median(seconds):.2f}" if seconds else ""
+
+
+if __name__ == "__main__":
+    typer.run(main)

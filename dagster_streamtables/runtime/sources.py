@@ -91,7 +91,6 @@ class Relations:
         self.spark = views.spark
         self._views = views
         self._used: dict[tuple[Place, int, bool], str] = {}
-        self._mentioned: set[str] = set()
         self._own: list[str] = []
         self._kept: list[DataFrame] = []
 
@@ -115,18 +114,14 @@ class Relations:
         return self._version(place, version, own=False)
 
     def mentioned(self, place: Place, version: int) -> str:
-        """The same, a view of its own for each time that one text mentions the table.
+        """The same, a view of its own for each time that a user's text mentions the table.
 
-        Where one view stands twice in a statement, Spark gives the columns of the second other
+        Where one view stands twice in a statement, Spark gives the columns of one of them other
         identities, and forgets those that USING and NATURAL JOIN hide.
         """
-        view = self.at(place, version)
-        if view not in self._mentioned:
-            self._mentioned.add(view)
-            return view
         from pyspark.sql import functions as F
 
-        rows = self.spark.table(view.strip("`"))
+        rows = self.spark.table(self.at(place, version).strip("`"))
         return self.named(rows.select(*[F.col(spark_name(n)).alias(n) for n in rows.columns]))
 
     def stored(self, place: Place, version: int) -> str:

@@ -67,7 +67,7 @@ def compare(
     text = with_one_answer(table.text(columns), columns)
     sql = text.over(lambda name: relations.mentioned(places[name], frontier[name]))
     sql = runnable(at_time(sql, stored.state.now or ""), relations, limit=SMALL)
-    expected = relations.spark.sql(sql)
+    expected = relations.sql(sql)
     visible = [name for name in stored.log.columns if not name.startswith("__st_")]
     expected = expected.toDF(*visible)
     if _equal_here(expected, stored.log, visible):

@@ -22,7 +22,7 @@ def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refres
     old = job.stored.log if job.stored is not None else None
     with clock.phase("compute"):
         rows = compute.full(job.plan, job.text, inputs)
-        local = compute.fetched(rows, inputs) if _expected(job) <= inputs.limit else None
+        local = compute.fetched(rows, inputs) if _expected(job) <= _limit(inputs) else None
     if local is not None and report.action is Action.FULL:
         corrected = _correct(job, inputs, clock, report, local)
         if corrected is not None:
@@ -47,7 +47,7 @@ def _correct(
     if not delta_rs_writer.can_write(log):
         return None
     with clock.phase("compute"):
-        change = difference(log, rows, job.key, limit=inputs.limit)
+        change = difference(log, rows, job.key, limit=_limit(inputs))
     if change is None:
         return None
     if not change.num_rows:
@@ -61,6 +61,11 @@ def _correct(
     except storage.NotStored:
         return None
     return finish_change(report, log, target, written, clock)
+
+
+def _limit(inputs: Inputs) -> int:
+    """Rows of a result that are compared with what is stored."""
+    return min(inputs.limit, 100_000)
 
 
 def _expected(job: Job) -> int:

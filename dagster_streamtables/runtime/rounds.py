@@ -84,7 +84,7 @@ def _rows(table: _Table, relations: Relations, limit: int) -> str:
     """The name of a view of all its rows."""
     steps = [arm for arm in table.arms if _mentions(arm, table.name)]
     bases = [arm for arm in table.arms if arm not in steps]
-    first = relations.spark.sql(table.statement(bases))
+    first = relations.sql(table.statement(bases))
     new = relations.made(first, limit=limit)
     if new is None:
         return relations.named(first)
@@ -94,13 +94,13 @@ def _rows(table: _Table, relations: Relations, limit: int) -> str:
             known = [relations.made(_all(known, relations), limit=limit) or new]
         made = table.statement(steps, new)
         unknown = "".join(f" EXCEPT SELECT * FROM {each}" for each in known)
-        new = relations.made(relations.spark.sql(made + unknown), limit=limit)
+        new = relations.made(relations.sql(made + unknown), limit=limit)
         known += [new] if new is not None else []
     return relations.named(_all(known, relations))
 
 
 def _all(known: list[str], relations: Relations) -> DataFrame:
-    return relations.spark.sql(" UNION ALL ".join(f"SELECT * FROM {each}" for each in known))
+    return relations.sql(" UNION ALL ".join(f"SELECT * FROM {each}" for each in known))
 
 
 def _tables(tree: exp.Expr) -> Iterator[_Table]:

@@ -91,6 +91,7 @@ class Relations:
         self.spark = views.spark
         self._views = views
         self._used: dict[tuple[Place, int, bool], str] = {}
+        self._local: dict[str, DataFrame] = {}
         self._own: list[str] = []
         self._kept: list[DataFrame] = []
 
@@ -108,6 +109,7 @@ class Relations:
             self._kept.pop().unpersist()
         self._views.leave(self._used.values())
         self._used.clear()
+        self._local.clear()
 
     def at(self, place: Place, version: int) -> str:
         """The name of a view of a table at a version, in backticks: what a reader of it sees."""
@@ -135,13 +137,29 @@ class Relations:
         return f"`{self._used[key]}`"
 
     def local(self, rows: pa.Table) -> str:
-        """The name of a view of local rows, in backticks."""
+        """A name for local rows, in backticks, which statements by `sql` may read."""
         # In one partition, what is grouped or joined needs no shuffle, and a shuffle is what costs.
         local = self.spark.createDataFrame(rows if rows.num_rows else _one_null_row(rows.schema))
-        return self.named((local if rows.num_rows else local.where("false")).coalesce(1))
+        name = f"{VIEWS}{uuid.uuid4().hex}"
+        self._local[name] = (local if rows.num_rows else local.where("false")).coalesce(1)
+        return f"`{name}`"
+
+    def sql(self, text: str) -> DataFrame:
+        """The rows of a query that reads what was named here.
+
+        Local rows go along with the statement: making and dropping views of them would be four more
+        calls to the server.
+        """
+        local = {name: rows for name, rows in self._local.items() if f"`{name}`" in text}
+        if not local:
+            return self.spark.sql(text)
+        text = text.replace("{", "{{").replace("}", "}}")
+        for name in local:
+            text = text.replace(f"`{name}`", f"{{{name}}}")
+        return self.spark.sql(text, args=None, **local)
 
     def made(self, rows: DataFrame, *, limit: int) -> str | None:
-        """The name of a view of a query's rows, computed now and once; None if there are none.
+        """A name for a query's rows, computed now and once; None if there are none.
 
         Args:
             rows: The query.

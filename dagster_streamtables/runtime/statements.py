@@ -82,4 +82,4 @@ def _query(
                 places[place] = inputs.relations.at(log.place, version)
     if mentions(sql, STORED_ROWS) and STORED_ROWS not in places:
         places[STORED_ROWS] = inputs.relations.stored(stored.place, stored.version)
-    return inputs.spark.sql(bound(sql, places))
+    return inputs.relations.sql(bound(sql, places))

@@ -28,6 +28,7 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.errors import DamagedTable, LostSpark
 from dagster_streamtables.runtime import compute, spark_writer
+from dagster_streamtables.runtime.inputs import LIMIT
 from dagster_streamtables.runtime.missing import MissingSource
 from dagster_streamtables.runtime.server import server_status
 from runtime.delta import refreshed, stored, write
@@ -332,14 +333,14 @@ def many(first: int, count: int) -> pa.Table:
     return pa.table({"id": ids, "note": note})
 
 
-@pytest.mark.parametrize("driver_rows", [100_000, 10**9], ids=["default", "all to the driver"])
+@pytest.mark.parametrize("driver_rows", [LIMIT, 10**9], ids=["default", "all to the driver"])
 def test_an_enormous_change(driver_rows: int, own_home: Path, tmp_path: Path) -> None:
     lake = Lake(tmp_path / "lake", driver_rows=driver_rows)
     table = replace(PAIRS, name="mart.notes", query="SELECT id, note FROM orders WHERE id > 3")
     write(lake, "orders", many(0, 10))
     refreshed(lake, table)
     write(lake, "orders", many(10, 2_000_000))
-    if driver_rows == 100_000:
+    if driver_rows == LIMIT:
         assert refreshed(lake, table).inserted == 2_000_000
         return
     try:

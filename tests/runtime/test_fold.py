@@ -1,0 +1,92 @@
+"""Which stored groups a fold is given: few ones whole, else by keys that the change tells."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.compiler import compile_query
+from dagster_streamtables.runtime import compute
+from runtime.delta import refreshed, write
+from runtime.orders import merge_into, orders, source
+
+SOURCES = {
+    "orders": {"id": "bigint", "customer": "bigint", "amount": "int", "note": "string"},
+    "customers": {"id": "bigint", "region": "string"},
+}
+SUMS = "SUM(o.amount) AS total, MIN(o.amount) AS least, COUNT(*) AS n"
+JOINED = "FROM orders AS o JOIN customers AS c ON o.customer = c.id"
+QUERIES = {
+    "a column": f"SELECT o.customer, {SUMS} FROM orders AS o GROUP BY o.customer",
+    "renamed": "SELECT k, COUNT(*) AS n FROM (SELECT id AS k, amount AS customer FROM orders "
+    "WHERE amount > 1) AS t GROUP BY k",
+    "an expression": f"SELECT o.customer % 2 AS odd, {SUMS} FROM orders AS o GROUP BY 1",
+    "a string": f"SELECT o.note, {SUMS} FROM orders AS o GROUP BY o.note",
+    "of a joined source": f"SELECT o.id, c.id AS customer, {SUMS} {JOINED} GROUP BY o.id, c.id",
+    "of the source that moved": f"SELECT o.customer, {SUMS} {JOINED} GROUP BY o.customer",
+    "of the other source": f"SELECT c.region, {SUMS} {JOINED} GROUP BY c.region",
+    "joined with itself": f"SELECT p.customer, {SUMS} FROM orders AS o JOIN orders AS p "
+    "ON o.customer = p.id GROUP BY p.customer",
+    "an outer join": f"SELECT o.customer, {SUMS} FROM customers AS c "
+    "LEFT JOIN orders AS o ON o.customer = c.id GROUP BY o.customer",
+    "of two sources": f"SELECT o.customer, {SUMS} FROM (SELECT * FROM orders UNION ALL "
+    "SELECT id, id AS customer, 1 AS amount, region AS note FROM customers) AS o GROUP BY 1",
+    "none": f"SELECT {SUMS} FROM orders AS o",
+}
+
+
+@pytest.mark.parametrize(
+    ("query", "columns"),
+    [
+        ("a column", {"customer": "customer"}),
+        ("renamed", {"k": "id"}),
+        ("of the source that moved", {"customer": "customer"}),
+        ("an expression", None),
+        ("of a joined source", None),
+        ("of the other source", None),
+        ("joined with itself", None),
+        ("an outer join", None),
+        ("of two sources", None),
+        ("none", None),
+    ],
+)
+def test_the_keys_that_a_change_of_orders_tells(query: str, columns: dict[str, str] | None) -> None:
+    plan = compile_query(QUERIES[query], SOURCES)
+    told = ("orders", columns) if columns is not None else None
+    assert plan.keys_in_change({"orders"}) == told
+    assert plan.keys_in_change({"orders", "customers"}) is None
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "few",
+    # What all other tests of folds do.
+    [pytest.param(10_000, id="whole", marks=pytest.mark.long), pytest.param(-1, id="by keys")],
+)
+def test_folds_are_exact(few: int, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compute, "_FEW", few)
+    write(lake, "orders", orders(*range(40)))
+    write(lake, "customers", _customers(0, 1))
+    tables = [
+        StreamTable(f"mart.t{number}", query, differential_max_change_ratio=0)
+        for number, query in enumerate(QUERIES.values())
+    ]
+    for table in tables:
+        lake.refresh(table)
+    windows = [
+        lambda: write(lake, "orders", orders(50, 51, amount=1)),
+        lambda: source(lake).delete("id IN (3, 4, 50)"),
+        lambda: merge_into(lake, {"customer": "9", "amount": "NULL"}, 5, 7, 8),
+        lambda: merge_into(lake, {"customer": "NULL"}, 9, 10),
+        lambda: (write(lake, "customers", _customers(9, 2)), source(lake).delete("id < 20")),
+    ]
+    for change in windows:
+        change()
+        for table in tables:
+            assert refreshed(lake, table).action in (Action.DIFFERENTIAL, Action.NO_DATA)
+
+
+def _customers(*ids: int) -> pa.Table:
+    regions = [f"note {i % 2}" for i in ids]
+    return pa.table({"id": pa.array(ids, pa.int64()), "region": regions})

@@ -29,6 +29,8 @@ def spark_settings() -> dict[str, str]:
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.adaptive.enabled": "false",
         "spark.databricks.delta.snapshotPartitions": "1",
+        # A recursion on the smaller side of a join may run for longer than the default 5 minutes.
+        "spark.sql.broadcastTimeout": "3600",
         # A file that is gone must fail the refresh; leaving its rows out would be a wrong result.
         "spark.sql.files.ignoreMissingFiles": "false",
         # A source that is read twice within one MERGE must be the same rows both times.

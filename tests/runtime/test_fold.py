@@ -60,17 +60,23 @@ def test_the_keys_that_a_change_of_orders_tells(query: str, columns: dict[str, s
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "few",
-    # What all other tests of folds do.
-    [pytest.param(10_000, id="whole", marks=pytest.mark.long), pytest.param(-1, id="by keys")],
+    ("few", "queries"),
+    [
+        pytest.param(-1, ["a column", "an expression", "joined with itself"], id="by keys"),
+        pytest.param(-1, list(QUERIES), id="all by keys", marks=pytest.mark.long),
+        # What all other tests of folds do, too.
+        pytest.param(10_000, list(QUERIES), id="all whole", marks=pytest.mark.long),
+    ],
 )
-def test_folds_are_exact(few: int, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_folds_are_exact(
+    few: int, queries: list[str], lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(compute, "_FEW", few)
     write(lake, "orders", orders(*range(40)))
     write(lake, "customers", _customers(0, 1))
     tables = [
-        StreamTable(f"mart.t{number}", query, differential_max_change_ratio=0)
-        for number, query in enumerate(QUERIES.values())
+        StreamTable(f"mart.t{number}", QUERIES[query], differential_max_change_ratio=0)
+        for number, query in enumerate(queries)
     ]
     for table in tables:
         lake.refresh(table)

@@ -1,11 +1,11 @@
 """Seconds of a refresh of five queries, against the number of changed rows, in each of five ways.
 
-    python -m benchmarks.refresh [--rows 10000000] [--changes 10,1000,…] [--runs 5] [--keep]
+    python -m benchmarks.refresh [--rows 10000000] [--changes 10,1000,…] [--runs 5]
 
 All ways do the same work in the same run on the same Spark server: the same window of `orders`, one
 third inserts, one third updates, one third deletes, of the newest orders and then of scattered
 ones. Every figure is the median of the runs after one to warm up; every stream table is compared
-with its query at the end. `--keep` stores the figures in `docs/benchmarks`.
+with its query at the end.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from benchmarks.orders import Orders
 from benchmarks.results import Figure, Results, print_tables
 from benchmarks.shapes import SHAPES, Shape
 from benchmarks.ways import ByHand, Duck, Overwritten, Streamed, Way
-from dagster_streamtables import Lake, Mode
+from dagster_streamtables import Lake, Mode, Refresh
 from dagster_streamtables.runtime.session import open_session
 
 CONSOLE = Console(soft_wrap=True, highlight=False)
@@ -37,7 +37,6 @@ def main(
     changes: str = "10,1000,10000,100000,1000000",
     runs: int = 5,
     shapes: str = "",
-    keep: bool = False,
 ) -> None:
     """Measure, and print the tables.
 
@@ -46,7 +45,6 @@ def main(
         changes: Numbers of changed rows, with commas between.
         runs: How many are measured, after one to warm up.
         shapes: Names of queries, with commas between; all of them if empty.
-        keep: Store the figures in `docs/benchmarks`, from which the docs are made.
     """
     chosen = [each for each in SHAPES if not shapes or each.name in shapes.split(",")]
     with tempfile.TemporaryDirectory(prefix="streamtables-bench-") as folder:
@@ -55,10 +53,7 @@ def main(
             for count in (int(each) for each in changes.split(",")):
                 bench.measure(count, scattered=scattered)
         bench.finish()
-    results = bench.results
-    print_tables(results, CONSOLE)
-    if keep:
-        results.store()
+    print_tables(bench.results, CONSOLE)
 
 
 @dataclass
@@ -79,29 +74,16 @@ class Bench:
     def measure(self, count: int, *, scattered: bool) -> None:
         """All ways on the same windows of `count` changed rows."""
         begin = time.perf_counter()
-        seconds: dict[tuple[str, str], list[float]] = defaultdict(list)
-        phases: dict[tuple[str, str], list[dict[str, float]]] = defaultdict(list)
-        actions: dict[tuple[str, str], str] = {}
+        measured: dict[tuple[str, str], list[Timed]] = defaultdict(list)
         for run in range(-1, self.runs):
             self.sources.change(count, scattered=scattered)
-            version = self.sources.version
             for name, way in self._ways(count).items():
                 for shape in self.shapes:
-                    start = time.perf_counter()
-                    done = way.refresh(shape, version)
-                    took = time.perf_counter() - start
-                    if run < 0:
-                        continue
-                    seconds[shape.name, name].append(took)
-                    if done is not None:
-                        phases[shape.name, name].append(dict(done.phases))
-                        actions[shape.name, name] = done.action.value
-        for (shape, way), each in seconds.items():
-            key = shape, way
-            middle = _medians(phases.get(key, []))
-            self.results.figures.append(
-                Figure(shape, way, count, scattered, each, middle, actions.get(key, ""))
-            )
+                    timed = _timed(way, shape, self.sources.version)
+                    if run >= 0:
+                        measured[shape.name, name].append(timed)
+        for (shape_name, name), several in measured.items():
+            self.results.figures.append(_figure(shape_name, name, count, scattered, several))
         placed = "scattered" if scattered else "recent"
         CONSOLE.print(f"{count:,} changed rows, {placed}: {time.perf_counter() - begin:.0f} s")
 
@@ -120,11 +102,8 @@ class Bench:
         """Measure refreshes that find nothing, and compare every stream table with its query."""
         for name, way in self.ways.items():
             for shape in self.shapes if isinstance(way, Streamed) else ():
-                start = time.perf_counter()
-                done = way.refresh(shape, 0)
-                took = time.perf_counter() - start
-                figure = Figure(shape.name, name, 0, False, [took], {}, done.action.value)
-                self.results.figures.append(figure)
+                timed = _timed(way, shape, self.sources.version)
+                self.results.figures.append(_figure(shape.name, name, 0, False, [timed]))
                 assert self.lake.check(way.table(shape)).equal, f"{shape.name} is not its query"
 
 
@@ -146,9 +125,24 @@ def _prepared(folder: Path, rows: int, shapes: list[Shape], runs: int) -> Bench:
     return bench
 
 
-def _medians(phases: list[dict[str, float]]) -> dict[str, float]:
-    names = {name: None for each in phases for name in each}
-    return {name: statistics.median(each.get(name, 0.0) for each in phases) for name in names}
+Timed = tuple[float, Refresh | None]
+"""The seconds of a refresh, and what it did if it was a stream table's."""
+
+
+def _timed(way: Way, shape: Shape, version: int) -> Timed:
+    begin = time.perf_counter()
+    done = way.refresh(shape, version)
+    return time.perf_counter() - begin, done
+
+
+def _figure(shape: str, way: str, changed: int, scattered: bool, several: list[Timed]) -> Figure:
+    refreshes = [done for _, done in several if done is not None]
+    names = {name: None for done in refreshes for name in done.phases}
+    phases = {
+        name: statistics.median(done.phases.get(name, 0.0) for done in refreshes) for name in names
+    }
+    action = refreshes[-1].action.value if refreshes else ""
+    return Figure(shape, way, changed, scattered, [each for each, _ in several], phases, action)
 
 
 if __name__ == "__main__":

@@ -1,22 +1,13 @@
-"""What a benchmark measured: kept as JSON, printed as tables."""
+"""What a benchmark measured, and the tables of it."""
 
 from __future__ import annotations
 
-import importlib.metadata
-import json
-import os
-import platform
 import statistics
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
-from pathlib import Path
+from dataclasses import dataclass, field
 
 from rich.console import Console
 from rich.table import Table
-
-FOLDER = Path(__file__).parents[1] / "docs" / "benchmarks"
-_VERSIONS = ("dagster-streamtables", "pyspark", "delta-spark", "deltalake", "pyarrow", "duckdb")
 
 
 @dataclass(frozen=True)
@@ -38,35 +29,13 @@ class Figure:
         return statistics.median(self.seconds)
 
 
-def _versions() -> dict[str, str]:
-    return {
-        **{name: importlib.metadata.version(name) for name in _VERSIONS},
-        "python": platform.python_version(),
-        "cores": str(os.cpu_count()),
-    }
-
-
 @dataclass
 class Results:
     """The figures of one run; all ratios are taken within it."""
 
     rows: int
     runs: int
-    date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
-    versions: dict[str, str] = field(default_factory=_versions)
     figures: list[Figure] = field(default_factory=list[Figure])
-
-    def store(self) -> Path:
-        FOLDER.mkdir(exist_ok=True)
-        path = FOLDER / f"refresh-{self.rows}.json"
-        path.write_text(json.dumps(asdict(self), indent=1) + "\n")
-        return path
-
-    @classmethod
-    def load(cls, path: Path) -> Results:
-        values = json.loads(path.read_text())
-        values["figures"] = [Figure(**each) for each in values["figures"]]
-        return cls(**values)
 
     @property
     def shapes(self) -> list[str]:

@@ -1,6 +1,6 @@
 """The 22 queries of TPC-H, kept up to date and recomputed, over windows of its refresh functions.
 
-    python -m benchmarks.tpch [--scale 1] [--runs 5] [--queries 1,3,…] [--keep]
+    python -m benchmarks.tpch [--scale 1] [--runs 5] [--queries 1,3,…]
 
 A window inserts and deletes 0.1 % of the orders, with their lineitems. Every figure is the median
 of the windows after one to warm up; every stream table is compared with its query at the end.
@@ -22,9 +22,9 @@ from rich.table import Table
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.session import open_session
 from tests.tpch.generate import TABLES
-from tests.tpch.generated import generated, texts
+from tests.tpch.generated import generated
 from tests.tpch.market import Market
-from tests.tpch.queries import in_spark
+from tests.tpch.queries import chosen
 from tests.tpch.sources import Sources
 
 CONSOLE = Console(soft_wrap=True, highlight=False)
@@ -81,12 +81,7 @@ def main(scale: float = 1, runs: int = 5, queries: str = "", check: bool = True)
         check: Compare each table with its query at the end.
     """
     made = generated(scale)
-    wanted = [int(each) for each in queries.split(",") if each]
-    asked = [
-        Query(number, in_spark(number, text, scale))
-        for number, text in texts(made).items()
-        if not wanted or number in wanted
-    ]
+    asked = [Query(*query) for query in chosen(made, scale, queries).items()]
     with tempfile.TemporaryDirectory(prefix="streamtables-tpch-") as folder:
         lake = Lake(folder)
         market = Market(Sources(lake, made), scale, 4)

@@ -27,7 +27,6 @@ from dagster_streamtables.compiler.operators import (
     Step,
     column,
 )
-from dagster_streamtables.compiler.origin import keys_in_change
 from dagster_streamtables.compiler.parse import Columns, Parsed, parse
 from dagster_streamtables.compiler.partial import Partial
 from dagster_streamtables.compiler.quantified import without_quantifiers
@@ -134,15 +133,6 @@ class Plan:
         types = _types(stored)
         change = simplify(self._groups.input.change, unmoved=unmoved)
         return Partial(change, self.root, tuple(types.items()))
-
-    def keys_in_change(self, moved: Set[str]) -> tuple[str, Mapping[str, str]] | None:
-        """The source whose change holds all keys of the touched groups, and the column there of
-        each stored key column; None where the keys are not known before the change is."""
-        found = keys_in_change(self._groups.input, self._groups.keys, moved)
-        if found is None:
-            return None
-        source, columns = found
-        return source, {name: columns[key] for name, key in self.root.key}
 
     def fold(self, *, stored: Columns) -> Step:
         """What `Fold` yields for the groups in `TOUCHED`, as `touched` gives them."""

@@ -41,8 +41,13 @@ class Text:
     @property
     def sources(self) -> tuple[str, ...]:
         """The tables that the query reads, as it names them: distinct, in order of appearance."""
+        return tuple(dict.fromkeys(self.mentions))
+
+    @property
+    def mentions(self) -> tuple[str, ...]:
+        """The same, each as often as the query names it."""
         tables = sorted(self.tables(), key=lambda table: _span(table)[0])
-        return tuple(dict.fromkeys(table_name(table) for table in tables))
+        return tuple(table_name(table) for table in tables)
 
     def tables(self) -> list[exp.Table]:
         """Every mention of a table that is not the name of a common table expression."""

@@ -65,8 +65,9 @@ def compare(
     frontier = stored.state.frontier
     columns = {name: seen.columns for name, seen in stored.state.sources.items()}
     text = with_one_answer(table.text(columns), columns)
-    sql = text.over(lambda name: relations.mentioned(places[name], frontier[name]))
-    sql = runnable(at_time(sql, stored.state.now or ""), relations, limit=SMALL)
+    at = {name: (place, frontier[name]) for name, place in places.items()}
+    sql = at_time(relations.over(text, at), stored.state.now or "")
+    sql = runnable(sql, relations, limit=SMALL)
     expected = relations.sql(sql)
     visible = [name for name in stored.log.columns if not name.startswith("__st_")]
     expected = expected.toDF(*visible)

@@ -64,7 +64,7 @@ def full(plan: Plan | None, text: Text, inputs: Inputs) -> DataFrame:
     else:
         text = plan.full_text
     at = {n: (source.log.place, source.log.version) for n, source in inputs.sources.items()}
-    sql = at_time(text.over(lambda name: inputs.relations.mentioned(*at[name])), inputs.now)
+    sql = at_time(inputs.relations.over(text, at), inputs.now)
     rows = inputs.relations.sql(runnable(sql, inputs.relations, limit=inputs.limit))
     return rows if plan is None else rows.toDF(*plan.stored_columns)
 
@@ -79,7 +79,6 @@ def capture(
     moved: set[str] = set()
     windows: dict[str, Window] = {}
     views: dict[str, str] = {}
-    here: dict[str, pa.Table] = {}
     for name in plan.sources:
         change, source = changes[name], sources[name]
         if not change.moved:
@@ -95,11 +94,11 @@ def capture(
             large = large_change(inputs.spark, source.log, change, columns)
             views[place] = inputs.relations.named(large)
         elif rows.num_rows:
-            views[place], here[name] = inputs.relations.local(rows), rows
+            views[place] = inputs.relations.local(rows)
         else:
             continue
         moved.add(name)
-    return Captured(frozenset(moved), frozenset(sources) - moved, windows, changes, views, here)
+    return Captured(frozenset(moved), frozenset(sources) - moved, windows, changes, views)
 
 
 def change(plan: Plan, stored: TableLog, captured: Captured, inputs: Inputs) -> Computed:
@@ -139,10 +138,6 @@ def _bag(work: _Work) -> Computed:
 
 def _groups(work: _Work) -> Computed:
     """The change of groups: which are touched, and then their new rows."""
-    if work.plan.entry is Entry.FOLD:
-        stored = _stored_before(work)
-        if stored is not None:
-            return _folded_at_once(work, stored)
     step = work.plan.touched(stored=work.types, unmoved=work.captured.unmoved)
     touched = work.fetch(work.run(step))
     if touched is None:
@@ -154,45 +149,11 @@ def _groups(work: _Work) -> Computed:
     return _folded(work, touched)
 
 
-def _stored_before(work: _Work) -> pa.Table | None:
-    """The stored rows that the change may touch, where they are known before it is computed."""
-    count = work.stored.row_count
-    if count is not None and count <= _FEW:
-        return stored_rows(work.stored, {}, list(work.types), limit=_FEW)
-    found = work.plan.keys_in_change(work.captured.moved)
-    if found is None or found[0] not in work.captured.rows:
-        return None
-    changed = work.captured.rows[found[0]]
-    keys = {name: changed.column(column) for name, column in found[1].items()}
-    if not all(map(_same_everywhere, keys.values())):
-        return None
-    return stored_rows(work.stored, keys, list(work.types), limit=work.inputs.limit)
-
-
-def _same_everywhere(values: pa.ChunkedArray) -> bool:
-    """Whether equal means the same to delta-rs and to Spark, which pads and collates strings."""
-    import pyarrow as pa
-
-    return pa.types.is_integer(values.type) or pa.types.is_date(values.type)
-
-
-def _folded_at_once(work: _Work, stored: pa.Table) -> Computed:
-    """As `_folded`, without asking first which groups are touched."""
-    step = work.plan.change(stored=work.types, unmoved=work.captured.unmoved)
-    rows = work.fetch(work.run(step, {STORED_ROWS: work.inputs.relations.local(stored)}))
-    return _spread(work) if rows is None else _regained(work, rows)
-
-
 def _folded(work: _Work, touched: pa.Table) -> Computed:
     """The stored groups with what the change adds to them, the lost ones grouped again."""
-    fold = work.plan.fold(stored=work.types)
-    return _regained(work, work.run(fold, _local(work, touched)).toArrow())
-
-
-def _regained(work: _Work, rows: pa.Table) -> Computed:
-    """What a fold yields, with the lost groups grouped again."""
     import pyarrow.compute as pc
 
+    rows = work.run(work.plan.fold(stored=work.types), _local(work, touched)).toArrow()
     weight = rows.column(WEIGHT)
     if weight.null_count:
         return Computed(rows, broken=True)
@@ -244,6 +205,4 @@ def _spread(work: _Work) -> Computed:
     return Computed(None, kept.where(f"{WEIGHT} <> 0").unionAll(again))
 
 
-_FEW = 10_000
-"""Stored rows that are cheaper to hand to Spark than to ask which of them are touched."""
 _TOUCHED = relation(TOUCHED, Moment.AFTER)

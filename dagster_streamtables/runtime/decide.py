@@ -3,8 +3,9 @@
 the query, the identity of a source, or a column that it uses is another     REINITIALIZE
 the window cannot be read any more, or rows were changed by somebody else    REINITIALIZE
 no source moved, or files were only rearranged                               NO_DATA
-mode FULL, or more rows changed than the ratio allows                        FULL
-mode AUTO, and recomputing took less, as far as such refreshes were measured FULL
+mode FULL; mode AUTO, and the query cannot be maintained                     FULL
+mode AUTO, and refreshes like this one were measured                         the cheaper way
+more rows changed than the ratio allows                                      FULL
 else                                                                         DIFFERENTIAL
 """
 

@@ -14,7 +14,6 @@ from dagster_streamtables.runtime.state import Stored
 from dagster_streamtables.runtime.window import SourceChange
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 LIMIT = 500_000
@@ -59,5 +58,3 @@ class Captured:
     windows: Mapping[str, Window]
     changes: Mapping[str, SourceChange]
     bound: Mapping[str, str] = field(default_factory=dict[str, str])
-    rows: Mapping[str, pa.Table] = field(default_factory=dict[str, "pa.Table"])
-    """The changes that are here."""

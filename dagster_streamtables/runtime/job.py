@@ -63,9 +63,9 @@ class Job:
     @property
     def costs(self) -> Costs:
         """What refreshes of this query took."""
-        if self.stored is None or self.stored.state is None:
-            return Costs()
-        return self.stored.costs if self.stored.state.query == self.fingerprint else Costs()
+        state = self.stored.state if self.stored is not None else None
+        same = state is not None and state.query == self.fingerprint
+        return self.held.costs if same else Costs()
 
     def target(
         self, *, changed: bool, replaces: bool = False, effort: Effort | None = None

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.compiler import Text
 from dagster_streamtables.runtime.capture import at_version
 from dagster_streamtables.runtime.delta_log import Place
 from dagster_streamtables.runtime.leftovers import VIEWS
@@ -115,12 +116,19 @@ class Relations:
         """The name of a view of a table at a version, in backticks: what a reader of it sees."""
         return self._version(place, version, own=False)
 
-    def mentioned(self, place: Place, version: int) -> str:
-        """The same, a view of its own for each time that a user's text mentions the table.
+    def over(self, text: Text, tables: Mapping[str, tuple[Place, int]]) -> str:
+        """A user's text over versions of the tables that it names.
 
-        Where one view stands twice in a statement, Spark gives the columns of one of them other
-        identities, and forgets those that USING and NATURAL JOIN hide.
+        A table that it mentions again is a view of its own each time. Where one view stands twice
+        in a statement, Spark gives the columns of one of them other identities, and forgets those
+        that USING and NATURAL JOIN hide.
         """
+        times = Counter(tables[name] for name in text.mentions)
+        return text.over(
+            lambda name: (self.at if times[tables[name]] == 1 else self._again)(*tables[name])
+        )
+
+    def _again(self, place: Place, version: int) -> str:
         from pyspark.sql import functions as F
 
         rows = self.spark.table(self.at(place, version).strip("`"))
@@ -147,7 +155,7 @@ class Relations:
     def sql(self, text: str) -> DataFrame:
         """The rows of a query that reads what was named here.
 
-        Local rows go along with the statement: making and dropping views of them would be four more
+        Local rows go along with the statement: making and dropping a view of them would be two more
         calls to the server.
         """
         local = {name: rows for name, rows in self._local.items() if f"`{name}`" in text}

@@ -89,19 +89,17 @@ class Stored:
     """The version that carries `state`."""
     disturbed: bool
     """Somebody else changed rows after the commit that carries `state`."""
-    committed_at: float | None = None
-    """When `committed` was, in seconds since 1970."""
 
     @property
     def costs(self) -> Costs:
         """What the refreshes took, with the one that committed last."""
-        if self.state is None:
+        if self.state is None or self.committed is None:
             return Costs()
-        if self.state.effort is None or self.committed_at is None:
-            return self.state.costs
-        return self.state.costs.with_effort(
-            self.state.effort, self.state.sequence, self.committed_at
-        )
+        effort, costs = self.state.effort, self.state.costs
+        stamp = self.log.time_of(self.committed) if effort is not None else None
+        if effort is None or stamp is None:
+            return costs
+        return costs.with_effort(effort, self.state.sequence, stamp)
 
 
 def application(table: str) -> str:
@@ -126,14 +124,11 @@ def read_state(log: TableLog) -> Stored:
         if commit is None:
             break
         for action in commit:
-            info = action.get("commitInfo", {})
-            state = State.from_json(info.get("userMetadata") or "")
+            state = State.from_json(action.get("commitInfo", {}).get("userMetadata") or "")
             if state is not None:
                 disturbed = version != log.version and change_between(log, version).moved
                 # Both writers let another's append pass between our read and our commit.
                 if state.base is not None and state.base < version - 1:
                     disturbed |= change_between(log, state.base, version - 1).moved
-                stamp = info.get("timestamp")
-                at = None if stamp is None else stamp / 1000
-                return Stored(log, state, version, disturbed, at)
+                return Stored(log, state, version, disturbed)
     return Stored(log, None, None, False)

@@ -1,4 +1,4 @@
-"""Which stored groups a fold is given: few ones whole, else by keys that the change tells."""
+"""Folds over windows of one source and of two, whatever their groups are made of."""
 
 from __future__ import annotations
 
@@ -6,15 +6,9 @@ import pyarrow as pa
 import pytest
 
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.compiler import compile_query
-from dagster_streamtables.runtime import compute
 from runtime.delta import refreshed, write
 from runtime.orders import merge_into, orders, source
 
-SOURCES = {
-    "orders": {"id": "bigint", "customer": "bigint", "amount": "int", "note": "string"},
-    "customers": {"id": "bigint", "region": "string"},
-}
 SUMS = "SUM(o.amount) AS total, MIN(o.amount) AS least, COUNT(*) AS n"
 JOINED = "FROM orders AS o JOIN customers AS c ON o.customer = c.id"
 QUERIES = {
@@ -36,42 +30,15 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize(
-    ("query", "columns"),
-    [
-        ("a column", {"customer": "customer"}),
-        ("renamed", {"k": "id"}),
-        ("of the source that moved", {"customer": "customer"}),
-        ("an expression", None),
-        ("of a joined source", None),
-        ("of the other source", None),
-        ("joined with itself", None),
-        ("an outer join", None),
-        ("of two sources", None),
-        ("none", None),
-    ],
-)
-def test_the_keys_that_a_change_of_orders_tells(query: str, columns: dict[str, str] | None) -> None:
-    plan = compile_query(QUERIES[query], SOURCES)
-    told = ("orders", columns) if columns is not None else None
-    assert plan.keys_in_change({"orders"}) == told
-    assert plan.keys_in_change({"orders", "customers"}) is None
-
-
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("few", "queries"),
+    "queries",
     [
-        pytest.param(-1, ["a column", "an expression", "joined with itself"], id="by keys"),
-        pytest.param(-1, list(QUERIES), id="all by keys", marks=pytest.mark.long),
-        # What all other tests of folds do, too.
-        pytest.param(10_000, list(QUERIES), id="all whole", marks=pytest.mark.long),
+        pytest.param(["a column", "an expression", "joined with itself"], id="some"),
+        pytest.param(list(QUERIES), id="all", marks=pytest.mark.long),
     ],
 )
-def test_folds_are_exact(
-    few: int, queries: list[str], lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(compute, "_FEW", few)
+def test_folds_are_exact(queries: list[str], lake: Lake) -> None:
     write(lake, "orders", orders(*range(40)))
     write(lake, "customers", _customers(0, 1))
     tables = [

@@ -13,9 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from dagster_streamtables import Lake
-from tests.tpch.generated import generated, texts
+from tests.tpch.generated import generated
 from tests.tpch.market import WINDOWS, Market
-from tests.tpch.queries import in_spark
+from tests.tpch.queries import chosen
 from tests.tpch.sources import Sources
 from tests.tpch.trial import Trial
 
@@ -43,12 +43,7 @@ def main(
     folder = Path(tempfile.mkdtemp(prefix="streamtables-tpch-"))
     try:
         made = generated(scale)
-        wanted = [int(each) for each in queries.split(",") if each]
-        trials = [
-            Trial(number, in_spark(number, text, scale))
-            for number, text in texts(made).items()
-            if not wanted or number in wanted
-        ]
+        trials = [Trial(*query) for query in chosen(made, scale, queries).items()]
         lake = Lake(folder)
         market = Market(Sources(lake, made), scale, seed)
         _run(lake, market, trials, windows, full_every, verbose)

@@ -7,9 +7,12 @@ and Q21 leaves none; Q3, Q10 and Q18 are given the key of what they return as th
 from __future__ import annotations
 
 from decimal import Decimal
+from pathlib import Path
 
 import sqlglot
 from sqlglot import exp
+
+from tests.tpch.generated import texts
 
 TIES = {3: "l_orderkey", 10: "c_custkey", 18: "o_orderkey"}
 """By query, the column that orders the rows which its ORDER BY leaves in any order."""
@@ -17,6 +20,22 @@ TIES = {3: "l_orderkey", 10: "c_custkey", 18: "o_orderkey"}
 _FRACTION = Decimal("0.0001")
 """Q11 looks for this part of a sum at scale factor 1. The specification divides it by the scale
 factor, and DuckDB's text does not: at a small scale every row would qualify."""
+
+
+def chosen(made: Path, scale: float, numbers: str) -> dict[int, str]:
+    """Queries in Spark's SQL, by number.
+
+    Args:
+        made: What `generated` gives for the scale factor.
+        scale: The scale factor.
+        numbers: Which, with commas between; all of them if empty.
+    """
+    wanted = [int(each) for each in numbers.split(",") if each]
+    return {
+        number: in_spark(number, text, scale)
+        for number, text in texts(made).items()
+        if not wanted or number in wanted
+    }
 
 
 def in_spark(number: int, text: str, scale: float) -> str:

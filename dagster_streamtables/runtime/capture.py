@@ -48,13 +48,21 @@ def small_change(
         return None
 
 
-def adds_up(log: TableLog, change: SourceChange, rows: pa.Table) -> bool:
+def adds_up(log: TableLog, change: SourceChange, rows: pa.Table | DataFrame) -> bool:
     """Whether the rows that came and went make up the difference of the table's row counts."""
-    import pyarrow.compute as pc
-
     if change.capture != "feed" or change.held is None or log.row_count is None:
         return True
-    return change.held + (pc.sum(rows.column(WEIGHT)).as_py() or 0) == log.row_count
+    return change.held + _net(rows) == log.row_count
+
+
+def _net(rows: pa.Table | DataFrame) -> int:
+    """The sum of the weights; of what Spark reads, by a statement that reads one column."""
+    import pyarrow.compute as pc
+    from pyspark.sql import DataFrame
+
+    if isinstance(rows, DataFrame):
+        return rows.groupBy().sum(WEIGHT).toArrow().column(0)[0].as_py() or 0
+    return pc.sum(rows.column(WEIGHT)).as_py() or 0
 
 
 def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:

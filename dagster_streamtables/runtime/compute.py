@@ -83,22 +83,27 @@ def capture(
         change, source = changes[name], sources[name]
         if not change.moved:
             continue
-        columns = list(source.columns)
-        rows = small_change(source.log, change, columns, limit=inputs.limit)
-        if rows is not None and not adds_up(source.log, change, rows):
-            # Some writers tell what an update made and not what it took away.
-            change, rows = change.without_feed, None
+        rows, change = _read(source, change, inputs)
         windows[name] = Window(change.before, change.after, change.capture, change.rows)
-        place = relation(name, Moment.CHANGE)
         if rows is None:
-            large = large_change(inputs.spark, source.log, change, columns)
-            views[place] = inputs.relations.named(large)
-        elif rows.num_rows:
-            views[place] = inputs.relations.local(rows)
-        else:
             continue
+        views[relation(name, Moment.CHANGE)] = rows
         moved.add(name)
     return Captured(frozenset(moved), frozenset(sources) - moved, windows, changes, views)
+
+
+def _read(source: Source, change: SourceChange, inputs: Inputs) -> tuple[str | None, SourceChange]:
+    """A name for the rows, None if there are none; and the change as it was read in the end."""
+    log, columns = source.log, list(source.columns)
+    small = small_change(log, change, columns, limit=inputs.limit)
+    if small is None:
+        large = large_change(inputs.spark, log, change, columns)
+        if adds_up(log, change, large):
+            return inputs.relations.named(large), change
+    elif adds_up(log, change, small):
+        return (inputs.relations.local(small) if small.num_rows else None), change
+    # Some writers tell what an update made and not what it took away.
+    return _read(source, change.without_feed, inputs)
 
 
 def change(plan: Plan, stored: TableLog, captured: Captured, inputs: Inputs) -> Computed:

@@ -84,7 +84,11 @@ def test_p04_files_that_were_vacuumed_start_the_table_anew(
         assert "orders" in done.reason
 
 
-def test_p12_a_feed_without_preimages_is_not_believed(lake: Lake) -> None:
+@pytest.mark.parametrize("driver_rows", [100_000, 0], ids=["read here", "read by Spark"])
+def test_p12_a_feed_without_preimages_is_not_believed(
+    driver_rows: int, lake: Lake, spark: SparkSession
+) -> None:
+    lake = Lake(lake.root, spark=spark, driver_rows=driver_rows)
     refreshed(lake, LARGE)
     refreshed(lake, TOTALS)
     _update_without_preimages(lake)

@@ -33,7 +33,14 @@ def database() -> Database:
     return Database()
 
 
-@pytest.mark.parametrize("case", STAGED, ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[pytest.mark.long] * (number % 2))
+        for number, case in enumerate(STAGED)
+    ],
+    ids=str,
+)
 @given(data=st.data())
 @quick
 def test_stages_change_no_row(case: Case, database: Database, data: st.DataObject) -> None:

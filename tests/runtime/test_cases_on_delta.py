@@ -1,7 +1,7 @@
 """The cases of tests/cases/ on Spark, with real Delta tables.
 
 By default a few cases of each construct follow one window together, all over the same sources:
-every second of those that DuckDB cannot run, and of every tenth file the one with the most kinds of
+every fourth of those that DuckDB cannot run, and of every tenth file the one with the most kinds of
 operators.
 `-m long` runs every case as it is written, merged and statement by statement, and on random rows.
 """
@@ -48,7 +48,7 @@ def richest(group: list[Case]) -> Case:
 
 
 ONLY_HERE = [case for case in cases if case.spark]
-FEW = list(dict.fromkeys([*map(richest, by_file[::10]), *ONLY_HERE[::2]]))
+FEW = list(dict.fromkeys([*map(richest, by_file[::10]), *ONLY_HERE[::4]]))
 
 
 @pytest.fixture(scope="module")

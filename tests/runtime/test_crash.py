@@ -45,8 +45,8 @@ writers = pytest.mark.parametrize("driver_rows", [DELTA_RS, SPARK], ids=["delta-
 
 
 @writers
-def test_killed_twice(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
-    kill_and_recover(Lake(tmp_path, spark=spark), driver_rows, kills=2)
+def test_killed_five_times(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
+    kill_and_recover(Lake(tmp_path, spark=spark), driver_rows, kills=5)
 
 
 @pytest.mark.long

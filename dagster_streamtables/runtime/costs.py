@@ -30,7 +30,7 @@ _KEPT, _NEWEST, _LIKE = 8, 3, 4.0
 _KNOWN = 10.0
 """Beyond so many times the size of anything measured, a prediction is a guess."""
 _COLD = 3.0
-"""A first refresh may take so many times as long as later ones."""
+"""The first refresh of either way may take so many times as long as later ones."""
 _AGAIN, _WORTH = 32, 3.0
 """After so many refreshes the other way is tried again, if it may take up to so many times as long:
 nothing else would notice that it has become the better one."""
@@ -46,7 +46,7 @@ class Effort:
     until: float
     """When it began to commit, in seconds since 1970."""
     cold: bool = False
-    """It was a first refresh, or one after a cause that no later one has."""
+    """What it took, a later one of the same way and size will not take."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +98,9 @@ class Costs:
     def with_effort(self, effort: Effort, sequence: int, committed: float) -> Costs:
         """These and one more, which was committed at `committed`."""
         seconds = effort.seconds + max(0.0, committed - effort.until)
-        more = Measured(sequence, effort.rows, round(seconds, 3), effort.cold)
         kept = {way: getattr(self, way) for way in Way}
+        cold = effort.cold or not kept[effort.way]
+        more = Measured(sequence, effort.rows, round(seconds, 3), cold)
         kept[effort.way] = (*kept[effort.way], more)[-_KEPT:]
         return Costs(**kept)
 

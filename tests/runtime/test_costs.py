@@ -69,16 +69,26 @@ def test_nothing_is_said_before_something_was_measured() -> None:
 def test_one_slow_refresh_does_not_count() -> None:
     machine = Machine(float, float)
     machine.measured(Way.FULL, 1_000_000, 2.0)
-    for seconds in (0.5, 60.0, 0.6):
+    for seconds in (1.2, 0.5, 60.0, 0.6):
         machine.measured(Way.DIFFERENTIAL, 100, seconds)
     choice = machine.costs.choice(100, 1_000_000, 1)
     assert choice and choice.way is Way.DIFFERENTIAL
-    assert str(choice) == "differential about 0.5 s, full about 2 s"
+    assert str(choice) == "differential about 0.5 s, full about 0.67 s"
+
+
+def test_a_slow_first_refresh_of_a_way_is_not_its_last() -> None:
+    machine = Machine(float, float)
+    machine.measured(Way.FULL, 20_000, 2.4, cold=True)
+    machine.measured(Way.DIFFERENTIAL, 10, 1.5)
+    choice = machine.costs.choice(10, 20_000, 1)
+    assert choice and choice.way is Way.DIFFERENTIAL
+    assert str(choice) == "differential about 0.5 s, full about 0.8 s"
 
 
 def test_the_other_way_is_tried_again_after_a_while() -> None:
     machine = Machine(float, float)
-    machine.measured(Way.DIFFERENTIAL, 100, 2.0)
+    for seconds in (3.0, 2.0):
+        machine.measured(Way.DIFFERENTIAL, 100, seconds)
     for machine.sequence in range(1, 33):
         machine.measured(Way.FULL, 1_000_000, 1.0)
     before, after = (machine.costs.choice(100, 1_000_000, each) for each in (32, 33))
@@ -112,8 +122,8 @@ def test_a_table_knows_what_its_refreshes_took(lake: Lake, monkeypatch: pytest.M
     assert found == [
         (Action.REINITIALIZE, ""),
         (Action.DIFFERENTIAL, ""),
-        (Action.FULL, "differential about 5e+04 s, full about 1e+04 s"),
-        (Action.DIFFERENTIAL, "differential about 5e+04 s, full about 9e+04 s"),
+        (Action.FULL, "differential about 1.7e+04 s, full about 1e+04 s"),
+        (Action.DIFFERENTIAL, "differential about 1.7e+04 s, full about 9e+04 s"),
     ]
 
 

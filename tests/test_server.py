@@ -18,9 +18,10 @@ import pytest
 
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime import jars
+from dagster_streamtables.runtime.calls import is_connect
 from dagster_streamtables.runtime.home import home
 from dagster_streamtables.runtime.server import ensure_server, server_status, stop_server
-from dagster_streamtables.runtime.session import is_connect, open_session
+from dagster_streamtables.runtime.session import open_session
 from dagster_streamtables.runtime.settings import COMMIT_SETTINGS
 from dagster_streamtables.runtime.supervisor import ServerState, read_state
 
@@ -258,7 +259,8 @@ def test_a_session_that_is_given_is_used() -> None:
 def test_a_classic_session_has_the_same_delta(tmp_path: Path) -> None:
     # A process of its own, since one Python process holds one kind of session.
     program = f"""
-from dagster_streamtables.runtime.session import is_connect, open_session
+from dagster_streamtables.runtime.calls import is_connect
+from dagster_streamtables.runtime.session import open_session
 session = open_session("local[1]")
 session.sql("CREATE TABLE delta.`{tmp_path}/t` USING delta AS SELECT 7 AS x")
 print(session.sql("SELECT x FROM delta.`{tmp_path}/t`").collect()[0].x, is_connect(session))

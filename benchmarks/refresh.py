@@ -5,7 +5,7 @@
 All ways do the same work in the same run on the same Spark server: the same window of `orders`, one
 third inserts, one third updates, one third deletes, of the newest orders and then of scattered
 ones. Every figure is the median of the runs after one to warm up; every stream table is compared
-with its query at the end.
+with its query at the end. `python -m benchmarks.report` writes what was measured into the docs.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ def main(
             for count in (int(each) for each in changes.split(",")):
                 bench.measure(count, scattered=scattered)
         bench.finish()
+    if not shapes:
+        bench.results.store()
     print_tables(bench.results, CONSOLE)
 
 
@@ -66,7 +68,7 @@ class Bench:
     results: Results = field(init=False)
 
     def __post_init__(self) -> None:
-        self.results = Results(rows=self.sources.rows, runs=self.runs)
+        self.results = Results("refresh", self.sources.rows, self.runs)
         for shape in self.shapes:
             for way in self.ways.values():
                 way.create(shape)

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import os
 import statistics
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+
+from dagster_streamtables.runtime.home import home
+
+WAYS = ("DIFFERENTIAL", "AUTO", "FULL", "by hand", "DuckDB")
+_PACKAGES = ("dagster-streamtables", "pyspark", "delta-spark", "deltalake", "duckdb")
+
+
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in _PACKAGES}
 
 
 @dataclass(frozen=True)
@@ -28,14 +42,30 @@ class Figure:
     def median(self) -> float:
         return statistics.median(self.seconds)
 
+    @property
+    def _window(self) -> str:
+        return _window(self.scattered, self.changed)
+
 
 @dataclass
 class Results:
     """The figures of one run; all ratios are taken within it."""
 
-    rows: int
+    name: str
+    """Of the benchmark: `refresh` or `tpch`."""
+    size: float
+    """Rows of the largest source, or a scale factor."""
     runs: int
     figures: list[Figure] = field(default_factory=list[Figure])
+    date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+    versions: dict[str, str] = field(default_factory=_versions)
+    cores: int = os.cpu_count() or 1
+
+    def store(self) -> None:
+        """Keep the figures for the report, instead of earlier ones of the same size."""
+        folder().mkdir(parents=True, exist_ok=True)
+        place = folder() / f"{self.name}-{self.size:g}.json"
+        place.write_text(json.dumps(asdict(self), indent=1))
 
     @property
     def shapes(self) -> list[str]:
@@ -55,13 +85,26 @@ class Results:
         return None
 
 
+def folder() -> Path:
+    return home() / "benchmarks"
+
+
+def stored() -> list[Results]:
+    """The results that were kept, the smaller sizes of each benchmark first."""
+    told = [json.loads(place.read_text()) for place in folder().glob("*.json")]
+    found = [
+        Results(**{**each, "figures": [Figure(**figure) for figure in each["figures"]]})
+        for each in told
+    ]
+    return sorted(found, key=lambda each: (each.name, each.size))
+
+
 def print_tables(results: Results, console: Console) -> None:
-    title = f"Seconds, {results.rows:,} rows, medians of {results.runs} (× of DIFFERENTIAL)"
-    ways = ("DIFFERENTIAL", "AUTO", "FULL", "by hand", "DuckDB")
+    title = f"Seconds, {results.size:,} rows, medians of {results.runs} (× of DIFFERENTIAL)"
     table = Table(title=title)
-    for heading in ("query", "changed", *ways):
+    for heading in ("query", "changed", *WAYS):
         table.add_column(heading, justify="left" if heading == "query" else "right")
-    for line in lines(results, ways):
+    for line in lines(results, WAYS):
         table.add_row(*line)
     console.print(table)
     phases = Table(title="DIFFERENTIAL by phase, seconds")
@@ -71,7 +114,7 @@ def print_tables(results: Results, console: Console) -> None:
     for each in results.figures:
         if each.way == "DIFFERENTIAL" and each.changed:
             told = [f"{each.phases.get(name, 0):.3f}" for name in names]
-            phases.add_row(each.shape, window(each.scattered, each.changed), *told)
+            phases.add_row(each.shape, each.window, *told)
     console.print(phases)
 
 
@@ -81,10 +124,10 @@ def lines(results: Results, ways: Iterable[str]) -> Iterable[list[str]]:
         for scattered, changed in results.windows():
             ours = results.get(shape, "DIFFERENTIAL", scattered, changed)
             cells = [results.get(shape, way, scattered, changed) for way in ways]
-            yield [shape, window(scattered, changed), *(_cell(each, ours) for each in cells)]
+            yield [shape, _window(scattered, changed), *(_cell(each, ours) for each in cells)]
 
 
-def window(scattered: bool, changed: int) -> str:
+def _window(scattered: bool, changed: int) -> str:
     return f"{changed:,}{' scattered' if scattered else ''}"
 
 

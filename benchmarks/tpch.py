@@ -19,6 +19,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.results import Figure, Results
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.session import open_session
 from tests.tpch.generate import TABLES
@@ -65,6 +66,14 @@ class Query:
             self.full.append(time.perf_counter() - begin)
 
     @property
+    def figures(self) -> list[Figure]:
+        """What was measured, of a way that was measured at all."""
+        medians = {name: statistics.median(each) for name, each in self.phases.items()}
+        name, actions = f"Q{self.number}", self.actions
+        ways = (("DIFFERENTIAL", self.ours, medians), ("FULL", self.full, {}))
+        return [Figure(name, way, 1, True, each, told, actions) for way, each, told in ways if each]
+
+    @property
     def ratio(self) -> float | None:
         if not self.ours or not self.full:
             return None
@@ -88,6 +97,9 @@ def main(scale: float = 1, runs: int = 5, queries: str = "", check: bool = True)
         _run(lake, market, asked, Path(folder) / "full", runs)
         for query in asked if check else ():
             query.verdict = "yes" if lake.check(query.table).equal else "NO"
+    results = Results("tpch", scale, runs, [each for query in asked for each in query.figures])
+    if not queries:
+        results.store()
     _print(asked, scale, runs)
 
 

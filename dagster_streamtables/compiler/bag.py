@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators import (
+    Filter,
     Net,
     Operator,
     Project,
@@ -41,6 +42,17 @@ def bag_change(view: Operator, types: Types, stored: Scan) -> Step:
         outputs = ((n, typed(column(held[n]), t)) for n, t in below.schema.items())
         return _with(change, below.before, Project(stored, tuple(outputs)))
     return change
+
+
+def row_by_row(change: Step) -> Operator | None:
+    """What a change nets, where each of its rows is made of one changed row of one source.
+
+    Spark makes such rows of local ones while it plans, and runs no job; to net them takes one.
+    """
+    rows = found = change.input if isinstance(change, Net) else None
+    while isinstance(rows, Project | Filter):
+        rows = rows.input
+    return found if isinstance(rows, Scan) and rows.weighted else None
 
 
 def _below(view: Operator) -> tuple[Operator, Mapping[str, str]]:

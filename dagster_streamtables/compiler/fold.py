@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.match import added, held
 from dagster_streamtables.compiler.operators import (
     Schema,
     Step,
@@ -37,15 +38,17 @@ _ZERO = exp.Literal.number(0)
 
 @dataclass(frozen=True)
 class Fold(Step):
-    partial: Step
-    stored: Step
+    matched: Step
+    """What `Match` yields."""
     root: Root
+    types: tuple[tuple[str, exp.DataType], ...]
+    """The stored columns."""
 
     __hash__ = Step.__hash__
 
     @property
     def schema(self) -> Schema:
-        return self.stored.schema
+        return dict(self.types)
 
     @property
     def weighted(self) -> bool:
@@ -55,10 +58,8 @@ class Fold(Step):
         return "Fold: the stored groups plus the partial sums"
 
     def select(self, *inputs: str) -> exp.Query:
-        added = self._added(*inputs).subquery("a", copy=False)
-        new = (
-            select(exp.Star(), *self._outputs()).from_(added, copy=False).subquery("b", copy=False)
-        )
+        sums = self._added(*inputs).subquery("a", copy=False)
+        new = select(exp.Star(), *self._outputs()).from_(sums, copy=False).subquery("b", copy=False)
         rows = [as_column(self._guarded(name), name) for name in self.schema]
         return (
             select(*rows, as_weight(self._action()))
@@ -66,14 +67,13 @@ class Fold(Step):
             .where(self._something_to_do(), copy=False)
         )
 
-    def _added(self, partial: str, stored: str) -> exp.Select:
+    def _added(self, matched: str) -> exp.Select:
         """Old row, new state, and whether the group is lost, side by side for each touched key."""
-        keys = [as_column(column(key, "p"), key) for _, key in self.root.key]
-        old = [as_column(column(name, "s"), f"old.{name}") for name in self.schema]
+        keys = [as_column(column(added(key)), key) for _, key in self.root.key]
+        old = [as_column(column(held(name)), f"old.{name}") for name in self.schema]
         states = [as_column(self._new_state(n, call), f"new.{n}") for n, call in self.root.states]
         lost = [loss for n, call in self.root.states for loss in self._losses(n, call)]
-        known = exp.Not(this=exp.Is(this=column(self._rows, "s"), expression=exp.null()))
-        match = [null_safe(column(n, "s"), column(key, "p")) for n, key in self.root.key]
+        known = exp.Not(this=exp.Is(this=column(held(self._rows)), expression=exp.null()))
         return (
             select(*keys, *old, *states)
             .select(
@@ -81,13 +81,7 @@ class Fold(Step):
                 as_column(known, "known"),
                 copy=False,
             )
-            .from_(table(partial, "p"), copy=False)
-            .join(
-                table(stored, "s"),
-                on=exp.and_(*match) if match else exp.true(),
-                join_type="left",
-                copy=False,
-            )
+            .from_(table(matched), copy=False)
         )
 
     @property
@@ -101,7 +95,7 @@ class Fold(Step):
         return next(name for name, each in self.root.states if each == call)
 
     def _new_state(self, name: str, call: exp.Expr) -> exp.Expr:
-        old, change = column(name, "s"), column(f"d.{name}", "p")
+        old, change = column(held(name)), column(added(f"d.{name}"))
         if isinstance(call, exp.Count):
             return _plus(old, change)
         if isinstance(call, exp.Sum):
@@ -117,13 +111,13 @@ class Fold(Step):
             # The change may exceed a BIGINT where the sum does not.
             old = exp.cast(old, "DECIMAL(38, 0)")
         count = self._count_of(call.this)
-        present = _plus(column(count, "s"), column(f"d.{count}", "p"))
+        present = _plus(column(held(count)), column(added(f"d.{count}")))
         nothing = exp.EQ(this=present, expression=_ZERO.copy())
         total = exp.cast(_plus(old, change), type_)
         return exp.Case().when(nothing, exp.cast(exp.null(), type_)).else_(total)
 
     def _losses(self, name: str, call: exp.Expr) -> list[exp.Expr]:
-        went = column(f"x.{name}", "p")
+        went = column(added(f"x.{name}"))
         if isinstance(call, exp.Count):
             return []
         if isinstance(call, exp.Sum):
@@ -134,7 +128,7 @@ class Fold(Step):
                     return [exp.true()]
                 case _:
                     return []
-        best = _extreme(call, column(name, "s"), column(f"d.{name}", "p"))
+        best = _extreme(call, column(held(name)), column(added(f"d.{name}")))
         worse = exp.GT if isinstance(call, exp.Min) else exp.LT
         stands = exp.Coalesce(
             this=worse(this=went.copy(), expression=best), expressions=[exp.false()]

@@ -16,6 +16,7 @@ from dagster_streamtables.compiler.fixpoint import named
 from dagster_streamtables.compiler.fold import Fold
 from dagster_streamtables.compiler.lineage import lineage_of
 from dagster_streamtables.compiler.lower import lower
+from dagster_streamtables.compiler.match import Match
 from dagster_streamtables.compiler.operators import (
     Aggregate,
     Filter,
@@ -134,12 +135,21 @@ class Plan:
         change = simplify(self._groups.input.change, unmoved=unmoved)
         return Partial(change, self.root, tuple(types.items()))
 
-    def fold(self, *, stored: Columns) -> Step:
-        """What `Fold` yields for the groups in `TOUCHED`, as `touched` gives them."""
+    def fold(self, *, stored: Columns, matched: bool = False) -> Step:
+        """What `Fold` yields for the groups in `TOUCHED`, as `touched` gives them.
+
+        Args:
+            stored: The columns of the stored table and their types in Spark's words.
+            matched: What is in `TOUCHED` has the stored rows beside it, as `Match` gives them.
+        """
         types = _types(stored)
         partial = Partial(self._groups.input.change, self.root, tuple(types.items()))
         touched = Scan(TOUCHED, tuple(partial.schema.items()), Moment.AFTER)
-        return self._fold(touched, Scan(STORED, tuple(types.items()), Moment.BEFORE))
+        old = Scan(STORED, tuple(types.items()), Moment.BEFORE)
+        if not matched:
+            return self._fold(touched, old)
+        pairs = Match(touched, old, self.root.key).schema
+        return Fold(Scan(TOUCHED, tuple(pairs.items())), self.root, old.columns)
 
     def regroup(self, *, stored: Columns) -> Step:
         """What `Regroup` yields for the groups whose keys are in `TOUCHED`."""
@@ -150,7 +160,8 @@ class Plan:
 
     def _fold(self, touched: Step, old: Scan) -> Fold:
         on = tuple((column(name), column(key)) for name, key in self.root.key)
-        return Fold(touched, old.only(touched, on) if on else old, self.root)
+        rows = old.only(touched, on) if on else old
+        return Fold(Match(touched, rows, self.root.key), self.root, old.columns)
 
     @property
     def _groups(self) -> Aggregate:

@@ -16,6 +16,7 @@ from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.runtime.arrow import plain_schema
+from dagster_streamtables.runtime.calls import arrow_rows
 from dagster_streamtables.runtime.delta_log import Place, TableLog
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.window import SourceChange
@@ -61,7 +62,7 @@ def _net(rows: pa.Table | DataFrame) -> int:
     from pyspark.sql import DataFrame
 
     if isinstance(rows, DataFrame):
-        return rows.groupBy().sum(WEIGHT).toArrow().column(0)[0].as_py() or 0
+        return arrow_rows(rows.groupBy().sum(WEIGHT)).column(0)[0].as_py() or 0
     return pc.sum(rows.column(WEIGHT)).as_py() or 0
 
 
@@ -161,6 +162,18 @@ def netted(rows: pa.Table) -> pa.Table:
     grouped = rows.group_by(keys, use_threads=False).aggregate([(WEIGHT, "sum")])
     totals = grouped.rename_columns([*keys, WEIGHT]).select([*keys, WEIGHT])
     return totals.filter(pc.not_equal(totals.column(WEIGHT), 0))
+
+
+_WHOLE = ("boolean", "tinyint", "smallint", "int", "bigint", "decimal")
+_ALIKE = frozenset((*_WHOLE, "string", "binary", "date", "timestamp", "timestamp_ntz"))
+
+
+def netted_here(types: Mapping[str, str]) -> bool:
+    """Whether rows of these types are equal here where they are equal in Spark.
+
+    The zeros and the NaNs of floats are not, and pyarrow groups by nothing nested.
+    """
+    return all(type_.partition("(")[0] in _ALIKE for type_ in types.values())
 
 
 def large_change(

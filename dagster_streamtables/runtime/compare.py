@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dagster_streamtables.compiler import with_one_answer
 from dagster_streamtables.compiler.clock import at_time
 from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.runtime.calls import arrow_rows
 from dagster_streamtables.runtime.capture import netted
 from dagster_streamtables.runtime.delta_log import Place, TableLog
 from dagster_streamtables.runtime.quote import spark_name
@@ -102,7 +103,7 @@ def _equal_here(expected: DataFrame, log: TableLog, visible: list[str]) -> bool:
     if log.row_count is None or log.row_count > SMALL:
         return False
     actual = stored_rows(log, {}, visible, limit=SMALL)
-    result = expected.limit(SMALL + 1).toArrow()
+    result = arrow_rows(expected.limit(SMALL + 1))
     if actual is None or result.num_rows != actual.num_rows:
         return False
     signed = [

@@ -13,7 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler import TOUCHED, Entry, Plan, Text, with_one_answer
+from dagster_streamtables.compiler import (
+    TOUCHED,
+    Entry,
+    Plan,
+    Text,
+    row_by_row,
+    with_one_answer,
+)
 from dagster_streamtables.compiler.clock import at_time
 from dagster_streamtables.compiler.operators import (
     WEIGHT,
@@ -21,14 +28,22 @@ from dagster_streamtables.compiler.operators import (
     Step,
     relation,
 )
-from dagster_streamtables.runtime.capture import adds_up, large_change, small_change
+from dagster_streamtables.runtime.calls import arrow_rows
+from dagster_streamtables.runtime.capture import (
+    adds_up,
+    large_change,
+    netted,
+    netted_here,
+    small_change,
+)
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Captured, Inputs
+from dagster_streamtables.runtime.matched import matched
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Window
 from dagster_streamtables.runtime.rounds import runnable
-from dagster_streamtables.runtime.statements import STORED_ROWS, planned
+from dagster_streamtables.runtime.statements import STAGE, STORED_ROWS, asked_at_once, planned
 from dagster_streamtables.runtime.stored import stored_rows
 from dagster_streamtables.runtime.window import SourceChange
 
@@ -130,15 +145,24 @@ class _Work:
 
 def fetched(rows: DataFrame, inputs: Inputs) -> pa.Table | None:
     """The rows, brought here; None if they are too many."""
-    local = rows.limit(inputs.limit + 1).toArrow()
+    local = arrow_rows(rows.limit(inputs.limit + 1))
     return local if local.num_rows <= inputs.limit else None
 
 
 def _bag(work: _Work) -> Computed:
     step = work.plan.change(stored=work.types, unmoved=work.captured.unmoved)
+    made = row_by_row(step)
+    if made is not None and _few(work) and netted_here(work.types):
+        return Computed(netted(arrow_rows(asked_at_once(made, work.captured.bound, work.inputs))))
     rows = work.run(step)
     local = work.fetch(rows)
     return Computed(local) if local is not None else Computed(None, rows)
+
+
+def _few(work: _Work) -> bool:
+    """Whether so few rows changed that Spark's planner may as well make the new ones."""
+    rows = [work.captured.changes[name].rows for name in work.captured.moved]
+    return all(each is not None and each <= min(STAGE, work.inputs.limit) for each in rows)
 
 
 def _groups(work: _Work) -> Computed:
@@ -158,7 +182,7 @@ def _folded(work: _Work, touched: pa.Table) -> Computed:
     """The stored groups with what the change adds to them, the lost ones grouped again."""
     import pyarrow.compute as pc
 
-    rows = work.run(work.plan.fold(stored=work.types), _local(work, touched)).toArrow()
+    rows = _sums(work, touched)
     weight = rows.column(WEIGHT)
     if weight.null_count:
         return Computed(rows, broken=True)
@@ -170,9 +194,22 @@ def _folded(work: _Work, touched: pa.Table) -> Computed:
     return Computed(_joined(known, _again(work, keys)))
 
 
+def _sums(work: _Work, touched: pa.Table) -> pa.Table:
+    """What `Fold` yields for the touched groups."""
+    plan = work.plan
+    stored = _stored(work, touched)
+    keys = {name: work.types[name] for name, _ in plan.root.key}
+    if stored is None or touched.num_rows > STAGE or not netted_here(keys):
+        return arrow_rows(work.run(plan.fold(stored=work.types), _local(work, touched, stored)))
+    pairs = work.inputs.relations.local(matched(touched, stored, plan.root.key))
+    step = plan.fold(stored=work.types, matched=True)
+    return arrow_rows(asked_at_once(step, {_TOUCHED: pairs}, work.inputs))
+
+
 def _again(work: _Work, keys: pa.Table) -> pa.Table:
     """The groups of these keys as their sources have them now."""
-    return work.run(work.plan.regroup(stored=work.types), _local(work, keys)).toArrow()
+    places = _local(work, keys, _stored(work, keys))
+    return arrow_rows(work.run(work.plan.regroup(stored=work.types), places))
 
 
 def _joined(known: pa.Table, again: pa.Table) -> pa.Table:
@@ -181,15 +218,17 @@ def _joined(known: pa.Table, again: pa.Table) -> pa.Table:
     return pa.concat_tables([known, again.cast(known.schema)])
 
 
-def _local(work: _Work, touched: pa.Table) -> dict[str, str]:
-    """Touched groups, and their stored rows where they can be read here, as local relations."""
+def _stored(work: _Work, touched: pa.Table) -> pa.Table | None:
+    """The stored rows of touched groups, where they can be read here."""
+    keys = {name: touched.column(key) for name, key in work.plan.root.key}
+    return stored_rows(work.stored, keys, list(work.types), limit=work.inputs.limit)
+
+
+def _local(work: _Work, touched: pa.Table, stored: pa.Table | None) -> dict[str, str]:
+    """Touched groups and their stored rows as local relations."""
     relations = work.inputs.relations
     places = {_TOUCHED: relations.local(touched)}
-    keys = {name: touched.column(key) for name, key in work.plan.root.key}
-    rows = stored_rows(work.stored, keys, list(work.types), limit=work.inputs.limit)
-    if rows is not None:
-        places[STORED_ROWS] = relations.local(rows)
-    return places
+    return places if stored is None else places | {STORED_ROWS: relations.local(stored)}
 
 
 def _spread(work: _Work) -> Computed:

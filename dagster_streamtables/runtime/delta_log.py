@@ -108,11 +108,25 @@ class TableLog:
         files = self.table.get_add_actions(flatten=True)
         if files.num_rows == 0:
             return 0
-        counts = _column(files, "num_records")
-        if counts is None or counts.null_count:
+        counts, gone = _column(files, "num_records"), self.vector_rows
+        if counts is None or counts.null_count or gone is None:
             return None
-        gone = _column(files, "deletion_vector.cardinality")
-        return pc.sum(counts).as_py() - ((pc.sum(gone).as_py() or 0) if gone is not None else 0)
+        return pc.sum(counts).as_py() - gone
+
+    @cached_property
+    def vector_rows(self) -> int | None:
+        """Rows of the files that deletion vectors take away; None where they cannot be read."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if "deletionVectors" not in self.features:
+            return 0
+        try:
+            vectors = pa.table(self.table.deletion_vectors()).column("selection_vector")
+        except (DeltaError, OSError):
+            return None
+        kept = pc.list_flatten(vectors)
+        return len(kept) - (pc.sum(kept).as_py() or 0)
 
     @cached_property
     def file_sizes(self) -> list[int]:
@@ -132,6 +146,10 @@ class TableLog:
             if "timestamp" in action.get("commitInfo", {}):
                 return action["commitInfo"]["timestamp"] / 1000
         return None
+
+    def at(self, version: int) -> TableLog | None:
+        """The table at another version; None where its log no longer goes back so far."""
+        return _at(self.location, version, self.storage_options)
 
     def commits(self, before: int, after: int) -> Iterator[tuple[int, Commit | None]]:
         """The commits ``before + 1`` to ``after``; None in place of one that is gone."""
@@ -157,6 +175,14 @@ class TableLog:
         from deltalake.fs import DeltaStorageHandler
 
         return pyarrow.fs.PyFileSystem(DeltaStorageHandler.from_table(self.table._table))
+
+
+def _at(location: str, version: int, options: Mapping[str, str] | None) -> TableLog | None:
+    try:
+        table = DeltaTable(location, version=version, storage_options=dict(options or {}) or None)
+    except (TableNotFoundError, DeltaError):
+        return None
+    return TableLog(location, table, options)
 
 
 def _actions(content: bytes, location: str, path: str) -> Commit:
@@ -196,19 +222,14 @@ class Logs:
 
     def at(self, location: str, version: int) -> TableLog | None:
         """The table at a version; None where its log no longer goes back so far."""
-        options = dict(self.storage_options or {}) or None
-        try:
-            table = DeltaTable(location, version=version, storage_options=options)
-        except (TableNotFoundError, DeltaError):
-            return None
-        return TableLog(location, table, self.storage_options)
+        return _at(location, version, self.storage_options)
 
     def until(self, log: TableLog, time: float, floor: int) -> TableLog:
         """The table as of a time in seconds since 1970, but not before the version `floor`."""
         version = log.version
         while version > floor and (log.time_of(version) or 0) > time:
             version -= 1
-        return log if version == log.version else self.at(log.location, version) or log
+        return log if version == log.version else log.at(version) or log
 
     def forget(self, location: str) -> None:
         self._kept.pop(location, None)

@@ -74,11 +74,6 @@ def open_session(
         return _connect(address, session_id, zone) if address else _local(session_id, zone)
 
 
-def is_connect(session: SparkSession) -> bool:
-    """Whether the session talks to a server, and has no `sparkContext` here."""
-    return type(session).__module__.startswith("pyspark.sql.connect")
-
-
 def _local(session_id: str | None, zone: str | None) -> SparkSession:
     try:
         return _connect(ensure_server(), session_id, zone)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 
+from dagster_streamtables.runtime.data_files import MOST_FILES
 from dagster_streamtables.runtime.home import home
 
 COMMIT_SETTINGS = (
@@ -31,6 +32,8 @@ def spark_settings() -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "1",
         # A recursion on the smaller side of a join may run for longer than the default 5 minutes.
         "spark.sql.broadcastTimeout": "3600",
+        # The files of a version are named one by one. For more of them, Spark asks by a job.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": str(MOST_FILES),
         # A file that is gone must fail the refresh; leaving its rows out would be a wrong result.
         "spark.sql.files.ignoreMissingFiles": "false",
         # A source that is read twice within one MERGE must be the same rows both times.

@@ -11,16 +11,19 @@ is dropped while it is read, would be wrong rows.
 
 from __future__ import annotations
 
+import enum
 import hashlib
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import Text
+from dagster_streamtables.runtime.calls import arrow_rows, query
 from dagster_streamtables.runtime.capture import at_version
-from dagster_streamtables.runtime.delta_log import Place
+from dagster_streamtables.runtime.data_files import data_files, is_here, rows_of_files
+from dagster_streamtables.runtime.delta_log import Place, TableLog
 from dagster_streamtables.runtime.leftovers import VIEWS
 from dagster_streamtables.runtime.quote import spark_name
 
@@ -28,7 +31,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+Rows = Callable[["SparkSession"], "DataFrame"]
 _KEPT = 2
+
+
+class Reading(enum.Enum):
+    """How a version is read, and what of it."""
+
+    SEEN = "seen"
+    """By Delta: what a reader sees."""
+    OWN = "own"
+    """By Delta: with the columns that a stream table keeps for itself."""
+    FILES = "files"
+    """From its data files where they are the table, else by Delta: what a reader sees."""
 
 
 class Views:
@@ -40,19 +55,24 @@ class Views:
     def __init__(self, spark: SparkSession, owner: str) -> None:
         self.spark = spark
         self._owner = owner
-        self._versions: dict[tuple[Place, bool], list[int]] = {}
+        self._versions: dict[tuple[Place, Reading], list[int]] = {}
         self._users: Counter[str] = Counter()
         self._lock = threading.Lock()
 
-    def use(self, place: Place, version: int, *, own: bool) -> str:
-        """The name of a view, which stays until as many have left it as came to use it."""
-        view = self._name(place, version, own)
+    def use(self, place: Place, version: int, reading: Reading, rows: Rows) -> str:
+        """The name of a view, which stays until as many have left it as came to use it.
+
+        Args:
+            place: The table.
+            version: Of the table.
+            reading: How it is read.
+            rows: Makes the rows, for a view that is not there yet.
+        """
+        view = self._name(place, version, reading)
         with self._lock:
-            versions = self._versions.setdefault((place, own), [])
+            versions = self._versions.setdefault((place, reading), [])
             if version not in versions:
-                rows = at_version(self.spark, place, version)
-                rows = rows if own else rows.select(rows.colRegex("`(?!__st_).+`"))
-                rows.createOrReplaceTempView(view)
+                rows(self.spark).createOrReplaceTempView(view)
                 versions.append(version)
             self._users[view] += 1
         return view
@@ -61,18 +81,18 @@ class Views:
         """Drop what nobody uses any more, but for the newest two versions of each table."""
         with self._lock:
             self._users.subtract(views)
-            for (place, own), versions in self._versions.items():
+            for (place, reading), versions in self._versions.items():
                 for version in versions[:-_KEPT]:
-                    view = self._name(place, version, own)
+                    view = self._name(place, version, reading)
                     if self._users[view] <= 0:
                         del self._users[view]
                         versions.remove(version)
                         self.spark.catalog.dropTempView(view)
 
-    def _name(self, place: Place, version: int, own: bool) -> str:
+    def _name(self, place: Place, version: int, reading: Reading) -> str:
         about = f"{self._owner}#{place.location}#{place.id}"
         digest = hashlib.sha256(about.encode()).hexdigest()[:12]
-        return f"{VIEWS}{digest}_v{version}{'_own' if own else ''}"
+        return f"{VIEWS}{digest}_v{version}_{reading.value}"
 
 
 _opened: dict[tuple[str, SparkSession], Views] = {}
@@ -91,7 +111,7 @@ class Relations:
     def __init__(self, views: Views) -> None:
         self.spark = views.spark
         self._views = views
-        self._used: dict[tuple[Place, int, bool], str] = {}
+        self._used: dict[tuple[Place, int, Reading], str] = {}
         self._local: dict[str, DataFrame] = {}
         self._own: list[str] = []
         self._kept: list[DataFrame] = []
@@ -114,7 +134,23 @@ class Relations:
 
     def at(self, place: Place, version: int) -> str:
         """The name of a view of a table at a version, in backticks: what a reader of it sees."""
-        return self._version(place, version, own=False)
+
+        def rows(spark: SparkSession) -> DataFrame:
+            return _seen(at_version(spark, place, version))
+
+        return self._version(place, version, Reading.SEEN, rows)
+
+    def scanned(self, log: TableLog, version: int) -> str:
+        """The same, read in the cheapest way; `log` is that of the table at some version."""
+
+        def rows(spark: SparkSession) -> DataFrame:
+            then = log if log.version == version else log.at(version) if is_here(log) else None
+            paths = data_files(then) if then is not None and is_here(then) else None
+            if then is None or paths is None:
+                return _seen(at_version(spark, log.place, version))
+            return rows_of_files(spark, then, paths)
+
+        return self._version(log.place, version, Reading.FILES, rows)
 
     def over(self, text: Text, tables: Mapping[str, tuple[Place, int]]) -> str:
         """A user's text over versions of the tables that it names.
@@ -135,36 +171,36 @@ class Relations:
         return self.named(rows.select(*[F.col(spark_name(n)).alias(n) for n in rows.columns]))
 
     def stored(self, place: Place, version: int) -> str:
-        """The same with the columns that a stream table keeps for itself."""
-        return self._version(place, version, own=True)
+        """The same with the columns that a stream table keeps for itself, by Delta."""
+        return self._version(
+            place, version, Reading.OWN, lambda spark: at_version(spark, place, version)
+        )
 
-    def _version(self, place: Place, version: int, *, own: bool) -> str:
-        key = place, version, own
+    def _version(self, place: Place, version: int, reading: Reading, rows: Rows) -> str:
+        key = place, version, reading
         if key not in self._used:
-            self._used[key] = self._views.use(place, version, own=own)
+            self._used[key] = self._views.use(place, version, reading, rows)
         return f"`{self._used[key]}`"
 
     def local(self, rows: pa.Table) -> str:
         """A name for local rows, in backticks, which statements by `sql` may read."""
-        # In one partition, what is grouped or joined needs no shuffle, and a shuffle is what costs.
         local = self.spark.createDataFrame(rows if rows.num_rows else _one_null_row(rows.schema))
         name = f"{VIEWS}{uuid.uuid4().hex}"
-        self._local[name] = (local if rows.num_rows else local.where("false")).coalesce(1)
+        self._local[name] = local if rows.num_rows else local.where("false")
         return f"`{name}`"
 
-    def sql(self, text: str) -> DataFrame:
+    def sql(self, text: str, *, gathered: bool = True) -> DataFrame:
         """The rows of a query that reads what was named here.
 
-        Local rows go along with the statement: making and dropping a view of them would be two more
-        calls to the server.
+        Args:
+            text: The query.
+            gathered: Local rows are in one partition: what is grouped or joined then needs no
+                shuffle, and a shuffle is what costs. A query that looks at each row by itself
+                needs no partitions at all.
         """
-        local = {name: rows for name, rows in self._local.items() if f"`{name}`" in text}
-        if not local:
-            return self.spark.sql(text)
-        text = text.replace("{", "{{").replace("}", "}}")
-        for name in local:
-            text = text.replace(f"`{name}`", f"{{{name}}}")
-        return self.spark.sql(text, args=None, **local)
+        read = {name: rows for name, rows in self._local.items() if f"`{name}`" in text}
+        named = {name: rows.coalesce(1) if gathered else rows for name, rows in read.items()}
+        return query(self.spark, text, named)
 
     def made(self, rows: DataFrame, *, limit: int) -> str | None:
         """A name for a query's rows, computed now and once; None if there are none.
@@ -173,7 +209,7 @@ class Relations:
             rows: The query.
             limit: So many may come to this process; more stay in Spark.
         """
-        here = rows.limit(limit + 1).toArrow()
+        here = arrow_rows(rows.limit(limit + 1))
         if here.num_rows <= limit:
             return self.local(here) if here.num_rows else None
         self._kept.append(rows.persist())
@@ -185,6 +221,11 @@ class Relations:
         rows.createOrReplaceTempView(name)
         self._own.append(name)
         return f"`{name}`"
+
+
+def _seen(rows: DataFrame) -> DataFrame:
+    """Without the columns that a stream table keeps for itself."""
+    return rows.select(rows.colRegex("`(?!__st_).+`"))
 
 
 def _one_null_row(schema: pa.Schema) -> pa.Table:

@@ -12,6 +12,7 @@ from dagster_streamtables.compiler.operators import Empty, Moment, Operator, Sca
 from dagster_streamtables.compiler.render import render
 from dagster_streamtables.compiler.share import rebuild
 from dagster_streamtables.compiler.stages import as_statement, next_stage, with_rows
+from dagster_streamtables.runtime.calls import arrow_rows
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Captured, Inputs
 from dagster_streamtables.runtime.sources import bound, mentions
@@ -47,7 +48,7 @@ def planned(
     step = rebuild(closed(step, evaluate) if has_closures(step) else step)
     while (stage := next_stage(step)) is not None:
         asked = _query(as_statement(stage), stored, captured, inputs, places)
-        rows = asked.limit(STAGE + 1).toArrow()
+        rows = arrow_rows(asked.limit(STAGE + 1))
         if rows.num_rows > STAGE:
             # Not thin, and the rest would hardly be.
             break
@@ -56,6 +57,12 @@ def planned(
             places[relation(name, Moment.CHANGE)] = inputs.relations.local(rows)
         step = with_rows(step, stage, name)
     return _query(step, stored, captured, inputs, places)
+
+
+def asked_at_once(step: Step, places: Mapping[str, str], inputs: Inputs) -> DataFrame:
+    """The rows of a plan that looks at each of some local rows by itself."""
+    sql = bound(render(step, pretty=False), places)
+    return inputs.relations.sql(sql, gathered=False)
 
 
 def _moment(rows: Operator) -> Moment:
@@ -78,8 +85,7 @@ def _query(
         for moment, version in ends.items():
             place = relation(name, moment)
             if mentions(sql, place):
-                log = inputs.sources[name].log
-                places[place] = inputs.relations.at(log.place, version)
+                places[place] = inputs.relations.scanned(inputs.sources[name].log, version)
     if mentions(sql, STORED_ROWS) and STORED_ROWS not in places:
         places[STORED_ROWS] = inputs.relations.stored(stored.place, stored.version)
     return inputs.relations.sql(bound(sql, places))

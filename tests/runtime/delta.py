@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from sqlglot import exp
 
 from dagster_streamtables import Lake, Refresh, StreamTable
-from database import Database, Rows, _shown
+from database import TABLES, Database, Rows, _shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,6 +38,8 @@ def run_on_delta(spark: SparkSession, lake: Lake, script: str) -> None:
     for statement in sqlglot.parse(script, dialect="spark"):
         if statement is None:
             continue
+        if isinstance(statement, exp.Insert) and isinstance(statement.expression, exp.Values):
+            _in_type(statement)
         for table in statement.find_all(exp.Table):
             place = exp.Table(
                 this=exp.to_identifier(lake.location(table.name), quoted=True),
@@ -46,6 +48,17 @@ def run_on_delta(spark: SparkSession, lake: Lake, script: str) -> None:
             )
             table.replace(place)
         spark.sql(statement.sql("spark"))
+
+
+def _in_type(insert: exp.Insert) -> None:
+    """Floats as text: Spark reads `-0.0` as a decimal, which has one zero, 'NaN' as a string."""
+    types = TABLES[insert.find(exp.Table).name]
+    names = [each.name for each in insert.this.expressions] or list(types)
+    for row in insert.expression.expressions:
+        for name, value in zip(names, list(row.expressions), strict=True):
+            if types[name] == "DOUBLE" and not isinstance(value, exp.Null):
+                text = exp.Literal.string(value.sql("spark").strip("'"))
+                value.replace(exp.cast(text, "DOUBLE"))
 
 
 def stored(lake: Lake, name: str, columns: list[str] | None = None) -> Rows:

@@ -9,6 +9,7 @@ operators.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -104,9 +105,18 @@ def test_a_few_cases_of_each_construct(
     assert found.equal, (done, found.missing, found.unexpected, found.sample)
 
 
+WAYS = [
+    *(pytest.param(case, True, id=f"{case}, merged") for case in cases),
+    *(
+        pytest.param(case, False, id=f"{case}, statement by statement")
+        for case in cases
+        if len(statements(case.change)) > 1
+    ),
+]
+
+
 @pytest.mark.long
-@pytest.mark.parametrize("merged", [True, False], ids=["merged", "statement by statement"])
-@pytest.mark.parametrize("case", cases, ids=str)
+@pytest.mark.parametrize(("case", "merged"), WAYS)
 def test_every_case(
     case: Case, merged: bool, database: Database, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -128,7 +138,18 @@ def test_every_case(
     change = {row: after[row] - before[row] for row in after | before}
     signed = sorted((f"{weight:+d}", *row) for row, weight in change.items() if weight)
     # Noon of the cases' own day is over.
-    assert signed == case.expected or plan.timed
+    assert _numbers(signed) == _numbers(case.expected) or plan.timed
+
+
+def _numbers(rows: Iterable[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """An average of decimals has other digits behind the point in DuckDB, and the same value."""
+    return sorted(
+        tuple(each.rstrip("0").rstrip(".") if _DIGITS.fullmatch(each) else each for each in row)
+        for row in rows
+    )
+
+
+_DIGITS = re.compile(r"-?\d+\.\d+")
 
 
 @pytest.mark.long

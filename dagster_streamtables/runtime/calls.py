@@ -1,0 +1,66 @@
+"""A statement that brings its rows here, in one call to the server.
+
+Spark Connect's client makes three of them: `sql` has the text looked at, in case it is a command;
+`toArrow` asks for the columns; and then it runs. Each time the server analyses the text anew, which
+is a large part of what a small refresh costs. A query can be run at once, and its answer names its
+columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def is_connect(about: SparkSession | DataFrame) -> bool:
+    """Whether a server is asked, and nothing of Spark is in this process."""
+    return type(about).__module__.startswith("pyspark.sql.connect")
+
+
+def query(spark: SparkSession, text: str, named: Mapping[str, DataFrame]) -> DataFrame:
+    """The rows of a query, not yet asked for.
+
+    Args:
+        spark: Over Spark Connect, mistakes in the text are found only where the rows are asked for.
+        text: A query. It reads the rows of `named` under their names, in backticks.
+        named: Local rows, which go along with the statement: making and dropping views of them
+            would be two more calls.
+    """
+    if not is_connect(spark):
+        return _classic(spark, text, named)
+    from pyspark.sql.connect.dataframe import DataFrame
+    from pyspark.sql.connect.plan import SQL, SubqueryAlias
+
+    views = [SubqueryAlias(_plan(rows), name) for name, rows in named.items()]
+    connected: Any = spark
+    return DataFrame(SQL(text, [], {}, views), connected)
+
+
+def arrow_rows(rows: DataFrame) -> pa.Table:
+    """The rows in this process; timestamps are in UTC."""
+    if not is_connect(rows):
+        return rows.toArrow()
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    connected: Any = rows
+    table, schema = connected._to_table()
+    return table.cast(
+        to_arrow_schema(schema, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
+    )
+
+
+def _plan(rows: Any) -> Any:
+    return rows._plan
+
+
+def _classic(spark: SparkSession, text: str, named: Mapping[str, DataFrame]) -> DataFrame:
+    if not named:
+        return spark.sql(text)
+    text = text.replace("{", "{{").replace("}", "}}")
+    for name in named:
+        text = text.replace(f"`{name}`", f"{{{name}}}")
+    return spark.sql(text, args=None, **named)

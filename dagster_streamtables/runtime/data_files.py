@@ -1,0 +1,83 @@
+"""A version of a table read from its data files, which the log names, by Spark's Parquet reader.
+
+Through Delta, a version that no statement has read before is a snapshot to build, and every scan
+lists its files by a job of Spark's: for a small change, most of what a refresh takes. Where a table
+is nothing but Parquet files and a schema, neither is needed. Whatever proves a table right reads it
+through Delta.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+from dagster_streamtables.runtime.definition import visible
+from dagster_streamtables.runtime.delta_log import TableLog
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MOST_FILES = 100
+"""Spark asks for each file by itself, and beyond so many by a job: see the settings."""
+
+# With these, a file still holds the rows of the table under the names of its columns.
+_RULES = ("appendOnly", "invariants", "checkConstraints", "allowColumnDefaults")
+_COMPUTED = ("generatedColumns", "identityColumns", "timestampNtz", "changeDataFeed")
+_KEPT = ("domainMetadata", "rowTracking", "clustering", "v2Checkpoint", "inCommitTimestamp")
+_LOOKED_AT = ("columnMapping", "deletionVectors", "vacuumProtocolCheck")
+_HARMLESS = frozenset((*_RULES, *_COMPUTED, *_KEPT, *_LOOKED_AT))
+# Spark takes a path for a pattern, and the log writes some characters as codes.
+_PLAIN_PATH = re.compile(r"[\w./-]+")
+
+
+def is_here(log: TableLog) -> bool:
+    """Whether the files are on this machine. Elsewhere a store would have to be asked for each."""
+    return log.location.startswith("/")
+
+
+def data_files(log: TableLog) -> list[str] | None:
+    """The paths of the files that hold the rows, no more and no fewer; None where it takes Delta.
+
+    That is so for deletion vectors, partitions, and mapped or widened columns, and for columns
+    about which the schema says more than a type (CHAR, collations).
+    """
+    import pyarrow as pa
+
+    if log.partitions or log.maps_columns or not log.features <= _HARMLESS or _says_more(log):
+        return None
+    if log.vector_rows != 0:
+        return None
+    files = pa.table(log.table.get_add_actions(flatten=True))
+    names = files.column("path").to_pylist() if files.num_rows else []
+    if not 0 < len(names) <= MOST_FILES:
+        return None
+    paths = [f"{log.location}/{name}" for name in names]
+    plain = all(_PLAIN_PATH.fullmatch(path) for path in paths)
+    return paths if plain else None
+
+
+def rows_of_files(spark: SparkSession, log: TableLog, paths: list[str]) -> DataFrame:
+    """The visible columns of the rows in these files."""
+    from pyspark.sql.types import StructType
+
+    whole = json.loads(log.table.schema().to_json())
+    seen = visible(log.columns)
+    fields = [field for field in whole["fields"] if field["name"] in seen]
+    reader = spark.read.schema(StructType.fromJson({**whole, "fields": fields}))
+    return reader.option("ignoreMissingFiles", "false").parquet(*paths)
+
+
+def _says_more(log: TableLog) -> bool:
+    """Whether a column, or a part of one, has more to it than its type and what it is for."""
+
+    def metadata(node: Any) -> bool:
+        if isinstance(node, dict):
+            told: Any = node.get("metadata")
+            return bool(told and set(told) - {"comment"}) or any(map(metadata, node.values()))
+        return isinstance(node, list) and any(map(metadata, node))
+
+    return metadata(json.loads(log.table.schema().to_json()))

@@ -1,0 +1,130 @@
+"""Which versions are read from their data files, and that those hold what Delta shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from dagster_streamtables import Lake
+from dagster_streamtables.runtime import data_files
+from dagster_streamtables.runtime.capture import at_version
+from dagster_streamtables.runtime.compare import difference
+from dagster_streamtables.runtime.data_files import rows_of_files
+from dagster_streamtables.runtime.delta_log import Logs, TableLog
+from runtime.delta import refreshed, write
+from runtime.orders import TOTALS, orders, source
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+
+def newest(lake: Lake, name: str) -> TableLog:
+    log = Logs().newest(lake.location(name))
+    assert log is not None
+    return log
+
+
+def test_the_files_of_each_version_are_its_rows(lake: Lake, spark: SparkSession) -> None:
+    write(lake, "orders", orders(20, 21))
+    source(lake).delete("id < 4")
+    source(lake).optimize.compact()
+    more = orders(30).append_column("colour", pa.array(["red"]))
+    write(lake, "orders", more, schema_mode="merge", configuration=None)
+    log = newest(lake, "orders")
+
+    for version in range(log.version + 1):
+        then = log.at(version)
+        assert then is not None
+        paths = data_files.data_files(then)
+        assert paths is not None and len(paths) == len(then.table.file_uris())
+        found = rows_of_files(spark, then, paths)
+        assert found.columns == list(then.columns)
+        assert not difference(found, at_version(spark, then.place, version)).collect()
+
+
+def test_the_columns_that_a_stream_table_keeps_for_itself_are_left_out(
+    lake: Lake, spark: SparkSession
+) -> None:
+    lake.refresh(TOTALS)
+    log = newest(lake, TOTALS.name)
+    paths = data_files.data_files(log)
+    assert paths is not None
+    assert rows_of_files(spark, log, paths).columns == ["customer", "total"] != list(log.columns)
+
+
+def _partitioned(lake: Lake, spark: SparkSession) -> None:
+    write(lake, "odd", orders(1, 2), partition_by=["customer"])
+
+
+def _with_vectors(lake: Lake, spark: SparkSession) -> None:
+    _create(lake, spark, "id INT", "'delta.enableDeletionVectors' = 'true'")
+    spark.sql(f"INSERT INTO {_place(lake)} SELECT CAST(id AS INT) FROM RANGE(0, 9, 1, 1)")
+    spark.sql(f"DELETE FROM {_place(lake)} WHERE id = 1")
+
+
+def _with_chars(lake: Lake, spark: SparkSession) -> None:
+    _create(lake, spark, "code CHAR(3)")
+    spark.sql(f"INSERT INTO {_place(lake)} VALUES ('a')")
+
+
+def _mapped(lake: Lake, spark: SparkSession) -> None:
+    _create(lake, spark, "id INT", "'delta.columnMapping.mode' = 'name'")
+    spark.sql(f"INSERT INTO {_place(lake)} VALUES (1)")
+
+
+def _emptied(lake: Lake, spark: SparkSession) -> None:
+    write(lake, "odd", orders(1))
+    DeltaTable(lake.location("odd")).delete()
+
+
+def _create(lake: Lake, spark: SparkSession, columns: str, properties: str = "'a' = 'b'") -> None:
+    text = f"CREATE TABLE {_place(lake)} ({columns}) USING delta TBLPROPERTIES ({properties})"
+    spark.sql(text)
+
+
+def _place(lake: Lake) -> str:
+    return f"delta.`{lake.location('odd')}`"
+
+
+@pytest.mark.parametrize("make", [_partitioned, _with_vectors, _with_chars, _mapped, _emptied])
+def test_a_table_that_is_more_than_its_files_is_read_by_delta(
+    make: Callable[[Lake, SparkSession], None], lake: Lake, spark: SparkSession
+) -> None:
+    make(lake, spark)
+    assert data_files.data_files(newest(lake, "odd")) is None
+
+
+def test_rows_under_deletion_vectors_are_not_counted(lake: Lake, spark: SparkSession) -> None:
+    _with_vectors(lake, spark)
+    counts = [log.row_count for version in (0, 1, 2) if (log := newest(lake, "odd").at(version))]
+    assert counts == [0, 9, 8]
+
+
+@pytest.mark.parametrize("folder", ["a b", "x*", "50%"])
+def test_a_path_that_spark_takes_for_a_pattern_is_not_given_to_it(
+    folder: str, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path / folder)
+    write(lake, "orders", orders(1))
+    assert data_files.data_files(newest(lake, "orders")) is None
+
+
+def test_what_proves_a_table_right_reads_through_delta(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a wrong list of files would be wrong on both sides, and equal."""
+    lake.refresh(TOTALS)
+    write(lake, "orders", orders(20, 21, amount=900))
+    monkeypatch.setattr("dagster_streamtables.runtime.sources.data_files", _no_files)
+    refreshed(lake, TOTALS, full=True)
+
+
+def _no_files(log: TableLog) -> list[str] | None:
+    raise AssertionError("read from data files")

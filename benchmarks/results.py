@@ -43,7 +43,7 @@ class Figure:
         return statistics.median(self.seconds)
 
     @property
-    def _window(self) -> str:
+    def window(self) -> str:
         return _window(self.scattered, self.changed)
 
 

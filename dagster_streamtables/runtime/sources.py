@@ -2,7 +2,7 @@
 
 A source before and after is a temporary view over a DataFrame that keeps its snapshot: reading
 ``VERSION AS OF`` would build the old snapshot again in each statement. The version that is *after*
-in this refresh is *before* in the next, so the newest two of each table are kept.
+in this refresh is *before* in the next, so a plan's newest two of each table are kept.
 
 A small change enters as a local relation: of exact size to the planner, and never computed twice.
 Threads that refresh over one session meet in it: two local relations of one name, or a version that
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Rows = Callable[["SparkSession"], "DataFrame"]
-_KEPT = 2
 
 
 class Reading(enum.Enum):
@@ -44,6 +43,11 @@ class Reading(enum.Enum):
     """By Delta: with the columns that a stream table keeps for itself."""
     FILES = "files"
     """From its data files where they are the table, else by Delta: what a reader sees."""
+
+    @property
+    def kept(self) -> int:
+        """How many versions stay when nobody reads them: Delta's are snapshots in memory."""
+        return 2 if self is Reading.FILES else 0
 
 
 class Views:
@@ -78,11 +82,11 @@ class Views:
         return view
 
     def leave(self, views: Iterable[str]) -> None:
-        """Drop what nobody uses any more, but for the newest two versions of each table."""
+        """Drop what nobody uses any more and no later refresh will."""
         with self._lock:
             self._users.subtract(views)
             for (place, reading), versions in self._versions.items():
-                for version in versions[:-_KEPT]:
+                for version in versions[: max(0, len(versions) - reading.kept)]:
                     view = self._name(place, version, reading)
                     if self._users[view] <= 0:
                         del self._users[view]

@@ -24,6 +24,7 @@ from casefile import Case
 from dagster_streamtables import Action, Lake, Refresh, StreamTable
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.operators import Step
+from dagster_streamtables.runtime.leftovers import drop_views
 from database import TABLES, Database, Literals, statements
 from runtime.delta import refreshed, run_on_delta, stored, write, write_from
 from test_cases import DOMAINS
@@ -55,6 +56,13 @@ FEW = list(dict.fromkeys([*map(richest, by_file[::10]), *ONLY_HERE[::4]]))
 @pytest.fixture(scope="module")
 def database() -> Database:
     return Database()
+
+
+@pytest.fixture
+def new(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
+    """A lake of its own for one test, of which nothing is left in Spark's memory."""
+    yield Lake(tmp_path, spark=spark)
+    drop_views(spark)
 
 
 @dataclass(frozen=True)
@@ -118,23 +126,22 @@ WAYS = [
 @pytest.mark.long
 @pytest.mark.parametrize(("case", "merged"), WAYS)
 def test_every_case(
-    case: Case, merged: bool, database: Database, spark: SparkSession, tmp_path: Path
+    case: Case, merged: bool, database: Database, spark: SparkSession, new: Lake
 ) -> None:
-    lake = Lake(tmp_path, spark=spark)
     table, plan = _table("result", case), compile_query(case.query, TABLES)
     with database.fresh():
         database.write(case.before)
-        write_from(database, lake, plan.sources, feed=merged)
-    assert lake.refresh(table).action is Action.REINITIALIZE
+        write_from(database, new, plan.sources, feed=merged)
+    assert new.refresh(table).action is Action.REINITIALIZE
     visible = list(plan.schema)
-    before = stored(lake, "result", visible)
+    before = stored(new, "result", visible)
 
     for script in [case.change] if merged else statements(case.change, write="spark"):
-        run_on_delta(spark, lake, script)
-        done = refreshed(lake, table)
+        run_on_delta(spark, new, script)
+        done = refreshed(new, table)
         assert done.action in (Action.DIFFERENTIAL, Action.NO_DATA)
 
-    after = stored(lake, "result", visible)
+    after = stored(new, "result", visible)
     change = {row: after[row] - before[row] for row in after | before}
     signed = sorted((f"{weight:+d}", *row) for row, weight in change.items() if weight)
     # Noon of the cases' own day is over.
@@ -154,12 +161,10 @@ _DIGITS = re.compile(r"-?\d+\.\d+")
 
 @pytest.mark.long
 @pytest.mark.parametrize("group", by_file, ids=lambda group: group[0].file)
-def test_random_rows(
-    group: list[Case], database: Database, spark: SparkSession, tmp_path: Path
-) -> None:
+def test_random_rows(group: list[Case], database: Database, new: Lake) -> None:
     """All cases of a file over the same random rows, several windows in a row."""
     chance = random.Random(SEED)
-    rows = Together.over(Lake(tmp_path, spark=spark), group)
+    rows = Together.over(new, group)
     with database.fresh():
         for window in range(WINDOWS + 1):
             for table in TABLES:

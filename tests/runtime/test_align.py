@@ -48,6 +48,7 @@ def order(lake: Lake, id_: int, amount: int) -> None:
     write(lake, "orders", pa.table({"id": [id_], "customer": [1], "amount": [amount]}))
 
 
+@pytest.mark.long
 def test_a_diamond_waits_for_the_side_that_is_behind(lake: Lake) -> None:
     for table in (SUMS, COUNTS, BOTH):
         refreshed(lake, table)

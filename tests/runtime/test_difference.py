@@ -41,7 +41,10 @@ def _table(*rows: tuple[int | None, float | None, str | None]) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("table", [_BAG, _GROUPS], ids=["bag", "groups"])
+@pytest.mark.parametrize(
+    "table",
+    [pytest.param(_BAG, id="bag", marks=pytest.mark.long), pytest.param(_GROUPS, id="groups")],
+)
 def test_only_what_differs_is_written(
     table: StreamTable, spark: SparkSession, tmp_path: Path
 ) -> None:

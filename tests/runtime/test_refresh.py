@@ -172,6 +172,7 @@ def test_a_source_that_is_no_delta_table(lake: Lake) -> None:
     assert lake.version("x") is None, "nothing was written"
 
 
+@pytest.mark.long
 def test_a_table_is_mentioned_again_beside_a_natural_join(lake: Lake) -> None:
     write(lake, "orders", orders(1, 2, 3))
     write(lake, "customers", pa.table({"id": pa.array([1, 2], pa.int64()), "region": ["a", "b"]}))

@@ -118,7 +118,9 @@ def test_the_command_line_shows_and_deletes(lake: Lake) -> None:
     assert "29 d 23 h" in shown
 
 
-@pytest.mark.parametrize("mode", [Mode.DIFFERENTIAL, Mode.FULL])
+@pytest.mark.parametrize(
+    "mode", [Mode.DIFFERENTIAL, pytest.param(Mode.FULL, marks=pytest.mark.long)]
+)
 def test_many_small_files_become_one_and_nobody_sees_a_change(
     mode: Mode, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

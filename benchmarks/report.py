@@ -7,12 +7,11 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.plots import against_changed_rows, against_size
-from benchmarks.results import WAYS, Results, lines, stored
+from benchmarks.results import WAYS, Results, lines, phase_lines, phase_names, stored
 
 DOCS = Path(__file__).parents[1] / "docs"
 _BEGIN, _END = "<!-- measured -->\n", "<!-- until here -->\n"
@@ -46,33 +45,22 @@ def _section(results: Results) -> Iterable[str]:
 def _refresh(results: Results) -> Iterable[str]:
     yield f"## {results.size:,} rows\n"
     yield from _table(("query", "changed rows", *WAYS), lines(results, WAYS))
-    phases = list(dict.fromkeys(name for each in results.figures for name in each.phases))
-    differential = [each for each in results.figures if each.way == "DIFFERENTIAL"]
     yield "Seconds of DIFFERENTIAL by phase:\n"
-    yield from _table(
-        ("query", "changed rows", *phases),
-        (
-            [each.shape, each.window, *(f"{each.phases.get(name, 0):.3f}" for name in phases)]
-            for each in differential
-        ),
-    )
+    names = phase_names(results.differential)
+    yield from _table(("query", "changed rows", *names), phase_lines(results.differential, names))
 
 
 def _tpch(results: Results) -> Iterable[str]:
     yield f"## TPC-H at scale factor {results.size:g}\n"
-    ratios: list[float] = []
+    [window] = results.windows()
     rows: list[list[str]] = []
     for shape in results.shapes:
-        ours, full = (results.get(shape, way, True, 1) for way in ("DIFFERENTIAL", "FULL"))
-        cells = [f"{each.median:.2f}" if each else "" for each in (ours, full)]
-        if ours and full:
-            ratios.append(full.median / ours.median)
-            cells.append(f"{ratios[-1]:.1f}")
-        rows.append([shape, *cells])
+        cells = [results.get(shape, way, *window) for way in ("DIFFERENTIAL", "FULL")]
+        ratio = results.ratio(shape)
+        seconds = (f"{each.median:.2f}" if each else "" for each in cells)
+        rows.append([shape, *seconds, "" if ratio is None else f"{ratio:.1f}"])
     yield from _table(("query", "DIFFERENTIAL", "FULL", "×"), rows)
-    faster = sum(ratio > 1 for ratio in ratios)
-    mean = statistics.geometric_mean(ratios)
-    yield f"{faster} of {len(rows)} are faster than FULL; the geometric mean is {mean:.2f}×.\n"
+    yield f"{results.verdict}.\n"
 
 
 def _table(headings: Iterable[str], rows: Iterable[list[str]]) -> Iterable[str]:

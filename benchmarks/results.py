@@ -68,6 +68,10 @@ class Results:
         place.write_text(json.dumps(asdict(self), indent=1))
 
     @property
+    def differential(self) -> list[Figure]:
+        return [each for each in self.figures if each.way == "DIFFERENTIAL"]
+
+    @property
     def shapes(self) -> list[str]:
         return list(dict.fromkeys(figure.shape for figure in self.figures))
 
@@ -83,6 +87,21 @@ class Results:
             if (each.shape, each.way) == (shape, way) and (same or way in ("FULL", "DuckDB")):
                 return each
         return None
+
+    def ratio(self, shape: str) -> float | None:
+        """How many times as long FULL took as DIFFERENTIAL, where there was one kind of window."""
+        [window] = self.windows()
+        ours, full = (self.get(shape, way, *window) for way in ("DIFFERENTIAL", "FULL"))
+        return full.median / ours.median if ours and full else None
+
+    @property
+    def verdict(self) -> str:
+        """How often and by how much DIFFERENTIAL was faster than FULL."""
+        ratios = [each for each in map(self.ratio, self.shapes) if each is not None]
+        if not ratios:
+            return "no query was measured in both ways"
+        faster, mean = sum(each > 1 for each in ratios), statistics.geometric_mean(ratios)
+        return f"{faster} of {len(self.shapes)} are faster; geometric mean {mean:.2f}×"
 
 
 def folder() -> Path:
@@ -108,14 +127,25 @@ def print_tables(results: Results, console: Console) -> None:
         table.add_row(*line)
     console.print(table)
     phases = Table(title="DIFFERENTIAL by phase, seconds")
-    names = list(dict.fromkeys(name for each in results.figures for name in each.phases))
+    figures = [each for each in results.differential if each.changed]
+    names = phase_names(figures)
     for heading in ("query", "changed", *names):
         phases.add_column(heading, justify="left" if heading == "query" else "right")
-    for each in results.figures:
-        if each.way == "DIFFERENTIAL" and each.changed:
-            told = [f"{each.phases.get(name, 0):.3f}" for name in names]
-            phases.add_row(each.shape, each.window, *told)
+    for line in phase_lines(figures, names):
+        phases.add_row(*line)
     console.print(phases)
+
+
+def phase_names(figures: Iterable[Figure]) -> list[str]:
+    return list(dict.fromkeys(name for each in figures for name in each.phases))
+
+
+def phase_lines(figures: Iterable[Figure], names: Iterable[str]) -> Iterable[list[str]]:
+    """A row of seconds for each figure."""
+    asked = list(names)
+    for each in figures:
+        told = (f"{each.phases.get(name, 0):.3f}" for name in asked)
+        yield [each.shape, each.window, *told]
 
 
 def lines(results: Results, ways: Iterable[str]) -> Iterable[list[str]]:

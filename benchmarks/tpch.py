@@ -73,12 +73,6 @@ class Query:
         ways = (("DIFFERENTIAL", self.ours, medians), ("FULL", self.full, {}))
         return [Figure(name, way, 1, True, each, told, actions) for way, each, told in ways if each]
 
-    @property
-    def ratio(self) -> float | None:
-        if not self.ours or not self.full:
-            return None
-        return statistics.median(self.full) / statistics.median(self.ours)
-
 
 def main(scale: float = 1, runs: int = 5, queries: str = "", check: bool = True) -> None:
     """Measure, and print the table.
@@ -100,7 +94,7 @@ def main(scale: float = 1, runs: int = 5, queries: str = "", check: bool = True)
     results = Results("tpch", scale, runs, [each for query in asked for each in query.figures])
     if not queries:
         results.store()
-    _print(asked, scale, runs)
+    _print(asked, results)
 
 
 def _run(lake: Lake, market: Market, asked: list[Query], folder: Path, runs: int) -> None:
@@ -123,23 +117,28 @@ def _run(lake: Lake, market: Market, asked: list[Query], folder: Path, runs: int
             query.recompute(spark, folder, warm=run >= 0)
 
 
-def _print(asked: list[Query], scale: float, runs: int) -> None:
+def _print(asked: list[Query], results: Results) -> None:
     names = list(dict.fromkeys(name for query in asked for name in query.phases))
-    table = Table(title=f"TPC-H at scale factor {scale:g}, seconds, medians of {runs} windows")
+    table = Table(
+        title=f"TPC-H at scale factor {results.size:g}, seconds, medians of {results.runs} windows"
+    )
     for heading in ("query", "actions", "DIFFERENTIAL", "FULL", "×", "equal", *names):
         table.add_column(heading, justify="left" if heading in ("query", "actions") else "right")
     for query in asked:
         medians = [_median(query.ours), _median(query.full)]
-        ratio = "" if query.ratio is None else f"{query.ratio:.1f}"
+        ratio = results.ratio(f"Q{query.number}")
         told = [_median(query.phases.get(name, [])) for name in names]
-        cells = (f"Q{query.number}", query.actions, *medians, ratio, query.verdict, *told)
+        cells = (
+            f"Q{query.number}",
+            query.actions,
+            *medians,
+            "" if ratio is None else f"{ratio:.1f}",
+            query.verdict,
+            *told,
+        )
         table.add_row(*cells)
     CONSOLE.print(table)
-    ratios = [query.ratio for query in asked if query.ratio is not None]
-    if ratios:
-        faster = sum(ratio > 1 for ratio in ratios)
-        mean = statistics.geometric_mean(ratios)
-        CONSOLE.print(f"{faster} of {len(asked)} are faster; geometric mean {mean:.2f}×")
+    CONSOLE.print(results.verdict)
 
 
 def _median(seconds: list[float]) -> str:

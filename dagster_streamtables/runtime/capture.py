@@ -10,7 +10,7 @@ went. A change may be un-netted and may repeat rows; whoever needs it otherwise 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deltalake.exceptions import DeltaError
 
@@ -56,14 +56,14 @@ def adds_up(log: TableLog, change: SourceChange, rows: pa.Table | DataFrame) -> 
     return change.held + _net(rows) == log.row_count
 
 
-def _net(rows: pa.Table | DataFrame) -> int:
+def _net(rows: Any) -> int:
     """The sum of the weights; of what Spark reads, by a statement that reads one column."""
+    import pyarrow as pa
     import pyarrow.compute as pc
-    from pyspark.sql import DataFrame
 
-    if isinstance(rows, DataFrame):
-        return arrow_rows(rows.groupBy().sum(WEIGHT)).column(0)[0].as_py() or 0
-    return pc.sum(rows.column(WEIGHT)).as_py() or 0
+    if isinstance(rows, pa.Table):
+        return pc.sum(rows.column(WEIGHT)).as_py() or 0
+    return arrow_rows(rows.groupBy().sum(WEIGHT)).column(0)[0].as_py() or 0
 
 
 def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:

@@ -17,6 +17,7 @@ from dagster_streamtables.compiler.clock import at_time
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.runtime.calls import arrow_rows
 from dagster_streamtables.runtime.capture import netted
+from dagster_streamtables.runtime.definition import visible
 from dagster_streamtables.runtime.delta_log import Place, TableLog
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.rounds import runnable
@@ -70,14 +71,14 @@ def compare(
     sql = at_time(relations.over(text, at), stored.state.now or "")
     sql = runnable(sql, relations, limit=SMALL)
     expected = relations.sql(sql)
-    visible = [name for name in stored.log.columns if not name.startswith("__st_")]
-    expected = expected.toDF(*visible)
-    if _equal_here(expected, stored.log, visible):
+    names = list(visible(stored.log.columns))
+    expected = expected.toDF(*names)
+    if _equal_here(expected, stored.log, names):
         return Comparison(
             table.name, True, stored.log.version, frontier, 0, 0, [], time.perf_counter() - begin
         )
     held = relations.spark.table(relations.at(stored.log.place, stored.log.version).strip("`"))
-    differing = difference(expected, held.select(*[spark_name(name) for name in visible]))
+    differing = difference(expected, held.select(*[spark_name(name) for name in names]))
     counts = _counts(differing)
     missing, unexpected = counts.get("missing", 0), counts.get("unexpected", 0)
     sample = differing.limit(SAMPLE).collect() if counts else []
@@ -93,7 +94,7 @@ def compare(
     )
 
 
-def _equal_here(expected: DataFrame, log: TableLog, visible: list[str]) -> bool:
+def _equal_here(expected: DataFrame, log: TableLog, names: list[str]) -> bool:
     """Whether two small tables are surely equal; where not, Spark compares them.
 
     Surely, because -0.0 and a sum of floats in another order differ here and not there.
@@ -102,7 +103,7 @@ def _equal_here(expected: DataFrame, log: TableLog, visible: list[str]) -> bool:
 
     if log.row_count is None or log.row_count > SMALL:
         return False
-    actual = stored_rows(log, {}, visible, limit=SMALL)
+    actual = stored_rows(log, {}, names, limit=SMALL)
     result = arrow_rows(expected.limit(SMALL + 1))
     if actual is None or result.num_rows != actual.num_rows:
         return False

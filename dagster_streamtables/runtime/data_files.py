@@ -6,12 +6,8 @@ is nothing but Parquet files and a schema, neither is needed. Whatever proves a 
 through Delta.
 """
 
-# pyright: reportAttributeAccessIssue=false
-# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
-
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +30,21 @@ _HARMLESS = frozenset((*_RULES, *_COMPUTED, *_KEPT, *_LOOKED_AT))
 _PLAIN_PATH = re.compile(r"[\w./-]+")
 
 
-def is_here(log: TableLog) -> bool:
-    """Whether the files are on this machine. Elsewhere a store would have to be asked for each."""
-    return log.location.startswith("/")
+def from_files(spark: SparkSession, log: TableLog, version: int) -> DataFrame | None:
+    """What a reader sees of a table at a version; None where it takes Delta.
+
+    Elsewhere than on this machine it does: a store would have to be asked for each file.
+
+    Args:
+        spark: The session.
+        log: Of the table, at some version.
+        version: The version that is read.
+    """
+    if not log.location.startswith("/"):
+        return None
+    then = log if log.version == version else log.at(version)
+    paths = data_files(then) if then is not None else None
+    return rows_of_files(spark, then, paths) if then is not None and paths is not None else None
 
 
 def data_files(log: TableLog) -> list[str] | None:
@@ -45,14 +53,11 @@ def data_files(log: TableLog) -> list[str] | None:
     That is so for deletion vectors, partitions, and mapped or widened columns, and for columns
     about which the schema says more than a type (CHAR, collations).
     """
-    import pyarrow as pa
-
     if log.partitions or log.maps_columns or not log.features <= _HARMLESS or _says_more(log):
         return None
     if log.vector_rows != 0:
         return None
-    files = pa.table(log.table.get_add_actions(flatten=True))
-    names = files.column("path").to_pylist() if files.num_rows else []
+    names = log.adds.column("path").to_pylist() if log.adds.num_rows else []
     if not 0 < len(names) <= MOST_FILES:
         return None
     paths = [f"{log.location}/{name}" for name in names]
@@ -64,10 +69,9 @@ def rows_of_files(spark: SparkSession, log: TableLog, paths: list[str]) -> DataF
     """The visible columns of the rows in these files."""
     from pyspark.sql.types import StructType
 
-    whole = json.loads(log.table.schema().to_json())
     seen = visible(log.columns)
-    fields = [field for field in whole["fields"] if field["name"] in seen]
-    reader = spark.read.schema(StructType.fromJson({**whole, "fields": fields}))
+    fields = [field for field in log.fields if field["name"] in seen]
+    reader = spark.read.schema(StructType.fromJson({"type": "struct", "fields": fields}))
     return reader.option("ignoreMissingFiles", "false").parquet(*paths)
 
 
@@ -80,4 +84,4 @@ def _says_more(log: TableLog) -> bool:
             return bool(told and set(told) - {"comment"}) or any(map(metadata, node.values()))
         return isinstance(node, list) and any(map(metadata, node))
 
-    return metadata(json.loads(log.table.schema().to_json()))
+    return metadata(log.fields)

@@ -60,10 +60,14 @@ class TableLog:
         return Place(self.location, self.id)
 
     @cached_property
+    def fields(self) -> list[dict[str, Any]]:
+        """The columns as the protocol's "Schema Serialization Format" has them, in order."""
+        return json.loads(self.table.schema().to_json())["fields"]
+
+    @cached_property
     def columns(self) -> dict[str, str]:
         """Column → type in Spark's words, in order."""
-        fields = json.loads(self.table.schema().to_json())["fields"]
-        return {field["name"]: spark_type(field["type"]) for field in fields}
+        return {field["name"]: spark_type(field["type"]) for field in self.fields}
 
     @cached_property
     def physical(self) -> dict[str, str]:
@@ -71,7 +75,7 @@ class TableLog:
 
         A column that was dropped and added again, or that took the name of another, has a new one.
         """
-        fields = json.loads(self.table.schema().to_json())["fields"] if self.maps_columns else []
+        fields = self.fields if self.maps_columns else []
         key = "delta.columnMapping.physicalName"
         return {field["name"]: field["metadata"].get(key, field["name"]) for field in fields}
 
@@ -101,14 +105,23 @@ class TableLog:
         return frozenset([*(protocol.reader_features or []), *(protocol.writer_features or [])])
 
     @cached_property
+    def adds(self) -> Any:
+        """What the log says of each file at this version, as an Arrow table: a row for each."""
+        import pyarrow as pa
+
+        return pa.table(self.table.get_add_actions(flatten=True))
+
+    def _of_files(self, name: str) -> Any:
+        return self.adds.column(name) if name in self.adds.column_names else None
+
+    @cached_property
     def row_count(self) -> int | None:
         """Rows at this version by the log's statistics; None where a file has none."""
         import pyarrow.compute as pc
 
-        files = self.table.get_add_actions(flatten=True)
-        if files.num_rows == 0:
+        if not self.adds.num_rows:
             return 0
-        counts, gone = _column(files, "num_records"), self.vector_rows
+        counts, gone = self._of_files("num_records"), self.vector_rows
         if counts is None or counts.null_count or gone is None:
             return None
         return pc.sum(counts).as_py() - gone
@@ -131,8 +144,7 @@ class TableLog:
     @cached_property
     def file_sizes(self) -> list[int]:
         """Of the files at this version, in bytes."""
-        files = self.table.get_add_actions(flatten=True)
-        return _column(files, "size_bytes").to_pylist() if files.num_rows else []
+        return self._of_files("size_bytes").to_pylist() if self.adds.num_rows else []
 
     @cached_property
     def committed_at(self) -> float | None:
@@ -269,10 +281,3 @@ def _mark(location: str, version: int) -> _Mark | None:
 
 def _exists(location: str, version: int) -> bool:
     return os.path.exists(f"{location}/_delta_log/{version:020d}.json")  # noqa: PTH110
-
-
-def _column(table: Any, name: str) -> Any:
-    import pyarrow as pa
-
-    plain = pa.table(table)
-    return plain.column(name) if name in plain.column_names else None

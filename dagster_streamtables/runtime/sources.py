@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.compiler import Text
 from dagster_streamtables.runtime.calls import arrow_rows, query
 from dagster_streamtables.runtime.capture import at_version
-from dagster_streamtables.runtime.data_files import data_files, is_here, rows_of_files
+from dagster_streamtables.runtime.data_files import from_files
 from dagster_streamtables.runtime.delta_log import Place, TableLog
 from dagster_streamtables.runtime.leftovers import VIEWS
 from dagster_streamtables.runtime.quote import spark_name
@@ -148,11 +148,8 @@ class Relations:
         """The same, read in the cheapest way; `log` is that of the table at some version."""
 
         def rows(spark: SparkSession) -> DataFrame:
-            then = log if log.version == version else log.at(version) if is_here(log) else None
-            paths = data_files(then) if then is not None and is_here(then) else None
-            if then is None or paths is None:
-                return _seen(at_version(spark, log.place, version))
-            return rows_of_files(spark, then, paths)
+            found = from_files(spark, log, version)
+            return _seen(at_version(spark, log.place, version)) if found is None else found
 
         return self._version(log.place, version, Reading.FILES, rows)
 

@@ -122,7 +122,7 @@ def test_what_proves_a_table_right_reads_through_delta(
     """Else a wrong list of files would be wrong on both sides, and equal."""
     lake.refresh(TOTALS)
     write(lake, "orders", orders(20, 21, amount=900))
-    monkeypatch.setattr("dagster_streamtables.runtime.sources.data_files", _no_files)
+    monkeypatch.setattr(data_files, "data_files", _no_files)
     refreshed(lake, TOTALS, full=True)
 
 

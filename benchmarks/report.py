@@ -11,7 +11,16 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from benchmarks.plots import against_changed_rows, against_size
-from benchmarks.results import WAYS, Results, lines, phase_lines, phase_names, stored
+from benchmarks.results import (
+    WAYS,
+    Results,
+    figure_headings,
+    figure_lines,
+    lines,
+    phase_lines,
+    phase_names,
+    stored,
+)
 
 DOCS = Path(__file__).parents[1] / "docs"
 _BEGIN, _END = "<!-- measured -->\n", "<!-- until here -->\n"
@@ -36,8 +45,8 @@ def main() -> None:
 
 
 def _section(results: Results) -> Iterable[str]:
-    about = _tpch(results) if results.name == "tpch" else _refresh(results)
-    yield from about
+    told = {"tpch": _tpch, "refresh": _refresh, "graph": _graph, "memory": _memory}
+    yield from told[results.name](results)
     versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
     yield f"Medians of {results.runs}, on {results.cores} cores, {results.date}; {versions}.\n"
 
@@ -48,6 +57,16 @@ def _refresh(results: Results) -> Iterable[str]:
     yield "Seconds of DIFFERENTIAL by phase:\n"
     names = phase_names(results.differential)
     yield from _table(("query", "changed rows", *names), phase_lines(results.differential, names))
+
+
+def _graph(results: Results) -> Iterable[str]:
+    yield f"## Many tables over {results.size:,} rows\n"
+    yield from _table(figure_headings(results), figure_lines(results))
+
+
+def _memory(results: Results) -> Iterable[str]:
+    yield f"## {results.size:,} new rows at once\n"
+    yield from _table(figure_headings(results), figure_lines(results))
 
 
 def _tpch(results: Results) -> Iterable[str]:

@@ -37,6 +37,8 @@ class Figure:
     """Median seconds of each phase, of a stream table."""
     action: str
     """What the last of the refreshes did, of a stream table."""
+    memory: dict[str, float] = field(default_factory=dict[str, float])
+    """The most that each process held, where it was watched."""
 
     @property
     def median(self) -> float:
@@ -52,7 +54,7 @@ class Results:
     """The figures of one run; all ratios are taken within it."""
 
     name: str
-    """Of the benchmark: `refresh` or `tpch`."""
+    """Of the benchmark, which is its module's."""
     size: float
     """Rows of the largest source, or a scale factor."""
     runs: int
@@ -134,6 +136,32 @@ def print_tables(results: Results, console: Console) -> None:
     for line in phase_lines(figures, names):
         phases.add_row(*line)
     console.print(phases)
+
+
+def print_figures(results: Results, console: Console) -> None:
+    """Figures that stand for themselves: medians of seconds, and of each phase."""
+    table = Table(title=f"Seconds, medians of {results.runs}")
+    for heading in figure_headings(results):
+        table.add_column(heading, justify="right" if table.columns else "left")
+    for line in figure_lines(results):
+        table.add_row(*line)
+    console.print(table)
+
+
+def figure_headings(results: Results) -> list[str]:
+    return ["", "seconds", *phase_names(results.figures), *_watched(results)]
+
+
+def _watched(results: Results) -> list[str]:
+    return list(dict.fromkeys(name for each in results.figures for name in each.memory))
+
+
+def figure_lines(results: Results) -> Iterable[list[str]]:
+    names = phase_names(results.figures)
+    for each in results.figures:
+        told = (f"{each.phases[name]:.3f}" if name in each.phases else "" for name in names)
+        held = (f"{each.memory[name]:,.0f}" for name in _watched(results))
+        yield [each.shape, f"{each.median:.3f}", *told, *held]
 
 
 def phase_names(figures: Iterable[Figure]) -> list[str]:

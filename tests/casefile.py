@@ -17,7 +17,8 @@ must be refused has one section, `error`, with the first line of the message.
 
 Below the title stand two lines that are not SQL. `covers` names rows of the table of features, each
 with the construct of it that the case shows; several are separated by semicolons. `spark` says why
-DuckDB cannot run the case, or answers otherwise than Spark: it runs on Spark alone.
+DuckDB cannot run the case, or answers otherwise than Spark: it runs on Spark alone. Where both run
+it and Spark answers otherwise than SQL says, `delta of Spark` has the change that comes out there.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 CASES = Path(__file__).parent / "cases"
+_SECTION = re.compile(r"^--- (before|change|delta|delta of Spark|error)\n", flags=re.M)
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,7 @@ class Case:
     before: str = ""
     change: str = ""
     delta: str = ""
+    delta_of_spark: str = ""
     error: str = ""
     covers: str = ""
     spark: str = ""
@@ -48,14 +51,23 @@ class Case:
     @property
     def expected(self) -> list[tuple[str, ...]]:
         """The lines of `delta`: the weight first, then the columns as text."""
-        lines = (line.removeprefix("-- ") for line in self.delta.splitlines() if line)
-        return sorted(tuple(line.split(" | ")) for line in lines)
+        return _lines(self.delta)
+
+    @property
+    def expected_of_spark(self) -> list[tuple[str, ...]]:
+        """The same, as Spark answers."""
+        return _lines(self.delta_of_spark or self.delta)
 
     @property
     def constructs(self) -> list[tuple[str, str]]:
         """(id of a feature, construct of it) for each that the case shows."""
         parts = (part.strip().partition(" ") for part in self.covers.split(";"))
         return [(feature, construct) for feature, _, construct in parts if feature]
+
+
+def _lines(delta: str) -> list[tuple[str, ...]]:
+    lines = (line.removeprefix("-- ") for line in delta.splitlines() if line)
+    return sorted(tuple(line.split(" | ")) for line in lines)
 
 
 def load(pattern: str = "*.sql") -> list[Case]:
@@ -65,9 +77,10 @@ def load(pattern: str = "*.sql") -> list[Case]:
 
 def _read(path: Path) -> Iterator[Case]:
     for block in re.split(r"^--- case: ", path.read_text(), flags=re.M)[1:]:
-        head, *sections = re.split(r"^--- (before|change|delta|error)\n", block, flags=re.M)
+        head, *sections = _SECTION.split(block)
         name, query = head.split("\n", 1)
-        parts = dict(zip(sections[::2], map(str.strip, sections[1::2]), strict=True))
+        names = (each.replace(" ", "_").lower() for each in sections[::2])
+        parts = dict(zip(names, map(str.strip, sections[1::2]), strict=True))
         while above := re.match(r"--- (covers|spark): (.*)\n", query):
             parts[above[1]], query = above[2].strip(), query[above.end() :]
         yield Case(path.stem, name.strip(), query.strip().rstrip(";"), **parts)

@@ -15,10 +15,11 @@ import sqlglot
 from sqlglot import exp
 
 from casefile import CASES
-from dagster_streamtables.compiler import STORED, TOUCHED, Entry, Plan, Text
+from dagster_streamtables.compiler import STORED, TOUCHED, Bounds, Entry, Plan, Text
+from dagster_streamtables.compiler.bounds import bounded
 from dagster_streamtables.compiler.clock import NOW
 from dagster_streamtables.compiler.fixpoint import closed, has_closures
-from dagster_streamtables.compiler.operators import Empty, Moment, Operator, Scan, relation
+from dagster_streamtables.compiler.operators import Empty, Moment, Operator, Scan, Step, relation
 from dagster_streamtables.compiler.render import render
 from dagster_streamtables.compiler.share import rebuild
 from dagster_streamtables.compiler.stages import as_statement, next_stage, with_rows
@@ -117,7 +118,10 @@ def change_of(went: Rows, came: Rows, passing: Mapping[Literals, int]) -> list[L
 
 
 class Prepared:
-    """A plan as the SQL that DuckDB runs, each statement written once."""
+    """A plan as the SQL that DuckDB runs, each statement written once.
+
+    Staged, its stages run first, and what is paired with their rows is bounded by them.
+    """
 
     def __init__(self, plan: Plan, *, staged: bool = False) -> None:
         self.plan = plan
@@ -190,7 +194,7 @@ class Stored:
             keys = ", ".join(f'"{name}" AS "{key}"' for name, key in self.plan.root.key)
             touched = f"SELECT {keys or '1 AS one'} FROM step WHERE __weight = 0"
             self.database.run(f'CREATE OR REPLACE TABLE "{TOUCHED}@after" AS {touched}')
-            assert not self._replace(self.prepared.regroup(self.types))
+            assert not self._replace(self._regroup())
         self.rows = self.database.rows(f'FROM "{self.TABLE}"')
 
     def _staged_change(self, unmoved: Set[str]) -> str:
@@ -203,13 +207,31 @@ class Stored:
             rows = self._evaluated(as_statement(stage))
             name = rows.table if isinstance(rows, Scan) else None
             step = with_rows(step, stage, name)
-        return _in_duckdb(render(step, pretty=False))
+        return self._bounded(step)
+
+    def _regroup(self) -> str:
+        if not self.prepared.staged:
+            return self.prepared.regroup(self.types)
+        return self._bounded(self.plan.regroup(stored=self.types))
+
+    def _bounded(self, step: Step) -> str:
+        known = self._known if self.prepared.staged else lambda name, column: None
+        return _in_duckdb(render(bounded(step, known), pretty=False))
+
+    def _known(self, relation: str, column: str) -> Bounds | None:
+        """As narrow as can be: each value is a range."""
+        if not relation.startswith((TOUCHED, "made_")) and not relation.endswith("@change"):
+            return None
+        asked = f'SELECT DISTINCT "{column}" FROM "{relation}" ORDER BY ALL'
+        values = [value for (value,) in self.database.connection.execute(asked).fetchall()]
+        some = [exp.convert(value) for value in values if value is not None]
+        return Bounds(tuple((each, each) for each in some), None in values)
 
     def _evaluated(self, operator: Operator) -> Operator:
         columns = tuple(operator.schema.items())
         moment = Moment.CHANGE if operator.weighted else Moment.AFTER
         name = f"made_{next(self._made)}"
-        sql = _in_duckdb(render(operator, pretty=False))
+        sql = self._bounded(operator)
         self.database.run(f'CREATE OR REPLACE TABLE "{relation(name, moment)}" AS {sql}')
         some = self.database.rows(f'SELECT 1 FROM "{relation(name, moment)}" LIMIT 1')
         return Scan(name, columns, moment) if some else Empty(columns, operator.weighted)

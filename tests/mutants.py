@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 COMPILER = Path("dagster_streamtables/compiler")
-TESTS = ("casefile.py", "database.py", "test_cases.py", "test_stages.py")
+TESTS = ("casefile.py", "database.py", "test_cases.py", "test_stages.py", "test_bounds.py")
 CONFTEST = """\
 from hypothesis import Phase, settings
 
@@ -118,7 +118,8 @@ def _copy(folder: Path, cases: set[str]) -> None:
 
 
 def _tested(folder: Path, mutant: Mutant) -> subprocess.CompletedProcess[str]:
-    tests = "test_stages.py" if mutant.module == "stages.py" else "test_cases.py"
+    own = f"test_{mutant.module}"
+    tests = own if own in TESTS else "test_cases.py"
     pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=line"]
     return subprocess.run(
         [*pytest, f"tests/{tests}", "-k", mutant.cases],

@@ -61,6 +61,15 @@ def _check_place_of_aggregates(select: exp.Select, text: Text) -> None:
                 why="rows are chosen and paired before they are grouped",
                 fix="use HAVING, or aggregate in a subquery",
             )
+    for chosen in select.find_all(exp.Filter):
+        call = next(calls(chosen.expression), None)
+        if call:
+            raise InvalidDefinition(
+                f"{_called(call)} stands in FILTER",
+                where=place(call, text),
+                why="FILTER chooses rows before they are grouped",
+                fix="write CASE WHEN … END as the argument, or aggregate in a subquery",
+            )
     for call in (call for each in select.iter_expressions() for call in calls(each)):
         below = list(function_of(call).iter_expressions())
         inner = next((found for each in below for found in calls(each)), None)

@@ -19,13 +19,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler import Text
+from dagster_streamtables.compiler import Bounds, Text
 from dagster_streamtables.runtime.calls import arrow_rows, query
 from dagster_streamtables.runtime.capture import at_version
 from dagster_streamtables.runtime.data_files import from_files
 from dagster_streamtables.runtime.delta_log import Place, TableLog
 from dagster_streamtables.runtime.leftovers import VIEWS
 from dagster_streamtables.runtime.quote import spark_name
+from dagster_streamtables.runtime.ranges import bounds
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -116,7 +117,7 @@ class Relations:
         self.spark = views.spark
         self._views = views
         self._used: dict[tuple[Place, int, Reading], str] = {}
-        self._local: dict[str, DataFrame] = {}
+        self._local: dict[str, tuple[DataFrame, pa.Table]] = {}
         self._own: list[str] = []
         self._kept: list[DataFrame] = []
 
@@ -187,8 +188,13 @@ class Relations:
         """A name for local rows, in backticks, which statements by `sql` may read."""
         local = self.spark.createDataFrame(rows if rows.num_rows else _one_null_row(rows.schema))
         name = f"{VIEWS}{uuid.uuid4().hex}"
-        self._local[name] = local if rows.num_rows else local.where("false")
+        self._local[name] = local if rows.num_rows else local.where("false"), rows
         return f"`{name}`"
+
+    def bounds(self, view: str, column: str) -> Bounds | None:
+        """Where the values of a column lie; None if the rows are not local ones."""
+        local = self._local.get(view.strip("`"))
+        return bounds(local[1].column(column)) if local is not None else None
 
     def sql(self, text: str, *, gathered: bool = True) -> DataFrame:
         """The rows of a query that reads what was named here.
@@ -199,7 +205,7 @@ class Relations:
                 shuffle, and a shuffle is what costs. A query that looks at each row by itself
                 needs no partitions at all.
         """
-        read = {name: rows for name, rows in self._local.items() if f"`{name}`" in text}
+        read = {name: rows for name, (rows, _) in self._local.items() if f"`{name}`" in text}
         named = {name: rows.coalesce(1) if gathered else rows for name, rows in read.items()}
         return query(self.spark, text, named)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler import STORED
+from dagster_streamtables.compiler import STORED, Bounds
+from dagster_streamtables.compiler.bounds import bounded
 from dagster_streamtables.compiler.clock import NOW, literal
 from dagster_streamtables.compiler.fixpoint import closed, has_closures
 from dagster_streamtables.compiler.operators import Empty, Moment, Operator, Scan, Step, relation
@@ -76,8 +77,12 @@ def _query(
     inputs: Inputs,
     more: Mapping[str, str],
 ) -> DataFrame:
-    sql = render(step, pretty=False)
     places = dict(captured.bound) | dict(more)
+
+    def known(name: str, column: str) -> Bounds | None:
+        return inputs.relations.bounds(places[name], column) if name in places else None
+
+    sql = render(bounded(step, known), pretty=False)
     for moment, time in ((Moment.BEFORE, inputs.then), (Moment.AFTER, inputs.now)):
         places[relation(NOW, moment)] = literal(time)
     for name, change in captured.changes.items():

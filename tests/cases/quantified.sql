@@ -49,6 +49,11 @@ DELETE FROM customers WHERE id = 5;
 -- -1 | 10 | True | False
 -- -1 | 11 | False | True
 -- +1 | 11 | NULL | NULL
+--- delta of Spark
+-- +1 | 10 | False | False
+-- -1 | 10 | True | False
+-- -1 | 11 | False | True
+-- +1 | 11 | False | False
 
 --- case: equal to one that is neither the least nor the greatest
 --- covers: Q13 = ANY and <> ALL

@@ -442,6 +442,12 @@ SELECT id FROM orders WHERE customer IN (SELECT id, region FROM customers);
 --- error
 -- IN: 2 columns instead of 1
 
+--- case: an aggregate in FILTER
+--- covers: Q20 an aggregate in FILTER
+SELECT customer, SUM(customer) FILTER (WHERE COUNT(*) > 1) OVER () AS several FROM orders GROUP BY customer;
+--- error
+-- COUNT stands in FILTER
+
 --- case: a window in WHERE
 --- covers: Q20 a window in WHERE
 SELECT id FROM orders WHERE ROW_NUMBER() OVER (ORDER BY id) = 1;

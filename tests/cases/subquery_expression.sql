@@ -339,6 +339,11 @@ DELETE FROM customers WHERE id = 1;
 -- -1 | 10 | True | False
 -- -1 | 11 | False | False
 -- +1 | 11 | NULL | True
+--- delta of Spark
+-- +1 | 10 | False | False
+-- -1 | 10 | True | False
+-- -1 | 11 | False | False
+-- +1 | 11 | False | True
 
 --- case: subqueries inside CASE, COALESCE and the arguments of functions
 --- covers: Q13 a subquery inside CASE; Q14 a scalar subquery inside an expression

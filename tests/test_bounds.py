@@ -1,0 +1,102 @@
+"""Of what is paired with a change only the rows between its keys are read, and none is missed."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlglot import exp, parse_one
+
+from dagster_streamtables.compiler import Bounds, compile_query
+from dagster_streamtables.compiler.bounds import bounded
+from dagster_streamtables.compiler.render import render
+from database import TABLES, Database, Prepared
+from test_cases import follow_windows, quick
+
+SEVEN_TO_NINE = Bounds(((exp.Literal.number(7), exp.Literal.number(9)),), null=False)
+JOIN = "SELECT o.id, c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id"
+
+QUERIES = {
+    "join": JOIN,
+    "join on text": "SELECT r.country, c.id FROM customers AS c JOIN regions AS r"
+    " ON c.region = r.name",
+    "join on dates": "SELECT s.product, t.price FROM sales AS s JOIN sales AS t ON s.sold = t.sold",
+    "join on types of one order": "SELECT o.id, l.total FROM orders AS o JOIN ledger AS l"
+    " ON o.customer = l.account",
+    "join of NULL with NULL": "SELECT o.id, c.region FROM orders AS o JOIN customers AS c"
+    " ON o.customer <=> c.id",
+    "left outer join": JOIN.replace("JOIN", "LEFT JOIN"),
+    "join above an outer join": "SELECT o.id, r.id AS other FROM orders AS o LEFT JOIN customers"
+    " AS c ON o.customer = c.id JOIN orders AS r ON r.id = o.id",
+    "outer join above a join": JOIN.replace("SELECT", "SELECT r.country,")
+    + " LEFT JOIN regions AS r ON r.name = c.region",
+    "semi join": "SELECT id FROM orders WHERE customer IN (SELECT id FROM customers)",
+    "anti join": "SELECT id FROM orders AS o WHERE NOT EXISTS"
+    " (SELECT 1 FROM customers AS c WHERE c.id = o.customer)",
+    "join with groups": "SELECT c.region, g.n FROM customers AS c JOIN"
+    " (SELECT customer, SUM(id) AS id, COUNT(*) AS n FROM orders GROUP BY customer) AS g"
+    " ON g.customer = c.id AND g.id = c.id",
+    "join with a union": "SELECT u.id, c.region FROM customers AS c JOIN"
+    " (SELECT customer AS id FROM orders UNION ALL SELECT amount FROM orders) AS u ON u.id = c.id",
+    "join with what an expression makes": "SELECT o.id, c.region FROM customers AS c JOIN"
+    " (SELECT id, customer + 1 AS customer FROM orders) AS o ON o.customer = c.id",
+    "groups of a join": "SELECT c.region, MAX(o.amount) AS most FROM orders AS o"
+    " JOIN customers AS c ON o.customer = c.id GROUP BY c.region",
+}
+
+
+@pytest.fixture(scope="module")
+def database() -> Database:
+    return Database()
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@given(data=st.data())
+@settings(quick, max_examples=20)
+def test_bounds_change_no_row(name: str, database: Database, data: st.DataObject) -> None:
+    plan = compile_query(QUERIES[name], TABLES)
+    follow_windows(Prepared(plan, staged=True), database, data)
+
+
+def found(query: str, changed: str) -> list[str]:
+    """Where a change is read between bounds, when one source moved and its keys are 7 to 9."""
+    plan = compile_query(query, TABLES)
+    stored = dict.fromkeys(plan.stored_columns, "bigint")
+    step = plan.change(stored=stored, unmoved=frozenset(TABLES) - {changed})
+
+    def known(relation: str, column: str) -> Bounds | None:
+        return SEVEN_TO_NINE if relation == f"{changed}@change" else None
+
+    sql = render(bounded(step, known), pretty=False)
+    return [each.sql("spark") for each in parse_one(sql, read="spark").find_all(exp.Between)]
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "between"),
+    [
+        ("join", "orders", ["c.id"]),
+        ("join", "customers", ["o.customer"]),
+        ("join on text", "customers", ["r.name"]),
+        ("join on dates", "sales", ["t.sold", "s.sold"]),
+        ("join on types of one order", "orders", ["l.account"]),
+        ("join of NULL with NULL", "customers", ["o.customer"]),
+        ("left outer join", "orders", ["c.id"]),
+        ("left outer join", "customers", ["o.customer", "c.id", "c.id"]),
+        ("semi join", "orders", ["id"]),
+        ("semi join", "customers", ["orders.customer", "id", "id"]),
+        ("anti join", "orders", ["c'.id"]),
+        ("join with groups", "orders", ["c.id", "key_0", "key_0"]),
+        ("join with a union", "orders", ["c.id"]),
+        ("join with a union", "customers", ["u.id"]),
+        ("join with what an expression makes", "customers", ["o.customer"]),
+        ("join with what an expression makes", "orders", []),
+        ("groups of a join", "customers", ["o.customer"]),
+    ],
+)
+def test_the_other_side_is_bounded(name: str, changed: str, between: list[str]) -> None:
+    assert found(QUERIES[name], changed) == [f"`{each}` BETWEEN 7 AND 9" for each in between]
+
+
+def test_equal_values_of_types_with_different_orders_are_not_bounded() -> None:
+    query = "SELECT o.id, r.country FROM orders AS o JOIN regions AS r ON o.id = r.name"
+    assert found(query, "orders") == []

@@ -97,7 +97,7 @@ def _chain(lake: Lake, runs: int) -> Figure:
 
 def _change(lake: Lake, run: int) -> None:
     # A row that every table of the chain sees: above all others of its group.
-    DeltaTable(lake.location("orders")).update({"amount": f"{10_000 + run}"}, "id = 1")
+    DeltaTable(lake.location("orders")).update({"amount": f"{10_000 + run}"}, predicate="id = 1")
 
 
 def _timed(

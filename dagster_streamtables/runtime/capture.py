@@ -19,12 +19,14 @@ from dagster_streamtables.runtime.arrow import plain_schema
 from dagster_streamtables.runtime.calls import arrow_rows
 from dagster_streamtables.runtime.delta_log import Place, TableLog
 from dagster_streamtables.runtime.quote import spark_name
-from dagster_streamtables.runtime.window import SourceChange
+from dagster_streamtables.runtime.window import DataFile, SourceChange
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+_CARRIED = 4
+"""Without a feed, so many times the rows of a change may be read to find it."""
 _WEIGHTS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
 
 
@@ -33,17 +35,20 @@ def small_change(
 ) -> pa.Table | None:
     """The change, read here and netted; None where it has more than `limit` rows or needs Spark.
 
-    Spark is needed for what delta-rs and pyarrow do not read: files under deletion vectors, renamed
-    columns, and the two ends of a window without a feed.
+    Spark is needed for what delta-rs and pyarrow do not read: files under deletion vectors, and
+    renamed columns. Without a feed, the rows that both ends have come here too, and cancel.
     """
     import pyarrow as pa
 
-    if change.rows is None or change.rows > limit or log.maps_columns:
+    if log.maps_columns:
         return None
     try:
-        if change.capture == "feed":
-            return _feed(log, change, columns)
-        return _appended(log, change, columns) if change.capture == "appended" else None
+        if change.capture == "snapshots":
+            return _differing(log, change, columns, limit)
+        if change.rows is None or change.rows > limit:
+            return None
+        read = _feed if change.capture == "feed" else _appended
+        return read(log, change, columns)
     except (DeltaError, pa.ArrowException, OSError):
         # Spark may be able to; if not, its error names the file.
         return None
@@ -66,6 +71,13 @@ def _net(rows: Any) -> int:
     return arrow_rows(rows.groupBy().sum(WEIGHT)).column(0)[0].as_py() or 0
 
 
+def copies(rows: pa.Table) -> int:
+    """Rows that came and rows that went."""
+    import pyarrow.compute as pc
+
+    return pc.sum(pc.abs(rows.column(WEIGHT))).as_py() or 0
+
+
 def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -83,12 +95,59 @@ def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Tab
 
 
 def _appended(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:
+    return _rows_of(log, change.added, columns, 1)
+
+
+def _differing(
+    log: TableLog, change: SourceChange, columns: Sequence[str], limit: int
+) -> pa.Table | None:
+    """The rows of the files that one end has and the other has not, netted."""
+    import pyarrow as pa
+
+    if change.lost or change.vectors or not _rows_cancel(log, columns):
+        return None
+    if any(set(log.partitions) - file.partition.keys() for file in change.removed):
+        # Older writers do not say in which partition a file was that went.
+        return None
+    if _count(log, (*change.added, *change.removed), most=_CARRIED * limit) is None:
+        return None
+    came, went = (
+        _rows_of(log, files, columns, weight)
+        for files, weight in ((change.added, 1), (change.removed, -1))
+    )
+    rows = netted(pa.concat_tables([came, went]))
+    return rows if rows.num_rows <= limit else None
+
+
+def _rows_cancel(log: TableLog, columns: Sequence[str]) -> bool:
+    """Whether `netted` leaves nothing of a row that came and went."""
+    import pyarrow as pa
+
+    return not any(pa.types.is_nested(each.type) for each in _schema(log, columns))
+
+
+def _count(log: TableLog, files: Sequence[DataFile], *, most: int) -> int | None:
+    """Rows in all the files, by their footers; None if they are more than `most`."""
+    import pyarrow.parquet as pq
+
+    total = 0
+    for file in files:
+        with log.files.open_input_file(file.path) as stream:
+            total += pq.ParquetFile(stream).metadata.num_rows
+        if total > most:
+            return None
+    return total
+
+
+def _rows_of(
+    log: TableLog, files: Sequence[DataFile], columns: Sequence[str], weight: int
+) -> pa.Table:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     parts: list[pa.Table] = []
     counts: list[int] = []
-    for file in change.added:
+    for file in files:
         stored = [name for name in columns if name not in file.partition]
         with log.files.open_input_file(file.path) as stream:
             opened = pq.ParquetFile(stream)
@@ -98,7 +157,7 @@ def _appended(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa
         parts.append(_completed(log, rows, file.partition, columns, count))
         counts.append(count)
     rows = pa.concat_tables(parts) if parts else _schema(log, columns).empty_table()
-    return _with_weight(rows, pa.array([1] * sum(counts), pa.int64()))
+    return _with_weight(rows, pa.repeat(pa.scalar(weight, pa.int64()), sum(counts)))
 
 
 def _with_weight(rows: pa.Table, weight: pa.Array | pa.ChunkedArray) -> pa.Table:
@@ -185,7 +244,8 @@ def large_change(
     came = _rows_of_files(spark, log, change.after, [f.path for f in change.added], columns, 1)
     if change.capture == "appended":
         return came
-    went = _rows_of_files(spark, log, change.before, change.removed, columns, -1)
+    gone = [f.path for f in change.removed]
+    went = _rows_of_files(spark, log, change.before, gone, columns, -1)
     from pyspark.sql import functions as F
 
     keys = [F.col(spark_name(name)) for name in columns]

@@ -10,7 +10,7 @@ is larger stays a query in Spark. A fold that lost groups asks a second time, fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import (
@@ -31,6 +31,7 @@ from dagster_streamtables.compiler.operators import (
 from dagster_streamtables.runtime.calls import arrow_rows
 from dagster_streamtables.runtime.capture import (
     adds_up,
+    copies,
     large_change,
     netted,
     netted_here,
@@ -116,6 +117,8 @@ def _read(source: Source, change: SourceChange, inputs: Inputs) -> tuple[str | N
         if adds_up(log, change, large):
             return inputs.relations.named(large), change
     elif adds_up(log, change, small):
+        if change.rows is None:
+            change = replace(change, rows=copies(small))
         return (inputs.relations.local(small) if small.num_rows else None), change
     # Some writers tell what an update made and not what it took away.
     return _read(source, change.without_feed, inputs)
@@ -161,7 +164,7 @@ def _bag(work: _Work) -> Computed:
 
 def _few(work: _Work) -> bool:
     """Whether so few rows changed that Spark's planner may as well make the new ones."""
-    rows = [work.captured.changes[name].rows for name in work.captured.moved]
+    rows = map(work.inputs.relations.size, work.captured.bound.values())
     return all(each is not None and each <= min(STAGE, work.inputs.limit) for each in rows)
 
 

@@ -201,7 +201,8 @@ def _lost(log: TableLog, change: SourceChange, seen: Seen) -> str:
         return "the log no longer has all commits of the window"
     if not change.moved:
         return ""
-    paths = [path for path in change.without_feed.removed[:_LOOKED_FOR] if "://" not in path]
+    removed = (file.path for file in change.without_feed.removed[:_LOOKED_FOR])
+    paths = [path for path in removed if "://" not in path]
     gone = [info.path for info in log.files.get_file_info(paths) if info.type.name == "NotFound"]
     return f"{len(gone)} files of version {change.before} are gone" if gone else ""
 

@@ -191,6 +191,11 @@ class Relations:
         self._local[name] = local if rows.num_rows else local.where("false"), rows
         return f"`{name}`"
 
+    def size(self, view: str) -> int | None:
+        """How many local rows have the name; None if the rows are not local ones."""
+        local = self._local.get(view.strip("`"))
+        return local[1].num_rows if local is not None else None
+
     def bounds(self, view: str, column: str) -> Bounds | None:
         """Where the values of a column lie; None if the rows are not local ones."""
         local = self._local.get(view.strip("`"))

@@ -21,11 +21,12 @@ from dagster_streamtables.runtime.delta_log import Commit, TableLog
 
 
 @dataclass(frozen=True)
-class AddedFile:
+class DataFile:
     path: str
     """Relative to the table, or absolute, decoded."""
     partition: Mapping[str, str | None]
     rows: int | None
+    """As far as the log says so; it does not of a file that went."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +38,12 @@ class SourceChange:
     capture: str
     rows: int | None = 0
     """Rows that came and rows that went, as far as the log knows."""
-    added: tuple[AddedFile, ...] = ()
+    added: tuple[DataFile, ...] = ()
     """For ``appended``: the files. For ``snapshots``: those that only `after` has."""
-    removed: tuple[str, ...] = ()
-    """For ``snapshots``: the paths of the files that only `before` has."""
+    removed: tuple[DataFile, ...] = ()
+    """For ``snapshots``: those that only `before` has."""
+    vectors: bool = False
+    """A deletion vector came or went: of a file, other rows are left at either end."""
     lost: bool = False
     """A commit of the window is gone from the log."""
 
@@ -75,8 +78,10 @@ def change_between(log: TableLog, before: int, after: int | None = None) -> Sour
         return SourceChange(before, after, "files")
     if not seen.removed and not seen.rearranged and not seen.vectors:
         return SourceChange(before, after, "appended", _sum(each.rows for each in files), files)
-    removed = tuple(sorted(seen.removed))
-    by_files = SourceChange(before, after, "snapshots", seen.changed_rows, files, removed)
+    removed = tuple(sorted(seen.removed.values(), key=lambda file: file.path))
+    by_files = SourceChange(
+        before, after, "snapshots", seen.changed_rows, files, removed, seen.vectors
+    )
     if log.has_feed and not seen.redefined and not seen.misfed:
         return SourceChange(before, after, "feed", seen.feed_rows, feedless=by_files)
     return by_files
@@ -89,8 +94,8 @@ class _Window:
         self.log = log
         # By path, what one end has and the other has not. Files that a commit only rearranged
         # count here too: a file that came may already have been compacted into another.
-        self.added: dict[str, AddedFile] = {}
-        self.removed: set[str] = set()
+        self.added: dict[str, DataFile] = {}
+        self.removed: dict[str, DataFile] = {}
         self.moved = self.rearranged = self.redefined = self.vectors = self.misfed = False
         self.feed_rows: int | None = 0
         self.changed_rows: int | None = 0
@@ -112,14 +117,14 @@ class _Window:
         self.feed_rows = _plus(self.feed_rows, self._feed_rows(feed) if feed else changed)
 
     def _move(self, adds: list[Mapping[str, Any]], removes: list[Mapping[str, Any]]) -> None:
+        self.vectors |= any(each.get("deletionVector") is not None for each in (*adds, *removes))
         for each in removes:
             path = unquote(each["path"])
             if self.added.pop(path, None) is None:
-                self.removed.add(path)
+                self.removed[path] = DataFile(path, each.get("partitionValues") or {}, None)
         for each in adds:
             path = unquote(each["path"])
-            self.vectors |= each.get("deletionVector") is not None
-            self.added[path] = AddedFile(path, each.get("partitionValues") or {}, _rows(each))
+            self.added[path] = DataFile(path, each.get("partitionValues") or {}, _rows(each))
 
     def _feed_rows(self, feed: list[Mapping[str, Any]]) -> int | None:
         import pyarrow.parquet as pq

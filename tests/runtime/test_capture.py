@@ -10,6 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.runtime import compute
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
 
@@ -57,16 +58,18 @@ def test_a_feed_that_leaves_rows_out_is_not_read(spark: SparkSession, tmp_path: 
 
 
 @pytest.mark.parametrize(
-    "table",
+    ("table", "driver_rows"),
     [
-        pytest.param(TOTALS, id="groups"),
-        pytest.param(LARGE, id="bag", marks=pytest.mark.long),
+        pytest.param(TOTALS, 1000, id="groups, here"),
+        pytest.param(TOTALS, 0, id="groups, spark"),
+        pytest.param(LARGE, 1000, id="bag, here", marks=pytest.mark.long),
+        pytest.param(LARGE, 0, id="bag, spark", marks=pytest.mark.long),
     ],
 )
 def test_without_a_feed_the_change_comes_from_the_two_ends(
-    table: StreamTable, spark: SparkSession, tmp_path: Path
+    table: StreamTable, driver_rows: int, spark: SparkSession, tmp_path: Path
 ) -> None:
-    lake = Lake(tmp_path, spark=spark)
+    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
     write(lake, "orders", orders(*range(20)), feed=False)
     refreshed(lake, table)
     source(lake).update(predicate="id < 4", updates={"amount": "1"})
@@ -77,6 +80,76 @@ def test_without_a_feed_the_change_comes_from_the_two_ends(
 
     assert done.windows["orders"].capture == "snapshots"
     assert done.action is Action.DIFFERENTIAL
+
+
+ODD = pa.table(
+    {
+        "id": [1, 1, 2, 3, 4, 5],
+        "part": ["a", "a", "b / b", None, "b / b", "a"],
+        "value": [0.5, 0.5, float("nan"), -0.0, 0.0, None],
+    }
+)
+EVERYTHING = StreamTable("e", "SELECT * FROM odd", differential_max_change_ratio=0)
+
+
+@pytest.mark.parametrize("partition", [None, ["part"]], ids=["whole", "partitioned"])
+def test_without_a_feed_small_files_are_read_here(
+    partition: list[str] | None,
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    write(lake, "odd", ODD, feed=False, partition_by=partition)
+    refreshed(lake, EVERYTHING)
+    monkeypatch.setattr(compute, "large_change", _never)
+
+    for change in ("value = 7.5 WHERE id = 3", "value = 0.0 WHERE id = 2", "id = 9 WHERE id = 1"):
+        assignment, _, predicate = change.partition(" WHERE ")
+        name, _, value = assignment.partition(" = ")
+        DeltaTable(lake.location("odd")).update(updates={name: value}, predicate=predicate)
+        write(lake, "odd", ODD.slice(1, 1), feed=False)
+        done = refreshed(lake, EVERYTHING)
+        assert (done.action, done.windows["odd"].capture) == (Action.DIFFERENTIAL, "snapshots")
+    DeltaTable(lake.location("odd")).delete("part = 'a'")
+    done = refreshed(lake, EVERYTHING)
+    assert (done.action, done.row_count) == (Action.DIFFERENTIAL, 3)
+
+
+def _never(*_: object) -> None:
+    raise AssertionError("Spark was asked for a change that could be read here")
+
+
+def test_files_of_which_a_deletion_vector_went_are_left_to_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    rows = spark.createDataFrame(orders(*range(20)))
+    place = lake.location("orders")
+    rows.write.format("delta").option("delta.enableDeletionVectors", "true").save(place)
+    spark.sql(f"DELETE FROM delta.`{place}` WHERE id = 3")
+    refreshed(lake, LARGE)
+    # The file goes whole, with a row that was gone before.
+    rows.where("id > 9").write.format("delta").mode("overwrite").save(place)
+
+    done = refreshed(lake, LARGE)
+
+    assert (done.action, done.deleted) == (Action.DIFFERENTIAL, 9)
+
+
+def test_nested_columns_of_two_ends_are_compared_by_spark(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    lists = pa.table({"id": [1, 2, 3], "marks": [[1, 2], [], None]})
+    table = StreamTable("m", "SELECT id, marks FROM lists", differential_max_change_ratio=0)
+    write(lake, "lists", lists, feed=False)
+    refreshed(lake, table)
+    DeltaTable(lake.location("lists")).update(updates={"id": "9"}, predicate="id = 2")
+
+    done = refreshed(lake, table)
+
+    assert (done.action, done.inserted, done.deleted) == (Action.DIFFERENTIAL, 1, 1)
 
 
 def test_many_changes_of_one_row_count_once(lake: Lake) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from sqlglot import exp
 
 from dagster_streamtables import Lake, Refresh, StreamTable
-from database import TABLES, Database, Rows, _shown
+from database import Database, Rows, _shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +40,7 @@ def run_on_delta(spark: SparkSession, lake: Lake, script: str) -> None:
         if statement is None:
             continue
         if isinstance(statement, exp.Insert) and isinstance(statement.expression, exp.Values):
-            _in_type(statement)
+            _in_type(statement, lake.columns(statement.find(exp.Table).name) or {})
         for table in statement.find_all(exp.Table):
             place = exp.Table(
                 this=exp.to_identifier(lake.location(table.name), quoted=True),
@@ -50,13 +51,12 @@ def run_on_delta(spark: SparkSession, lake: Lake, script: str) -> None:
         spark.sql(statement.sql("spark"))
 
 
-def _in_type(insert: exp.Insert) -> None:
+def _in_type(insert: exp.Insert, types: Mapping[str, str]) -> None:
     """Floats as text: Spark reads `-0.0` as a decimal, which has one zero, 'NaN' as a string."""
-    types = TABLES[insert.find(exp.Table).name]
     names = [each.name for each in insert.this.expressions] or list(types)
     for row in insert.expression.expressions:
         for name, value in zip(names, list(row.expressions), strict=True):
-            if types[name] == "DOUBLE" and not isinstance(value, exp.Null):
+            if types[name] == "double" and not isinstance(value, exp.Null):
                 text = exp.Literal.string(value.sql("spark").strip("'"))
                 value.replace(exp.cast(text, "DOUBLE"))
 

@@ -16,6 +16,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect import tables_of, translate
 from dagster_streamtables.compiler.plan import compile_query
 from dagster_streamtables.compiler.text import Text, place, read, table_name
+from dagster_streamtables.compiler.types import type_text
 from dagster_streamtables.compiler.views import (
     View,
     Views,
@@ -148,7 +149,7 @@ class _Inliner:
             schema = compile_query(self._text(view, path), self.columns).schema
         except StreamTablesError:
             return {}
-        types = [type_.sql("spark") for type_ in schema.values()]
+        types = [type_text(type_) for type_ in schema.values()]
         return dict(zip(view.columns or schema, types, strict=False))
 
     def _sources(self, table: exp.Table) -> tuple[str, ...]:

@@ -22,6 +22,7 @@ from dagster_streamtables.compiler.calls import calls
 from dagster_streamtables.compiler.check import check
 from dagster_streamtables.compiler.refuse import refuse
 from dagster_streamtables.compiler.text import DIALECT, Text, place, place_of_word, table_name
+from dagster_streamtables.compiler.types import type_from
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 Columns = Mapping[str, str]
@@ -65,7 +66,7 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
     tree = arranged(text.tree, {name for columns in sources.values() for name in columns})
     scans = _flatten_table_names(tree, text, sources)
     schema: dict[str, object] = {
-        flat: {column: _parsed_type(type_) for column, type_ in sources[name].items()}
+        flat: {column: type_from(type_) for column, type_ in sources[name].items()}
         for flat, name in scans.items()
     }
     try:
@@ -122,7 +123,7 @@ def known_type(column: str, type_: str) -> exp.DataType:
     Raises:
         UnsupportedQuery: Values of the type would not come out as they went in.
     """
-    known = _parsed_type(type_)
+    known = type_from(type_)
     unknown = known.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.TIME)
     if unknown or "collate" in type_.lower().replace("collate utf8_binary", ""):
         raise UnsupportedQuery(
@@ -131,13 +132,6 @@ def known_type(column: str, type_: str) -> exp.DataType:
             fix="leave the column out, or cast it to another type in the source",
         )
     return known
-
-
-def _parsed_type(type_: str) -> exp.DataType:
-    try:
-        return exp.DataType.build(type_, dialect=DIALECT)
-    except SqlglotError:
-        return exp.DataType.build("UNKNOWN")
 
 
 def _flatten_table_names(

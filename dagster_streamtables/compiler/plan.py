@@ -38,6 +38,7 @@ from dagster_streamtables.compiler.root import Entry, Root, root_of
 from dagster_streamtables.compiler.simplify import simplify
 from dagster_streamtables.compiler.spark import DIALECT
 from dagster_streamtables.compiler.text import Text, read
+from dagster_streamtables.compiler.types import type_from, type_text
 from dagster_streamtables.errors import InvalidDefinition
 
 STORED = "__st_table"
@@ -193,19 +194,21 @@ class Plan:
 
         The rows of a recursion by UNION stand under its name.
         """
-        types = {name: _named(type_) for name, type_ in self.schema.items()}
-        types |= dict.fromkeys(self.hidden, "bigint")
-        return render(named(self.change(stored=types)), dialect=dialect)
+        return render(named(self._shown), dialect=dialect)
 
     def explain(self) -> str:
         """The query and its change as indented trees, one line per operator.
 
         Of the query, each operator says its law and what its change reads.
         """
-        types = {name: _named(type_) for name, type_ in self.schema.items()}
-        types |= dict.fromkeys(self.hidden, "bigint")
-        query, change = outline(self.view, laws=True), outline(self.change(stored=types))
+        query, change = outline(self.view, laws=True), outline(self._shown)
         return f"Query; {self.law}\n{query}\n\nChange\n{change}"
+
+    @cached_property
+    def _shown(self) -> Step:
+        """The change when every source moved, of a table that need not be there."""
+        types = {name: _named(type_) for name, type_ in self.schema.items()}
+        return self.change(stored=types | dict.fromkeys(self.hidden, "bigint"))
 
     def lineage(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
         """For each output column, the (source, column) pairs that its value is computed from."""
@@ -263,8 +266,8 @@ def _settled(text: Text, sources: Mapping[str, Columns]) -> tuple[Text, Parsed]:
 
 
 def _types(stored: Columns) -> dict[str, exp.DataType]:
-    return {name: exp.DataType.build(type_, dialect="spark") for name, type_ in stored.items()}
+    return {name: type_from(type_) for name, type_ in stored.items()}
 
 
 def _named(type_: exp.DataType) -> str:
-    return "string" if type_.is_type(exp.DataType.Type.UNKNOWN) else type_.sql("spark")
+    return "string" if type_.is_type(exp.DataType.Type.UNKNOWN) else type_text(type_)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from dagster_streamtables.compiler.types import type_text
 from dagster_streamtables.compiler.views import View
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.report import Action, Refresh
@@ -108,7 +109,7 @@ def plan_metadata(plan: Plan, keys: Mapping[str, dg.AssetKey]) -> dict[str, Any]
         plan: The compiled query.
         keys: The asset key of each source, by its name in the query.
     """
-    columns = {name: kind.sql(dialect="spark").lower() for name, kind in plan.schema.items()}
+    columns = {name: type_text(kind).lower() for name, kind in plan.schema.items()}
     return {
         COLUMN_SCHEMA: column_schema(columns),
         COLUMN_LINEAGE: column_lineage(plan, keys),

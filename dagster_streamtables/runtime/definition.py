@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dagster_streamtables.compiler import Plan, Text, compile_query
 from dagster_streamtables.compiler.inline import blamed
 from dagster_streamtables.compiler.operators import Scan, Step
+from dagster_streamtables.compiler.types import type_text
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.table import StreamTable
@@ -42,8 +43,8 @@ def visible(columns: Mapping[str, str]) -> dict[str, str]:
 
 def known_types(plan: Plan) -> dict[str, str]:
     """The columns of a table that is not there yet, as far as its text tells their types."""
-    known = {name: type_ for name, type_ in plan.schema.items() if not type_.is_type("unknown")}
-    return {name: type_.sql("spark") for name, type_ in known.items()}
+    texts = {name: type_text(type_) for name, type_ in plan.schema.items()}
+    return {name: text for name, text in texts.items() if text != "UNKNOWN"}
 
 
 def guessed(plan: Plan) -> dict[str, str]:

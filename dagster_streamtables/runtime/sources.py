@@ -199,7 +199,11 @@ class Relations:
     def bounds(self, view: str, column: str) -> Bounds | None:
         """Where the values of a column lie; None if the rows are not local ones."""
         local = self._local.get(view.strip("`"))
-        return bounds(local[1].column(column)) if local is not None else None
+        if local is None:
+            return None
+        # A query may spell a column otherwise than the log.
+        spelled = {name.lower(): name for name in local[1].column_names}
+        return bounds(local[1].column(spelled[column.lower()]))
 
     def sql(self, text: str, *, gathered: bool = True) -> DataFrame:
         """The rows of a query that reads what was named here.

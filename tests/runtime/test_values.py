@@ -29,12 +29,28 @@ def test_names_that_need_quotes(spark: SparkSession, tmp_path: Path) -> None:
         differential_max_change_ratio=0,
     )
     bag = StreamTable("b", "SELECT * FROM odd WHERE `Order` > 1", differential_max_change_ratio=0)
-    for each in (table,):
+    for each in (table, bag):
         refreshed(lake, each)
     DeltaTable(lake.location("odd")).delete("\"two words\" = 'x'")
     write(lake, "odd", pa.table({name: values[1:] for name, values in odd.items()}))
-    assert refreshed(lake, table).action is Action.DIFFERENTIAL
-    del bag
+    for each in (table, bag):
+        assert refreshed(lake, each).action is Action.DIFFERENTIAL
+
+
+def test_columns_that_the_query_spells_otherwise(lake: Lake) -> None:
+    write(
+        lake, "names", pa.table({"Customer": pa.array([0, 1, None], pa.int64()), "NAME": [*"abc"]})
+    )
+    joined = StreamTable(
+        "j",
+        "SELECT o.ID, n.name FROM orders AS o JOIN names AS n ON o.CUSTOMER = n.customer",
+        differential_max_change_ratio=0,
+    )
+    refreshed(lake, joined)
+    write(lake, "orders", orders(30, 31, 32))
+    assert refreshed(lake, joined).action is Action.DIFFERENTIAL
+    write(lake, "names", pa.table({"Customer": pa.array([2], pa.int64()), "NAME": ["d"]}))
+    assert refreshed(lake, joined).action is Action.DIFFERENTIAL
 
 
 @pytest.mark.long

@@ -96,6 +96,12 @@ class Market:
         rest = sorted(keys - set(chosen))
         self._delete([*chosen, *self._random.sample(rest, self._count - len(chosen))])
 
+    def delete_neighbours(self) -> None:
+        """RF2 as the generator's own files have it: orders of neighbouring keys."""
+        keys = self._sources.values("orders", "o_orderkey")
+        first = self._random.randrange(len(keys) - self._count)
+        self._delete(keys[first : first + self._count])
+
     def insert_and_delete_orders(self) -> None:
         """New orders, half of which go again within the window."""
         before = len(self._inserted)

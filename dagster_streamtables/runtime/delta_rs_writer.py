@@ -16,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
+from sqlglot import exp
 
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.runtime.arrow import storable
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.quote import delta_rs_name
+from dagster_streamtables.runtime.ranges import bounds
 from dagster_streamtables.runtime.storage import PROPERTIES, NotStored, Target, Written, lost_race
 
 if TYPE_CHECKING:
@@ -214,23 +216,12 @@ def _fit(log: TableLog, rows: pa.Table, *extra: str) -> pa.Table:
 
 
 def _bounds(rows: pa.Table) -> list[str]:
-    """Literal bounds on the columns of `rows`, by which delta-rs leaves files unread."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
+    """Where the values of `rows` lie, in literals, by which delta-rs leaves files unread."""
     found: list[str] = []
     for name in rows.column_names:
-        column = rows.column(name)
-        if name == WEIGHT or column.null_count or not rows.num_rows:
-            continue
-        if pa.types.is_integer(column.type):
-            ends = pc.min_max(column).as_py()
-            found.append(f"(t.{delta_rs_name(name)} BETWEEN {ends['min']} AND {ends['max']})")
-        elif pa.types.is_date(column.type):
-            ends = pc.min_max(column).as_py()
-            found.append(
-                f"(t.{delta_rs_name(name)} BETWEEN DATE '{ends['min']}' AND DATE '{ends['max']}')"
-            )
+        known = bounds(rows.column(name)) if name != WEIGHT else None
+        if known is not None:
+            found.append(known.holds(exp.column(name, "t", quoted=True)).sql("postgres"))
     return found
 
 

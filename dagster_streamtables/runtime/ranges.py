@@ -58,12 +58,12 @@ def bounds(values: pa.ChunkedArray) -> Bounds | None:
 
 
 def _ranges(ordered: list[int]) -> list[tuple[int, int]]:
-    """The numbers in a few ranges, apart where the gaps are widest.
+    """Few numbers each by itself, more in a few ranges, apart where the gaps are widest.
 
-    >>> _ranges([1, 2, 3, 500, 501])
-    [(1, 3), (500, 501)]
-    >>> _ranges([])
-    []
+    >>> _ranges([1, 2, 3, 500])
+    [(1, 1), (2, 2), (3, 3), (500, 500)]
+    >>> _ranges([*range(10), 500, 501])
+    [(0, 9), (500, 501)]
     """
     if not ordered:
         return []
@@ -71,7 +71,7 @@ def _ranges(ordered: list[int]) -> list[tuple[int, int]]:
     if len(ordered) > _MOST:
         wide = (ordered[-1] - ordered[0]) // _WIDE
         apart = sorted(steps, key=lambda step: step[0] - step[1])[: _MOST - 1]
-        steps = sorted(step for step in apart if step[1] - step[0] > max(1, wide))
+        steps = sorted(step for step in apart if step[1] - step[0] > wide)
     lows = [ordered[0], *(after for _, after in steps)]
     highs = [*(before for before, _ in steps), ordered[-1]]
     return list(zip(lows, highs, strict=True))

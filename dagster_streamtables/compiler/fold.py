@@ -121,13 +121,11 @@ class Fold(Step):
         if isinstance(call, exp.Count):
             return []
         if isinstance(call, exp.Sum):
-            match Adding.of(self.schema[name]):
-                case Adding.FLOAT:
-                    return [exp.EQ(this=went, expression=exp.Literal.number(1))]
-                case Adding.NEVER:
-                    return [exp.true()]
-                case _:
-                    return []
+            adding = Adding.of(self.schema[name])
+            if adding is Adding.NEVER or (adding is Adding.WIDE and self._is_averaged(call)):
+                return [exp.true()]
+            inexact = adding in (Adding.FLOAT, Adding.WIDE)
+            return [exp.EQ(this=went, expression=exp.Literal.number(1))] if inexact else []
         best = _extreme(call, column(held(name)), column(added(f"d.{name}")))
         worse = exp.GT if isinstance(call, exp.Min) else exp.LT
         stands = exp.Coalesce(
@@ -135,6 +133,11 @@ class Fold(Step):
         )
         some = exp.Not(this=exp.Is(this=went, expression=exp.null()))
         return [exp.and_(some, exp.Not(this=stands))]
+
+    def _is_averaged(self, call: exp.Sum) -> bool:
+        assert self.root.groups is not None
+        measures = (measure for _, measure in self.root.groups.measures)
+        return any(isinstance(each, exp.Avg) and each.this == call.this for each in measures)
 
     def _outputs(self) -> list[exp.Expr]:
         """The new stored row: keys, what the user sees, and the state."""
@@ -164,7 +167,7 @@ class Fold(Step):
             count = column(f"new.{self._count_of(call.this)}")
             some = exp.NEQ(this=count.copy(), expression=_ZERO.copy())
             value: exp.Expr = column(f"new.{name}")
-            if Adding.of(self.schema[name]) is Adding.NEVER:
+            if not Adding.of(self.schema[name]).can_average:
                 return exp.null()
             if Adding.of(self.schema[name]) is not Adding.DECIMAL:
                 value = exp.cast(value, "DOUBLE")

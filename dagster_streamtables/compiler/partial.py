@@ -25,12 +25,17 @@ from dagster_streamtables.compiler.operators import (
 )
 from dagster_streamtables.compiler.root import Root
 
+_SIZES, _TIMES_WEIGHT, _KEPT_BY_PLUS = 2, 27, 6
+_ONE = exp.Literal.number(1)
+
 
 class Adding(enum.Enum):
     """How a sum follows its change; decided by the type in which Spark stores it."""
 
     INTEGER = "integer"
     DECIMAL = "decimal"
+    WIDE = "wide"
+    """A decimal that cannot be multiplied by a weight; it can be added and taken away once."""
     FLOAT = "float"
     NEVER = "never"
 
@@ -41,9 +46,17 @@ class Adding(enum.Enum):
             return cls.INTEGER
         if stored.is_type(*exp.DataType.FLOAT_TYPES):
             return cls.FLOAT
-        if stored.is_type("decimal") and stored.expressions:
-            return cls.DECIMAL if int(stored.expressions[0].name) <= 27 else cls.NEVER
+        if stored.is_type(exp.DataType.Type.DECIMAL) and len(stored.expressions) == _SIZES:
+            precision, scale = (int(each.name) for each in stored.expressions)
+            # Of two decimals of 38 digits, Spark's + keeps no more than 6 behind the point.
+            wide = cls.WIDE if scale <= _KEPT_BY_PLUS else cls.NEVER
+            return cls.DECIMAL if precision <= _TIMES_WEIGHT else wide
         return cls.NEVER
+
+    @property
+    def can_average(self) -> bool:
+        """Whether the quotient of sum and count is what AVG says."""
+        return self not in (Adding.WIDE, Adding.NEVER)
 
 
 @dataclass(frozen=True)
@@ -89,8 +102,9 @@ class Partial(Step):
                 case exp.Sum():
                     adding = Adding.of(types[name])
                     parts.append((f"d.{name}", _total(argument, adding)))
-                    present = exp.and_(_present(argument), gone)
-                    parts.append((f"x.{name}", _any(present)))
+                    several = exp.NEQ(this=exp.Abs(this=weight_column()), expression=_ONE.copy())
+                    odd = several if adding is Adding.WIDE else gone
+                    parts.append((f"x.{name}", _any(exp.and_(_present(argument), odd))))
                 case _:
                     kind = type(call)
                     came = exp.Case().when(here.copy(), argument.copy())
@@ -135,6 +149,10 @@ def _total(argument: exp.Expr, adding: Adding) -> exp.Expr:
             weight = exp.cast(weight, "DECIMAL(10, 0)")
         case Adding.FLOAT:
             weight = exp.cast(weight, "DOUBLE")
+        case Adding.WIDE:
+            came = exp.GT(this=weight, expression=exp.Literal.number(0))
+            signed = exp.Case().when(came, value).else_(exp.Neg(this=value.copy()))
+            return exp.Sum(this=signed)
         case Adding.NEVER:
             return exp.null()
     return exp.Sum(this=exp.Mul(this=value, expression=weight))

@@ -210,7 +210,7 @@ DELETE FROM sales WHERE price = 0.10;
 -- -1 | tea | 0.30 | 0.15
 -- +1 | tea | 0.50 | 0.25
 
---- case: a sum of decimals too wide to weigh is grouped again
+--- case: a sum of decimals too wide to weigh
 --- covers: Q5 SUM of wide decimals; Q28 DECIMAL overflow
 SELECT account, SUM(total) AS total, COUNT(*) AS n FROM ledger GROUP BY account;
 --- before
@@ -591,3 +591,51 @@ INSERT INTO orders VALUES (11, 1, 5);
 --- delta
 -- -1 | 1 | 4
 -- +1 | 1 | 4.5
+
+--- case: a sum of 38 digits follows what comes and what goes
+--- covers: Q28 DECIMAL of 38 digits
+SELECT account, SUM(total) AS total FROM ledger GROUP BY account;
+--- before
+INSERT INTO ledger VALUES (1, 10.5, 'a'), (1, 2, 'b'), (2, 7, 'c');
+--- change
+INSERT INTO ledger VALUES (1, 0.25, 'd');
+DELETE FROM ledger WHERE note = 'b';
+DELETE FROM ledger WHERE account = 2;
+--- delta
+-- +1 | 1 | 10.7500
+-- -1 | 1 | 12.5000
+-- -1 | 2 | 7.0000
+
+--- case: copies of a value of 38 digits are grouped again
+--- covers: Q28 DECIMAL of 38 digits
+SELECT account, SUM(total) AS total, COUNT(*) AS n FROM ledger GROUP BY account;
+--- before
+INSERT INTO ledger VALUES (1, 10, 'a');
+--- change
+INSERT INTO ledger VALUES (1, 10, 'b'), (1, 10, 'b'), (1, 10, 'b');
+--- delta
+-- -1 | 1 | 10.0000 | 1
+-- +1 | 1 | 40.0000 | 4
+
+--- case: more digits behind the point than an addition keeps
+--- covers: Q28 DECIMAL of 38 digits
+SELECT account, SUM(CAST(note AS DECIMAL(38, 12))) AS total FROM ledger GROUP BY account;
+--- before
+INSERT INTO ledger VALUES (1, 1, '0.333333333333');
+--- change
+INSERT INTO ledger VALUES (1, 1, '0.111111111111');
+--- delta
+-- -1 | 1 | 0.333333333333
+-- +1 | 1 | 0.444444444444
+
+--- case: the average of values of 38 digits
+--- covers: Q28 DECIMAL of 38 digits
+--- spark: DuckDB's average of decimals is a float
+SELECT account, AVG(total) AS mean, SUM(total) AS total FROM ledger GROUP BY account;
+--- before
+INSERT INTO ledger VALUES (1, 10, 'a'), (1, 5, 'b');
+--- change
+INSERT INTO ledger VALUES (1, 5, 'c');
+--- delta
+-- +1 | 1 | 6.66666667 | 20.0000
+-- -1 | 1 | 7.50000000 | 15.0000

@@ -47,10 +47,12 @@ def check(tree: exp.Query, text: Text) -> None:
 
 def _check_place_of_aggregates(select: exp.Select, text: Text) -> None:
     joins: list[exp.Expr] = select.args.get("joins") or []
+    chosen = select.find_all(exp.Filter)
     places: list[tuple[str, exp.Expr | None]] = [
         ("WHERE", select.args.get("where")),
         ("GROUP BY", select.args.get("group")),
         *(("ON", join.args.get("on")) for join in joins),
+        *(("FILTER", each.expression) for each in chosen),
     ]
     for clause, part in places:
         call = next(calls(part), None) if part else None
@@ -59,16 +61,8 @@ def _check_place_of_aggregates(select: exp.Select, text: Text) -> None:
                 f"{_called(call)} stands in {clause}",
                 where=place(call, text),
                 why="rows are chosen and paired before they are grouped",
-                fix="use HAVING, or aggregate in a subquery",
-            )
-    for chosen in select.find_all(exp.Filter):
-        call = next(calls(chosen.expression), None)
-        if call:
-            raise InvalidDefinition(
-                f"{_called(call)} stands in FILTER",
-                where=place(call, text),
-                why="FILTER chooses rows before they are grouped",
-                fix="write CASE WHEN … END as the argument, or aggregate in a subquery",
+                fix="aggregate in a subquery, or "
+                + ("write CASE WHEN as the argument" if clause == "FILTER" else "use HAVING"),
             )
     for call in (call for each in select.iter_expressions() for call in calls(each)):
         below = list(function_of(call).iter_expressions())

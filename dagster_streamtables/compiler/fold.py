@@ -124,8 +124,8 @@ class Fold(Step):
             adding = Adding.of(self.schema[name])
             if adding is Adding.NEVER or (adding is Adding.WIDE and self._is_averaged(call)):
                 return [exp.true()]
-            inexact = adding in (Adding.FLOAT, Adding.WIDE)
-            return [exp.EQ(this=went, expression=exp.Literal.number(1))] if inexact else []
+            asks = adding in (Adding.FLOAT, Adding.WIDE)
+            return [exp.EQ(this=went, expression=exp.Literal.number(1))] if asks else []
         best = _extreme(call, column(held(name)), column(added(f"d.{name}")))
         worse = exp.GT if isinstance(call, exp.Min) else exp.LT
         stands = exp.Coalesce(
@@ -167,9 +167,10 @@ class Fold(Step):
             count = column(f"new.{self._count_of(call.this)}")
             some = exp.NEQ(this=count.copy(), expression=_ZERO.copy())
             value: exp.Expr = column(f"new.{name}")
-            if not Adding.of(self.schema[name]).can_average:
+            adding = Adding.of(self.schema[name])
+            if adding in (Adding.WIDE, Adding.NEVER):
                 return exp.null()
-            if Adding.of(self.schema[name]) is not Adding.DECIMAL:
+            if adding is not Adding.DECIMAL:
                 value = exp.cast(value, "DOUBLE")
             return exp.Case().when(some, exp.Div(this=value, expression=count))
         return column(f"new.{next(n for n, each in self.root.states if each == call)}")

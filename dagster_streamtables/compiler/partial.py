@@ -4,7 +4,8 @@
 
 Sums and counts of weighted rows are ordinary sums, so they need no old state. Extremes do not add
 up: of a MIN the partial keeps the least value that came and the least that went, and `fold` decides
-from the two whether the stored minimum still stands.
+from the two whether the stored minimum still stands. Of a sum it keeps whether a row came or went
+that `fold` cannot add: a float that went, or several copies of a decimal too wide to be multiplied.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ from dagster_streamtables.compiler.operators import (
 )
 from dagster_streamtables.compiler.root import Root
 
-_SIZES, _TIMES_WEIGHT, _KEPT_BY_PLUS = 2, 27, 6
-_ONE = exp.Literal.number(1)
+_WEIGHED = 27
+"""Digits of a stored sum whose values can be multiplied by a weight within 38."""
+_KEPT = 6
+"""Digits behind the point that Spark's + keeps of two decimals of 38."""
 
 
 class Adding(enum.Enum):
@@ -46,17 +49,12 @@ class Adding(enum.Enum):
             return cls.INTEGER
         if stored.is_type(*exp.DataType.FLOAT_TYPES):
             return cls.FLOAT
-        if stored.is_type(exp.DataType.Type.DECIMAL) and len(stored.expressions) == _SIZES:
+        if stored.is_type(exp.DataType.Type.DECIMAL) and stored.expressions:
             precision, scale = (int(each.name) for each in stored.expressions)
-            # Of two decimals of 38 digits, Spark's + keeps no more than 6 behind the point.
-            wide = cls.WIDE if scale <= _KEPT_BY_PLUS else cls.NEVER
-            return cls.DECIMAL if precision <= _TIMES_WEIGHT else wide
+            if precision <= _WEIGHED:
+                return cls.DECIMAL
+            return cls.WIDE if scale <= _KEPT else cls.NEVER
         return cls.NEVER
-
-    @property
-    def can_average(self) -> bool:
-        """Whether the quotient of sum and count is what AVG says."""
-        return self not in (Adding.WIDE, Adding.NEVER)
 
 
 @dataclass(frozen=True)
@@ -102,8 +100,7 @@ class Partial(Step):
                 case exp.Sum():
                     adding = Adding.of(types[name])
                     parts.append((f"d.{name}", _total(argument, adding)))
-                    several = exp.NEQ(this=exp.Abs(this=weight_column()), expression=_ONE.copy())
-                    odd = several if adding is Adding.WIDE else gone
+                    odd = _several() if adding is Adding.WIDE else gone
                     parts.append((f"x.{name}", _any(exp.and_(_present(argument), odd))))
                 case _:
                     kind = type(call)
@@ -156,6 +153,10 @@ def _total(argument: exp.Expr, adding: Adding) -> exp.Expr:
         case Adding.NEVER:
             return exp.null()
     return exp.Sum(this=exp.Mul(this=value, expression=weight))
+
+
+def _several() -> exp.Expr:
+    return exp.NEQ(this=exp.Abs(this=weight_column()), expression=exp.Literal.number(1))
 
 
 def _any(condition: exp.Expr) -> exp.Expr:

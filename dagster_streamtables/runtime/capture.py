@@ -104,36 +104,23 @@ def _differing(
     """The rows of the files that one end has and the other has not, netted."""
     import pyarrow as pa
 
-    if change.lost or change.vectors or not _rows_cancel(log, columns):
+    if change.lost or change.vectors or _nested(_schema(log, columns)):
         return None
     if any(set(log.partitions) - file.partition.keys() for file in change.removed):
         # Older writers do not say in which partition a file was that went.
         return None
     if _count(log, (*change.added, *change.removed), most=_CARRIED * limit) is None:
         return None
-    came, went = (
-        _rows_of(log, files, columns, weight)
-        for files, weight in ((change.added, 1), (change.removed, -1))
-    )
+    came, went = _rows_of(log, change.added, columns, 1), _rows_of(log, change.removed, columns, -1)
     rows = netted(pa.concat_tables([came, went]))
     return rows if rows.num_rows <= limit else None
 
 
-def _rows_cancel(log: TableLog, columns: Sequence[str]) -> bool:
-    """Whether `netted` leaves nothing of a row that came and went."""
-    import pyarrow as pa
-
-    return not any(pa.types.is_nested(each.type) for each in _schema(log, columns))
-
-
 def _count(log: TableLog, files: Sequence[DataFile], *, most: int) -> int | None:
-    """Rows in all the files, by their footers; None if they are more than `most`."""
-    import pyarrow.parquet as pq
-
+    """Rows in all the files; None if they are more than `most`."""
     total = 0
     for file in files:
-        with log.files.open_input_file(file.path) as stream:
-            total += pq.ParquetFile(stream).metadata.num_rows
+        total += log.rows_in(file.path) if file.rows is None else file.rows
         if total > most:
             return None
     return total
@@ -216,11 +203,17 @@ def netted(rows: pa.Table) -> pa.Table:
     if not keys:
         total = pc.sum(rows.column(WEIGHT)).as_py() or 0
         return pa.table({WEIGHT: pa.array([total] if total else [], pa.int64())})
-    if any(pa.types.is_nested(rows.schema.field(name).type) for name in keys):
+    if _nested(rows.schema):
         return rows
     grouped = rows.group_by(keys, use_threads=False).aggregate([(WEIGHT, "sum")])
     totals = grouped.rename_columns([*keys, WEIGHT]).select([*keys, WEIGHT])
     return totals.filter(pc.not_equal(totals.column(WEIGHT), 0))
+
+
+def _nested(schema: pa.Schema) -> bool:
+    import pyarrow as pa
+
+    return any(pa.types.is_nested(field.type) for field in schema)
 
 
 _WHOLE = ("boolean", "tinyint", "smallint", "int", "bigint", "decimal")

@@ -164,8 +164,9 @@ def _bag(work: _Work) -> Computed:
 
 def _few(work: _Work) -> bool:
     """Whether so few rows changed that Spark's planner may as well make the new ones."""
-    rows = map(work.inputs.relations.size, work.captured.bound.values())
-    return all(each is not None and each <= min(STAGE, work.inputs.limit) for each in rows)
+    local = map(work.inputs.relations.rows, work.captured.bound.values())
+    most = min(STAGE, work.inputs.limit)
+    return all(rows is not None and rows.num_rows <= most for rows in local)
 
 
 def _groups(work: _Work) -> Computed:

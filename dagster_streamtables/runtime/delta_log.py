@@ -104,6 +104,13 @@ class TableLog:
         protocol = self.table.protocol()
         return frozenset([*(protocol.reader_features or []), *(protocol.writer_features or [])])
 
+    def rows_in(self, path: str) -> int:
+        """Rows of a Parquet file of the table, by its footer; those under vectors count."""
+        import pyarrow.parquet as pq
+
+        with self.files.open_input_file(path) as stream:
+            return pq.ParquetFile(stream).metadata.num_rows
+
     @cached_property
     def adds(self) -> Any:
         """What the log says of each file at this version, as an Arrow table: a row for each."""

@@ -22,7 +22,7 @@ from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.runtime.arrow import storable
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.quote import delta_rs_name
-from dagster_streamtables.runtime.ranges import bounds
+from dagster_streamtables.runtime.ranges import condition
 from dagster_streamtables.runtime.storage import PROPERTIES, NotStored, Target, Written, lost_race
 
 if TYPE_CHECKING:
@@ -217,12 +217,9 @@ def _fit(log: TableLog, rows: pa.Table, *extra: str) -> pa.Table:
 
 def _bounds(rows: pa.Table) -> list[str]:
     """Where the values of `rows` lie, in literals, by which delta-rs leaves files unread."""
-    found: list[str] = []
-    for name in rows.column_names:
-        known = bounds(rows.column(name)) if name != WEIGHT else None
-        if known is not None:
-            found.append(known.holds(exp.column(name, "t", quoted=True)).sql("postgres"))
-    return found
+    names = [name for name in rows.column_names if name != WEIGHT]
+    conditions = (condition(exp.column(n, "t", quoted=True), rows.column(n)) for n in names)
+    return [each for each in conditions if each is not None]
 
 
 def _same(names: Iterable[str]) -> str:

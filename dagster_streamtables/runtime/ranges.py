@@ -10,7 +10,6 @@ that lies between the two need not be read.
 from __future__ import annotations
 
 from datetime import date, timedelta
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -18,6 +17,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler import Bounds
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
 
 _MOST = 8
@@ -34,55 +34,68 @@ _DAYS = (-719_162, 2_932_896)
 def bounds(values: pa.ChunkedArray) -> Bounds | None:
     """The ranges of the values; None where the type has no order that every reader shares."""
     import pyarrow as pa
-    import pyarrow.compute as pc
 
-    some = pc.unique(values).drop_null().sort()
-    null = values.null_count > 0
     if pa.types.is_integer(values.type):
-        ends = _ranges(some.cast(pa.int64()).to_pylist())
-        return Bounds(tuple((_number(low), _number(high)) for low, high in ends), null)
-    if pa.types.is_date32(values.type):
-        days = some.cast(pa.int32()).to_pylist()
-        if days and (days[0] < _DAYS[0] or days[-1] > _DAYS[1]):
+        ends = [(exp.convert(low), exp.convert(high)) for low, high in _ranges(_distinct(values))]
+    elif pa.types.is_date32(values.type):
+        days = _ranges(_distinct(values.cast(pa.int32())))
+        if days and (days[0][0] < _DAYS[0] or days[-1][1] > _DAYS[1]):
             return None
-        return Bounds(tuple((_date(low), _date(high)) for low, high in _ranges(days)), null)
-    if pa.types.is_string(values.type):
-        texts = some.to_pylist()
-        listed = (
-            [(each, each) for each in texts] if len(texts) <= _MOST else [(texts[0], texts[-1])]
-        )
-        if any(len(each) > _LONG for pair in listed for each in pair):
+        ends = [(_date(low), _date(high)) for low, high in days]
+    elif pa.types.is_string(values.type):
+        texts = _texts(values)
+        if any(len(each) > _LONG for pair in texts for each in pair):
             return None
-        return Bounds(tuple((_text(low), _text(high)) for low, high in listed), null)
-    return None
+        ends = [(exp.Literal.string(low), exp.Literal.string(high)) for low, high in texts]
+    else:
+        return None
+    return Bounds(tuple(ends), values.null_count > 0)
 
 
-def _ranges(ordered: list[int]) -> list[tuple[int, int]]:
+def condition(column: exp.Column, values: pa.ChunkedArray) -> str | None:
+    """That a column lies in the ranges of the values, as delta-rs reads it; None without ranges."""
+    known = bounds(values)
+    return None if known is None else known.holds(column).sql("postgres")
+
+
+def _distinct(values: pa.ChunkedArray) -> np.ndarray:
+    import numpy as np
+    import pyarrow as pa
+
+    return np.unique(values.drop_null().cast(pa.int64()).to_numpy())
+
+
+def _ranges(ordered: np.ndarray) -> list[tuple[int, int]]:
     """Few numbers each by itself, more in a few ranges, apart where the gaps are widest.
 
-    >>> _ranges([1, 2, 3, 500])
+    >>> import numpy as np
+    >>> _ranges(np.array([1, 2, 3, 500]))
     [(1, 1), (2, 2), (3, 3), (500, 500)]
-    >>> _ranges([*range(10), 500, 501])
+    >>> _ranges(np.array([*range(10), 500, 501]))
     [(0, 9), (500, 501)]
     """
-    if not ordered:
+    import numpy as np
+
+    if not len(ordered):
         return []
-    steps = list(pairwise(ordered))
-    if len(ordered) > _MOST:
-        wide = (ordered[-1] - ordered[0]) // _WIDE
-        apart = sorted(steps, key=lambda step: step[0] - step[1])[: _MOST - 1]
-        steps = sorted(step for step in apart if step[1] - step[0] > wide)
-    lows = [ordered[0], *(after for _, after in steps)]
-    highs = [*(before for before, _ in steps), ordered[-1]]
-    return list(zip(lows, highs, strict=True))
+    # Without a sign, the widest gap of all fits as well.
+    gaps = np.diff(ordered.view(np.uint64))
+    wide = (int(ordered[-1]) - int(ordered[0])) // _WIDE if len(ordered) > _MOST else 0
+    apart = np.flatnonzero(gaps > np.uint64(wide))
+    apart = np.sort(apart[np.argsort(gaps[apart])[1 - _MOST :]])
+    lows, highs = ordered[[0, *(apart + 1)]], ordered[[*apart, -1]]
+    return list(zip(lows.tolist(), highs.tolist(), strict=True))
 
 
-def _number(value: int) -> exp.Expr:
-    return exp.convert(value)
+def _texts(values: pa.ChunkedArray) -> list[tuple[str, str]]:
+    """Few texts each by itself, or the first and the last."""
+    import pyarrow.compute as pc
 
-
-def _text(value: str) -> exp.Expr:
-    return exp.Literal.string(value)
+    some = pc.unique(values).drop_null()
+    if len(some) <= _MOST:
+        return [(each, each) for each in some.sort().to_pylist()]
+    ends = pc.min_max(some).as_py()
+    return [(ends["min"], ends["max"])]
 
 
 def _date(days: int) -> exp.Expr:

@@ -118,6 +118,7 @@ class Relations:
         self._views = views
         self._used: dict[tuple[Place, int, Reading], str] = {}
         self._local: dict[str, tuple[DataFrame, pa.Table]] = {}
+        self._bounds: dict[tuple[str, str], Bounds | None] = {}
         self._own: list[str] = []
         self._kept: list[DataFrame] = []
 
@@ -136,6 +137,7 @@ class Relations:
         self._views.leave(self._used.values())
         self._used.clear()
         self._local.clear()
+        self._bounds.clear()
 
     def at(self, place: Place, version: int) -> str:
         """The name of a view of a table at a version, in backticks: what a reader of it sees."""
@@ -191,19 +193,24 @@ class Relations:
         self._local[name] = local if rows.num_rows else local.where("false"), rows
         return f"`{name}`"
 
-    def size(self, view: str) -> int | None:
-        """How many local rows have the name; None if the rows are not local ones."""
-        local = self._local.get(view.strip("`"))
-        return local[1].num_rows if local is not None else None
+    def rows(self, view: str) -> pa.Table | None:
+        """The local rows of a name; None if its rows are not local ones."""
+        _, rows = self._local.get(view.strip("`"), (None, None))
+        return rows
 
     def bounds(self, view: str, column: str) -> Bounds | None:
-        """Where the values of a column lie; None if the rows are not local ones."""
-        local = self._local.get(view.strip("`"))
-        if local is None:
+        """Where the values of a column lie; None if the rows are not local ones.
+
+        A plan asks at each join through which they come, and is told what was found at the first.
+        """
+        rows = self.rows(view)
+        if rows is None:
             return None
-        # A query may spell a column otherwise than the log.
-        spelled = {name.lower(): name for name in local[1].column_names}
-        return bounds(local[1].column(spelled[column.lower()]))
+        if (view, column) not in self._bounds:
+            # A query may spell a column otherwise than the log.
+            spelled = {name.lower(): name for name in rows.column_names}
+            self._bounds[view, column] = bounds(rows.column(spelled[column.lower()]))
+        return self._bounds[view, column]
 
     def sql(self, text: str, *, gathered: bool = True) -> DataFrame:
         """The rows of a query that reads what was named here.

@@ -14,10 +14,12 @@ from datetime import date
 from typing import TYPE_CHECKING
 
 from deltalake import QueryBuilder
+from sqlglot import exp
 
 from dagster_streamtables.runtime.arrow import plain_schema
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.quote import delta_rs_name
+from dagster_streamtables.runtime.ranges import condition
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,11 +73,9 @@ def _among(name: str, values: pa.ChunkedArray) -> str:
     null = f"{delta_rs_name(name)} IS NULL"
     if not len(wanted):
         return null
-    if len(wanted) <= _LISTED:
-        found = f"{delta_rs_name(name)} IN ({', '.join(map(_literal, wanted.to_pylist()))})"
-    else:
-        ends = pc.min_max(wanted).as_py()
-        found = f"{delta_rs_name(name)} BETWEEN {_literal(ends['min'])} AND {_literal(ends['max'])}"
+    if len(wanted) > _LISTED:
+        return condition(exp.column(name, quoted=True), values) or "true"
+    found = f"{delta_rs_name(name)} IN ({', '.join(map(_literal, wanted.to_pylist()))})"
     return f"({found} OR {null})" if values.null_count else f"({found})"
 
 

@@ -127,17 +127,10 @@ class _Window:
             self.added[path] = DataFile(path, each.get("partitionValues") or {}, _rows(each))
 
     def _feed_rows(self, feed: list[Mapping[str, Any]]) -> int | None:
-        import pyarrow.parquet as pq
-
-        total = 0
-        for each in feed:
-            try:
-                path = unquote(each["path"])
-                with self.log.files.open_input_file(path) as stream:
-                    total += pq.ParquetFile(stream).metadata.num_rows
-            except OSError:
-                return None
-        return total
+        try:
+            return sum(self.log.rows_in(unquote(each["path"])) for each in feed)
+        except OSError:
+            return None
 
 
 def _rows(add: Mapping[str, Any]) -> int | None:

@@ -127,8 +127,9 @@ class Prepared:
         self.plan = plan
         self.staged = staged
         self.has_closures = has_closures(plan.view)
-        self.full = {moment: over(plan.full_text, moment) for moment in ("before", "after")}
-        self.text = over(plan.text, "after")
+        moments = ("before", "after") if plan.text is not None else ()
+        self.full = {moment: over(plan.full_text, moment) for moment in moments}
+        self.text = over(plan.text, "after") if plan.text is not None else ""
         self._changes: dict[frozenset[str], str] = {}
         self._regroup = ""
 
@@ -153,7 +154,7 @@ class Stored:
     def __init__(self, database: Database, prepared: Prepared) -> None:
         self.database, self.prepared, self.plan = database, prepared, prepared.plan
         self._made = count()
-        database.run(f'CREATE OR REPLACE TABLE "{self.TABLE}" AS {prepared.full["before"]}')
+        database.run(f'CREATE OR REPLACE TABLE "{self.TABLE}" AS {self._all("before")}')
         # DuckDB gives a column the source's letter case, Spark the query's.
         found = database.columns(self.TABLE)
         names = self.plan.stored_columns
@@ -172,9 +173,13 @@ class Stored:
             shown[row[: len(self.plan.schema)]] += copies
         return shown
 
+    def _all(self, moment: str) -> str:
+        """What a full refresh stores."""
+        return self.prepared.full[moment]
+
     def check(self) -> None:
         """All columns are as a full refresh stores them; the user's, as the user's text says."""
-        assert self.rows == self.database.rows(self.prepared.full["after"])
+        assert self.rows == self.database.rows(self._all("after"))
         if self.plan.hidden:
             assert self.visible == self.database.rows(self.prepared.text)
 

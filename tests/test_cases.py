@@ -19,16 +19,8 @@ from hypothesis import strategies as st
 import casefile
 from casefile import Case
 from dagster_streamtables.compiler import compile_query
-from database import (
-    TABLES,
-    Database,
-    Literals,
-    Prepared,
-    Rows,
-    Stored,
-    change_of,
-    statements,
-)
+from database import TABLES, Database, Literals, Prepared, Rows, change_of, statements
+from intermediate import stored_in
 
 cases = [case for case in casefile.load() if not (case.error or case.spark)]
 assert len({str(case) for case in cases}) == len(cases), "two cases have one title"
@@ -56,7 +48,11 @@ def prepared(case: Case) -> Prepared:
 
 @pytest.mark.parametrize("case", cases, ids=str)
 def test_the_delta_is_the_one_written_down(case: Case, database: Database) -> None:
-    sources = prepared(case).plan.sources
+    follow_case(prepared(case), case, database)
+
+
+def follow_case(prepared: Prepared, case: Case, database: Database) -> None:
+    sources = prepared.plan.sources
     with database.fresh():
         database.write(case.before)
         for table in sources:
@@ -69,7 +65,7 @@ def test_the_delta_is_the_one_written_down(case: Case, database: Database) -> No
             for table in sources:
                 database.keep(f"{table}@change", difference(table, net=net))
             for unmoved in {frozenset(), frozenset(sources) - moved}:
-                stored = Stored(database, prepared(case))
+                stored = stored_in(database, prepared)
                 before = stored.visible
                 stored.refresh(unmoved=unmoved)
                 assert signed(stored.visible, before) == case.expected
@@ -87,7 +83,7 @@ def test_a_refresh_after_every_statement(case: Case, database: Database) -> None
         database.write(case.before)
         for table in sources:
             database.keep(f"{table}@before", f"FROM {table}")
-        stored = Stored(database, prepared(case))
+        stored = stored_in(database, prepared(case))
         before = stored.visible
         for statement in statements(case.change):
             database.run(statement)
@@ -110,7 +106,7 @@ def test_a_scalar_subquery_of_two_rows_fails_the_refresh(database: Database) -> 
         database.hold("orders@before", [("10", "1", "5")])
         database.hold("orders@after", [("10", "1", "5")])
         database.hold("customers@before", [("1", "'north'")])
-        stored = Stored(database, plan)
+        stored = stored_in(database, plan)
         database.hold("customers@after", [("1", "'north'"), ("1", "'north'")])
         database.hold("customers@change", [("1", "'north'", "1")])
         with pytest.raises(duckdb.Error, match="More than one row"):
@@ -142,7 +138,7 @@ def follow_windows(prepared: Prepared, database: Database, data: st.DataObject) 
         for table in sources:
             database.hold(f"{table}@before", rows[table])
         database.set_time(_time(0), _time(12))
-        stored = Stored(database, prepared)
+        stored = stored_in(database, prepared)
         for window in range(3):
             database.set_time(*(_time(12 * (window + i)) for i in (0, 1)))
             still: set[str] = set()

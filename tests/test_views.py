@@ -9,8 +9,8 @@ import pytest
 import sqlglot
 
 from dagster_streamtables import View
+from dagster_streamtables.compiler.compile import compile_query
 from dagster_streamtables.compiler.inline import blamed, inline, text_of
-from dagster_streamtables.compiler.plan import compile_query
 from dagster_streamtables.compiler.text import read
 from dagster_streamtables.compiler.views import CircularViews, sources_through, views_of
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery

@@ -2,7 +2,8 @@
 
 from dagster_streamtables.compiler.bag import row_by_row
 from dagster_streamtables.compiler.bounds import Bounds
-from dagster_streamtables.compiler.plan import STORED, TOUCHED, Plan, compile_query, with_one_answer
+from dagster_streamtables.compiler.compile import compile_query, with_one_answer
+from dagster_streamtables.compiler.plan import STORED, TOUCHED, Plan
 from dagster_streamtables.compiler.root import Entry
 from dagster_streamtables.compiler.text import Text, read, sources_of
 

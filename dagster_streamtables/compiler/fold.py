@@ -104,7 +104,7 @@ class Fold(Step):
 
     def _new_sum(self, name: str, call: exp.Sum, old: exp.Expr, change: exp.Expr) -> exp.Expr:
         type_ = self.schema[name]
-        adding = Adding.of(type_)
+        adding = Adding.of(type_, self.root)
         if adding is Adding.NEVER:
             return exp.cast(exp.null(), type_)
         if adding is Adding.INTEGER:
@@ -121,7 +121,7 @@ class Fold(Step):
         if isinstance(call, exp.Count):
             return []
         if isinstance(call, exp.Sum):
-            adding = Adding.of(self.schema[name])
+            adding = Adding.of(self.schema[name], self.root)
             if adding is Adding.NEVER or (adding is Adding.WIDE and self._is_averaged(call)):
                 return [exp.true()]
             asks = adding in (Adding.FLOAT, Adding.WIDE)
@@ -167,7 +167,7 @@ class Fold(Step):
             count = column(f"new.{self._count_of(call.this)}")
             some = exp.NEQ(this=count.copy(), expression=_ZERO.copy())
             value: exp.Expr = column(f"new.{name}")
-            adding = Adding.of(self.schema[name])
+            adding = Adding.of(self.schema[name], self.root)
             if adding in (Adding.WIDE, Adding.NEVER):
                 return exp.null()
             if adding is not Adding.DECIMAL:

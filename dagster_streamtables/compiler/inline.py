@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.compile import compile_query
 from dagster_streamtables.compiler.dialect import tables_of, translate
-from dagster_streamtables.compiler.plan import compile_query
 from dagster_streamtables.compiler.text import Text, place, read, table_name
 from dagster_streamtables.compiler.types import type_text
 from dagster_streamtables.compiler.views import (

@@ -43,12 +43,12 @@ class Adding(enum.Enum):
     NEVER = "never"
 
     @classmethod
-    def of(cls, stored: exp.DataType) -> Adding:
+    def of(cls, stored: exp.DataType, root: Root) -> Adding:
         """The stored SUM of DECIMAL(p, s) is DECIMAL(p + 10, s); a weight takes 11 digits more."""
         if stored.is_type(*exp.DataType.INTEGER_TYPES):
             return cls.INTEGER
         if stored.is_type(*exp.DataType.FLOAT_TYPES):
-            return cls.FLOAT
+            return cls.NEVER if root.exact else cls.FLOAT
         if stored.is_type(exp.DataType.Type.DECIMAL) and stored.expressions:
             precision, scale = (int(each.name) for each in stored.expressions)
             if precision <= _WEIGHED:
@@ -98,7 +98,7 @@ class Partial(Step):
                 case exp.Count():
                     parts.append((f"d.{name}", _weights(argument)))
                 case exp.Sum():
-                    adding = Adding.of(types[name])
+                    adding = Adding.of(types[name], self.root)
                     parts.append((f"d.{name}", _total(argument, adding)))
                     odd = _several() if adding is Adding.WIDE else gone
                     parts.append((f"x.{name}", _any(exp.and_(_present(argument), odd))))

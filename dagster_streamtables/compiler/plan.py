@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.bag import bag_change, cast
-from dagster_streamtables.compiler.clock import asks_for_time, with_clock
-from dagster_streamtables.compiler.determine import determined
+from dagster_streamtables.compiler.bag import bag_change, cast, first_rows
+from dagster_streamtables.compiler.clock import asks_for_time
 from dagster_streamtables.compiler.explain import outline
 from dagster_streamtables.compiler.fixpoint import named
 from dagster_streamtables.compiler.fold import Fold
+from dagster_streamtables.compiler.intermediate import split
 from dagster_streamtables.compiler.lineage import lineage_of
-from dagster_streamtables.compiler.lower import lower
 from dagster_streamtables.compiler.match import Match
 from dagster_streamtables.compiler.operators import (
     Aggregate,
@@ -28,18 +27,15 @@ from dagster_streamtables.compiler.operators import (
     Step,
     column,
 )
-from dagster_streamtables.compiler.parse import Columns, Parsed, parse
+from dagster_streamtables.compiler.parse import Columns
 from dagster_streamtables.compiler.partial import Partial
-from dagster_streamtables.compiler.quantified import without_quantifiers
-from dagster_streamtables.compiler.refusal import Refusal
 from dagster_streamtables.compiler.regroup import Regroup
 from dagster_streamtables.compiler.render import render
 from dagster_streamtables.compiler.root import Entry, Root, root_of
 from dagster_streamtables.compiler.simplify import simplify
 from dagster_streamtables.compiler.spark import DIALECT
-from dagster_streamtables.compiler.text import Text, read
+from dagster_streamtables.compiler.text import Text
 from dagster_streamtables.compiler.types import type_from, type_text
-from dagster_streamtables.errors import InvalidDefinition
 
 STORED = "__st_table"
 """Stands for the stream table itself among the relations that a plan reads."""
@@ -57,10 +53,17 @@ class Plan:
         view(before) + change = view(after)
     """
 
-    text: Text
-    """What the user wrote, with what it left open decided; see `determine`."""
+    text: Text | None
+    """What the user wrote, with what it left open decided; see `determine`. None for an
+    intermediate table, which nobody wrote."""
     view: Operator
     root: Root
+    name: str = ""
+    """Of an intermediate table."""
+    intermediates: tuple[Plan, ...] = ()
+    """Of the tables that `view` reads beside the sources, each after those that it reads."""
+    whole: Plan | None = None
+    """The same without intermediate tables, of a plan that has some."""
 
     @property
     def schema(self) -> Schema:
@@ -69,12 +72,32 @@ class Plan:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        return self.text.sources
+        return self.reads if self.text is None else self.text.sources
+
+    @cached_property
+    def reads(self) -> tuple[str, ...]:
+        """The sources that `view` reads, intermediate tables among them."""
+        return tuple(dict.fromkeys(scan.table for scan in _scans(self.view)))
+
+    def columns_of(self, source: str) -> frozenset[str]:
+        """The columns of a source that the query uses, in lower case."""
+        plans = (self, *self.intermediates)
+        scans = (scan for plan in plans for scan in _scans(plan.view) if scan.table == source)
+        return frozenset(name.lower() for scan in scans for name in scan.schema)
 
     @cached_property
     def timed(self) -> bool:
         """Whether the result depends on the time of the refresh."""
-        return asks_for_time(self.text)
+        return self.text is not None and asks_for_time(self.text)
+
+    @cached_property
+    def with_intermediates(self) -> Plan:
+        """The same table, maintained over intermediate tables; see `intermediate`."""
+        view, tables = (self.view, ()) if self.timed else split(self.view)
+        if not tables:
+            return self
+        plans = (Plan(None, t.view, root_of(t.view, exact=True), t.name) for t in tables)
+        return replace(self, view=view, root=root_of(view), intermediates=tuple(plans), whole=self)
 
     @property
     def entry(self) -> Entry:
@@ -100,6 +123,7 @@ class Plan:
     @cached_property
     def full_text(self) -> Text:
         """The user's own text, with the hidden columns beside the user's."""
+        assert self.text is not None
         if not self.hidden:
             return self.text
         if isinstance(self.view, Aggregate):
@@ -126,6 +150,10 @@ class Plan:
             return self._fold(self.touched(stored=stored, unmoved=unmoved), old)
         change = simplify(self._groups.input.change, unmoved=unmoved)
         return simplify(self._regroup(change, old, types), unmoved=unmoved)
+
+    def first_rows(self, *, stored: Columns) -> Step | None:
+        """All rows after the change, of a query that asks for the first of an order."""
+        return first_rows(self.view, _types(stored)) if self.entry is Entry.BAG else None
 
     # Where the change is small, it pays to ask in two statements: which groups are touched, and
     # then for their new rows, with the touched groups and their stored rows as local relations.
@@ -224,45 +252,18 @@ class Plan:
         }[self.entry]
 
 
-def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> Plan:
-    """Compile one SELECT against the columns of its sources.
-
-    Args:
-        query: The text, in Spark SQL.
-        sources: For each table that the query names, its columns and their types in Spark's words.
-
-    Raises:
-        InvalidDefinition: The text is not one query, or names a column that is not there.
-        UnsupportedQuery: The query holds something that cannot be maintained.
-
-    >>> orders = {"orders": {"id": "bigint", "customer": "bigint", "amount": "bigint"}}
-    >>> query = "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer"
-    >>> plan = compile_query(query, orders)
-    >>> plan.key, plan.hidden
-    (('customer',), ('__st_n', '__st_c1'))
-    """
-    text = query if isinstance(query, Text) else read(query)
-    try:
-        text, parsed = _settled(text, sources)
-        view = lower(parsed, sources)
-    except Refusal as refusal:
-        raise refusal.in_text(text) from None
-    return Plan(text, view, root_of(view))
-
-
-def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:
-    """The text that a full refresh runs; as it is where it can have several answers anyway."""
-    try:
-        return _settled(text, sources)[0]
-    except (InvalidDefinition, Refusal):
-        return text
-
-
-def _settled(text: Text, sources: Mapping[str, Columns]) -> tuple[Text, Parsed]:
-    text = with_clock(without_quantifiers(text))
-    parsed = parse(text, sources)
-    told = determined(text, parsed.tree)
-    return (text, parsed) if told is text else (told, parse(told, sources))
+def _scans(root: Step) -> Iterator[Scan]:
+    """The sources that a tree reads, in the order in which it mentions them first."""
+    seen: set[int] = set()
+    todo = [root]
+    while todo:
+        step = todo.pop()
+        if id(step) in seen:
+            continue
+        seen.add(id(step))
+        if isinstance(step, Scan):
+            yield step
+        todo += reversed(step.inputs)
 
 
 def _types(stored: Columns) -> dict[str, exp.DataType]:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -64,6 +64,8 @@ class Root:
     """(stored column, key of `groups`) for each key; together they identify a stored row."""
     states: tuple[tuple[str, exp.Expr], ...]
     """(stored column, aggregate call over the input of `groups`) for what a fold builds upon."""
+    exact: bool = False
+    """No sum of floats is folded: what reads the groups may compare it."""
 
     @property
     def hidden_keys(self) -> tuple[tuple[str, str], ...]:
@@ -127,8 +129,12 @@ class Root:
         return expression.copy().transform(settle).sql(DIALECT)
 
 
-def root_of(view: Operator) -> Root:
+def root_of(view: Operator, *, exact: bool = False) -> Root:
     """Recognize the root of a query."""
+    return replace(_root_of(view), exact=exact)
+
+
+def _root_of(view: Operator) -> Root:
     if isinstance(view, Aggregate) and not view.measures:
         outputs = tuple((name, column(name)) for name in view.keys)
         key = tuple((name, name) for name in view.keys)

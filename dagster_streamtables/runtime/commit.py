@@ -21,7 +21,8 @@ def effort(report: Refresh, clock: Clock) -> Effort | None:
     if any(window.rows is None for window in report.windows.values()):
         return None
     way = Way.DIFFERENTIAL if report.action is Action.DIFFERENTIAL else Way.FULL
-    cold = report.action is Action.REINITIALIZE
+    actions = (report.action, *(each.action for each in report.intermediates.values()))
+    cold = Action.REINITIALIZE in actions
     return Effort(way, report.rows_in, round(clock.worked, 3), time.time(), cold)
 
 

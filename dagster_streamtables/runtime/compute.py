@@ -39,6 +39,7 @@ from dagster_streamtables.runtime.capture import (
 )
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.difference import difference
 from dagster_streamtables.runtime.inputs import Captured, Inputs
 from dagster_streamtables.runtime.matched import matched
 from dagster_streamtables.runtime.quote import spark_name
@@ -72,14 +73,20 @@ class Computed:
         return spark.createDataFrame(self.local)
 
 
-def full(plan: Plan | None, text: Text, inputs: Inputs) -> DataFrame:
-    """The user's own text over the sources at their newest versions, hidden columns beside it."""
+def full(plan: Plan | None, text: Text, sources: Mapping[str, Source], inputs: Inputs) -> DataFrame:
+    """The user's own text over its sources, hidden columns beside it.
+
+    An intermediate table has no text of the user's; its rows are made as they are compiled.
+    """
+    logs = {name: source.log for name, source in sources.items()}
     if plan is None:
-        columns = {name: source.log.columns for name, source in inputs.sources.items()}
-        text = with_one_answer(text, columns)
+        text = with_one_answer(text, {name: log.columns for name, log in logs.items()})
+    elif plan.text is None:
+        nothing = Captured(frozenset(), frozenset(), {}, {}, logs)
+        return planned(plan.view, None, nothing, inputs).toDF(*plan.stored_columns)
     else:
         text = plan.full_text
-    at = {n: (source.log.place, source.log.version) for n, source in inputs.sources.items()}
+    at = {name: (log.place, log.version) for name, log in logs.items()}
     sql = at_time(inputs.relations.over(text, at), inputs.now)
     rows = inputs.relations.sql(runnable(sql, inputs.relations, limit=inputs.limit))
     return rows if plan is None else rows.toDF(*plan.stored_columns)
@@ -95,7 +102,7 @@ def capture(
     moved: set[str] = set()
     windows: dict[str, Window] = {}
     views: dict[str, str] = {}
-    for name in plan.sources:
+    for name in plan.reads:
         change, source = changes[name], sources[name]
         if not change.moved:
             continue
@@ -105,7 +112,8 @@ def capture(
             continue
         views[relation(name, Moment.CHANGE)] = rows
         moved.add(name)
-    return Captured(frozenset(moved), frozenset(sources) - moved, windows, changes, views)
+    logs = {name: source.log for name, source in sources.items()}
+    return Captured(frozenset(moved), frozenset(sources) - moved, windows, changes, logs, views)
 
 
 def _read(source: Source, change: SourceChange, inputs: Inputs) -> tuple[str | None, SourceChange]:
@@ -153,6 +161,13 @@ def fetched(rows: DataFrame, inputs: Inputs) -> pa.Table | None:
 
 
 def _bag(work: _Work) -> Computed:
+    first = work.plan.first_rows(stored=work.types)
+    if first is not None and netted_here(work.types):
+        now = work.fetch(work.run(first))
+        limit = work.inputs.limit
+        found = None if now is None else difference(work.stored, now, None, limit=limit)
+        if found is not None:
+            return Computed(found)
     step = work.plan.change(stored=work.types, unmoved=work.captured.unmoved)
     made = row_by_row(step)
     if made is not None and _few(work) and netted_here(work.types):

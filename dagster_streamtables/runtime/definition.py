@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from dagster_streamtables.compiler import Plan, Text, compile_query
 from dagster_streamtables.compiler.inline import blamed
-from dagster_streamtables.compiler.operators import Scan, Step
 from dagster_streamtables.compiler.types import type_text
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.delta_log import TableLog
@@ -62,20 +61,17 @@ def used_columns(plan: Plan | None, name: str, log: TableLog) -> dict[str, str]:
     there = visible(log.columns)
     if plan is None:
         return there
-    scans = [scan for scan in _scans(plan.view) if scan.table == name]
-    used = {column.lower() for scan in scans for column in scan.schema}
+    used = plan.columns_of(name)
     return {column: type_ for column, type_ in there.items() if column.lower() in used}
 
 
-def _scans(step: Step) -> list[Scan]:
-    if isinstance(step, Scan):
-        return [step]
-    return [scan for each in step.inputs for scan in _scans(each)]
+def fingerprint_of(text: Text | None, plan: Plan | None, zone: str) -> str:
+    """Changes when what is stored could not be built upon by this definition.
 
-
-def fingerprint_of(text: Text, plan: Plan | None, zone: str) -> str:
-    """Changes when what is stored could not be built upon by this definition."""
+    An intermediate table has no text, and is named by what it holds.
+    """
     hidden = ",".join(plan.stored_columns) if plan is not None else ""
-    parts = [text.sql, hidden, plan.entry if plan is not None else "full"]
+    query = text.sql if text is not None else plan.name if plan is not None else ""
+    parts = [query, hidden, plan.entry if plan is not None else "full"]
     definition = "\x00".join(parts if zone == "UTC" else [*parts, zone])
     return hashlib.sha256(definition.encode()).hexdigest()[:16]

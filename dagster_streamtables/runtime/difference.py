@@ -37,7 +37,7 @@ def difference(
 
     Returns:
         The columns of `rows` and the weight; no row if nothing differs. None where the rows cannot
-        be compared here, or so many differ that storing all of them anew costs less.
+        be compared here.
     """
     import pyarrow as pa
 
@@ -52,8 +52,6 @@ def difference(
         return None
     both = pa.concat_tables([_weighted(now, 1), _weighted(held, -1)])
     change = netted(both)
-    if change.num_rows > rows.num_rows // 2:
-        return None
     return change if key is None else _one_a_key(change, key)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.runtime.decide import Source
+from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.report import Window
 from dagster_streamtables.runtime.sources import Relations, Views
 from dagster_streamtables.runtime.state import Stored
@@ -26,8 +26,8 @@ class Inputs:
 
     session: Callable[[], Views]
     """Opens the session at its first use: a refresh without data never does."""
-    sources: Mapping[str, Source]
     stored: Callable[[str], Stored | None]
+    """The stream table at a place, at its newest version."""
     limit: int = LIMIT
     now: str = ""
     """The time of this refresh, in ISO 8601."""
@@ -57,4 +57,6 @@ class Captured:
     unmoved: frozenset[str]
     windows: Mapping[str, Window]
     changes: Mapping[str, SourceChange]
+    logs: Mapping[str, TableLog]
+    """The sources as they are after the change."""
     bound: Mapping[str, str] = field(default_factory=dict[str, str])

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from dagster_streamtables.compiler import Plan, Text
 from dagster_streamtables.runtime import storage
 from dagster_streamtables.runtime.costs import Costs, Effort
 from dagster_streamtables.runtime.decide import Source
-from dagster_streamtables.runtime.state import Seen, State, Stored
+from dagster_streamtables.runtime.definition import fingerprint_of
+from dagster_streamtables.runtime.state import Kept, Seen, State, Stored
 from dagster_streamtables.runtime.storage import Target
 from dagster_streamtables.runtime.table import StreamTable
 
@@ -22,7 +23,8 @@ class Job:
 
     table: StreamTable
     text: Text
-    """Its query in Spark SQL, views and all."""
+    """Its query in Spark SQL, views and all; of an intermediate table, that of the table whose it
+    is."""
     fingerprint: str
     plan: Plan | None
     """None in mode FULL, and in AUTO where the query cannot be maintained."""
@@ -36,6 +38,10 @@ class Job:
     blocked: bool = False
     """No versions of its sources agree."""
     storage_options: Mapping[str, str] | None = None
+    intermediates: Mapping[str, Kept] = field(default_factory=dict[str, Kept])
+    """The versions of intermediate tables that reflect the sources, as far as they are known."""
+    whole: str = ""
+    """Fingerprint of a definition whose intermediate tables cannot be kept."""
     now: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
     """What the query is told when it asks for the time."""
 
@@ -59,6 +65,14 @@ class Job:
     def key(self) -> tuple[str, ...] | None:
         """The columns that identify a row of the table; None for a bag."""
         return self.plan.key if self.plan is not None else None
+
+    @property
+    def without_intermediates(self) -> Job:
+        """The same, maintained by the laws alone."""
+        assert self.plan is not None and self.plan.whole is not None
+        plan, zone = self.plan.whole, self.table.session_timezone
+        own = fingerprint_of(self.text, plan, zone)
+        return replace(self, plan=plan, fingerprint=own, intermediates={}, whole=self.fingerprint)
 
     @property
     def costs(self) -> Costs:
@@ -96,6 +110,8 @@ class Job:
             now=self.now if self.timed else None,
             effort=effort,
             costs=self.costs,
+            intermediates=self.intermediates,
+            whole=self.whole,
         )
         return Target(self.location, state, self.key, self.storage_options)
 

@@ -210,17 +210,19 @@ class Lake:
         text = table.text(columns)
         if table.mode is not Mode.FULL:
             try:
-                plan = compiled(table, text, columns)
+                plan = compiled(table, text, columns).with_intermediates
             except UnsupportedQuery as error:
                 if table.mode is not Mode.AUTO:
                     raise
                 refusal = error.what
+        fingerprint = fingerprint_of(text, plan, table.session_timezone)
+        state = stored.state if stored is not None else None
         used = {name: used_columns(plan, name, log) for name, log in logs.items()}
         sources = {name: Source(name, log, used[name]) for name, log in logs.items()}
-        return Job(
+        job = Job(
             table=table,
             text=text,
-            fingerprint=fingerprint_of(text, plan, table.session_timezone),
+            fingerprint=fingerprint,
             plan=plan,
             refusal=refusal,
             location=location,
@@ -230,7 +232,10 @@ class Lake:
             waiting=agreed.waiting,
             blocked=not agreed.logs,
             storage_options=self._logs.storage_options,
+            intermediates=state.intermediates if state is not None else {},
         )
+        kept_whole = state is not None and state.whole == fingerprint
+        return job.without_intermediates if kept_whole else job
 
     @property
     def _reading(self) -> Reading:
@@ -248,7 +253,6 @@ class Lake:
         state = job.stored.state if job.stored is not None else None
         return Inputs(
             session=session,
-            sources=job.sources,
             stored=self._stored,
             limit=self._limit,
             now=job.now,

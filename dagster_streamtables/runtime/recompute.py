@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
     old = job.stored.log if job.stored is not None else None
     with clock.phase("compute"):
-        rows = compute.full(job.plan, job.text, inputs)
+        rows = compute.full(job.plan, job.text, job.sources, inputs)
         local = compute.fetched(rows, inputs) if _expected(job) <= _limit(inputs) else None
     if local is not None and report.action is Action.FULL:
         corrected = _correct(job, inputs, clock, report, local)
@@ -48,7 +48,8 @@ def _correct(
         return None
     with clock.phase("compute"):
         change = difference(log, rows, job.key, limit=_limit(inputs))
-    if change is None:
+    if change is None or change.num_rows > rows.num_rows // 2:
+        # Storing all of them anew costs less.
         return None
     if not change.num_rows:
         same = replace(report, reason=f"{report.reason}, the result is the same")

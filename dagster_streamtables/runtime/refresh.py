@@ -24,6 +24,7 @@ from dagster_streamtables.runtime.costs import Choice
 from dagster_streamtables.runtime.decide import Decision, Source
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Inputs
+from dagster_streamtables.runtime.intermediate import NotKept, brought_up
 from dagster_streamtables.runtime.job import Job
 from dagster_streamtables.runtime.machine import first_line
 from dagster_streamtables.runtime.recompute import recompute
@@ -53,11 +54,15 @@ def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
     if decision.action is Action.NO_DATA:
         return _nothing(job, inputs, clock, report, changes)
     if decision.action is Action.DIFFERENTIAL:
-        done = _attempt(job, inputs, clock, report, changes)
+        try:
+            done = _attempt(job, inputs, clock, report, changes)
+        except NotKept as error:
+            job = job.without_intermediates
+            done = Decision(Action.REINITIALIZE, f"no intermediate tables from now on: {error}")
         if isinstance(done, Refresh):
             return done
         report = replace(report, action=done.action, reason=done.reason)
-    return _recompute(job, inputs, clock, report)
+    return _recompute(replace(job, intermediates={}), inputs, clock, report)
 
 
 def _attempt(
@@ -158,9 +163,15 @@ def _differentiate(
     job: Job, inputs: Inputs, clock: Clock, report: Refresh, changes: Mapping[str, SourceChange]
 ) -> Refresh:
     plan, stored = _plan(job), job.held
+    with clock.phase("intermediate"):
+        between = brought_up(job, inputs, run)
+    job = replace(job, intermediates=between.kept)
     with clock.phase("capture"):
-        captured = compute.capture(plan, job.sources, changes, inputs)
-    report = replace(report, windows={**report.windows, **captured.windows})
+        read = {**job.sources, **between.sources}
+        captured = compute.capture(plan, read, {**changes, **between.changes}, inputs)
+    own = {name: window for name, window in captured.windows.items() if name in job.sources}
+    windows = {**report.windows, **own}
+    report = replace(report, windows=windows, intermediates=between.refreshes)
     if not captured.moved and not plan.timed:
         reason = f"{report.reason}, none of them in a column that the query uses"
         same = replace(report, action=Action.NO_DATA, reason=reason)

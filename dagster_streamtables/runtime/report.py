@@ -69,6 +69,8 @@ class Refresh:
     started: datetime | None = None
     data_timestamp: datetime | None = None
     """When the newest source version that the table reflects was committed."""
+    intermediates: Mapping[str, Refresh] = field(default_factory=dict[str, "Refresh"])
+    """The refreshes of the intermediate tables that it reads, by their names."""
     forecast: Forecast | None = None
     """What either way was expected to take, where mode AUTO chose between them."""
 

@@ -33,6 +33,14 @@ class Seen:
 
 
 @dataclass(frozen=True)
+class Kept:
+    """An intermediate table at the version that belongs to the frontier."""
+
+    id: str
+    version: int
+
+
+@dataclass(frozen=True)
 class State:
     """The frontier of a stream table, and what it was built from."""
 
@@ -55,6 +63,11 @@ class State:
     """What the refresh took; None where it computed nothing."""
     costs: Costs = field(default_factory=Costs)
     """What the refreshes before it took."""
+    intermediates: Mapping[str, Kept] = field(default_factory=dict[str, Kept])
+    """The intermediate tables at the versions that reflect the same sources; none of them where the
+    table was made without."""
+    whole: str = ""
+    """Fingerprint of a definition whose intermediate tables cannot be kept."""
 
     @property
     def frontier(self) -> dict[str, int]:
@@ -75,6 +88,8 @@ class State:
         values["sources"] = {name: Seen(**seen) for name, seen in values["sources"].items()}
         values["effort"] = values["effort"] and Effort(**values["effort"])
         values["costs"] = Costs.from_values(values["costs"])
+        kept = values.pop("intermediates", {})
+        values["intermediates"] = {name: Kept(**each) for name, each in kept.items()}
         return cls(**values)
 
 

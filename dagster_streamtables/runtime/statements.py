@@ -28,7 +28,7 @@ STORED_ROWS = relation(STORED, Moment.BEFORE)
 
 def planned(
     step: Step,
-    stored: TableLog,
+    stored: TableLog | None,
     captured: Captured,
     inputs: Inputs,
     more: Mapping[str, str] | None = None,
@@ -72,7 +72,7 @@ def _moment(rows: Operator) -> Moment:
 
 def _query(
     step: Step,
-    stored: TableLog,
+    stored: TableLog | None,
     captured: Captured,
     inputs: Inputs,
     more: Mapping[str, str],
@@ -85,12 +85,13 @@ def _query(
     sql = render(bounded(step, known), pretty=False)
     for moment, time in ((Moment.BEFORE, inputs.then), (Moment.AFTER, inputs.now)):
         places[relation(NOW, moment)] = literal(time)
-    for name, change in captured.changes.items():
-        ends = {Moment.BEFORE: change.before, Moment.AFTER: change.after}
+    for name, log in captured.logs.items():
+        change = captured.changes.get(name)
+        ends = {Moment.AFTER: log.version, Moment.BEFORE: change.before if change else None}
         for moment, version in ends.items():
             place = relation(name, moment)
-            if mentions(sql, place):
-                places[place] = inputs.relations.scanned(inputs.sources[name].log, version)
-    if mentions(sql, STORED_ROWS) and STORED_ROWS not in places:
+            if version is not None and mentions(sql, place):
+                places[place] = inputs.relations.scanned(log, version)
+    if stored is not None and mentions(sql, STORED_ROWS) and STORED_ROWS not in places:
         places[STORED_ROWS] = inputs.relations.stored(stored.place, stored.version)
     return inputs.relations.sql(bound(sql, places))

@@ -1,0 +1,57 @@
+"""A query's text → its `Plan`, given the columns of its sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dagster_streamtables.compiler.clock import with_clock
+from dagster_streamtables.compiler.determine import determined
+from dagster_streamtables.compiler.lower import lower
+from dagster_streamtables.compiler.parse import Columns, Parsed, parse
+from dagster_streamtables.compiler.plan import Plan
+from dagster_streamtables.compiler.quantified import without_quantifiers
+from dagster_streamtables.compiler.refusal import Refusal
+from dagster_streamtables.compiler.root import root_of
+from dagster_streamtables.compiler.text import Text, read
+from dagster_streamtables.errors import InvalidDefinition
+
+
+def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> Plan:
+    """Compile one SELECT against the columns of its sources.
+
+    Args:
+        query: The text, in Spark SQL.
+        sources: For each table that the query names, its columns and their types in Spark's words.
+
+    Raises:
+        InvalidDefinition: The text is not one query, or names a column that is not there.
+        UnsupportedQuery: The query holds something that cannot be maintained.
+
+    >>> orders = {"orders": {"id": "bigint", "customer": "bigint", "amount": "bigint"}}
+    >>> query = "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer"
+    >>> plan = compile_query(query, orders)
+    >>> plan.key, plan.hidden
+    (('customer',), ('__st_n', '__st_c1'))
+    """
+    text = query if isinstance(query, Text) else read(query)
+    try:
+        text, parsed = _settled(text, sources)
+        view = lower(parsed, sources)
+    except Refusal as refusal:
+        raise refusal.in_text(text) from None
+    return Plan(text, view, root_of(view))
+
+
+def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:
+    """The text that a full refresh runs; as it is where it can have several answers anyway."""
+    try:
+        return _settled(text, sources)[0]
+    except (InvalidDefinition, Refusal):
+        return text
+
+
+def _settled(text: Text, sources: Mapping[str, Columns]) -> tuple[Text, Parsed]:
+    text = with_clock(without_quantifiers(text))
+    parsed = parse(text, sources)
+    told = determined(text, parsed.tree)
+    return (text, parsed) if told is text else (told, parse(told, sources))

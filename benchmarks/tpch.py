@@ -3,8 +3,8 @@
     python -m benchmarks.tpch [--scale 1] [--runs 5] [--queries 1,3,…]
 
 A window inserts 0.1 % of the orders and deletes as many, of neighbouring keys as in the generator's
-own files, with their lineitems. Every figure is the median
-of the windows after one to warm up; every stream table is compared with its query at the end.
+own files, with their lineitems. Every figure is the median of the windows after one to warm up;
+every stream table is compared with its query at the end.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.market import SparkSources
 from benchmarks.results import Figure, Results
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.session import open_session
@@ -27,7 +28,6 @@ from tests.tpch.generate import TABLES
 from tests.tpch.generated import generated
 from tests.tpch.market import Market
 from tests.tpch.queries import chosen
-from tests.tpch.sources import Sources
 
 CONSOLE = Console(soft_wrap=True, highlight=False)
 
@@ -88,7 +88,7 @@ def main(scale: float = 1, runs: int = 5, queries: str = "", check: bool = True)
     asked = [Query(*query) for query in chosen(made, scale, queries).items()]
     with tempfile.TemporaryDirectory(prefix="streamtables-tpch-") as folder:
         lake = Lake(folder)
-        market = Market(Sources(lake, made), scale, 4)
+        market = Market(SparkSources(lake, made, open_session()), scale, 4)
         _run(lake, market, asked, Path(folder) / "full", runs)
         for query in asked if check else ():
             query.verdict = "yes" if lake.check(query.table).equal else "NO"

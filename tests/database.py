@@ -19,6 +19,7 @@ from dagster_streamtables.compiler import STORED, TOUCHED, Bounds, Entry, Plan, 
 from dagster_streamtables.compiler.bounds import bounded
 from dagster_streamtables.compiler.clock import NOW
 from dagster_streamtables.compiler.fixpoint import closed, has_closures
+from dagster_streamtables.compiler.narrow import narrowed
 from dagster_streamtables.compiler.operators import Empty, Moment, Operator, Scan, Step, relation
 from dagster_streamtables.compiler.render import render
 from dagster_streamtables.compiler.share import rebuild
@@ -220,8 +221,9 @@ class Stored:
         return self._bounded(self.plan.regroup(stored=self.types))
 
     def _bounded(self, step: Step) -> str:
-        known = self._known if self.prepared.staged else lambda name, column: None
-        return _in_duckdb(render(bounded(step, known), pretty=False))
+        if self.prepared.staged:
+            step = bounded(narrowed(step), self._known)
+        return _in_duckdb(render(step, pretty=False))
 
     def _known(self, relation: str, column: str) -> Bounds | None:
         """As narrow as can be: each value is a range."""

@@ -45,7 +45,7 @@ from dagster_streamtables.runtime.matched import matched
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Window
 from dagster_streamtables.runtime.rounds import runnable
-from dagster_streamtables.runtime.statements import STAGE, STORED_ROWS, asked_at_once, planned
+from dagster_streamtables.runtime.statements import AT_ONCE, STORED_ROWS, asked_at_once, planned
 from dagster_streamtables.runtime.stored import stored_rows
 from dagster_streamtables.runtime.window import SourceChange
 
@@ -170,18 +170,12 @@ def _bag(work: _Work) -> Computed:
             return Computed(found)
     step = work.plan.change(stored=work.types, unmoved=work.captured.unmoved)
     made = row_by_row(step)
-    if made is not None and _few(work) and netted_here(work.types):
+    few = work.inputs.relations.few(work.captured.bound.values(), AT_ONCE)
+    if made is not None and few and netted_here(work.types):
         return Computed(netted(arrow_rows(asked_at_once(made, work.captured.bound, work.inputs))))
     rows = work.run(step)
     local = work.fetch(rows)
     return Computed(local) if local is not None else Computed(None, rows)
-
-
-def _few(work: _Work) -> bool:
-    """Whether so few rows changed that Spark's planner may as well make the new ones."""
-    local = map(work.inputs.relations.rows, work.captured.bound.values())
-    most = min(STAGE, work.inputs.limit)
-    return all(rows is not None and rows.num_rows <= most for rows in local)
 
 
 def _groups(work: _Work) -> Computed:
@@ -218,7 +212,7 @@ def _sums(work: _Work, touched: pa.Table) -> pa.Table:
     plan = work.plan
     stored = _stored(work, touched)
     keys = {name: work.types[name] for name, _ in plan.root.key}
-    if stored is None or touched.num_rows > STAGE or not netted_here(keys):
+    if stored is None or touched.num_rows > AT_ONCE or not netted_here(keys):
         return arrow_rows(work.run(plan.fold(stored=work.types), _local(work, touched, stored)))
     pairs = work.inputs.relations.local(matched(touched, stored, plan.root.key))
     step = plan.fold(stored=work.types, matched=True)

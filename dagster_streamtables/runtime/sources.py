@@ -198,6 +198,11 @@ class Relations:
         _, rows = self._local.get(view.strip("`"), (None, None))
         return rows
 
+    def few(self, views: Iterable[str], most: int) -> bool:
+        """Whether the rows of all these names are local ones, and no more than `most` of any."""
+        found = [self.rows(view) for view in views]
+        return all(rows is not None and rows.num_rows <= most for rows in found)
+
     def bounds(self, view: str, column: str) -> Bounds | None:
         """Where the values of a column lie; None if the rows are not local ones.
 

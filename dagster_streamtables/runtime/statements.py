@@ -9,6 +9,7 @@ from dagster_streamtables.compiler import STORED, Bounds
 from dagster_streamtables.compiler.bounds import bounded
 from dagster_streamtables.compiler.clock import NOW, literal
 from dagster_streamtables.compiler.fixpoint import closed, has_closures
+from dagster_streamtables.compiler.narrow import narrowed
 from dagster_streamtables.compiler.operators import Empty, Moment, Operator, Scan, Step, relation
 from dagster_streamtables.compiler.render import render
 from dagster_streamtables.compiler.share import rebuild
@@ -21,8 +22,10 @@ from dagster_streamtables.runtime.sources import bound, mentions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-STAGE = 10_000
+STAGE = 50_000
 """Rows of a part of a change that may come, and go back as a local relation."""
+AT_ONCE = 20_000
+"""Rows that Spark may make while it plans, without a job."""
 STORED_ROWS = relation(STORED, Moment.BEFORE)
 
 
@@ -82,6 +85,8 @@ def _query(
     def known(name: str, column: str) -> Bounds | None:
         return inputs.relations.bounds(places[name], column) if name in places else None
 
+    if inputs.relations.few(captured.bound.values(), STAGE):
+        step = narrowed(step)
     sql = render(bounded(step, known), pretty=False)
     for moment, time in ((Moment.BEFORE, inputs.then), (Moment.AFTER, inputs.now)):
         places[relation(NOW, moment)] = literal(time)

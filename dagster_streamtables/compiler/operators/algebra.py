@@ -34,6 +34,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.operators.columns import (
     all_of,
     as_weight,
+    broadcast,
     column,
     select,
     table,
@@ -187,6 +188,8 @@ class Restriction(Operator):
     links: tuple[Link, ...]
     keep: bool = True
     """Whether the touched rows are kept, or the others."""
+    small: bool = False
+    """What touches them is known to be few rows."""
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
@@ -217,7 +220,10 @@ class Restriction(Operator):
 
     def select(self, *inputs: str) -> exp.Query:
         rows, *touched = inputs
-        found = [_touches(link, name) for link, name in zip(self.links, touched, strict=True)]
+        found = [
+            _touches(link, name, small=self.small)
+            for link, name in zip(self.links, touched, strict=True)
+        ]
         some: exp.Expr = exp.or_(*found) if len(found) > 1 else found[0]
         condition = some if self.keep else exp.Not(this=exp.paren(some))
         return select(all_of("r")).from_(table(rows, "r"), copy=False).where(condition, copy=False)
@@ -231,9 +237,10 @@ class Restriction(Operator):
         return f"Restriction to {kept} ({keys})" if keys else f"Restriction to {kept}: all or none"
 
 
-def _touches(link: Link, touched: str) -> exp.Expr:
+def _touches(link: Link, touched: str, *, small: bool) -> exp.Expr:
     """Whether ``touched`` has a row that touches the row ``r``."""
     found = select(exp.Literal.number(1)).from_(table(touched, "c"))
+    found = broadcast(found, "c") if small else found
     if not link.pairs:
         return exp.Exists(this=found)
     sides = [(within(left, "r"), within(right, "c")) for left, right in link.pairs]

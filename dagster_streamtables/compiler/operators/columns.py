@@ -34,6 +34,16 @@ def select(*items: exp.Expr) -> exp.Select:
     return exp.select(*items, copy=False)
 
 
+def broadcast(query: exp.Select, alias: str) -> exp.Select:
+    """A query that tells Spark to send the rows of one table to wherever those of the others are.
+
+    https://spark.apache.org/docs/latest/sql-ref-syntax-qry-select-hints.html
+    """
+    hint = exp.Anonymous(this="BROADCAST", expressions=[exp.to_identifier(alias)])
+    query.set("hint", exp.Hint(expressions=[hint]))
+    return query
+
+
 def as_weight(expression: exp.Expr) -> exp.Expr:
     return exp.alias_(expression, WEIGHT)
 

@@ -23,6 +23,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     as_weight,
+    broadcast,
     column,
     select,
     table,
@@ -36,6 +37,8 @@ class Join(Operator):
     left: Operator
     right: Operator
     condition: exp.Expr
+    small: str = ""
+    """The side that has few rows, ``l`` or ``r``, where one is known to."""
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "bilinear"
@@ -61,11 +64,9 @@ class Join(Operator):
             # One at most: the rule pairs a change with a table, never with another change.
             [weight] = weights
             columns = [*columns, as_weight(weight)]
-        return (
-            select(*(columns or [exp.Literal.number(1)]))
-            .from_(table(left, "l"), copy=False)
-            .join(table(right, "r"), on=self.condition.copy(), copy=False)
-        )
+        query = select(*(columns or [exp.Literal.number(1)])).from_(table(left, "l"), copy=False)
+        query = query.join(table(right, "r"), on=self.condition.copy(), copy=False)
+        return broadcast(query, self.small) if self.small else query
 
     def explain(self) -> str:
         return f"Join on {self.condition.sql('spark')}"

@@ -23,7 +23,7 @@ to the right or went from it.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from sqlglot import exp
@@ -82,6 +82,8 @@ class ConditionalJoin(LeftLinear):
 
     right: Operator
     condition: exp.Expr
+    small: bool = field(default=False, kw_only=True)
+    """The right side is known to have few rows."""
 
     __hash__ = Step.__hash__
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.columns import (
+    broadcast,
     column,
     select,
     table,
@@ -42,8 +43,7 @@ class OuterJoin(ConditionalJoin):
         columns = [column(name) for name in self.schema]
         if self.weighted:
             columns = [*columns, weight_column("l")]
-        return (
-            select(*(columns or [exp.Literal.number(1)]))
-            .from_(table(left, "l"), copy=False)
-            .join(table(right, "r"), on=self.condition.copy(), join_type="left", copy=False)
-        )
+        query = select(*(columns or [exp.Literal.number(1)])).from_(table(left, "l"), copy=False)
+        on = self.condition.copy()
+        query = query.join(table(right, "r"), on=on, join_type="left", copy=False)
+        return broadcast(query, "r") if self.small else query

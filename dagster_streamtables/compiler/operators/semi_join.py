@@ -14,6 +14,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.columns import (
     all_of,
+    broadcast,
     column,
     select,
     table,
@@ -46,10 +47,8 @@ class SemiJoin(ConditionalJoin):
             return node
 
         condition = self.condition.transform(settle)
-        partner = exp.Exists(
-            this=select(exp.Literal.number(1))
-            .from_(table(right, "r"), copy=False)
-            .where(condition, copy=False)
-        )
+        found = select(exp.Literal.number(1)).from_(table(right, "r"), copy=False)
+        found = found.where(condition, copy=False)
+        partner = exp.Exists(this=broadcast(found, "r") if self.small else found)
         rows = select(all_of("l")).from_(table(left, "l"), copy=False)
         return rows.where(exp.Not(this=partner) if self.anti else partner, copy=False)

@@ -3,6 +3,7 @@
 ORDER BY without LIMIT                     left out: a table has no order
 (… ORDER BY x LIMIT n) AS t (a, b)         the renaming around it: ORDER BY means the old names
 FROM (a JOIN b ON …) JOIN c ON …           without the parentheses
+EXISTS (SELECT * FROM …)                   SELECT 1: no column is asked for, and none is read
 SEMI JOIN d ON d.n = …, d a column too,    another alias: the qualifier reads the field n of it, or
 or a LATERAL VIEW                          the column n of the view
 SEMI JOIN d … JOIN c USING (…)             SEMI JOIN last: the qualifier takes columns of d for c's
@@ -36,11 +37,18 @@ def arranged(tree: exp.Query, columns: Collection[str]) -> exp.Query:
         if subquery.alias_column_names and subquery.this.args.get("order"):
             inner = exp.Subquery(this=subquery.this, alias=exp.TableAlias(this=_name(subquery)))
             subquery.set("this", exp.select("*").from_(inner, copy=False))
+    for exists in tree.find_all(exp.Exists):
+        _ask_for_no_column(exists.this.unnest())
     for select in list(tree.find_all(exp.Select)):
         _open_groups(select)
         _put_semi_joins_last(select)
         _to_lateral_view(select)
     return tree
+
+
+def _ask_for_no_column(query: exp.Expr) -> None:
+    if isinstance(query, exp.Select) and all(each.is_star for each in query.expressions):
+        query.set("expressions", [exp.alias_(exp.Literal.number(1), "one", quoted=True)])
 
 
 def _rename_semi_joined(tree: exp.Query, columns: Collection[str]) -> None:

@@ -1,10 +1,12 @@
-"""A scalar subquery that aggregates the rows with the key of the row around it, asked by key.
+"""Subqueries that look at the rows with a key, asked of one row for each key.
 
     (SELECT f(γ) FROM R WHERE R.k = row.k)   =   (SELECT f(max(m)) FROM γ_k(R) WHERE k = row.k)
+    EXISTS (SELECT … FROM R WHERE R.k = row.k)   =   EXISTS (SELECT … FROM δ_k(R) WHERE k = row.k)
+    x IN (SELECT k FROM R),  L ⋉ R,  L ▷ R   =   the same over δ_k(R)
 
-So what is asked of is one row for each key instead of all rows with it, and can be kept as a table
-(see `intermediate`). A key without rows has no group: MAX of nothing is NULL, as SUM, AVG, MIN and
-MAX of no rows are, and COUNT of no rows is 0.
+The groups can be kept as a table (see `intermediate`), and of them less changes: whether a key has
+rows is seldom another than before. A key without rows has no group: MAX of nothing is NULL, as SUM,
+AVG, MIN and MAX of no rows are, and COUNT of no rows is 0.
 
 It holds where the keys are compared as they are grouped: columns of one type. And the groups are
 made for every key, asked for or not, so an argument that can fail stays where it is.
@@ -20,14 +22,21 @@ from dagster_streamtables.compiler.calls import calls
 from dagster_streamtables.compiler.operators import (
     Aggregate,
     Apply,
+    Constant,
+    Filter,
     Operator,
     Project,
+    Question,
+    SemiJoin,
     Step,
     column,
+    distinct,
     type_of,
     typed,
 )
 from dagster_streamtables.compiler.operators.failing import cannot_fail
+from dagster_streamtables.compiler.operators.left_linear import equalities
+from dagster_streamtables.compiler.operators.net import can_net
 from dagster_streamtables.compiler.root import foldable
 
 _CLAUSES = frozenset(("expressions", "from_", "where"))
@@ -36,12 +45,51 @@ _ALIKE = (exp.DType.TEXT, exp.DType.BOOLEAN, exp.DType.DATE, exp.DType.DECIMAL)
 
 def decorrelated(step: Step) -> Step:
     """The step over groups, if it is such a question; else as it is."""
-    query = step.question.this if isinstance(step, Apply) else None
-    if not isinstance(step, Apply) or not isinstance(query, exp.Select) or len(step.asks) != 1:
-        return step
+    match step:
+        case Question(asks=[rows], question=question):
+            asked = question.this if isinstance(question, exp.Not) else question
+            match asked:
+                case exp.Subquery(this=exp.Select() as query) if isinstance(step, Apply):
+                    return _of_groups(step, query, rows)
+                case exp.Exists(this=exp.Select() as query) if _is_plain(query):
+                    return replace(step, asks=(_distinct(rows, _keys(query, step.left, rows)),))
+                case exp.In():
+                    query = asked.args["query"].this
+                    whole = _is_plain(query) and not query.args.get("where")
+                    keys = list(rows.schema) if whole else []
+                    return replace(step, asks=(_distinct(rows, keys),))
+                case _:
+                    return step
+        case SemiJoin(left=left, right=right):
+            pairs = equalities(step.condition, frozenset(left.schema), frozenset(right.schema))
+            several = isinstance(step.condition, exp.And)
+            number = len(list(step.condition.flatten())) if several else 1
+            keys = [theirs.name for _, theirs in pairs if isinstance(theirs, exp.Column)]
+            return step.over(left, _distinct(right, keys if len(keys) == number else []))
+        case _:
+            return step
+
+
+def _is_plain(query: exp.Select) -> bool:
+    """Whether a subquery says nothing but FROM and WHERE, and lists no aggregate."""
+    says = {name for name, value in query.args.items() if value}
+    return says <= _CLAUSES and not any(True for each in query.expressions for _ in calls(each))
+
+
+def _distinct(rows: Operator, keys: list[str]) -> Operator:
+    """Each key once; the rows as they are without keys, or if they are groups anyway."""
+    below: Step = rows
+    while isinstance(below, Project | Filter):
+        below = below.input
+    if not keys or isinstance(below, Aggregate | Constant) or not can_net(rows):
+        return rows
+    same = tuple((key, typed(column(key), rows.schema[key])) for key in dict.fromkeys(keys))
+    return distinct(Project(rows, same))
+
+
+def _of_groups(step: Apply, query: exp.Select, rows: Operator) -> Step:
     if any(value for name, value in query.args.items() if name not in _CLAUSES):
         return step
-    [rows] = step.asks
     keys, measured = _keys(query, step.left, rows), _measured(query.expressions, rows)
     if not keys or not measured:
         return step

@@ -131,14 +131,16 @@ def _is_at_hand(step: Step) -> bool:
 
 def _is_one_type(*places: tuple[exp.Expr, Step]) -> bool:
     """Whether columns that are equal one to another are equal all: '01' and '1' both equal 1."""
-    types = {
-        rows.schema[each.name].this if isinstance(each, exp.Column) else None
+    types = [
+        rows.schema[each.name].this
         for each, rows in places
-    }
-    return len(types) == 1 and types <= _PLAIN
+        if isinstance(each, exp.Column) and each.name in rows.schema
+    ]
+    same = (kinds for kinds in _ONE_TYPE if all(each in kinds for each in types))
+    return len(types) == len(places) and any(same)
 
 
-_PLAIN = frozenset((*exp.DataType.INTEGER_TYPES, exp.DType.DATE, exp.DType.TEXT))
+_ONE_TYPE = (exp.DataType.INTEGER_TYPES, {exp.DType.DATE}, {exp.DType.TEXT})
 
 
 def _pushed(step: Step) -> Step:

@@ -21,6 +21,7 @@ _MEMORY = re.compile(
     r"OutOfMemoryError|Java heap space|GC overhead limit|maxResultSize|RESOURCE_EXHAUSTED|"
     r"\[(OUT_OF_MEMORY|UNABLE_TO_ACQUIRE_MEMORY|NOT_ENOUGH_MEMORY)"
 )
+_SENT = re.compile(r"Cannot broadcast the table|Not enough memory to build and broadcast")
 _ENDED = re.compile(
     r"StatusCode\.UNAVAILABLE|failed to connect to all addresses|Connection refused|Socket closed|"
     r"\[INVALID_HANDLE\.(SESSION|OPERATION)_\w+\]|\[RETRIES_EXCEEDED\]|SparkContext was shut down|"
@@ -40,6 +41,10 @@ _LACKS = (
 )
 
 
+class TooLarge(EnvironmentProblem):
+    """A side of a join that was taken for small is not."""
+
+
 def machine_problem(error: BaseException) -> EnvironmentProblem | None:
     """What the machine lacks, where that is what the error says."""
     message = _MARKS.sub("", str(error))
@@ -47,6 +52,13 @@ def machine_problem(error: BaseException) -> EnvironmentProblem | None:
         line = _line_of(message, pattern)
         if line is not None:
             return EnvironmentProblem(what, where=place_in(message), why=line, fix=fix)
+    line = _line_of(message, _SENT)
+    if line is not None:
+        return TooLarge(
+            "a join sends around more rows than there is memory for",
+            why=line,
+            fix=f"give Spark more memory by STREAMTABLES_SPARK_MEMORY and restart it; {STAYS}",
+        )
     if isinstance(error, MemoryError) or _MEMORY.search(message):
         return EnvironmentProblem(
             "there is not enough memory for the refresh",

@@ -26,7 +26,7 @@ from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.intermediate import NotKept, brought_up
 from dagster_streamtables.runtime.job import Job
-from dagster_streamtables.runtime.machine import first_line
+from dagster_streamtables.runtime.machine import TooLarge, first_line
 from dagster_streamtables.runtime.recompute import recompute
 from dagster_streamtables.runtime.report import Action, Refresh, Window
 from dagster_streamtables.runtime.state import Seen, State
@@ -75,6 +75,8 @@ def _attempt(
     except LostHistory as error:
         reason = f"{_owner(job, error)} no longer has all files of the window"
         return Decision(Action.REINITIALIZE, reason)
+    except TooLarge as error:
+        return Decision(Action.FULL, f"a key of the change has too many partners: {error.why}")
     except FailedQuery as error:
         # A change may ask an expression of a row that was never there for a reader to see.
         # If the query itself fails too, its own error is the one to tell.

@@ -32,6 +32,9 @@ def spark_settings() -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "1",
         # A recursion on the smaller side of a join may run for longer than the default 5 minutes.
         "spark.sql.broadcastTimeout": "3600",
+        # The side of a join that is sent around is known to be small, or should be: 8 GB, the
+        # default, is more than there is.
+        "spark.sql.maxBroadcastTableSize": f"{_memory_mb() // 4}m",
         # The files of a version are named one by one. For more of them, Spark asks by a job.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": str(MOST_FILES),
         # A file that is gone must fail the refresh; leaving its rows out would be a wrong result.

@@ -1,0 +1,201 @@
+"""Intermediate tables on Delta: made when they are first needed, and never behind or ahead."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from dagster_streamtables import Action, Lake, Mode, StreamTable
+from runtime.delta import refreshed, write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+ABOVE = StreamTable(
+    "above",
+    "SELECT o.id, o.amount FROM orders AS o WHERE o.amount > "
+    "(SELECT AVG(i.amount) FROM orders AS i WHERE i.customer = o.customer)",
+    differential_max_change_ratio=0,
+)
+
+
+def orders(*rows: tuple[int, int, int]) -> pa.Table:
+    columns = list(zip(*rows, strict=True))
+    return pa.table(dict(zip(("id", "customer", "amount"), columns, strict=True)))
+
+
+FIRST = orders((1, 1, 10), (2, 1, 20), (3, 2, 5), (4, 2, 7))
+
+
+@pytest.fixture
+def lake(tmp_path: Path, spark: SparkSession) -> Lake:
+    lake = Lake(tmp_path, spark=spark)
+    write(lake, "orders", FIRST)
+    lake.refresh(ABOVE)
+    return lake
+
+
+def insert(lake: Lake, *rows: tuple[int, int, int]) -> None:
+    write_deltalake(lake.location("orders"), orders(*rows), mode="append")
+
+
+def folders(lake: Lake, table: StreamTable = ABOVE) -> list[Path]:
+    return sorted(Path(lake.location(table.name), "_intermediate").glob("*"))
+
+
+def test_they_are_made_by_the_first_differential_refresh(lake: Lake) -> None:
+    assert folders(lake) == []
+
+    insert(lake, (5, 1, 30))
+    [first] = lake.refresh(ABOVE).intermediates.values()
+    insert(lake, (6, 2, 1))
+    done = lake.refresh(ABOVE)
+
+    assert first.action is Action.REINITIALIZE
+    assert [each.action for each in done.intermediates.values()] == [Action.DIFFERENTIAL]
+    assert done.action is Action.DIFFERENTIAL
+    assert len(folders(lake)) == 1
+    assert lake.check(ABOVE).equal
+
+
+def test_a_full_refresh_leaves_them_and_the_next_one_brings_them_up(lake: Lake) -> None:
+    insert(lake, (5, 1, 30))
+    lake.refresh(ABOVE)
+    [folder] = folders(lake)
+    before = DeltaTable(folder).version()
+
+    insert(lake, (6, 2, 90))
+    assert lake.refresh(ABOVE, full=True).intermediates == {}
+    assert DeltaTable(folder).version() == before
+
+    insert(lake, (7, 2, 80))
+    assert lake.refresh(ABOVE).action is Action.DIFFERENTIAL
+    assert DeltaTable(folder).version() == before + 2
+    assert lake.check(ABOVE).equal
+
+
+def test_one_that_is_ahead_is_read_at_the_frontier(lake: Lake) -> None:
+    """As after a kill between its commit and the table's."""
+    insert(lake, (5, 1, 30))
+    lake.refresh(ABOVE)
+    place = Path(lake.location(ABOVE.name))
+    kept = place.parent / "kept"
+    shutil.copytree(place, kept)
+    insert(lake, (6, 1, 25))
+    lake.refresh(ABOVE)
+    ahead = place.parent / "ahead"
+    shutil.move(place / "_intermediate", ahead)
+    shutil.rmtree(place)
+    shutil.move(kept, place)
+    shutil.rmtree(place / "_intermediate")
+    shutil.move(ahead, place / "_intermediate")
+
+    insert(lake, (7, 1, 1))
+    done = lake.refresh(ABOVE)
+
+    assert done.action is Action.DIFFERENTIAL
+    assert lake.check(ABOVE).equal
+
+
+def test_one_that_is_gone_is_made_again(lake: Lake) -> None:
+    insert(lake, (5, 1, 30))
+    lake.refresh(ABOVE)
+    shutil.rmtree(folders(lake)[0])
+
+    insert(lake, (6, 1, 25))
+    done = lake.refresh(ABOVE)
+
+    assert done.action is Action.DIFFERENTIAL
+    assert [each.action for each in done.intermediates.values()] == [Action.REINITIALIZE]
+    assert lake.check(ABOVE).equal
+
+
+def test_a_vacuum_of_the_table_leaves_them(lake: Lake, spark: SparkSession) -> None:
+    insert(lake, (5, 1, 30))
+    lake.refresh(ABOVE)
+    files = sorted(folders(lake)[0].rglob("*.parquet"))
+    location = lake.location(ABOVE.name)
+    DeltaTable(location).vacuum(0, enforce_retention_duration=False, dry_run=False)
+    spark.conf.set("spark.databricks.delta.retentionDurationCheck.enabled", "false")
+    try:
+        spark.sql(f"VACUUM delta.`{location}` RETAIN 0 HOURS")
+    finally:
+        spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
+
+    assert sorted(folders(lake)[0].rglob("*.parquet")) == files
+
+
+def test_nothing_new_asks_nothing_of_them(lake: Lake) -> None:
+    insert(lake, (5, 1, 30))
+    lake.refresh(ABOVE)
+
+    done = lake.refresh(ABOVE)
+
+    assert done.action is Action.NO_DATA
+    assert done.intermediates == {}
+
+
+@pytest.mark.parametrize("mode", [Mode.DIFFERENTIAL, Mode.AUTO])
+def test_without_them_where_one_cannot_be_made(
+    mode: Mode, tmp_path: Path, spark: SparkSession
+) -> None:
+    """The group of customer 0 is one that the query never asks for."""
+    lake = Lake(tmp_path, spark=spark)
+    write(lake, "orders", FIRST)
+    write(lake, "customers", pa.table({"id": [1, 2]}))
+    table = StreamTable(
+        "guarded",
+        "SELECT c.id, t.n FROM customers AS c JOIN (SELECT customer, "
+        "SUM(amount DIV customer) AS n FROM orders GROUP BY customer) AS t ON t.customer = c.id "
+        "WHERE t.customer > 0 ORDER BY c.id LIMIT 5",
+        mode=mode,
+        differential_max_change_ratio=0,
+    )
+    insert(lake, (5, 0, 30))
+    lake.refresh(table)
+    insert(lake, (6, 1, 3))
+    done = refreshed(lake, table)
+    insert(lake, (7, 2, 4))
+    again = refreshed(lake, table)
+
+    assert done.action is Action.REINITIALIZE
+    assert done.reason.startswith("no intermediate tables from now on: ")
+    assert again.action is Action.DIFFERENTIAL
+    assert again.intermediates == {}
+
+
+def test_rows_that_are_too_many_to_be_sent_around(tmp_path: Path, spark: SparkSession) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    many = pa.table({"id": list(range(20_000)), "customer": [1] * 20_000, "amount": [1] * 20_000})
+    write(lake, "orders", many)
+    write(lake, "customers", pa.table({"id": [2], "region": ["north"]}))
+    write(lake, "regions", pa.table({"name": ["north"]}))
+    query = "SELECT o.id, r.name FROM orders AS o JOIN customers AS c ON o.customer = c.id"
+    table = StreamTable(
+        "paired",
+        f"{query} JOIN regions AS r ON r.name = c.region",
+        differential_max_change_ratio=0,
+    )
+    lake.refresh(table)
+    write_deltalake(
+        lake.location("customers"), pa.table({"id": [1], "region": ["north"]}), mode="append"
+    )
+    limits = {"spark.sql.maxBroadcastTableSize": "10k", "spark.sql.autoBroadcastJoinThreshold": -1}
+    for name, value in limits.items():
+        spark.conf.set(name, value)
+    try:
+        done = lake.refresh(table)
+    finally:
+        for name in limits:
+            spark.conf.unset(name)
+
+    assert done.action is Action.FULL
+    assert "too many partners" in done.reason
+    assert lake.check(table).equal

@@ -22,7 +22,15 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 COMPILER = Path("dagster_streamtables/compiler")
-TESTS = ("casefile.py", "database.py", "test_cases.py", "test_stages.py", "test_bounds.py")
+HARNESS = ("casefile.py", "database.py", "intermediate.py", "test_cases.py")
+OWN = {
+    "stages.py": "test_stages.py",
+    "bounds.py": "test_bounds.py",
+    "narrow.py": "test_narrow.py",
+    "intermediate.py": "test_intermediate.py",
+    "decorrelate.py": "test_intermediate.py",
+}
+"""The tests of modules that have some of their own; those of the others are the cases."""
 CONFTEST = """\
 from hypothesis import Phase, settings
 
@@ -42,6 +50,8 @@ class Mutant:
     broken: str
     cases: str
     """Those that should notice, as pytest's -k takes them, of the case files that it names."""
+    tests: str = ""
+    """The file with the tests that should, where it is not that of the module."""
 
     def applied(self, source: str) -> str:
         if source.count(self.rule) != 1:
@@ -112,14 +122,13 @@ def _copy(folder: Path, cases: set[str]) -> None:
     for file in (ROOT / "tests/cases").glob("*.sql"):
         if file.stem in cases | {"tables"}:
             shutil.copy(file, folder / "tests/cases")
-    for name in TESTS:
+    for name in {*HARNESS, *OWN.values()}:
         shutil.copy(ROOT / "tests" / name, folder / "tests")
     (folder / "tests/conftest.py").write_text(CONFTEST)
 
 
 def _tested(folder: Path, mutant: Mutant) -> subprocess.CompletedProcess[str]:
-    own = f"test_{mutant.module}"
-    tests = own if own in TESTS else "test_cases.py"
+    tests = mutant.tests or OWN.get(mutant.module, "test_cases.py")
     pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=line"]
     return subprocess.run(
         [*pytest, f"tests/{tests}", "-k", mutant.cases],

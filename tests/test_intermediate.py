@@ -7,10 +7,12 @@ from functools import cache
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlglot import exp
 
 import casefile
 from casefile import Case
 from dagster_streamtables.compiler import Plan, compile_query
+from dagster_streamtables.compiler.partial import Adding
 from database import TABLES, Database, Prepared
 from test_cases import follow_case, follow_windows, quick
 
@@ -42,3 +44,54 @@ def test_the_delta_is_the_one_written_down(case: Case, database: Database) -> No
 @quick
 def test_before_plus_change_is_after(case: Case, database: Database, data: st.DataObject) -> None:
     follow_windows(Prepared(plan_of(case), staged=True), database, data)
+
+
+def tables_of(query: str) -> int:
+    return len(compile_query(query, TABLES).with_intermediates.intermediates)
+
+
+def test_a_group_at_the_root_is_the_table_itself() -> None:
+    query = "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer"
+
+    assert tables_of(query) == 0
+    assert tables_of(f"{query} HAVING SUM(amount) > 1") == 1
+    assert tables_of(f"{query} ORDER BY total LIMIT 1") == 1
+
+
+def test_keys_of_other_types_are_asked_row_by_row() -> None:
+    asked = "SELECT c.id, (SELECT SUM(o.amount) FROM orders AS o WHERE o.customer = {}) AS x"
+
+    assert tables_of(asked.format("c.id") + " FROM customers AS c") == 1
+    assert tables_of(asked.format("c.region") + " FROM customers AS c") == 0
+
+
+def test_what_can_fail_is_asked_for_the_keys_that_are_there() -> None:
+    asked = "SELECT c.id, (SELECT SUM({}) FROM orders AS o WHERE o.customer = c.id) AS x"
+
+    assert tables_of(asked.format("o.amount") + " FROM customers AS c") == 1
+    assert tables_of(asked.format("1 / o.amount") + " FROM customers AS c") == 0
+
+
+def test_sums_of_floats_are_made_again() -> None:
+    """What stands above may compare them, and a last digit would be another row."""
+    query = "SELECT s.product FROM sales AS s WHERE s.mass > (SELECT AVG(mass) FROM sales)"
+    [below] = compile_query(query, TABLES).with_intermediates.intermediates
+    double = exp.DataType.build("DOUBLE")
+
+    assert Adding.of(double, below.root) is Adding.NEVER
+
+
+def test_what_asks_for_the_time_has_none() -> None:
+    query = "SELECT id FROM visits WHERE id IN (SELECT id FROM visits WHERE happened > now())"
+
+    assert tables_of(query) == 0
+    assert tables_of(query.replace("now()", "TIMESTAMP '2013-01-31'")) == 1
+
+
+def test_equal_ones_are_one() -> None:
+    query = (
+        "SELECT a.customer FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer) AS a"
+        " JOIN (SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer) AS b ON a.n = b.n"
+    )
+
+    assert tables_of(query) == 1

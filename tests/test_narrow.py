@@ -34,6 +34,10 @@ QUERIES = {
     "lateral above a join": "SELECT c.id, l.amount FROM customers AS c JOIN regions AS r"
     " ON c.region = r.name, LATERAL (SELECT o.amount FROM orders AS o WHERE o.customer = c.id"
     " ORDER BY o.amount, o.id LIMIT 1) AS l",
+    "outer join on a measure": "SELECT g.customer, c.region FROM (SELECT customer, COUNT(*) AS n"
+    " FROM orders GROUP BY customer) AS g LEFT JOIN customers AS c ON c.id = g.n",
+    "outer join by two keys": "SELECT o.id, s.amount FROM orders AS o"
+    " LEFT JOIN orders AS s ON s.customer = o.customer AND s.amount = o.id",
     "outer join with a self join": "SELECT a.id, b.id AS other, c.region FROM orders AS a"
     " JOIN orders AS b ON a.customer = b.customer LEFT JOIN customers AS c ON c.id = b.customer",
 }

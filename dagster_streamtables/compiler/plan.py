@@ -218,19 +218,29 @@ class Plan:
         return Regroup(now, old.only(touched, on), self.root)
 
     def change_sql(self, dialect: str = DIALECT) -> str:
-        """The change when every source moved, for a person to read.
+        """The change when every source moved, for a person to read, after the changes of the
+        intermediate tables.
 
         The rows of a recursion by UNION stand under its name.
         """
-        return render(named(self._shown), dialect=dialect)
+        own = render(named(self._shown), dialect=dialect)
+        below = (f"-- {each.called}\n{each.change_sql(dialect)}" for each in self.intermediates)
+        return "\n\n".join([*below, f"-- {self.called}\n{own}" if self.intermediates else own])
 
     def explain(self) -> str:
         """The query and its change as indented trees, one line per operator.
 
-        Of the query, each operator says its law and what its change reads.
+        Of the query, each operator says its law and what its change reads. Before it stand the
+        intermediate tables that it is maintained over.
         """
         query, change = outline(self.view, laws=True), outline(self._shown)
-        return f"Query; {self.law}\n{query}\n\nChange\n{change}"
+        own = f"{self.called}; {self.law}\n{query}\n\nChange\n{change}"
+        return "\n\n".join([*(each.explain() for each in self.intermediates), own])
+
+    @property
+    def called(self) -> str:
+        """The query, or which intermediate table."""
+        return f"Intermediate table {self.name}" if self.name else "Query"
 
     @cached_property
     def _shown(self) -> Step:

@@ -6,7 +6,7 @@ Numbers are numbers, under keys that never change, because Dagster plots those o
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -43,6 +43,7 @@ ACTION = "streamtables/action"
 REASON = "streamtables/reason"
 VERSION = "streamtables/version"
 WINDOWS = "streamtables/windows"
+INTERMEDIATES = "streamtables/intermediate_tables"
 FRONTIER = "streamtables/frontier"
 """The version of each source up to which the refresh looked; also on equality checks."""
 ROWS_IN = "streamtables/rows_in"
@@ -90,6 +91,8 @@ def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str,
         found[WINDOWS] = _windows(refresh)
         after = {source: window.after for source, window in refresh.windows.items()}
         found[FRONTIER] = dg.MetadataValue.json(after)
+    if refresh.intermediates:
+        found[INTERMEDIATES] = _intermediates(refresh)
     if refresh.row_count is not None:
         found[ROW_COUNT] = refresh.row_count
     if refresh.writer:
@@ -110,12 +113,13 @@ def plan_metadata(plan: Plan, keys: Mapping[str, dg.AssetKey]) -> dict[str, Any]
         keys: The asset key of each source, by its name in the query.
     """
     columns = {name: type_text(kind).lower() for name, kind in plan.schema.items()}
+    kept = plan.with_intermediates
     return {
         COLUMN_SCHEMA: column_schema(columns),
         COLUMN_LINEAGE: column_lineage(plan, keys),
-        PLAN: fenced(plan.explain(), ""),
-        CHANGE_SQL: fenced(plan.change_sql(), "sql"),
-        LAW: plan.law,
+        PLAN: fenced(kept.explain(), ""),
+        CHANGE_SQL: fenced(kept.change_sql(), "sql"),
+        LAW: kept.law,
     }
 
 
@@ -200,12 +204,25 @@ def _windows(refresh: Refresh) -> dg.TableMetadataValue:
         "capture": "string",
         "rows": "int",
     }
-    records = [
-        dg.TableRecord({"source": source, **asdict(window)})
-        for source, window in refresh.windows.items()
-    ]
+    windows = ({"source": name, **asdict(window)} for name, window in refresh.windows.items())
+    return _records(columns, windows)
+
+
+def _intermediates(refresh: Refresh) -> dg.TableMetadataValue:
+    columns = {"table": "string", "action": "string", "reason": "string", "seconds": "float"}
+    columns |= dict.fromkeys(("inserted", "deleted", "row_count"), "int")
+    done = (
+        {"table": name, **{each: getattr(one, each) for each in list(columns)[1:]}}
+        for name, one in refresh.intermediates.items()
+    )
+    return _records(columns, ({**each, "action": str(each["action"])} for each in done))
+
+
+def _records(
+    columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]
+) -> dg.TableMetadataValue:
     schema = dg.TableSchema([dg.TableColumn(name, kind) for name, kind in columns.items()])
-    return dg.MetadataValue.table(records, schema)
+    return dg.MetadataValue.table([dg.TableRecord(dict(row)) for row in rows], schema)
 
 
 def _times(refresh: Refresh, now: datetime) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def brought_up(job: Job, inputs: Inputs, run: Run) -> Intermediates:
 def _known(job: Job, plan: Plan, inputs: Inputs) -> TableLog | None:
     """The table at the frontier of the stream table, if there is such a version."""
     kept = job.intermediates.get(plan.name)
-    stored = inputs.stored(_location(job, plan)) if kept is not None else None
+    stored = inputs.stored(location_of(job.location, plan.name)) if kept is not None else None
     if kept is None or stored is None or stored.log.id != kept.id:
         return None
     return stored.log.at(kept.version)
@@ -105,7 +105,7 @@ def _refreshed(
     job: Job, plan: Plan, logs: Mapping[str, TableLog], inputs: Inputs, run: Run
 ) -> tuple[TableLog, Refresh]:
     """The table as it reflects some versions of its sources."""
-    location = _location(job, plan)
+    location = location_of(job.location, plan.name)
     read = {name: logs[name] for name in plan.reads}
     used = {name: used_columns(plan, name, log) for name, log in read.items()}
     own = replace(
@@ -138,5 +138,10 @@ def _refreshed(
     return log, report
 
 
-def _location(job: Job, plan: Plan) -> str:
-    return f"{job.location}/{FOLDER}/{plan.name.removeprefix('__st_')}"
+def location_of(table: str, name: str) -> str:
+    """Where an intermediate table is, given where its stream table is.
+
+    >>> location_of("/lake/sales/revenue", "__st_1a2b")
+    '/lake/sales/revenue/_intermediate/1a2b'
+    """
+    return f"{table}/{FOLDER}/{name.removeprefix('__st_')}"

@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime import upkeep
 from dagster_streamtables.runtime.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.intermediate import location_of
 from dagster_streamtables.runtime.missing import missing
 from dagster_streamtables.runtime.names import Names
 from dagster_streamtables.runtime.state import Seen, state_of
@@ -92,7 +93,8 @@ class Retention:
         return [self._health(table, name, seen) for name, seen in self._seen(table).items()]
 
     def vacuum(self, name: str, *, keep: timedelta | None = None, dry: bool = False) -> Vacuumed:
-        """Delete the files of a table that are out of use, but none that a stream table needs.
+        """Delete the files of a table that are out of use, but none that a stream table needs; of
+        a stream table, those of its intermediate tables, too.
 
         Args:
             name: A source or a stream table.
@@ -102,8 +104,15 @@ class Retention:
         Raises:
             MissingSource: There is no such table.
         """
-        log = self._newest(name)
-        since = self.needed_since(name)
+        done = self._vacuumed(name, self._newest(name), self.needed_since(name), keep, dry)
+        below = [
+            self._vacuumed(name, log, since, keep, dry) for log, since in self._intermediates(name)
+        ]
+        return replace(done, files=done.files + sum(each.files for each in below))
+
+    def _vacuumed(
+        self, name: str, log: TableLog, since: float | None, keep: timedelta | None, dry: bool
+    ) -> Vacuumed:
         wanted = _seconds(log, *_FILES) if keep is None else keep.total_seconds()
         needed = 0.0 if since is None else time.time() - since + _MARGIN
         hours = math.ceil(max(wanted, needed) / 3600)
@@ -111,8 +120,20 @@ class Retention:
         return Vacuumed(
             hours=hours,
             held_since=since if needed > wanted else None,
-            files=len(paths) if dry else upkeep.deleted_files(self._newest(name)),
+            files=len(paths) if dry else upkeep.deleted_files(self._again(log)),
         )
+
+    def _intermediates(self, name: str) -> Iterator[tuple[TableLog, float | None]]:
+        """The intermediate tables of a stream table, and since when it needs what they were."""
+        log = self._newest(name)
+        state = state_of(name, log)
+        for each, kept in (state.intermediates if state is not None else {}).items():
+            below = self._logs.newest(location_of(log.location, each))
+            if below is not None and below.id == kept.id:
+                yield below, _out_of_use_since(below, kept.version, below.version)
+
+    def _again(self, log: TableLog) -> TableLog:
+        return self._logs.newest(log.location) or log
 
     def needed_since(self, source: str) -> float | None:
         """Since when, in seconds since 1970, some stream table needs what a source put out of use.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -130,6 +131,20 @@ def test_a_vacuum_of_the_table_leaves_them(lake: Lake, spark: SparkSession) -> N
         spark.conf.unset("spark.databricks.delta.retentionDurationCheck.enabled")
 
     assert sorted(folders(lake)[0].rglob("*.parquet")) == files
+
+
+def test_a_vacuum_of_ours_takes_what_no_frontier_needs(lake: Lake) -> None:
+    for number in (5, 6, 7):
+        insert(lake, (number, 1, number))
+        lake.refresh(ABOVE)
+    [folder] = folders(lake)
+    before = len(list(folder.glob("*.parquet")))
+    lake.retention.vacuum(ABOVE.name, keep=timedelta(0))
+
+    assert len(list(folder.glob("*.parquet"))) < before
+    insert(lake, (8, 2, 8))
+    assert lake.refresh(ABOVE).action is Action.DIFFERENTIAL
+    assert lake.check(ABOVE).equal
 
 
 def test_nothing_new_asks_nothing_of_them(lake: Lake) -> None:

@@ -50,7 +50,7 @@ def narrowed(root: Step) -> Step:
     Args:
         root: A plan, of which all changes are small.
     """
-    for rule in (_both_sides, _pushed, _from_the_small_side, _marked):
+    for rule in (_bare, _pushed, _both_sides, _from_the_small_side, _marked):
         root = rebuild(root, lambda step, inputs, rule=rule: rule(step.over(*inputs)))
     return root
 
@@ -74,53 +74,83 @@ def is_small(step: Step) -> bool:
             return step.weighted
 
 
+def _bare(step: Step) -> Step:
+    """A question of all rows, not of those that the left side leads to: `_both_sides` knows more
+    of what leads there."""
+    if not isinstance(step, Question):
+        return step
+    asked = (_without(right, step.left) for right in step.rights)
+    return step.over(step.left, *asked)
+
+
+def _without(right: Operator, left: Operator) -> Step:
+    if isinstance(right, Restriction) and right.touched == (left,) and is_small(left):
+        return right.input
+    return right
+
+
 def _both_sides(step: Step) -> Step:
     """The right side, too, is read for what touches the left one."""
     match step:
         case OuterJoin(left=left, right=right) | SemiJoin(left=left, right=right):
             pairs = equalities(step.condition, frozenset(left.schema), frozenset(right.schema))
-            return step.over(left, _for(left, right, pairs))
+            touched, keys = _touching(left, pairs, right)
+            return step.over(left, _down(right, touched, keys) if keys else right)
         case Question(left=left):
-            return step.over(left, *(_sooner(left, right) for right in step.rights))
+            asked = zip(step.rights, step.links, strict=True)
+            rights = (_for(left, right, () if link.loose else link.pairs) for right, link in asked)
+            return step.over(left, *rights)
         case _:
             return step
 
 
-def _for(left: Operator, right: Operator, pairs: tuple[Pair, ...]) -> Operator:
+def _for(left: Operator, right: Operator, pairs: tuple[Pair, ...]) -> Step:
+    """The rows that a question of the rows of `left` looks at."""
     touched, keys = _touching(left, pairs, right)
-    return right.only(touched, keys) if keys else right
-
-
-def _sooner(left: Operator, right: Operator) -> Operator:
-    """Rows restricted to what `left` asks for, by what `left` is restricted to itself."""
-    match right:
-        case Restriction(input=Operator() as rows, touched=[touched], links=[link], keep=True):
-            if touched == left and not link.loose:
-                pairs = tuple((other, own) for own, other in link.pairs)
-                sooner, keys = _touching(left, pairs, rows)
-                return rows.only(sooner, keys) if keys else right
-    return right
+    if not keys and is_small(left):
+        touched, keys = left, tuple((theirs, own) for own, theirs in pairs)
+    return _down(right, touched, keys) if keys else right
 
 
 def _touching(
-    left: Operator, pairs: tuple[Pair, ...], right: Operator
+    left: Operator, pairs: tuple[Pair, ...], right: Step
 ) -> tuple[Step, tuple[Pair, ...]]:
     """What says which rows `left` has, and how it touches `right`; no pair where nothing does."""
     if isinstance(left, Restriction) and not left.keep:
         left = left.input if isinstance(left.input, Operator) else left
     if _is_at_hand(left):
         return left, tuple((theirs, own) for own, theirs in pairs)
-    match left:
-        case Restriction(touched=[touched], links=[link], keep=True) if not link.loose:
-            found = (
-                (theirs, other)
-                for own, theirs in pairs
-                for same, other in link.pairs
-                if own == same and _is_one_type((own, left), (theirs, right), (other, touched))
-            )
-            return touched, tuple(found)
+    found: dict[Step, list[Pair]] = {}
+    for own, theirs in pairs:
+        source = _source(left, own.name) if isinstance(own, exp.Column) else None
+        if source is not None and _is_one_type((own, left), (theirs, right), source):
+            found.setdefault(source[1], []).append((theirs, source[0]))
+    touched, keys = next(iter(found.items()), (left, []))
+    return touched, tuple(keys)
+
+
+def _source(step: Step, name: str) -> tuple[exp.Expr, Step] | None:
+    """The column whose values those of another are among: of what touches the rows."""
+    match step:
+        case Restriction():
+            if step.keep and len(step.links) == 1 and not step.links[0].loose:
+                for own, other in step.links[0].pairs:
+                    if own == column(name):
+                        return other, step.touched[0]
+            return _source(step.input, name)
+        case Project():
+            made = dict(step.outputs)[name]
+            return _source(step.input, made.name) if isinstance(made, exp.Column) else None
+        case Filter():
+            return _source(step.input, name)
+        case Aggregate() if name in step.keys:
+            return _source(step.input, name)
+        case Join() if name in step.right.schema:
+            return _source(step.right, name)
+        case Join() | OuterJoin() | SemiJoin() | Question() if name in step.left.schema:
+            return _source(step.left, name)
         case _:
-            return left, ()
+            return None
 
 
 def _is_at_hand(step: Step) -> bool:

@@ -100,3 +100,17 @@ def test_the_other_side_is_bounded(name: str, changed: str, between: list[str]) 
 def test_equal_values_of_types_with_different_orders_are_not_bounded() -> None:
     query = "SELECT o.id, r.country FROM orders AS o JOIN regions AS r ON o.id = r.name"
     assert found(query, "orders") == []
+
+
+def test_a_key_that_is_never_null_is_looked_up_as_it_is() -> None:
+    plan = compile_query(QUERIES["left outer join"], TABLES)
+    stored = dict.fromkeys(plan.stored_columns, "bigint")
+    step = plan.change(stored=stored, unmoved=frozenset(TABLES) - {"customers"})
+
+    def asked(*, null: bool) -> str:
+        bounds = Bounds(SEVEN_TO_NINE.ranges, null=null)
+        known = lambda relation, column: bounds if relation == "customers@change" else None  # noqa: E731
+        return render(bounded(step, known), pretty=False)
+
+    assert "IS NOT DISTINCT FROM" not in asked(null=False)
+    assert "IS NOT DISTINCT FROM" in asked(null=True)

@@ -11,7 +11,7 @@ columns whose types have the same order are, and none that an expression compute
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -85,11 +85,22 @@ def _bounded(step: Step, known: Known) -> Step:
         case OuterJoin(left=left, right=right) | SemiJoin(left=left, right=right):
             # Every left row has its answer, with a partner or without.
             return step.over(left, _within(right, left, _turned(_pairs(step)), known))
-        case Restriction(input=Operator() as rows, touched=[touched], links=[link], keep=True):
-            pairs = () if link.loose else link.pairs
-            return step.over(_within(rows, touched, pairs, known), touched)
+        case Restriction(input=rows, touched=[touched], links=[link]) if not link.loose:
+            # Spark looks a key up by = sooner than by <=>, of which it makes two keys.
+            told = replace(step, links=(replace(link, never_null=_none_null(step, known)),))
+            if step.keep and isinstance(rows, Operator):
+                rows = _within(rows, touched, link.pairs, known)
+            return told.over(rows, touched)
         case _:
             return step
+
+
+def _none_null(step: Restriction, known: Known) -> bool:
+    """Whether no key of what touches is NULL, as far as its rows are at hand."""
+    [link], [touched] = step.links, step.touched
+    names = [other.name if other == column(other.name) else "" for _, other in link.pairs]
+    found = [bounds_of(touched, name, known) if name else None for name in names]
+    return bool(found) and all(each is not None and not each.null for each in found)
 
 
 def _pairs(join: Join | OuterJoin | SemiJoin) -> Sequence[Pair]:

@@ -32,6 +32,9 @@ def spark_settings() -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "1",
         # A recursion on the smaller side of a join may run for longer than the default 5 minutes.
         "spark.sql.broadcastTimeout": "3600",
+        # Every hash table begins with a page, which by default is 64 MB of a heap of 2 GB: a dozen
+        # small joins were a garbage collection.
+        "spark.buffer.pageSize": "2m",
         # The side of a join that is sent around is known to be small, or should be: 8 GB, the
         # default, is more than there is.
         "spark.sql.maxBroadcastTableSize": f"{_memory_mb() // 4}m",

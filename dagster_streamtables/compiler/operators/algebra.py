@@ -244,7 +244,8 @@ def _touches(link: Link, touched: str, *, small: bool) -> exp.Expr:
     if not link.pairs:
         return exp.Exists(this=found)
     sides = [(within(left, "r"), within(right, "c")) for left, right in link.pairs]
-    same = [exp.NullSafeEQ(this=left, expression=right) for left, right in sides]
+    equal = exp.EQ if link.never_null else exp.NullSafeEQ
+    same = [equal(this=left, expression=right) for left, right in sides]
     if not link.loose:
         return exp.Exists(this=found.where(*same))
     nulls = [exp.Is(this=each.copy(), expression=exp.null()) for side in sides for each in side]

@@ -30,6 +30,8 @@ class Link:
     """What must be equal, NULL to NULL; with no pair, any row touches every row."""
     loose: bool = False
     """A NULL, on either side of a pair, equals everything: in ``x NOT IN (…)`` it decides."""
+    never_null: bool = False
+    """No key of what touches is NULL, so a NULL is touched by none, and = says as much as <=>."""
 
 
 class Moment(enum.Enum):

@@ -9,9 +9,10 @@ with its query at the end.
 
 from __future__ import annotations
 
+import statistics
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -84,13 +85,17 @@ def _chain(lake: Lake, runs: int) -> Figure:
     ]
     for table in tables:
         lake.refresh(table)
-    rounds = [_timed(lake, tables, lambda run=run: _change(lake, run)) for run in range(runs + 1)]
+    rounds: list[tuple[float, list[Refresh]]] = []
+    for run in range(runs + 1):
+        _change(lake, run)
+        rounds.append(_timed(lake, tables))
     done = [each for _, several in rounds[1:] for each in several]
     assert all(each.action is Action.DIFFERENTIAL for each in done), [each.action for each in done]
     for table in tables:
         assert lake.check(table).equal, f"{table.name} is not its query"
     names = dict.fromkeys(name for each in done for name in each.phases)
-    phases = {name: sum(each.phases.get(name, 0) for each in done) / runs for name in names}
+    sums = {name: [_sum(name, several) for _, several in rounds[1:]] for name in names}
+    phases = {name: statistics.median(each) for name, each in sums.items()}
     seconds = [each for each, _ in rounds[1:]]
     return Figure(CHAIN, "DIFFERENTIAL", 1, False, seconds, phases, Action.DIFFERENTIAL.value)
 
@@ -100,11 +105,12 @@ def _change(lake: Lake, run: int) -> None:
     DeltaTable(lake.location("orders")).update({"amount": f"{10_000 + run}"}, predicate="id = 1")
 
 
-def _timed(
-    lake: Lake, tables: Sequence[StreamTable], change: Callable[[], None] = lambda: None
-) -> tuple[float, list[Refresh]]:
-    """Seconds until all tables are up to date, after a change that is not counted."""
-    change()
+def _sum(phase: str, refreshes: Sequence[Refresh]) -> float:
+    return sum(each.phases.get(phase, 0) for each in refreshes)
+
+
+def _timed(lake: Lake, tables: Sequence[StreamTable]) -> tuple[float, list[Refresh]]:
+    """Seconds until all tables are up to date."""
     begin = time.perf_counter()
     done = [lake.refresh(table) for table in tables]
     return time.perf_counter() - begin, done

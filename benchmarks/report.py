@@ -60,12 +60,15 @@ def _refresh(results: Results) -> Iterable[str]:
 
 
 def _graph(results: Results) -> Iterable[str]:
-    yield f"## Many tables over {results.size:,} rows\n"
-    yield from _table(figure_headings(results), figure_lines(results))
+    return _figures(results, f"Many tables over {results.size:,} rows")
 
 
 def _memory(results: Results) -> Iterable[str]:
-    yield f"## {results.size:,} new rows at once\n"
+    return _figures(results, f"{results.size:,} new rows at once")
+
+
+def _figures(results: Results, title: str) -> Iterable[str]:
+    yield f"## {title}\n"
     yield from _table(figure_headings(results), figure_lines(results))
 
 

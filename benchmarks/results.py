@@ -99,11 +99,18 @@ class Results:
     @property
     def verdict(self) -> str:
         """How often and by how much DIFFERENTIAL was faster than FULL."""
-        ratios = [each for each in map(self.ratio, self.shapes) if each is not None]
-        if not ratios:
+        found = ((each, self.ratio(each)) for each in self.shapes)
+        ratios = {shape: ratio for shape, ratio in found if ratio is not None}
+        idle = {each.shape for each in self.differential if set(each.action) == {"N"}}
+        busy = [ratio for shape, ratio in ratios.items() if shape not in idle]
+        if not busy:
             return "no query was measured in both ways"
-        faster, mean = sum(each > 1 for each in ratios), statistics.geometric_mean(ratios)
-        return f"{faster} of {len(self.shapes)} are faster; geometric mean {mean:.2f}×"
+        faster = sum(each > 1 for each in ratios.values())
+        means = [f"{statistics.geometric_mean(each):.2f}×" for each in (ratios.values(), busy)]
+        return (
+            f"{faster} of {len(self.shapes)} are faster; geometric mean {means[0]}, of the "
+            f"{len(busy)} that had something to do {means[1]}"
+        )
 
 
 def folder() -> Path:
@@ -157,10 +164,10 @@ def _watched(results: Results) -> list[str]:
 
 
 def figure_lines(results: Results) -> Iterable[list[str]]:
-    names = phase_names(results.figures)
+    names, watched = phase_names(results.figures), _watched(results)
     for each in results.figures:
         told = (f"{each.phases[name]:.3f}" if name in each.phases else "" for name in names)
-        held = (f"{each.memory[name]:,.0f}" for name in _watched(results))
+        held = (f"{each.memory[name]:,.0f}" for name in watched)
         yield [each.shape, f"{each.median:.3f}", *told, *held]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp
 
@@ -44,6 +44,21 @@ def test_the_delta_is_the_one_written_down(case: Case, database: Database) -> No
 @quick
 def test_before_plus_change_is_after(case: Case, database: Database, data: st.DataObject) -> None:
     follow_windows(Prepared(plan_of(case), staged=True), database, data)
+
+
+@given(data=st.data())
+@settings(quick, max_examples=10)
+def test_a_recursion_reads_them(database: Database, data: st.DataObject) -> None:
+    query = (
+        "WITH RECURSIVE r(id, customer, depth) AS (SELECT id, customer, 1 FROM orders"
+        " WHERE id = 1 UNION ALL SELECT o.id, o.customer, r.depth + 1 FROM r JOIN orders AS o"
+        " ON o.customer = r.id WHERE r.depth < 3 AND o.id IN (SELECT id FROM customers))"
+        " SELECT id, customer, depth FROM r"
+    )
+    plan = compile_query(query, TABLES).with_intermediates
+
+    assert len(plan.intermediates) == 1
+    follow_windows(Prepared(plan, staged=True), database, data)
 
 
 def tables_of(query: str) -> int:

@@ -19,6 +19,8 @@ CHAIN = (
 )
 QUERIES = {
     "chain": CHAIN,
+    "chain by two keys": "SELECT o.id, s.amount, c.region FROM customers AS c JOIN orders AS o"
+    " ON c.id = o.customer JOIN orders AS s ON s.customer = o.customer AND s.amount = o.id",
     "chain with a cross join": CHAIN + " CROSS JOIN (SELECT COUNT(*) AS n FROM sales) AS s",
     "outer join above a chain": CHAIN.replace("o.id", "s.price, o.id")
     + " LEFT JOIN sales AS s ON s.product = c.region",

@@ -131,9 +131,13 @@ def _measured(items: list[exp.Expr], rows: Operator) -> list[exp.Expr]:
     found = list(dict.fromkeys(call for item in items for call in calls(item)))
     reads = [each.name for call in found for each in call.find_all(exp.Column)]
     all_reads = [each.name for item in items for each in item.find_all(exp.Column)]
-    simple = all(foldable(call) and cannot_fail(call.this) for call in found)
+    simple = all(foldable(call) and _is_safe(call.this) for call in found)
     seen = set(reads) <= set(rows.schema) and set(all_reads) <= set(reads)
     return found if len(items) == 1 and simple and seen else []
+
+
+def _is_safe(argument: exp.Expr) -> bool:
+    return isinstance(argument, exp.Star) or cannot_fail(argument)
 
 
 def _groups(rows: Operator, keys: list[str], names: dict[exp.Expr, str]) -> Operator:
@@ -143,9 +147,9 @@ def _groups(rows: Operator, keys: list[str], names: dict[exp.Expr, str]) -> Oper
     below = Project(rows, (*same, *((name, each) for each, name in plain.items())))
 
     def over(call: exp.Expr) -> exp.Expr:
-        if call.this not in plain:
-            return call
-        argument = typed(column(plain[call.this]), type_of(call.this))
+        argument: exp.Expr = exp.Star()
+        if call.this in plain:
+            argument = typed(column(plain[call.this]), type_of(call.this))
         return typed(type(call)(this=argument), type_of(call))
 
     return Aggregate(below, tuple(keys), tuple((name, over(call)) for call, name in names.items()))

@@ -39,14 +39,20 @@ TABLES = (
         "SELECT customer, amount FROM orders WHERE amount > 2",
         differential_max_change_ratio=0,
     ),
+    StreamTable(  # over an intermediate table, which commits before it
+        "mart.above",
+        "SELECT o.customer, o.amount FROM orders AS o WHERE o.amount > "
+        "(SELECT MIN(i.amount) + COUNT(*) FROM orders AS i WHERE i.customer = o.customer)",
+        differential_max_change_ratio=0,
+    ),
 )
 DELTA_RS, SPARK = 100_000, 0
 writers = pytest.mark.parametrize("driver_rows", [DELTA_RS, SPARK], ids=["delta-rs", "spark"])
 
 
 @writers
-def test_killed_five_times(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
-    kill_and_recover(Lake(tmp_path, spark=spark), driver_rows, kills=5)
+def test_killed_six_times(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
+    kill_and_recover(Lake(tmp_path, spark=spark), driver_rows, kills=6)
 
 
 @pytest.mark.long

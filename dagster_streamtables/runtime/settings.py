@@ -38,6 +38,9 @@ def spark_settings() -> dict[str, str]:
         # The side of a join that is sent around is known to be small, or should be: 8 GB, the
         # default, is more than there is.
         "spark.sql.maxBroadcastTableSize": f"{_memory_mb() // 4}m",
+        # A session keeps the last plans that it analysed, 16 by default, with all local rows in
+        # them: some tables with changes of 100,000 rows filled a heap of 2 GB.
+        "spark.connect.session.planCache.enabled": "false",
         # The files of a version are named one by one. For more of them, Spark asks by a job.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": str(MOST_FILES),
         # A file that is gone must fail the refresh; leaving its rows out would be a wrong result.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlglot import exp, parse_one
 
 from dagster_streamtables.compiler import Bounds, compile_query
-from dagster_streamtables.compiler.bounds import bounded
+from dagster_streamtables.compiler.bounds import bounded, bounds_of
+from dagster_streamtables.compiler.operators import Moment, Restriction, Scan, column
+from dagster_streamtables.compiler.operators.step import Link
 from dagster_streamtables.compiler.render import render
 from database import TABLES, Database, Prepared
 from test_cases import follow_windows, quick
@@ -95,6 +99,19 @@ def found(query: str, changed: str) -> list[str]:
 )
 def test_the_other_side_is_bounded(name: str, changed: str, between: list[str]) -> None:
     assert found(QUERIES[name], changed) == [f"`{each}` BETWEEN 7 AND 9" for each in between]
+
+
+def test_only_rows_that_are_touched_lie_where_what_touches_them_does() -> None:
+    columns = (("id", exp.DataType.build("bigint")),)
+    rows, change = (Scan("orders", columns, moment) for moment in (Moment.AFTER, Moment.CHANGE))
+    link = Link(((column("id"), column("id")),))
+
+    def known(relation: str, column: str) -> Bounds | None:
+        return SEVEN_TO_NINE if relation == "orders@change" else None
+
+    touched = Restriction(rows, (change,), (link,))
+    assert bounds_of(touched, "id", known) == SEVEN_TO_NINE
+    assert bounds_of(replace(touched, keep=False), "id", known) is None
 
 
 def test_equal_values_of_types_with_different_orders_are_not_bounded() -> None:

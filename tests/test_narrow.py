@@ -38,6 +38,8 @@ QUERIES = {
     " ORDER BY o.amount, o.id LIMIT 1) AS l",
     "outer join on a measure": "SELECT g.customer, c.region FROM (SELECT customer, COUNT(*) AS n"
     " FROM orders GROUP BY customer) AS g LEFT JOIN customers AS c ON c.id = g.n",
+    "a constant asked of one group": "SELECT g.n FROM (SELECT COUNT(*) AS n FROM orders) AS g"
+    " WHERE 1 IN (SELECT id FROM customers)",
     "outer join by two keys": "SELECT o.id, s.amount FROM orders AS o"
     " LEFT JOIN orders AS s ON s.customer = o.customer AND s.amount = o.id",
     "outer join with a self join": "SELECT a.id, b.id AS other, c.region FROM orders AS a"

@@ -124,13 +124,18 @@ def _conditions(
         if own != column(own.name) or others != column(others.name):
             continue
         types = rows.schema[own.name], other.schema[others.name]
-        if not any(all(each.this in order for each in types) for order in _ORDERS):
+        if not of_one_order(*types):
             continue
         # What is at hand itself costs nothing to read.
         if bounds_of(rows, own.name, known) is None:
             bounds = bounds_of(other, others.name, known)
             if bounds is not None:
                 yield bounds.holds(column(own.name))
+
+
+def of_one_order(*types: exp.DataType) -> bool:
+    """Whether values of all the types are equal, and stand in order, as those of one are."""
+    return any(all(each.this in order for each in types) for order in _ORDERS)
 
 
 def bounds_of(step: Step, name: str, known: Known) -> Bounds | None:
@@ -141,8 +146,9 @@ def bounds_of(step: Step, name: str, known: Known) -> Bounds | None:
         case Project():
             made = dict(step.outputs)[name]
             return bounds_of(step.input, made.name, known) if made == column(made.name) else None
-        case Restriction() if (pair := _touched(step, name)) is not None:
-            return bounds_of(*pair, known)
+        case Restriction() if (source := step.among(name)) is not None:
+            touched, other = source
+            return bounds_of(touched, other.name, known)
         case Filter() | Net() | Negation() | Restriction():
             return bounds_of(step.input, name, known)
         case Aggregate() if name in step.keys:
@@ -155,15 +161,6 @@ def bounds_of(step: Step, name: str, known: Known) -> Bounds | None:
             return _of_both(step, name, known)
         case _:
             return None
-
-
-def _touched(step: Restriction, name: str) -> tuple[Step, str] | None:
-    """The rows that touch a kept one, and their column that equals one of its own."""
-    if step.keep and len(step.links) == 1 and not step.links[0].loose:
-        for own, other in step.links[0].pairs:
-            if own == column(name) and other == column(other.name):
-                return step.touched[0], other.name
-    return None
 
 
 def _of_both(step: Sum, name: str, known: Known) -> Bounds | None:

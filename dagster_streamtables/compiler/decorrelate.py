@@ -35,7 +35,7 @@ from dagster_streamtables.compiler.operators import (
     typed,
 )
 from dagster_streamtables.compiler.operators.failing import cannot_fail
-from dagster_streamtables.compiler.operators.left_linear import equalities
+from dagster_streamtables.compiler.operators.left_linear import conjuncts, equalities
 from dagster_streamtables.compiler.operators.net import can_net
 from dagster_streamtables.compiler.root import foldable
 
@@ -62,10 +62,9 @@ def decorrelated(step: Step) -> Step:
                     return step
         case SemiJoin(left=left, right=right):
             pairs = equalities(step.condition, frozenset(left.schema), frozenset(right.schema))
-            several = isinstance(step.condition, exp.And)
-            number = len(list(step.condition.flatten())) if several else 1
             keys = [theirs.name for _, theirs in pairs if isinstance(theirs, exp.Column)]
-            return step.over(left, _distinct(right, keys if len(keys) == number else []))
+            all_are_keys = len(keys) == len(conjuncts(step.condition))
+            return step.over(left, _distinct(right, keys if all_are_keys else []))
         case _:
             return step
 
@@ -104,7 +103,7 @@ def _keys(query: exp.Select, left: Operator, rows: Operator) -> list[str]:
     where = query.args.get("where")
     condition = where.this if where is not None else exp.true()
     keys: dict[str, None] = {}
-    for each in condition.flatten() if isinstance(condition, exp.And) else [condition]:
+    for each in conjuncts(condition):
         sides = [each.this, each.expression] if isinstance(each, exp.EQ) else []
         own = next((side for side in sides if _is_column(side, rows)), None)
         around = next((side for side in sides if _is_column(side, left)), None)

@@ -18,6 +18,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.bounds import of_one_order
 from dagster_streamtables.compiler.operators import (
     Aggregate,
     Filter,
@@ -39,7 +40,7 @@ from dagster_streamtables.compiler.operators import (
     typed,
 )
 from dagster_streamtables.compiler.operators.failing import cannot_fail
-from dagster_streamtables.compiler.operators.left_linear import equalities
+from dagster_streamtables.compiler.operators.left_linear import conjuncts, equalities
 from dagster_streamtables.compiler.operators.net import Empty
 from dagster_streamtables.compiler.share import rebuild
 
@@ -123,21 +124,17 @@ def _touching(
     found: dict[Step, list[Pair]] = {}
     for own, theirs in pairs:
         source = _source(left, own.name) if isinstance(own, exp.Column) else None
-        if source is not None and _is_one_type((own, left), (theirs, right), source):
-            found.setdefault(source[1], []).append((theirs, source[0]))
+        if source is not None and _is_one_type((left, own), (right, theirs), source):
+            found.setdefault(source[0], []).append((theirs, source[1]))
     touched, keys = next(iter(found.items()), (left, []))
     return touched, tuple(keys)
 
 
-def _source(step: Step, name: str) -> tuple[exp.Expr, Step] | None:
+def _source(step: Step, name: str) -> tuple[Step, exp.Column] | None:
     """The column whose values those of another are among: of what touches the rows."""
     match step:
         case Restriction():
-            if step.keep and len(step.links) == 1 and not step.links[0].loose:
-                for own, other in step.links[0].pairs:
-                    if own == column(name):
-                        return other, step.touched[0]
-            return _source(step.input, name)
+            return step.among(name) or _source(step.input, name)
         case Project():
             made = dict(step.outputs)[name]
             return _source(step.input, made.name) if isinstance(made, exp.Column) else None
@@ -159,18 +156,10 @@ def _is_at_hand(step: Step) -> bool:
     return isinstance(step, Scan) and step.weighted
 
 
-def _is_one_type(*places: tuple[exp.Expr, Step]) -> bool:
+def _is_one_type(*places: tuple[Step, exp.Expr]) -> bool:
     """Whether columns that are equal one to another are equal all: '01' and '1' both equal 1."""
-    types = [
-        rows.schema[each.name].this
-        for each, rows in places
-        if isinstance(each, exp.Column) and each.name in rows.schema
-    ]
-    same = (kinds for kinds in _ONE_TYPE if all(each in kinds for each in types))
-    return len(types) == len(places) and any(same)
-
-
-_ONE_TYPE = (exp.DataType.INTEGER_TYPES, {exp.DType.DATE}, {exp.DType.TEXT})
+    columns = all(isinstance(each, exp.Column) for _, each in places)
+    return columns and of_one_order(*(rows.schema[each.name] for rows, each in places))
 
 
 def _pushed(step: Step) -> Step:
@@ -199,7 +188,8 @@ def _down(rows: Step, touched: Step, pairs: tuple[Pair, ...]) -> Step:
             if isinstance(rows, Join) and names <= set(rows.right.schema):
                 return rows.over(left, _down(rows.right, touched, pairs))
         case Aggregate():
-            if names <= set(rows.keys):
+            # Without keys there is a row even of no rows.
+            if rows.keys and names <= set(rows.keys):
                 return rows.over(_down(rows.input, touched, pairs))
         case _:
             pass
@@ -242,9 +232,7 @@ def _taken_apart(step: Operator) -> tuple[list[Operator], list[exp.Expr]]:
     if not isinstance(below, Join):
         return [step], []
     sides = [_taken_apart(side) for side in (below.left, below.right)]
-    own = below.condition
-    parts = list(own.flatten()) if isinstance(own, exp.And) else [own]
-    parts = [part for part in parts if part != exp.true()]
+    parts = [part for part in conjuncts(below.condition) if part != exp.true()]
     leaves, conditions = zip(*sides, strict=True)
     return [each for side in leaves for each in side], [*(c for s in conditions for c in s), *parts]
 
@@ -269,7 +257,7 @@ def _marked(step: Step) -> Step:
             return replace(step, small="l" if is_small(left) else "r")
         case OuterJoin() | SemiJoin() if is_small(step.right):
             return replace(step, small=True)
-        case Restriction():
+        case Restriction(touched=touched) if all(map(is_small, touched)):
             return replace(step, small=True)
         case _:
             return step

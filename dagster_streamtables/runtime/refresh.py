@@ -24,7 +24,7 @@ from dagster_streamtables.runtime.costs import Choice
 from dagster_streamtables.runtime.decide import Decision, Source
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Inputs
-from dagster_streamtables.runtime.intermediate import NotKept, brought_up
+from dagster_streamtables.runtime.intermediate import Intermediates, NotKept, brought_up
 from dagster_streamtables.runtime.job import Job
 from dagster_streamtables.runtime.machine import TooLarge, first_line
 from dagster_streamtables.runtime.recompute import recompute
@@ -165,8 +165,7 @@ def _differentiate(
     job: Job, inputs: Inputs, clock: Clock, report: Refresh, changes: Mapping[str, SourceChange]
 ) -> Refresh:
     plan, stored = _plan(job), job.held
-    with clock.phase("intermediate"):
-        between = brought_up(job, inputs, run)
+    between = _between(job, inputs, clock)
     job = replace(job, intermediates=between.kept)
     with clock.phase("capture"):
         read = {**job.sources, **between.sources}
@@ -201,6 +200,13 @@ def _differentiate(
         again = replace(report, action=Action.REINITIALIZE, reason=reason)
         return recompute(job, inputs, clock, again)
     return finish_change(report, log, target, written, clock)
+
+
+def _between(job: Job, inputs: Inputs, clock: Clock) -> Intermediates:
+    if not _plan(job).intermediates:
+        return Intermediates()
+    with clock.phase("intermediate"):
+        return brought_up(job, inputs, run)
 
 
 def _write(log: TableLog, target: Target, computed: Computed, inputs: Inputs) -> Written:

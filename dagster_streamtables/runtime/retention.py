@@ -104,9 +104,11 @@ class Retention:
         Raises:
             MissingSource: There is no such table.
         """
-        done = self._vacuumed(name, self._newest(name), self.needed_since(name), keep, dry)
+        log = self._newest(name)
+        done = self._vacuumed(name, log, self.needed_since(name), keep, dry)
         below = [
-            self._vacuumed(name, log, since, keep, dry) for log, since in self._intermediates(name)
+            self._vacuumed(name, each, since, keep, dry)
+            for each, since in self._intermediates(name, log)
         ]
         return replace(done, files=done.files + sum(each.files for each in below))
 
@@ -123,9 +125,8 @@ class Retention:
             files=len(paths) if dry else upkeep.deleted_files(self._again(log)),
         )
 
-    def _intermediates(self, name: str) -> Iterator[tuple[TableLog, float | None]]:
+    def _intermediates(self, name: str, log: TableLog) -> Iterator[tuple[TableLog, float | None]]:
         """The intermediate tables of a stream table, and since when it needs what they were."""
-        log = self._newest(name)
         state = state_of(name, log)
         for each, kept in (state.intermediates if state is not None else {}).items():
             below = self._logs.newest(location_of(log.location, each))

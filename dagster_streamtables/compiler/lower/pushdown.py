@@ -38,13 +38,6 @@ def filtered(rows: Operator, conditions: list[exp.Expr]) -> Operator:
     return TimedFilter(rows, exp.and_(*asking)) if asking else rows
 
 
-def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
-    condition = condition.unnest()
-    if not isinstance(condition, exp.And):
-        return [condition]
-    return [part for side in (condition.left, condition.right) for part in conjuncts(side)]
-
-
 def reads_time(expression: exp.Expr) -> bool:
     return column(NOW) in expression.find_all(exp.Column)
 

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.aliases import is_group
 from dagster_streamtables.compiler.clock import NOW
-from dagster_streamtables.compiler.lower.pushdown import conjuncts, filtered, reads_time, timed
+from dagster_streamtables.compiler.lower.pushdown import filtered, reads_time, timed
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.subqueries import LowerQuery, Subqueries, lateral
 from dagster_streamtables.compiler.names import flat
@@ -22,6 +22,7 @@ from dagster_streamtables.compiler.operators import (
     column,
     typed,
 )
+from dagster_streamtables.compiler.operators.left_linear import conjuncts
 from dagster_streamtables.compiler.parse import known_type
 
 _VARIANT = ("INT", "STRING", "VARIANT")

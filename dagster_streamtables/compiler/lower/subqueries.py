@@ -14,7 +14,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.aliases import free_tables, own_aliases
 from dagster_streamtables.compiler.calls import is_grouped
 from dagster_streamtables.compiler.clock import is_now
-from dagster_streamtables.compiler.lower.pushdown import conjuncts, filtered, timed
+from dagster_streamtables.compiler.lower.pushdown import filtered, timed
 from dagster_streamtables.compiler.lower.questions import (
     is_question,
     named_apart,
@@ -42,7 +42,7 @@ from dagster_streamtables.compiler.operators import (
     type_of,
     typed,
 )
-from dagster_streamtables.compiler.operators.left_linear import equalities
+from dagster_streamtables.compiler.operators.left_linear import conjuncts, equalities
 from dagster_streamtables.compiler.refusal import Refusal
 
 LowerQuery = Callable[[exp.Expr, Scope], Operator]

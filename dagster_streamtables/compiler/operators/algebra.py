@@ -215,6 +215,14 @@ class Restriction(Operator):
     def empty_if(self, *inputs: bool) -> bool:
         return inputs[0] or (self.keep and all(inputs[1:]))
 
+    def among(self, name: str) -> tuple[Step, exp.Column] | None:
+        """What touches the kept rows, and its column that has every value of one of theirs."""
+        if self.keep and len(self.links) == 1 and not self.links[0].loose:
+            for own, other in self.links[0].pairs:
+                if own == column(name) and isinstance(other, exp.Column):
+                    return self.touched[0], other
+        return None
+
     def delta(self) -> Operator:
         raise TypeError("a restriction is part of a change and has none of its own")
 

@@ -104,13 +104,20 @@ class ConditionalJoin(LeftLinear):
         return f"{self.kind} on {self.condition.sql('spark')}"
 
 
+def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
+    """The parts of a condition that must all be true, without parentheses around them."""
+    condition = condition.unnest()
+    if not isinstance(condition, exp.And):
+        return [condition]
+    return [part for side in (condition.left, condition.right) for part in conjuncts(side)]
+
+
 def equalities(
     condition: exp.Expr, left: frozenset[str], right: frozenset[str]
 ) -> tuple[Pair, ...]:
     """The conjuncts of `condition` that compare an expression of one side with one of the other."""
     pairs: list[Pair] = []
-    for conjunct in condition.flatten() if isinstance(condition, exp.And) else [condition]:
-        conjunct = conjunct.unnest()
+    for conjunct in conjuncts(condition):
         if not isinstance(conjunct, exp.EQ | exp.NullSafeEQ):
             continue
         a, b = conjunct.this, conjunct.expression

@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("dagster_streamtables")
 
+SHOWN = 100
+"""Of more stream tables, the assets do not show the SQL of their changes: to write it takes longer
+than all the rest of loading them. Their plans are shown all the same."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -114,7 +118,10 @@ def build_catalog(
     translator = translator or StreamTablesTranslator()
     names = {e.name: _key(e, translator) for e in examined}
     given = dict(source_keys or {})
-    entries = [_entry(e, translator, names, given, group_name) for e in examined]
+    entries = [
+        _entry(e, translator, names, given, group_name, change_sql=len(examined) <= SHOWN)
+        for e in examined
+    ]
     sources = {name: key for entry in entries for name, key in entry.source_keys.items()}
     written = {*names.values(), *written_by_dagster}
     return Catalog(tuple(entries), {n: key for n, key in sources.items() if key not in written})
@@ -132,13 +139,15 @@ def _entry(
     names: Mapping[str, dg.AssetKey],
     given: Mapping[str, dg.AssetKey],
     group_name: str | None,
+    *,
+    change_sql: bool,
 ) -> Entry:
     sources = {
         name: names.get(name) or given.get(name) or asset_key(name) for name in examined.sources
     }
     if examined.error is not None:  # a cycle in the graph of assets would be Dagster's end
         sources = {name: key for name, key in sources.items() if name not in names}
-    spec = translator.get_asset_spec(StreamTableProps(examined, sources))
+    spec = translator.get_asset_spec(StreamTableProps(examined, sources, change_sql))
     spec = spec.merge_attributes(metadata=_needed(examined, sources))
     # A refresh that leaves the table to another one under way yields nothing.
     spec = spec.replace_attributes(skippable=True)

@@ -8,6 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.definitions_load_context import (
+    DefinitionsLoadContext,
+    DefinitionsLoadType,
+)
 
 from dagster_streamtables.compiler.views import View
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
@@ -71,7 +75,7 @@ def build_definitions(
         min_schedule_seconds: Refuse schedules that are tighter.
         compile_at_load: Compile the queries when the code location is loaded, so that broken ones
             are found and assets show their columns before they are refreshed. It reads the Delta
-            log of each source.
+            log of each source. Processes that load the definitions only to run assets leave it out.
         strict: Raise the first broken definition instead of making an asset of it that fails.
         sensor: How the refresh sensor decides.
         sensor_interval_seconds: Between two ticks of the refresh sensor.
@@ -93,7 +97,7 @@ def build_definitions(
     catalog = build_catalog(
         _not_written([*tables, *found], written, strict),
         views=[*views, *found_views],
-        lake=resource.logs() if compile_at_load else None,
+        lake=resource.logs() if compile_at_load and not _for_a_run() else None,
         translator=translator,
         group_name=group_name,
         source_keys=source_keys,
@@ -117,6 +121,13 @@ def build_definitions(
         schedules=[*_schedules(catalog, executor, equality, retention_cron, retention_status)],
         resources={"streamtables": resource},
     )
+
+
+def _for_a_run() -> bool:
+    """Whether a process loads the definitions to run a part of them: what assets show was written
+    down when the code location was loaded, and nobody looks at it here."""
+    known = DefinitionsLoadContext.is_set()
+    return known and DefinitionsLoadContext.get().load_type is DefinitionsLoadType.RECONSTRUCTION
 
 
 def _sensors(

@@ -6,7 +6,7 @@ Numbers are numbers, under keys that never change, because Dagster plots those o
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import dagster as dg
 from dagster_streamtables.compiler.types import type_text
 from dagster_streamtables.compiler.views import View
 from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.runtime.preview import CHANGE
 from dagster_streamtables.runtime.report import Action, Refresh
 from dagster_streamtables.runtime.table import StreamTable
 
@@ -47,8 +48,13 @@ INTERMEDIATES = "streamtables/intermediate_tables"
 FRONTIER = "streamtables/frontier"
 """The version of each source up to which the refresh looked; also on equality checks."""
 ROWS_IN = "streamtables/rows_in"
+CHANGE_RATIO = "streamtables/change_ratio"
+"""The part of a source's rows that changed, of the source where that is the largest."""
 INSERTED = "streamtables/inserted"
 DELETED = "streamtables/deleted"
+CHANGED_ROWS = "streamtables/changed_rows"
+"""Some of them, where the resource allows it."""
+FILES = "streamtables/files"
 WRITER = "streamtables/writer"
 SECONDS = "streamtables/seconds"
 PHASE = "streamtables/seconds/"
@@ -68,6 +74,7 @@ SAMPLE = "streamtables/sample"
 HISTORY = "streamtables/history"
 
 ROW_COUNT = "dagster/row_count"
+SIZE_BYTES = "dagster/size_bytes"
 TABLE_NAME = "dagster/table_name"
 URI = "dagster/uri"
 COLUMN_SCHEMA = "dagster/column_schema"
@@ -93,10 +100,16 @@ def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str,
         found[FRONTIER] = dg.MetadataValue.json(after)
     if refresh.intermediates:
         found[INTERMEDIATES] = _intermediates(refresh)
-    if refresh.row_count is not None:
-        found[ROW_COUNT] = refresh.row_count
-    if refresh.writer:
-        found[WRITER] = refresh.writer
+    measured = {
+        ROW_COUNT: refresh.row_count,
+        SIZE_BYTES: refresh.size_bytes,
+        FILES: refresh.files,
+        CHANGE_RATIO: refresh.change_ratio,
+        WRITER: refresh.writer or None,
+    }
+    found |= {key: value for key, value in measured.items() if value is not None}
+    if refresh.preview:
+        found[CHANGED_ROWS] = rows_table(refresh.preview, first=CHANGE)
     if refresh.forecast is not None:
         expected = asdict(refresh.forecast).items()
         found |= {EXPECTED + way: float(seconds) for way, seconds in expected}
@@ -105,12 +118,15 @@ def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str,
     return found | _times(refresh, now or datetime.now(UTC))
 
 
-def plan_metadata(plan: Plan, keys: Mapping[str, dg.AssetKey]) -> dict[str, Any]:
+def plan_metadata(
+    plan: Plan, keys: Mapping[str, dg.AssetKey], *, change_sql: bool = True
+) -> dict[str, Any]:
     """What is known of a table before its first refresh.
 
     Args:
         plan: The compiled query.
         keys: The asset key of each source, by its name in the query.
+        change_sql: Whether to write the change as SQL, too.
     """
     columns = {name: type_text(kind).lower() for name, kind in plan.schema.items()}
     kept = plan.with_intermediates
@@ -118,7 +134,7 @@ def plan_metadata(plan: Plan, keys: Mapping[str, dg.AssetKey]) -> dict[str, Any]
         COLUMN_SCHEMA: column_schema(columns),
         COLUMN_LINEAGE: column_lineage(plan, keys),
         PLAN: fenced(kept.explain(), ""),
-        CHANGE_SQL: fenced(kept.change_sql(), "sql"),
+        **({CHANGE_SQL: fenced(kept.change_sql(), "sql")} if change_sql else {}),
         LAW: kept.law,
     }
 
@@ -196,6 +212,18 @@ def fenced(text: str, language: str) -> dg.MarkdownMetadataValue:
     return dg.MetadataValue.md(f"```{language}\n{text.strip()}\n```")
 
 
+def rows_table(rows: Sequence[Mapping[str, Any]], *, first: str) -> dg.TableMetadataValue:
+    """Rows of data, with the column that says what is the matter with them before the others."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    columns.sort(key=lambda name: name != first)
+    plain = ({name: _plain(row.get(name)) for name in columns} for row in rows)
+    return _records(dict.fromkeys(columns, "string"), plain)
+
+
+def _plain(value: object) -> Any:
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
 def _windows(refresh: Refresh) -> dg.TableMetadataValue:
     columns = {
         "source": "string",
@@ -203,6 +231,7 @@ def _windows(refresh: Refresh) -> dg.TableMetadataValue:
         "after": "int",
         "capture": "string",
         "rows": "int",
+        "source_rows": "int",
     }
     windows = ({"source": name, **asdict(window)} for name, window in refresh.windows.items())
     return _records(columns, windows)

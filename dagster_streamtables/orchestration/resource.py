@@ -43,6 +43,12 @@ class StreamTablesResource(dg.ConfigurableResource):
         description="In an op of many tables: how many that do not read each other are refreshed "
         "at once, each by a thread, all on one Spark.",
     )
+    preview_rows: int = Field(
+        default=0,
+        ge=0,
+        description="How many changed rows each materialization shows. They are stored in "
+        "Dagster's database, so nothing is shown unless you ask for it.",
+    )
     _lake: Lake | None = PrivateAttr(default=None)
 
     def session(self) -> Any:
@@ -53,7 +59,10 @@ class StreamTablesResource(dg.ConfigurableResource):
         """The tables, with the Spark that refreshes them."""
         if self._lake is None:
             self._lake = Lake(
-                self.root, spark=self.session(), storage_options=dict(self.storage_options)
+                self.root,
+                spark=self.session(),
+                storage_options=dict(self.storage_options),
+                preview_rows=self.preview_rows,
             )
         return self._lake
 

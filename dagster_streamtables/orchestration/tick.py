@@ -35,6 +35,8 @@ _LASTING = (
     keys.VERSION,
     keys.FRONTIER,
     keys.ROW_COUNT,
+    keys.SIZE_BYTES,
+    keys.FILES,
     keys.URI,
     keys.COLUMN_SCHEMA,
     keys.COLUMN_LINEAGE,

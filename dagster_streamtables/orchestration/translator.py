@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 from dagster_shared.utils.warnings import disable_dagster_warnings
@@ -16,6 +16,9 @@ from dagster_streamtables.orchestration.freshness import freshness_policy
 from dagster_streamtables.orchestration.load import Declared
 from dagster_streamtables.runtime.table import StreamTable
 
+if TYPE_CHECKING:
+    from dagster_streamtables.compiler.plan import Plan
+
 
 @dataclass(frozen=True)
 class StreamTableProps:
@@ -24,6 +27,8 @@ class StreamTableProps:
     examined: Examined
     source_keys: Mapping[str, dg.AssetKey] = field(default_factory=dict[str, dg.AssetKey])
     """The asset key of each source, by its name in the query."""
+    change_sql: bool = True
+    """Whether the asset shows the SQL of its change."""
 
     @property
     def name(self) -> str:
@@ -48,6 +53,7 @@ class StreamTablesTranslator:
         """The asset of a stream table, or of a declaration that is broken."""
         examined = props.examined
         file = examined.declared.file
+        plan = examined.plan
         return dg.AssetSpec(
             key=asset_key(examined.name),
             deps=list(dict.fromkeys(props.source_keys.values())),
@@ -59,7 +65,7 @@ class StreamTablesTranslator:
                 keys.TABLE_NAME: examined.name,
                 **_settings(examined),
                 **(_code_reference(file) if file else {}),
-                **(keys.plan_metadata(examined.plan, props.source_keys) if examined.plan else {}),
+                **(_plan(plan, props) if plan else {}),
             },
         )
 
@@ -109,6 +115,10 @@ def _description(examined: Examined) -> str:
         said = f"{view.description}\n\n" if view.description else ""
         parts.append(f"#### View {view.name}\n\n{said}```sql\n{view.query.strip()}\n```")
     return "\n\n".join(parts)
+
+
+def _plan(plan: Plan, props: StreamTableProps) -> dict[str, Any]:
+    return keys.plan_metadata(plan, props.source_keys, change_sql=props.change_sql)
 
 
 def _settings(examined: Examined) -> dict[str, Any]:

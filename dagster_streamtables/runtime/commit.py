@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from typing import Any
 
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime import delta_rs_writer, spark_writer, upkeep
@@ -65,10 +66,16 @@ def finish(
         inserted=written.inserted,
         deleted=written.deleted,
         writer=written.writer,
-        row_count=log.row_count,
+        **extent(log),
         seconds=clock.seconds,
         phases=clock.phases,
     )
+
+
+def extent(log: TableLog) -> dict[str, Any]:
+    """How large a table is, as a refresh reports it."""
+    sizes = log.file_sizes
+    return {"row_count": log.row_count, "size_bytes": sum(sizes), "files": len(sizes)}
 
 
 def finish_change(

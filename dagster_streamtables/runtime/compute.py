@@ -107,7 +107,9 @@ def capture(
         if not change.moved:
             continue
         rows, change = _read(source, change, inputs)
-        windows[name] = Window(change.before, change.after, change.capture, change.rows)
+        windows[name] = Window(
+            change.before, change.after, change.capture, change.rows, source.log.row_count
+        )
         if rows is None:
             continue
         views[relation(name, Moment.CHANGE)] = rows

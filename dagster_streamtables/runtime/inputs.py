@@ -29,6 +29,8 @@ class Inputs:
     stored: Callable[[str], Stored | None]
     """The stream table at a place, at its newest version."""
     limit: int = LIMIT
+    preview: int = 0
+    """Changed rows that the report of a differential refresh holds."""
     now: str = ""
     """The time of this refresh, in ISO 8601."""
     then: str = ""

@@ -59,6 +59,7 @@ class Lake:
         spark: SparkSession | str | None = None,
         storage_options: Mapping[str, str] | None = None,
         driver_rows: int = LIMIT,
+        preview_rows: int = 0,
         views: Iterable[View] = (),
     ) -> None:
         """
@@ -69,6 +70,7 @@ class Lake:
             storage_options: What delta-rs needs to reach an object store.
             driver_rows: A change of up to so many rows is brought to this process and committed
                 by delta-rs; a larger one stays in Spark.
+            preview_rows: So many changed rows are in the report of a differential refresh.
             views: Queries that those of stream tables may name as they name tables. A view of a
                 stream table's own goes first.
         """
@@ -77,7 +79,7 @@ class Lake:
         self._names = Names(self.root)
         self._given = spark
         self._logs = Logs(storage_options)
-        self._limit = driver_rows
+        self._limit, self._preview = driver_rows, preview_rows
         self._views = tuple(views)
         self.controls = Controls(self.root, storage_options)
         """Suspend a stream table, resume it, and see its errors."""
@@ -255,6 +257,7 @@ class Lake:
             session=session,
             stored=self._stored,
             limit=self._limit,
+            preview=self._preview,
             now=job.now,
             then=(state.now if state is not None else None) or job.now,
         )

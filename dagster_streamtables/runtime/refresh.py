@@ -18,7 +18,7 @@ from dagster_streamtables.runtime import (
 )
 from dagster_streamtables.runtime.blame import LostHistory, explained, is_about_the_statement
 from dagster_streamtables.runtime.clock import Clock
-from dagster_streamtables.runtime.commit import advance, committed, effort, finish_change
+from dagster_streamtables.runtime.commit import advance, committed, effort, extent, finish_change
 from dagster_streamtables.runtime.compute import Computed
 from dagster_streamtables.runtime.costs import Choice
 from dagster_streamtables.runtime.decide import Decision, Source
@@ -27,6 +27,7 @@ from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.intermediate import Intermediates, NotKept, brought_up
 from dagster_streamtables.runtime.job import Job
 from dagster_streamtables.runtime.machine import TooLarge, first_line
+from dagster_streamtables.runtime.preview import preview_of
 from dagster_streamtables.runtime.recompute import recompute
 from dagster_streamtables.runtime.report import Action, Refresh, Window
 from dagster_streamtables.runtime.state import Seen, State
@@ -189,6 +190,7 @@ def _differentiate(
         if not any(change.moved for change in changes.values()):
             return _nothing(job, inputs, clock, same, changes)
         return advance(job, inputs, clock, same)
+    report = replace(report, preview=preview_of(computed.local, stored.log, inputs.preview))
     target = job.target(changed=True, effort=effort(report, clock))
     try:
         with clock.phase("commit"):
@@ -233,7 +235,7 @@ def _report(
         version=stored.log.version if stored is not None else -1,
         data_version=stored.state.data_version if stored is not None and stored.state else "",
         windows=_windows(job, decision, changes),
-        row_count=stored.log.row_count if stored is not None else None,
+        **(extent(stored.log) if stored is not None else {}),
         started=clock.started,
         data_timestamp=None if stamp is None else datetime.fromtimestamp(stamp, UTC),
         forecast=decision.forecast,
@@ -248,11 +250,11 @@ def _windows(
     for name, source in job.sources.items():
         change = changes.get(name)
         before = change.before if change else None
+        rows = source.log.row_count
         if rebuilt or change is None:
-            rows = source.log.row_count
-            windows[name] = Window(before, source.log.version, "all", rows)
+            windows[name] = Window(before, source.log.version, "all", rows, rows)
         else:
-            windows[name] = Window(before, change.after, change.capture, change.rows)
+            windows[name] = Window(before, change.after, change.capture, change.rows, rows)
     return windows
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from dagster_streamtables.runtime.clock import CONNECT
 from dagster_streamtables.runtime.costs import Forecast
@@ -40,6 +41,8 @@ class Window:
     (a full refresh reads the table)."""
     rows: int | None
     """Rows that came or went, an update counting as two; None where nobody had to know."""
+    source_rows: int | None = field(default=None, compare=False)
+    """Rows of the source afterwards, from its log's statistics."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,9 @@ class Refresh:
     deleted: int = 0
     row_count: int | None = None
     """Rows in the table afterwards, from the log's statistics."""
+    size_bytes: int | None = None
+    """Bytes of its files."""
+    files: int | None = None
     writer: str = ""
     """``delta-rs``, ``spark``, or nothing where nothing was committed."""
     seconds: float = 0.0
@@ -73,11 +79,25 @@ class Refresh:
     """The refreshes of the intermediate tables that it reads, by their names."""
     forecast: Forecast | None = None
     """What either way was expected to take, where mode AUTO chose between them."""
+    preview: Sequence[Mapping[str, Any]] = ()
+    """Some of the rows that a differential refresh changed, where these were asked for; see
+    `preview_of`."""
 
     @property
     def rows_in(self) -> int:
         """Rows that came to or went from the sources, an update counting as two."""
         return sum(window.rows or 0 for window in self.windows.values())
+
+    @property
+    def change_ratio(self) -> float | None:
+        """The part of a source's rows that changed, of the source where that is the largest; None
+        where the sources were read as a whole."""
+        parts = [
+            (window.rows or 0) / max(window.source_rows or 0, 1)
+            for window in self.windows.values()
+            if window.capture != "all"
+        ]
+        return max(parts, default=None)
 
     @property
     def forecast_error(self) -> float | None:

@@ -1,6 +1,8 @@
 """Stream tables materialized by Dagster, on real Delta tables."""
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
+from pathlib import Path
+
 import dagster as dg
 import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
@@ -88,6 +90,9 @@ def test_a_run_refreshes_each_table_after_those_it_reads_and_records_it(
     assert found[metadata.ACTION] == "DIFFERENTIAL"
     assert (found[metadata.ROWS_IN], found[metadata.INSERTED], found[metadata.DELETED]) == (1, 1, 0)
     assert found[metadata.ROW_COUNT] == 3
+    assert found[metadata.SIZE_BYTES] == sum(path.stat().st_size for path in _files(resource))
+    assert (found[metadata.FILES], found[metadata.CHANGE_RATIO]) == (2, 1 / 4)
+    assert metadata.CHANGED_ROWS not in found, "nobody allowed it"
     assert found[metadata.FRONTIER] == {"orders": 1}
     assert isinstance(found[metadata.SECONDS], float)
     assert any(name.startswith(metadata.PHASE) for name in found)
@@ -102,6 +107,24 @@ def test_a_run_refreshes_each_table_after_those_it_reads_and_records_it(
     lineage = event.metadata[metadata.COLUMN_LINEAGE]
     assert isinstance(lineage, dg.TableColumnLineageMetadataValue)
     assert lineage.value.deps_by_column["id"] == [dg.TableColumnDep(ORDERS, "id")]
+
+
+def _files(resource: StreamTablesResource) -> list[Path]:
+    return list(Path(resource.logs().location("paid")).glob("*.parquet"))
+
+
+def test_changed_rows_are_shown_where_the_resource_allows_it(
+    instance: dg.DagsterInstance, resource: StreamTablesResource, write: Write
+) -> None:
+    materialize(instance, resource, PAID_KEY)
+    write("orders", id=[4], amount=[40])
+    allowed = type(resource)(root=resource.root, preview_rows=5)
+    materialize(instance, allowed, PAID_KEY)
+    shown = last(instance, PAID_KEY).metadata[metadata.CHANGED_ROWS]
+    assert isinstance(shown, dg.TableMetadataValue)
+    assert [record.data for record in shown.records] == [
+        {"__change": "came", "__copies": 1, "id": 4, "amount": 40}
+    ]
 
 
 def test_no_data_is_a_materialization_with_an_unchanged_data_version(

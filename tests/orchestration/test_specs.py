@@ -7,6 +7,11 @@ import sys
 from pathlib import Path
 
 import dagster as dg
+from dagster._core.definitions.definitions_load_context import (
+    DefinitionsLoadContext,
+    DefinitionsLoadType,
+)
+from dagster._core.definitions.repository_definition import RepositoryLoadData
 
 from dagster_streamtables.orchestration import (
     StreamTableProps,
@@ -17,6 +22,7 @@ from dagster_streamtables.orchestration import (
     build_source_assets,
     metadata,
 )
+from dagster_streamtables.orchestration.catalog import SHOWN
 from dagster_streamtables.runtime.table import Mode, StreamTable
 from orchestration.conftest import Write
 
@@ -151,6 +157,33 @@ def test_everything_is_in_one_call_and_can_be_merged(logs: StreamTablesResource)
     ]
     assert len(repository.asset_graph.asset_check_keys) == 4
     assert defs.resolve_job_def("streamtables_refresh_run").executor_def.name == "in_process"
+
+
+def test_a_process_that_only_runs_assets_compiles_nothing_when_it_loads_them(
+    logs: StreamTablesResource, write: Write
+) -> None:
+    """A run worker of 500 tables would compile all of them to refresh one."""
+    write("sales.orders", id=[1], amount=[10])
+
+    def described() -> bool:
+        defs = build_definitions(resource=logs, tables=[CLEAN])
+        return metadata.PLAN in defs.resolve_asset_graph().get(key("clean")).metadata
+
+    assert described()
+    run = DefinitionsLoadContext(DefinitionsLoadType.RECONSTRUCTION, RepositoryLoadData({}))
+    with DefinitionsLoadContext.scoped(run):
+        assert not described()
+
+
+def test_of_many_tables_the_sql_of_the_change_is_not_shown(
+    logs: StreamTablesResource, write: Write
+) -> None:
+    write("sales.orders", id=[1], amount=[10])
+    many = [StreamTable(f"t{n}", CLEAN.query) for n in range(SHOWN + 1)]
+    few, too_many = (build_catalog(some, lake=logs.logs()) for some in (many[1:], many))
+    assert metadata.CHANGE_SQL in few["t1"].spec.metadata
+    assert metadata.CHANGE_SQL not in too_many["t1"].spec.metadata
+    assert metadata.PLAN in too_many["t1"].spec.metadata
 
 
 def test_an_empty_code_location_loads(logs: StreamTablesResource) -> None:

@@ -188,3 +188,33 @@ def test_a_table_is_mentioned_again_beside_a_natural_join(lake: Lake) -> None:
     write(lake, "orders", orders(0))
     write(lake, "customers", pa.table({"id": pa.array([0], pa.int64()), "region": ["c"]}))
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
+
+
+def test_a_refresh_says_how_large_the_table_is_and_which_part_of_a_source_changed(
+    lake: Lake,
+) -> None:
+    first = refreshed(lake, TOTALS)
+    assert first.change_ratio is None, "the source was read as a whole"
+    write(lake, "orders", orders(20, 21, 22, 23, 24))
+
+    done = refreshed(lake, TOTALS)
+
+    log = DeltaTable(lake.location(TOTALS.name))
+    actions = pa.table(log.get_add_actions())
+    assert (done.files, done.row_count) == (actions.num_rows, 3)
+    assert done.size_bytes == sum(actions["size_bytes"].to_pylist())
+    assert done.change_ratio == 5 / 25
+
+
+def test_changed_rows_are_shown_where_that_is_asked_for(spark: SparkSession, lake: Lake) -> None:
+    refreshed(lake, LARGE)
+    refreshed(lake, TOTALS)
+    source(lake).delete("id = 1")
+    shown = Lake(lake.root, spark=spark, preview_rows=1)
+
+    went = {"__change": "went", "__copies": 1, "id": 1, "amount": 6}
+    assert list(shown.refresh(LARGE).preview) == [went]
+    [group] = shown.refresh(TOTALS).preview
+    assert group == {"__change": "came", "__copies": 1, "customer": 1, "total": 33}
+    write(lake, "orders", orders(30))
+    assert list(refreshed(lake, LARGE).preview) == [], "nobody asked"

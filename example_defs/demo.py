@@ -44,6 +44,9 @@ def main(
     ] = datetime(2013, 4, 1),
     fresh: Annotated[bool, typer.Option(help="Begin the year again.")] = False,
     browser: Annotated[bool, typer.Option(help="Open the UI when it answers.")] = False,
+    default_instance: Annotated[
+        bool, typer.Option(help="Run on Dagster's own settings instead of the demo's.")
+    ] = False,
 ) -> None:
     """Replays flights of 2013 while Dagster keeps the stream tables over them fresh."""
     os.environ |= _environment()
@@ -55,6 +58,7 @@ def main(
         signal.signal(each, lambda *_: stopping.set())
     try:
         with ExitStack() as running:
+            _create_home(default_instance)
             _prepare(running, start.replace(tzinfo=UTC), timedelta(hours=step_hours))
             _run(running, stopping, port or _free_port(), pace, step_hours, browser)
             print("stopping", flush=True)
@@ -94,22 +98,26 @@ def _run(
 
 
 def _prepare(running: ExitStack, start: datetime, step: timedelta) -> None:
-    """What the programs need to find: a Spark server, the source tables, Dagster's databases."""
+    """What the programs need to find: a Spark server, and the source tables."""
     print(f"starting Spark and playing up to {start:%B %-d} into the source tables", flush=True)
     running.callback(stop_server)
     with ThreadPoolExecutor() as pool:
         server = pool.submit(ensure_server)
-        home = Path(os.environ["DAGSTER_HOME"])
-        home.mkdir(parents=True, exist_ok=True)
-        shutil.copy(Path(__file__).with_name("dagster.yaml"), home)
-        _create_instance()
         Replay(os.environ["STREAMTABLES_DEMO_ROOT"], step=step).advance(start)
         server.result()
 
 
-def _create_instance() -> None:
-    """Makes Dagster's databases, which several of its processes would otherwise do at once."""
+def _create_home(default_instance: bool) -> None:
+    """Dagster's settings, and its databases, which several of its processes would otherwise make at
+    once."""
     from dagster import DagsterInstance
+
+    home = Path(os.environ["DAGSTER_HOME"])
+    home.mkdir(parents=True, exist_ok=True)
+    if default_instance:
+        (home / "dagster.yaml").write_text("telemetry: {enabled: false}\n")
+    else:
+        shutil.copy(Path(__file__).with_name("dagster.yaml"), home)
 
     with DagsterInstance.get() as instance:
         instance.get_runs_count()

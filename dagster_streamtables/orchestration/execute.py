@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -19,6 +20,7 @@ from dagster_streamtables.errors import (
 )
 from dagster_streamtables.orchestration import metadata as keys
 from dagster_streamtables.orchestration.provenance import consumed_versions
+from dagster_streamtables.runtime.machine import first_line
 from dagster_streamtables.runtime.report import Action, Refresh
 from dagster_streamtables.runtime.table import StreamTable
 
@@ -35,14 +37,16 @@ def refresh_one(
     """Refresh the stream table of an asset.
 
     Raises:
-        dg.Failure: Its definition is broken, or the refresh failed for a reason this package knows.
-            Retries are allowed where trying again is enough.
+        dg.Failure: Its definition is broken, or the refresh failed, with what, where, why and fix.
+            Retries are allowed where trying again may be enough.
     """
     try:
         table = keys.read_definition(spec.metadata)
         refresh = lake.refresh(table, full=full, until=_beginning(context)(spec))
-    except StreamTablesError as error:
-        raise keys.failure(error, allow_retries=isinstance(error, _PASSING)) from error
+    except Exception as error:
+        told = _told(context, spec.key, error)
+        # Without its cause, which may be a page of Java: that is in the log of the step.
+        raise keys.failure(told, allow_retries=_may_pass(error)) from None
     yield from _record(context, lake, spec, refresh)
 
 
@@ -64,14 +68,15 @@ def refresh_selected(
         spec = specs[key]
         return lake.refresh(keys.read_definition(spec.metadata), until=until(spec))
 
-    failed: dict[dg.AssetKey, BaseException] = {}
+    failed: dict[dg.AssetKey, Exception] = {}
     for key, done in _in_order(specs, work, failed, parallel):
-        error = done.exception()
-        if error is None:
-            yield from _record(context, lake, specs[key], done.result())
-        else:
+        try:
+            refresh = done.result()
+        except Exception as error:
             failed[key] = error
-            context.log.error(f"{key.to_user_string()}: {error}")
+            context.log.error(f"{key.to_user_string()}: {_told(context, key, error)}")
+        else:
+            yield from _record(context, lake, specs[key], refresh)
     if failed:
         raise _failures(failed)
 
@@ -100,7 +105,7 @@ def _beginning(context: dg.AssetExecutionContext) -> Callable[[dg.AssetSpec], di
 def _in_order(
     specs: Mapping[dg.AssetKey, dg.AssetSpec],
     work: Callable[[dg.AssetKey], Refresh],
-    failed: Mapping[dg.AssetKey, BaseException],
+    failed: Mapping[dg.AssetKey, Exception],
     parallel: int,
 ) -> Iterator[tuple[dg.AssetKey, Future[Refresh]]]:
     """Run the work of every asset whose dependencies did not fail, when those are done."""
@@ -123,16 +128,38 @@ def _in_order(
                 sorter.done(key)
 
 
-def _failures(failed: Mapping[dg.AssetKey, BaseException]) -> dg.Failure:
-    # What this package does not know may have been a bad moment of Spark's.
-    known = [e for e in failed.values() if isinstance(e, StreamTablesError)]
-    lasting = [e for e in known if not isinstance(e, _PASSING)]
+def _told(
+    context: dg.AssetExecutionContext, key: dg.AssetKey, error: Exception
+) -> StreamTablesError:
+    """An error in words; its trace, and those of its causes, go to the log of the step."""
+    trace = "".join(traceback.format_exception(error))
+    if isinstance(error, StreamTablesError):
+        context.log.debug(trace)
+        return error
+    context.log.error(trace)
+    return StreamTablesError(
+        f"the refresh ended with an error that is not known: {type(error).__name__}",
+        why=first_line(str(error)),
+        fix="look at the log of this step, which has its whole trace; the table is as it was",
+    ).about(".".join(key.path))
+
+
+def _may_pass(error: Exception) -> bool:
+    """What this package does not know may have been a bad moment of Spark's."""
+    return isinstance(error, _PASSING) or not isinstance(error, StreamTablesError)
+
+
+def _failures(failed: Mapping[dg.AssetKey, Exception]) -> dg.Failure:
     names = ", ".join(key.to_user_string() for key in failed)
     return dg.Failure(
         description=f"{len(failed)} of the stream tables could not be refreshed: {names}",
-        metadata={key.to_user_string(): str(error) for key, error in failed.items()},
-        allow_retries=len(lasting) < len(failed),
+        metadata={key.to_user_string(): _in_short(error) for key, error in failed.items()},
+        allow_retries=any(map(_may_pass, failed.values())),
     )
+
+
+def _in_short(error: Exception) -> str:
+    return str(error) if isinstance(error, StreamTablesError) else first_line(str(error))
 
 
 def _record(

@@ -265,3 +265,44 @@ def test_many_tables_in_one_op_are_refreshed_in_order_and_past_failures(
     [failed] = [event for event in result.all_events if event.is_step_failure]
     data = failed.step_failure_data.user_failure_data
     assert data is not None and set(data.metadata) == {"lost"}
+
+
+def failure(
+    instance: dg.DagsterInstance, resource: StreamTablesResource, table: StreamTable
+) -> tuple[str, dict[str, object]]:
+    """What Dagster shows of the failed step: its error, and the metadata."""
+    assets = build_stream_table_assets(tables=[table], retry_policy=None)
+    result = materialize(instance, resource, dg.AssetKey(table.name), assets=assets)
+    [failed] = [event for event in result.all_events if event.is_step_failure]
+    data = failed.step_failure_data
+    assert data.error is not None and data.user_failure_data is not None
+    found = {name: value.value for name, value in data.user_failure_data.metadata.items()}
+    return data.error.to_string(), found
+
+
+def test_what_the_query_itself_fails_with_is_told_without_the_trace_of_spark(
+    instance: dg.DagsterInstance, resource: StreamTablesResource
+) -> None:
+    words = StreamTable("words", "SELECT CAST(concat('a', id) AS INT) AS n FROM orders")
+    shown, found = failure(instance, resource, words)
+    assert "the query fails on the rows that its sources hold" in str(found["streamtables/what"])
+    assert "CAST_INVALID_INPUT" in str(found["streamtables/why"])
+    assert "try_cast" in str(found["streamtables/fix"])
+    assert "org.apache.spark" not in shown
+
+
+def test_an_error_that_nobody_knows_is_told_in_a_line_and_may_be_tried_again(
+    instance: dg.DagsterInstance, resource: StreamTablesResource
+) -> None:
+    class Broken(StreamTablesResource):
+        def session(self) -> object:
+            return "not a session".split()
+
+    shown, found = failure(instance, Broken(root=resource.root), PAID)
+    assert str(found["streamtables/what"]).startswith('stream table "paid": ')
+    assert "AttributeError" in str(found["streamtables/what"])
+    assert "'list' object has no attribute" in str(found["streamtables/why"])
+    assert "caused by" not in shown
+
+    result = materialize(instance, Broken(root=resource.root), PAID_KEY)
+    assert [event for event in result.all_events if event.is_step_up_for_retry]

@@ -41,6 +41,7 @@ demo-headless: java venv
 bench: java venv
 	$(BIN)/pip install --quiet --editable '.[bench]'
 	$(BIN)/python -m benchmarks.graph
+	$(BIN)/python -m benchmarks.load
 	$(BIN)/python -m benchmarks.refresh --rows 1000000 --changes 10,1000,10000,100000
 	$(BIN)/python -m benchmarks.tpch
 	$(BIN)/python -m benchmarks.refresh

@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def _section(results: Results) -> Iterable[str]:
-    told = {"tpch": _tpch, "refresh": _refresh, "graph": _graph, "memory": _memory}
+    told = {"tpch": _tpch, "refresh": _refresh, "graph": _graph, "memory": _memory, "load": _load}
     yield from told[results.name](results)
     versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
     yield f"Medians of {results.runs}, on {results.cores} cores, {results.date}; {versions}.\n"
@@ -65,6 +65,10 @@ def _graph(results: Results) -> Iterable[str]:
 
 def _memory(results: Results) -> Iterable[str]:
     return _figures(results, f"{results.size:,} new rows at once")
+
+
+def _load(results: Results) -> Iterable[str]:
+    return _figures(results, f"Loading a code location with {results.size:,} stream tables")
 
 
 def _figures(results: Results, title: str) -> Iterable[str]:

@@ -296,7 +296,7 @@ def test_an_error_that_nobody_knows_is_told_in_a_line_and_may_be_tried_again(
 ) -> None:
     class Broken(StreamTablesResource):
         def session(self) -> object:
-            return "not a session".split()
+            return ["not a session"]
 
     shown, found = failure(instance, Broken(root=resource.root), PAID)
     assert str(found["streamtables/what"]).startswith('stream table "paid": ')

@@ -19,7 +19,7 @@ from dagster_streamtables.errors import (
     UnsupportedQuery,
 )
 from dagster_streamtables.orchestration import metadata as keys
-from dagster_streamtables.orchestration.provenance import consumed_versions
+from dagster_streamtables.orchestration.provenance import consumed_versions, observations
 from dagster_streamtables.runtime.machine import first_line
 from dagster_streamtables.runtime.report import Action, Refresh
 from dagster_streamtables.runtime.table import StreamTable
@@ -171,6 +171,8 @@ def _record(
         return
     sources = keys.read_source_keys(spec.metadata)
     table = keys.read_definition(spec.metadata)
+    for seen in observations(context.instance, refresh.windows, sources):
+        context.log_event(seen)
     yield dg.MaterializeResult(
         asset_key=spec.key,
         metadata={**_columns(context, lake, table, sources), **found},

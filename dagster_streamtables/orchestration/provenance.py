@@ -7,7 +7,7 @@ whose events carry a Delta version of ours are corrected; what others write keep
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import dagster as dg
 
@@ -50,6 +50,34 @@ def consumed_versions(
     return tags
 
 
+def observations(
+    instance: dg.DagsterInstance,
+    windows: Mapping[str, Window],
+    source_keys: Mapping[str, dg.AssetKey],
+) -> Iterator[dg.AssetObservation]:
+    """What a refresh saw of sources that nobody in Dagster writes, where that is news: else its
+    asset would be shown as unsynced with a source that nobody has looked at since.
+
+    Args:
+        instance: Where the events of the sources are.
+        windows: What the refresh consumed, by the names of the sources.
+        source_keys: The asset key of each source.
+    """
+    for name, window in windows.items():
+        key = source_keys.get(name)
+        if key is None or instance.get_latest_materialization_event(key) is not None:
+            continue
+        record = instance.get_latest_data_version_record(key)
+        seen = _observed(record.event_log_entry) if record is not None else None
+        if seen is None or seen < window.after:
+            yield observation(key, window.after)
+
+
+def observation(key: dg.AssetKey, version: int) -> dg.AssetObservation:
+    """That a source has a Delta version."""
+    return dg.AssetObservation(key, metadata={VERSION: version}, tags={DATA_VERSION: str(version)})
+
+
 def carried_on(tags: Mapping[str, str]) -> dict[str, str]:
     """The tags of a materialization that an event for the same contents repeats."""
     return {tag: value for tag, value in tags.items() if tag.startswith(KEPT_TAGS)}
@@ -64,6 +92,11 @@ def _data_version(instance: dg.DagsterInstance, key: dg.AssetKey, version: int) 
         if event and _delta_version(event.metadata) == version:
             return (event.tags or {}).get(DATA_VERSION)
     return None
+
+
+def _observed(entry: dg.EventLogEntry) -> int | None:
+    event = entry.asset_observation
+    return _delta_version(event.metadata) if event is not None else None
 
 
 def _delta_version(metadata: Mapping[str, dg.MetadataValue]) -> int | None:

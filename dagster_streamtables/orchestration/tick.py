@@ -21,7 +21,7 @@ from dagster_streamtables.orchestration.history import (
     History,
     read_history,
 )
-from dagster_streamtables.orchestration.provenance import CODE_VERSION, DATA_VERSION, carried_on
+from dagster_streamtables.orchestration.provenance import CODE_VERSION, carried_on, observation
 from dagster_streamtables.orchestration.schedule import Schedule
 from dagster_streamtables.runtime.report import Action
 
@@ -95,7 +95,7 @@ def evaluate(
         cursor=json.dumps(seen | observed),
         asset_events=[
             *(_unchanged(entries[name], past[name]) for name in fresh),
-            *(_observation(catalog.observed[name], version) for name, version in observed.items()),
+            *(observation(catalog.observed[name], version) for name, version in observed.items()),
         ],
     )
 
@@ -202,11 +202,6 @@ def _observed(catalog: Catalog, versions: _Versions, seen: Mapping[str, int]) ->
         for name, version in versions.read.items()
         if name in catalog.observed and version is not None and seen.get(name) != version
     }
-
-
-def _observation(key: dg.AssetKey, version: int) -> dg.AssetObservation:
-    tags = {DATA_VERSION: str(version)}
-    return dg.AssetObservation(key, metadata={keys.VERSION: version}, tags=tags)
 
 
 def _fingerprint(catalog: Catalog) -> str:

@@ -160,7 +160,8 @@ def test_the_versions_that_were_consumed_are_recorded(
         resolver = CachingStaleStatusResolver(instance, graph, context)
         return resolver.get_status(key).value
 
-    observe()
+    materialize(instance, resource, PAID_KEY, TOTALS_KEY, assets=assets)
+    assert stale(PAID_KEY) == "FRESH", "the refresh itself has looked at its source"
     write("orders", id=[4], amount=[40])
     materialize(instance, resource, PAID_KEY, TOTALS_KEY, assets=assets)
     assert (last(instance, PAID_KEY).tags or {})["dagster/input_data_version/orders"] == "1"

@@ -1,19 +1,29 @@
-"""The code location of the demo: a folder of SQL files over the tables that the replay writes."""
+"""The code location of the demo: a folder of SQL files over the tables that the replay writes,
+and a report over one of them that Dagster's own code makes."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
-from dagster_streamtables import StreamTablesResource, build_definitions
+import dagster as dg
+from dagster_deltalake import LocalConfig
+
+from dagster_streamtables import StreamTablesIOManager, StreamTablesResource, build_definitions
+from example_defs.report import latest_airlines
 
 HERE = Path(__file__).parent
 ROOT = os.environ.get("STREAMTABLES_DEMO_ROOT") or str(HERE.parent / ".demo" / "lake")
 
-defs = build_definitions(
-    folder=HERE / "tables",
-    resource=StreamTablesResource(root=ROOT),
-    min_schedule_seconds=10,
-    group_name="stream_tables",
-    source_group_name="sources",
+reads = StreamTablesIOManager(root_uri=ROOT, storage_options=LocalConfig())
+
+defs = dg.Definitions.merge(
+    build_definitions(
+        folder=HERE / "tables",
+        resource=StreamTablesResource(root=ROOT),
+        min_schedule_seconds=10,
+        group_name="stream_tables",
+        source_group_name="sources",
+    ),
+    dg.Definitions(assets=[latest_airlines], resources={"io_manager": reads}),
 )

@@ -1,6 +1,6 @@
 """Reading docs/*.md: the fenced blocks of a page, and its tables.
 
-The words after the backticks are the language of a block and its role, as in ```` ```sql change ````.
+The words after the backticks are the language of a block and its role, as in ``sql change``.
 A comment right above says why a block is not run: ``<!-- not run: needs a cluster -->``.
 """
 
@@ -61,15 +61,13 @@ def filled(page: str, texts: dict[int, str]) -> str:
 def rows(page: str, first: str) -> list[list[str]]:
     """The rows of all tables of a page whose first column is headed so, cell by cell."""
     found: list[list[str]] = []
-    inside = False
-    for line in page.splitlines():
-        cells = [each.strip() for each in line.strip().strip("|").split(" | ")]
-        if not line.startswith("|"):
-            inside = False
-        elif cells[0] == first:
-            inside = True
-        elif inside and set(cells[0]) > {"-"} or inside and not set(line) <= set("|-: "):
-            found.append(cells)
+    tables = re.findall(r"(?:^\|[^\n]*\n)+", page, flags=re.M)
+    for table in tables:
+        head, _, *body = (
+            [cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))]
+            for line in table.splitlines()
+        )
+        found += body if head[0] == first else []
     return found
 
 

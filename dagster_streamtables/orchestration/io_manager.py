@@ -20,10 +20,10 @@ from dagster_deltalake import (
     DeltaLakePyArrowTypeHandler,
 )
 from dagster_deltalake.io_manager import DeltaLakeDbClient, TableConnection
-from deltalake import DeltaTable
 
 from dagster_streamtables.orchestration import metadata as keys
-from dagster_streamtables.runtime.definition import visible_columns
+from dagster_streamtables.runtime.definition import visible
+from dagster_streamtables.runtime.delta_log import Logs
 from dagster_streamtables.runtime.names import Names
 
 
@@ -41,10 +41,9 @@ class VisibleColumns(DeltalakeBaseArrowTypeHandler[Any]):
     def load_input(
         self, context: dg.InputContext, table_slice: TableSlice, connection: TableConnection
     ) -> Any:
-        options = connection.storage_options
-        table = DeltaTable(connection.table_uri, storage_options=options)
-        seen = visible_columns(table)
-        hides = len(seen) < len(table.schema().fields)
+        log = Logs(connection.storage_options).newest(connection.table_uri)
+        seen = list(visible(log.columns)) if log is not None else []
+        hides = log is not None and len(seen) < len(log.columns)
         if not hides or table_slice.columns is not None:
             return super().load_input(context, table_slice, connection)
         if _wants_dataset(context):

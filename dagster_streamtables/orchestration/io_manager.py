@@ -22,6 +22,7 @@ from dagster_deltalake import (
 from dagster_deltalake.io_manager import DeltaLakeDbClient, TableConnection
 
 from dagster_streamtables.orchestration import metadata as keys
+from dagster_streamtables.runtime.arrow import is_dataset, with_columns
 from dagster_streamtables.runtime.definition import visible
 from dagster_streamtables.runtime.delta_log import Logs
 from dagster_streamtables.runtime.names import Names
@@ -46,9 +47,8 @@ class VisibleColumns(DeltalakeBaseArrowTypeHandler[Any]):
         hides = log is not None and len(seen) < len(log.columns)
         if not hides or table_slice.columns is not None:
             return super().load_input(context, table_slice, connection)
-        if _wants_dataset(context):
-            whole = super().load_input(context, table_slice, connection)
-            return whole.replace_schema(_only(whole.schema, seen))
+        if is_dataset(context.dagster_type.typing_type):
+            return with_columns(super().load_input(context, table_slice, connection), seen)
         return super().load_input(context, table_slice._replace(columns=seen), connection)
 
 
@@ -106,15 +106,3 @@ def _stream_table(context: Any) -> str | None:
         return None
     metadata = context.upstream_output.definition_metadata or {}
     return metadata.get(keys.TABLE_NAME) if keys.DEFINITION in metadata else None
-
-
-def _wants_dataset(context: dg.InputContext) -> bool:
-    import pyarrow.dataset as ds
-
-    return context.dagster_type.typing_type == ds.Dataset
-
-
-def _only(schema: Any, names: Sequence[str]) -> Any:
-    import pyarrow as pa
-
-    return pa.schema([schema.field(name) for name in names])

@@ -1,4 +1,4 @@
-"""The origins of each output column: known for every query that is maintained, and the right ones."""
+"""The origins of each output column: known for every maintained query, and the right ones."""
 
 from __future__ import annotations
 

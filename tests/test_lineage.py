@@ -85,10 +85,11 @@ REGION = ("customers", "region")
             id="a recursion: its base and its step",
         ),
         pytest.param(
-            "WITH RECURSIVE r(id, x, y) AS (SELECT id, amount, customer FROM orders UNION ALL "
-            "SELECT c.id, r.y, r.x FROM r JOIN customers AS c ON c.id = r.id) SELECT id, x FROM r",
-            (AMOUNT, CUSTOMER),
-            id="a recursion that exchanges columns: those of every round",
+            "WITH RECURSIVE r(id, x, y, z) AS (SELECT id, 1, 2, amount FROM orders UNION ALL "
+            "SELECT c.id, r.y, r.z, r.x FROM r JOIN customers AS c ON c.id = r.id) "
+            "SELECT id, x FROM r",
+            (AMOUNT,),
+            id="a recursion that passes columns on: what comes in the third round",
         ),
     ],
 )

@@ -44,9 +44,12 @@ if TYPE_CHECKING:
         load_tables,
         stream_table_assets,
     )
+    from dagster_streamtables.orchestration.io_manager import StreamTablesIOManager, VisibleColumns
     from dagster_streamtables.runtime.compare import Comparison
+    from dagster_streamtables.runtime.definition import visible_columns
     from dagster_streamtables.runtime.lake import Lake
     from dagster_streamtables.runtime.report import Action, Refresh, Window
+    from dagster_streamtables.runtime.settings import delta_settings
     from dagster_streamtables.runtime.table import CdcMode, Mode, OnSchemaChange, StreamTable
 
 _WHERE = {
@@ -66,11 +69,13 @@ _WHERE = {
     "SourceProblem": "errors",
     "StreamTable": "runtime.table",
     "StreamTablesError": "errors",
+    "StreamTablesIOManager": "orchestration.io_manager",
     "StreamTablesResource": "orchestration",
     "StreamTablesTranslator": "orchestration",
     "SuspendedTable": "errors",
     "UnsupportedQuery": "errors",
     "View": "compiler.views",
+    "VisibleColumns": "orchestration.io_manager",
     "Window": "runtime.report",
     "build_definitions": "orchestration",
     "build_equality_checks": "orchestration",
@@ -80,9 +85,11 @@ _WHERE = {
     "build_retention_schedule": "orchestration",
     "build_source_assets": "orchestration",
     "build_stream_table_assets": "orchestration",
+    "delta_settings": "runtime.settings",
     "find_problems": "orchestration",
     "load_tables": "orchestration",
     "stream_table_assets": "orchestration",
+    "visible_columns": "runtime.definition",
 }
 
 __all__ = [
@@ -102,11 +109,13 @@ __all__ = [
     "SourceProblem",
     "StreamTable",
     "StreamTablesError",
+    "StreamTablesIOManager",
     "StreamTablesResource",
     "StreamTablesTranslator",
     "SuspendedTable",
     "UnsupportedQuery",
     "View",
+    "VisibleColumns",
     "Window",
     "build_definitions",
     "build_equality_checks",
@@ -116,9 +125,11 @@ __all__ = [
     "build_retention_schedule",
     "build_source_assets",
     "build_stream_table_assets",
+    "delta_settings",
     "find_problems",
     "load_tables",
     "stream_table_assets",
+    "visible_columns",
 ]
 
 

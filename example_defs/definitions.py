@@ -1,4 +1,5 @@
-"""The code location of the demo: a folder of SQL files over the tables that the replay writes."""
+"""The code location of the demo: a folder of SQL files over the tables that the replay writes,
+and a report over one of them that Dagster's own code makes."""
 
 from __future__ import annotations
 
@@ -6,11 +7,15 @@ import os
 from pathlib import Path
 
 import dagster as dg
+from dagster_deltalake import LocalConfig
 
-from dagster_streamtables import StreamTablesResource, build_definitions
+from dagster_streamtables import StreamTablesIOManager, StreamTablesResource, build_definitions
+from example_defs.report import latest_airlines
 
 HERE = Path(__file__).parent
 ROOT = os.environ.get("STREAMTABLES_DEMO_ROOT") or str(HERE.parent / ".demo" / "lake")
+
+reads = StreamTablesIOManager(root_uri=ROOT, storage_options=LocalConfig())
 
 defs = dg.Definitions.merge(
     build_definitions(
@@ -20,6 +25,10 @@ defs = dg.Definitions.merge(
         group_name="stream_tables",
         source_group_name="sources",
     ),
-    # What is materialized by hand starts no process for each table either.
-    dg.Definitions(executor=dg.in_process_executor),
+    dg.Definitions(
+        assets=[latest_airlines],
+        resources={"io_manager": reads},
+        # What is materialized by hand starts no process for each table either.
+        executor=dg.in_process_executor,
+    ),
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import Action
 from example_defs import replay
@@ -171,7 +171,7 @@ def test_the_code_location_loads_without_spark(tmp_path: Path) -> None:
         "print(len(list(defs.resolve_all_asset_specs())), 'pyspark' in sys.modules)"
     )
     assets = run_python(tmp_path, "-c", code)
-    assert assets.stdout == "16 False\n", assets.stderr
+    assert assets.stdout == "17 False\n", assets.stderr
     assert "stream table" not in assets.stderr, "a definition was refused at load"
     validated = run_python(
         tmp_path, "-m", "dagster", "definitions", "validate", "-w", "workspace.yaml"
@@ -187,6 +187,32 @@ def run_python(lake: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
     )
+
+
+def test_the_report_reads_a_stream_table(tmp_path: Path) -> None:
+    """By the IO manager of the example, from files such as a refresh leaves."""
+    days = {
+        "carrier": ["B6", "9E", "UA", "AA"],
+        "landed": [60, 50, 49, 70],
+        "average_delay": [1.0, 30.5, 99.0, 2.0],
+        "__st_n": [60, 50, 49, 70],
+    }
+    place = tmp_path / "delay" / "carrier_days"
+    place.mkdir(parents=True)
+    write_deltalake(place, pa.table(days))
+    code = (
+        "from example_defs.definitions import defs; import dagster as dg; "
+        "key = dg.AssetKey(['report', 'latest_airlines']); "
+        "assert dg.AssetKey(['delay', 'carrier_days']) in "
+        "defs.resolve_asset_graph().get(key).parent_keys; "
+        "job = defs.resolve_implicit_global_asset_job_def(); "
+        "print(job.execute_in_process(asset_selection=[key]).success)"
+    )
+    done = run_python(tmp_path, "-c", code)
+    assert done.stdout == "True\n", done.stderr
+    report = DeltaTable(tmp_path / "report" / "latest_airlines").to_pyarrow_table()
+    assert report.column_names == ["carrier", "landed", "average_delay"]
+    assert report.column("carrier").to_pylist() == ["9E", "AA", "B6"]
 
 
 @pytest.mark.spark

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from dagster_streamtables import StreamTablesResource, build_definitions
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -61,6 +63,21 @@ def test_five_lines_refresh_a_table_without_dagster(
     printed = capsys.readouterr().out
     assert "REINITIALIZE" in printed
     assert re.search(r"\|\s*1\|\s*30\|", printed)
+
+
+def test_every_table_file_is_a_table_and_every_block_of_python_is_run_here(sources: Path) -> None:
+    for text in re.findall(r"```sql\n(.*?)```", README, flags=re.S):
+        file = sources / re.match(r"-- (tables/\S+\.sql)\n", text)[1]  # pyright: ignore
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    defs = build_definitions(
+        folder="tables", resource=StreamTablesResource(root="lake"), strict=True
+    )
+
+    keys = {key.path[-1] for key in defs.resolve_asset_graph().get_all_asset_keys()}
+    assert {"revenue", "recent"} <= keys
+    assert len(re.findall(r"```python", README)) == 2
 
 
 def test_every_command_of_make_is_there() -> None:

@@ -1,51 +1,116 @@
 """Which columns of which sources each output column is computed from.
 
-Only values count: a column that merely decides whether a row is there (in WHERE, ON, HAVING, or as
-a group key that is not returned) is not the origin of any output.
+Only values count: a column that merely decides whether a row is there (in WHERE, ON, HAVING, in a
+condition or the order of a subquery, or as a group key that is not returned) is not the origin of
+any output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import zip_longest
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators import Aggregate, Project, Scan, Step, Sum
+from dagster_streamtables.compiler.operators import (
+    Aggregate,
+    Apply,
+    Lateral,
+    Project,
+    Recursion,
+    Reference,
+    Scan,
+    Step,
+    Sum,
+    Unfold,
+    Window,
+)
 
 Origins = tuple[tuple[str, str], ...]
+_Columns = dict[str, Origins]
+_References = Mapping[str, list[Origins]]
+_CLAUSES = (exp.Where, exp.Having, exp.Order, exp.Group, exp.Limit, exp.Offset)
 
 
 def lineage_of(view: Step) -> Mapping[str, Origins]:
     """Output column → distinct (source, column) pairs, in order of appearance."""
-    done: dict[Step, dict[str, Origins]] = {}
+    done: dict[Step, _Columns] = {}
 
-    def visit(step: Step) -> dict[str, Origins]:
-        if step not in done:
-            done[step] = _lineage(step, [visit(each) for each in step.inputs])
-        return done[step]
+    def visit(step: Step, references: _References) -> _Columns:
+        if step in done:
+            return done[step]
+        if isinstance(step, Recursion):
+            found = _fixpoint(step, references)
+        else:
+            found = _lineage(step, [visit(each, references) for each in step.inputs], references)
+        if not references:  # what is inside a recursion has other origins in each round
+            done[step] = found
+        return found
 
-    return visit(view)
+    def _fixpoint(step: Recursion, references: _References) -> _Columns:
+        """What the base has, and what the step makes of what is known so far."""
+        origins, before = list(visit(step.base, references).values()), None
+        while origins != before:
+            before = origins
+            made = visit(step.step, {**references, step.reference.name: origins}).values()
+            origins = [_union(each) for each in zip(origins, made, strict=True)]
+        return dict(zip(step.schema, origins, strict=True))
+
+    return visit(view, {})
 
 
-def _lineage(step: Step, inputs: list[dict[str, Origins]]) -> dict[str, Origins]:
+def _lineage(step: Step, inputs: list[_Columns], references: _References) -> _Columns:
     if isinstance(step, Scan):
         return {name: ((step.table, name),) for name in step.schema}
     if isinstance(step, Sum):
         left, right = inputs
         pairs = zip(left.items(), right.values(), strict=True)
         return {name: _union([one, other]) for (name, one), other in pairs}
+    if isinstance(step, Reference):
+        known = references.get(step.name, [])
+        return {name: o or () for name, o in zip_longest(step.schema, known) if name is not None}
     below = {name: origins for each in inputs for name, origins in each.items()}
     if isinstance(step, Project):
         return {name: _read(expression, below) for name, expression in step.outputs}
-    if isinstance(step, Aggregate):
-        measured = {name: _read(call, below) for name, call in step.measures}
-        return {key: below[key] for key in step.keys} | measured
-    return {name: below[name] for name in step.schema}
+    # What none of this says, such as the time of a refresh or which grouping set it is, comes from
+    # no column.
+    return {name: below.get(name, ()) for name in step.schema} | _made(step, below)
+
+
+def _made(step: Step, below: _Columns) -> _Columns:
+    """The columns that a step has beside those of its inputs."""
+    match step:
+        case Aggregate(measures=outputs) | Window(outputs=outputs):
+            return {name: _read(call, below) for name, call in outputs}
+        case Unfold():
+            return {name: _read(step.function, below) for name, _ in step.made}
+        case Apply():
+            return {step.name: _read(step.question, below)}
+        case Lateral(question=exp.Query() as question):
+            values = zip(step.made, question.selects, strict=True)
+            return {name: _read(value, below) for (name, _), value in values}
+    return {}
 
 
 def _read(expression: exp.Expr, below: Mapping[str, Origins]) -> Origins:
-    return _union([below[each.name] for each in expression.find_all(exp.Column)])
+    """The origins of a value; names that a subquery in it gives to its own columns have none."""
+    columns = expression.find_all(exp.Column)
+    values = (each for each in columns if not _only_decides(each, expression))
+    return _union(below.get(each.name, ()) for each in values)
 
 
-def _union(several: list[Origins]) -> Origins:
+def _only_decides(column: exp.Column, value: exp.Expr) -> bool:
+    """Whether it stands in a clause of a subquery that makes no values; the order of a window or
+    of an aggregate is part of what those compute."""
+    node: exp.Expr | None = column
+    while node is not None and node is not value:
+        node = node.parent
+        if isinstance(node, exp.Exists):
+            return True
+        if isinstance(node, _CLAUSES) and isinstance(node.parent, exp.Query):
+            return True
+    return False
+
+
+def _union(several: Iterable[Origins]) -> Origins:
     return tuple(dict.fromkeys(pair for origins in several for pair in origins))

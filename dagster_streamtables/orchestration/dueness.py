@@ -44,6 +44,8 @@ class State:
     """Sources whose newest version it does not reflect."""
     missing: tuple[str, ...] = ()
     """Sources that do not exist, of a table that was never refreshed."""
+    timed: bool = False
+    """Its query asks for the time, which goes on without any commit."""
     redefined: bool = False
     """Its query is not the one that was materialized."""
     run: str = ""
@@ -56,7 +58,7 @@ class State:
 
     @property
     def has_work(self) -> bool:
-        return self.last is None or self.redefined or bool(self.moved)
+        return self.last is None or self.redefined or self.timed or bool(self.moved)
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.compiler.clock import asks_for_time, with_clock
 from dagster_streamtables.errors import (
     InvalidDefinition,
     SourceProblem,
@@ -68,6 +70,18 @@ class Examined:
             raise self.error
         assert isinstance(self.declared, StreamTable)
         return self.declared
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether time alone changes what its query says, and its mode follows that."""
+        if self.error is not None or self.table.mode is Mode.FULL:
+            return False
+        if self.plan is not None:
+            return self.plan.timed
+        try:
+            return asks_for_time(with_clock(self.table.text()))
+        except StreamTablesError:  # another dialect, whose words depend on columns not known yet
+            return False
 
     @property
     def resolved_schedule(self) -> str:

@@ -1,29 +1,31 @@
 """`StreamTablesResource`: where the tables are and which Spark refreshes them."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: Dagster reads the annotations of fields at run time.
 from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, model_validator
 
+from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.lake import Lake
 
 
 class StreamTablesResource(dg.ConfigurableResource):
     """The tables of one root, and the Spark that refreshes them.
 
-    Nothing is started before the first refresh that needs Spark. To refresh on a session that your
-    code location has already, override `session`:
+    Nothing is started before the first refresh that needs Spark. A session that your code location
+    has already is taken from the resource that makes it:
 
     .. code-block:: python
 
-        class OnMySpark(StreamTablesResource):
-            pyspark: dg.ResourceDependency[LazyPySparkResource]
+        pyspark = LazyPySparkResource(spark_config={"spark.remote": "sc://host:15002"})
+        StreamTablesResource(root="s3://lake", pyspark=pyspark)
 
-            def session(self):
-                return self.pyspark.spark_session
+    Where sessions come from somewhere else, override `session`.
+
+    Raises:
+        EnvironmentProblem: Both `spark` and `pyspark` are given.
     """
 
     root: str = Field(
@@ -33,6 +35,11 @@ class StreamTablesResource(dg.ConfigurableResource):
         default=None,
         description="The address of a Spark Connect server, such as sc://host:15002. Without one, "
         "a local server is started when it is needed, and shared by all processes.",
+    )
+    pyspark: dg.ResourceDependency[Any] = Field(
+        default=None,  # pyright: ignore[reportAssignmentType]
+        description="A resource whose `spark_session` refreshes: LazyPySparkResource or "
+        "PySparkResource of dagster-pyspark.",
     )
     storage_options: dict[str, str] = Field(
         default={}, description="What delta-rs needs to reach the root, such as credentials."
@@ -51,9 +58,29 @@ class StreamTablesResource(dg.ConfigurableResource):
     )
     _lake: Lake | None = PrivateAttr(default=None)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _one_spark(cls, given: Any) -> Any:
+        if given.get("spark") is not None and given.get("pyspark") is not None:
+            raise EnvironmentProblem(
+                "the resource is given two Sparks",
+                why="spark is an address, and pyspark a resource that has a session of its own",
+                fix="keep one of the two",
+            )
+        return given
+
     def session(self) -> Any:
         """A session, an address, or None for the local server. Called at the first refresh."""
-        return self.spark
+        if self.pyspark is None:
+            return self.spark
+        try:
+            return self.pyspark.spark_session
+        except AttributeError as error:
+            raise EnvironmentProblem(
+                f"{type(self.pyspark).__name__} has no Spark session",
+                why=str(error),
+                fix="give a resource with the attribute spark_session, such as LazyPySparkResource",
+            ) from error
 
     def lake(self) -> Lake:
         """The tables, with the Spark that refreshes them."""

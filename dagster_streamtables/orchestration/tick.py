@@ -142,6 +142,7 @@ def _state(entry: Entry, history: History, versions: _Versions) -> State:
         last=history.last if frontier is not None else None,
         moved=tuple(s for s in sources if newest[s] not in _known(s, frontier, history)),
         missing=tuple(s for s in sources if frontier is None and newest[s] is None),
+        timed=entry.examined.timed,
         redefined=entry.spec.code_version not in (None, history.tags.get(CODE_VERSION)),
         run=history.run,
         suspended=_suspended(entry, versions.lake),

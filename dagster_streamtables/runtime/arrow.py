@@ -8,7 +8,8 @@ delta-rs reads strings into types that Spark does not know.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,3 +53,17 @@ def storable(rows: pa.Table) -> pa.Table:
         for column in rows.columns
     ]
     return pa.table(arrays, names=rows.column_names).cast(plain_schema(rows.schema))
+
+
+def is_dataset(type_: type) -> bool:
+    """Whether it is pyarrow's type of files that are read later."""
+    import pyarrow.dataset as ds
+
+    return type_ is ds.Dataset
+
+
+def with_columns(dataset: Any, names: Sequence[str]) -> Any:
+    """A dataset that has these columns only."""
+    import pyarrow as pa
+
+    return dataset.replace_schema(pa.schema([dataset.schema.field(name) for name in names]))

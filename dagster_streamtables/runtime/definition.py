@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import Plan, Text, compile_query
 from dagster_streamtables.compiler.inline import blamed
@@ -12,6 +13,9 @@ from dagster_streamtables.compiler.types import type_text
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.table import StreamTable
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
 
 _HIDDEN = "__st_"
 
@@ -38,6 +42,14 @@ def _plan(text: Text, columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ..
 def visible(columns: Mapping[str, str]) -> dict[str, str]:
     """The columns of a table without those that a stream table keeps for itself."""
     return {name: type_ for name, type_ in columns.items() if not name.startswith(_HIDDEN)}
+
+
+def visible_columns(table: DeltaTable) -> list[str]:
+    """The columns of a Delta table that are meant for its readers, in order.
+
+    For programs that open a stream table by delta-rs: ``table.to_pandas(visible_columns(table))``.
+    """
+    return [field.name for field in table.schema().fields if not field.name.startswith(_HIDDEN)]
 
 
 def known_types(plan: Plan) -> dict[str, str]:

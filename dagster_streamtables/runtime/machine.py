@@ -27,6 +27,9 @@ _ENDED = re.compile(
     r"\[INVALID_HANDLE\.(SESSION|OPERATION)_\w+\]|\[RETRIES_EXCEEDED\]|SparkContext was shut down|"
     r"SparkContext has been shutdown|stopped SparkContext"
 )
+_NO_DELTA = re.compile(
+    r"\[DATA_SOURCE_NOT_FOUND\].*\bdelta\b|\[DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG"
+)
 _PATH = re.compile(r"(?<![\w.])(?:file:)?/[\w.][^\s'\"()#]+")
 _MARKS = re.compile(r"\x1b\[\d+m|↳")
 STAYS = "the table stays as it was"
@@ -37,6 +40,12 @@ _LACKS = (
         "a file may not be read or written",
         "give the user of this process, and that of Spark, the permission, and refresh again; "
         + STAYS,
+    ),
+    (
+        _NO_DELTA,
+        "the Spark session knows no Delta tables",
+        "start its Spark with the JARs, the extension and the catalog of Delta: the confs that "
+        f"delta_settings() gives; {STAYS}",
     ),
 )
 

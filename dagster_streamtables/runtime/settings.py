@@ -12,6 +12,7 @@ import re
 
 from dagster_streamtables.runtime.data_files import MOST_FILES
 from dagster_streamtables.runtime.home import home
+from dagster_streamtables.runtime.jars import delta_jars
 
 COMMIT_SETTINGS = (
     "spark.databricks.delta.write.txnAppId",
@@ -19,6 +20,16 @@ COMMIT_SETTINGS = (
     "spark.databricks.delta.commitInfo.userMetadata",
 )
 """What a MERGE takes its transaction and its metadata from, for want of options."""
+
+_RELIED_ON = (
+    "spark.sql.extensions",
+    "spark.sql.catalog.spark_catalog",
+    "spark.sql.session.timeZone",
+    "spark.sql.files.ignoreMissingFiles",
+    "spark.databricks.delta.merge.materializeSource",
+    "spark.databricks.delta.write.txnVersion.autoReset.enabled",
+)
+"""Those without which a refresh would fail, or be wrong; the others make it quick."""
 
 
 def spark_settings() -> dict[str, str]:
@@ -62,6 +73,20 @@ def spark_settings() -> dict[str, str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
     }
+
+
+def delta_settings() -> dict[str, str]:
+    """The confs that a classic session of Spark 4.2 needs to refresh stream tables.
+
+    For one that is built elsewhere, as by `LazyPySparkResource`: Delta's JARs, and what refreshes
+    rely on. How much memory and how many partitions is its owner's to say.
+
+    Raises:
+        EnvironmentProblem: There is no Java, or Delta's JARs cannot be had.
+    """
+    settings = spark_settings()
+    jars = ",".join(map(str, delta_jars()))
+    return {"spark.jars": jars, **{name: settings[name] for name in _RELIED_ON}}
 
 
 def driver_memory() -> str:

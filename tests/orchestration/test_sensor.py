@@ -185,6 +185,23 @@ def test_tables_in_unfinished_runs_are_left_out_until_the_run_is_taken_for_dead(
 
 
 @pytest.mark.spark
+def test_time_is_work_where_no_source_moved(resource: StreamTablesResource, write: Write) -> None:
+    """Rows leave such a table without any commit, and those that read it lose them, too."""
+    write("visits", at=[datetime.now(UTC)])
+    day = "SELECT at FROM visits WHERE at > now() - INTERVAL 1 DAY"
+    timed = StreamTable("today", day)
+    count = StreamTable("visitors", "SELECT COUNT(*) AS n FROM today", schedule="52w")
+    when_moved = StreamTable("whole", day, schedule="52w", mode="FULL")
+    location = Location(resource, timed, count, when_moved)
+    for request in location.tick().run_requests or []:
+        assert location.execute(request)
+    assert selections(location.tick()) == []
+    result = location.tick(LATER)
+    assert selections(result) == [{"today", "visitors"}]
+    assert ("AssetMaterialization", "whole") in reported(result)
+
+
+@pytest.mark.spark
 def test_what_is_due_is_refreshed_if_its_sources_moved_and_else_marked_fresh(
     resource: StreamTablesResource, write: Write
 ) -> None:

@@ -1,0 +1,275 @@
+"""Beside dagster-pyspark and dagster-deltalake: their sessions refresh, their IO managers read."""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of assets at run time.
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from dagster_deltalake import DeltaTableResource, LocalConfig
+from dagster_pyspark import LazyPySparkResource, PySparkResource
+from deltalake import DeltaTable, write_deltalake
+
+from dagster_streamtables import (
+    EnvironmentProblem,
+    StreamTable,
+    StreamTablesIOManager,
+    StreamTablesResource,
+    VisibleColumns,
+    build_definitions,
+    visible_columns,
+)
+from dagster_streamtables.runtime.machine import machine_problem
+from dagster_streamtables.runtime.server import ensure_server
+from orchestration.conftest import Write
+
+TOTALS = "SELECT customer, SUM(amount) AS total FROM sales.orders GROUP BY customer"
+
+
+def stored(root: Path, *parts: str) -> None:
+    """A stream table's files, its hidden column among them, as a refresh leaves them."""
+    place = root.joinpath(*parts)
+    place.mkdir(parents=True)
+    write_deltalake(place, pa.table({"customer": [1, 2], "total": [30, 5], "__st_n": [2, 1]}))
+
+
+def reading(root: Path, table: StreamTable, asset: dg.AssetsDefinition, **more: Any) -> Any:
+    """What an asset returns that reads a stream table of the same code location."""
+    manager = StreamTablesIOManager(root_uri=str(root), storage_options=LocalConfig())
+    defs = build_definitions(
+        resource=StreamTablesResource(root=str(root)), tables=[table], assets=[asset], **more
+    )
+    defs = dg.Definitions.merge(
+        defs, dg.Definitions(resources={"io_manager": manager, "frames": frames(root)})
+    )
+    run = defs.resolve_implicit_global_asset_job_def().execute_in_process(
+        asset_selection=[asset.key]
+    )
+    return run.output_for_node(asset.node_def.name)
+
+
+def frames(root: Path) -> dg.ConfigurableIOManagerFactory:
+    class Frames(VisibleColumns):
+        """As dagster-deltalake-pandas has it."""
+
+        def from_arrow(self, obj: pa.RecordBatchReader, target_type: type) -> pd.DataFrame:
+            return obj.read_pandas()
+
+        def to_arrow(self, obj: pd.DataFrame) -> tuple[pa.RecordBatchReader, dict[str, Any]]:
+            return pa.Table.from_pandas(obj).to_reader(), {}
+
+        @property
+        def supported_types(self) -> list[type[object]]:
+            return [pd.DataFrame]
+
+    class Manager(StreamTablesIOManager):
+        @staticmethod
+        def type_handlers() -> list[Any]:
+            return [Frames()]
+
+    return Manager(root_uri=str(root), storage_options=LocalConfig())
+
+
+revenue = StreamTable("mart.revenue", TOTALS)
+INPUT = {"revenue": dg.AssetIn(["mart", "revenue"])}
+
+
+@dg.asset(ins=INPUT, key_prefix="report")
+def as_table(revenue: pa.Table) -> pa.Table:
+    return revenue.sort_by("customer")
+
+
+@dg.asset(ins=INPUT, key_prefix="report")
+def as_batches(revenue: pa.RecordBatchReader) -> pa.Table:
+    return revenue.read_all().sort_by("customer")
+
+
+@dg.asset(ins=INPUT, key_prefix="report")
+def as_dataset(revenue: ds.Dataset) -> pa.Table:
+    assert revenue.schema.names == ["customer", "total"]
+    return revenue.to_table(filter=ds.field("customer") > 0).sort_by("customer")
+
+
+@pytest.mark.parametrize("asset", [as_table, as_batches, as_dataset], ids=lambda a: a.op.name)
+def test_the_io_manager_reads_a_stream_table_without_hidden_columns(
+    tmp_path: Path, write: Write, asset: dg.AssetsDefinition
+) -> None:
+    write("sales.orders", id=[1], customer=[1], amount=[10])
+    stored(tmp_path, "mart", "revenue")
+    found = reading(tmp_path, revenue, asset)
+    assert found.to_pydict() == {"customer": [1, 2], "total": [30, 5]}
+    # And it writes as dagster-deltalake does.
+    written = DeltaTable(tmp_path / "report" / asset.key.path[-1]).to_pyarrow_table()
+    assert sorted(written.column("total").to_pylist()) == [5, 30]
+
+
+def test_other_types_than_those_of_pyarrow(tmp_path: Path, write: Write) -> None:
+    @dg.asset(
+        ins={"revenue": dg.AssetIn(["mart", "revenue"], input_manager_key="frames")},
+        key_prefix="report",
+    )
+    def totals(revenue: pd.DataFrame) -> pa.Table:
+        return pa.Table.from_pandas(revenue)
+
+    write("sales.orders", id=[1], customer=[1], amount=[10])
+    stored(tmp_path, "mart", "revenue")
+    assert reading(tmp_path, revenue, totals).column_names == ["customer", "total"]
+
+
+def test_columns_that_an_input_names_are_those_it_gets(tmp_path: Path, write: Write) -> None:
+    @dg.asset(
+        ins={"revenue": dg.AssetIn(["mart", "revenue"], metadata={"columns": ["total"]})},
+        key_prefix="report",
+    )
+    def totals(revenue: pa.Table) -> pa.Table:
+        return revenue
+
+    write("sales.orders", id=[1], customer=[1], amount=[10])
+    stored(tmp_path, "mart", "revenue")
+    assert reading(tmp_path, revenue, totals).column_names == ["total"]
+
+
+def test_a_stream_table_is_found_by_its_name_whatever_its_key(tmp_path: Path, write: Write) -> None:
+    """By its key, the one would be looked for in `b/c`, the other in `public/orders_by`."""
+    write("sales.orders", id=[1], customer=[1], amount=[10])
+    for name in ("a.b.c", "plain"):
+        parts = name.split(".") if "." in name else ["public", name]
+        stored(tmp_path, *parts)
+        key = name.split(".")
+
+        @dg.asset(ins={"found": dg.AssetIn(key)}, key_prefix="report", name=f"of_{key[-1]}")
+        def report(found: pa.Table) -> pa.Table:
+            return found
+
+        assert reading(tmp_path, StreamTable(name, TOTALS), report).num_rows == 2
+
+
+def test_a_table_that_is_no_stream_table_is_read_as_it_is(tmp_path: Path, write: Write) -> None:
+    @dg.asset(ins={"orders": dg.AssetIn(["sales", "orders"])}, key_prefix="report")
+    def copy(orders: pa.Table) -> pa.Table:
+        return orders
+
+    write("sales.orders", id=[1], customer=[1], amount=[10])
+    assert reading(tmp_path, revenue, copy).column_names == ["id", "customer", "amount"]
+
+
+def test_visible_columns_of_a_table_opened_by_delta_rs(tmp_path: Path) -> None:
+    stored(tmp_path, "mart", "revenue")
+    resource = DeltaTableResource(
+        url=str(tmp_path / "mart" / "revenue"), storage_options=LocalConfig()
+    )
+    table = resource.load()
+    assert visible_columns(table) == ["customer", "total"]
+    assert list(table.to_pandas(columns=visible_columns(table))) == ["customer", "total"]
+
+
+def test_one_spark_for_a_resource() -> None:
+    pyspark = LazyPySparkResource(spark_config={})
+    with pytest.raises(EnvironmentProblem, match="two Sparks"):
+        StreamTablesResource(root="lake", spark="sc://host:15002", pyspark=pyspark)
+
+
+def test_a_resource_without_a_session_is_named(tmp_path: Path) -> None:
+    class Other(dg.ConfigurableResource):
+        pass
+
+    resource = StreamTablesResource(root=str(tmp_path), pyspark=Other())
+    with pytest.raises(EnvironmentProblem, match="Other has no Spark session"):
+        resource.session()
+
+
+def test_a_code_location_with_a_lazy_session_loads_without_a_session(tmp_path: Path) -> None:
+    pyspark = LazyPySparkResource(spark_config={"spark.remote": "sc://127.0.0.1:1"})
+    resource = StreamTablesResource(root=str(tmp_path), pyspark=pyspark)
+    defs = build_definitions(resource=resource, tables=[revenue])
+    assert dg.AssetKey(["mart", "revenue"]) in defs.resolve_asset_graph().get_all_asset_keys()
+    assert resource.logs().version("mart.revenue") is None
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", [PySparkResource, LazyPySparkResource])
+def test_the_session_of_dagster_pyspark_refreshes(
+    kind: type[Any], tmp_path: Path, write: Write
+) -> None:
+    pyspark = kind(spark_config={"spark.remote": ensure_server()})
+    sessions: list[Any] = []
+
+    @dg.asset(deps=[["mart", "revenue"]], required_resource_keys={"pyspark"})
+    def rows(context: dg.AssetExecutionContext) -> None:
+        session = context.resources.pyspark.spark_session
+        sessions.append(session)
+        found = session.read.format("delta").load(str(tmp_path / "mart" / "revenue"))
+        assert found.count() == 2
+
+    class Watched(StreamTablesResource):
+        def session(self) -> Any:
+            sessions.append(super().session())
+            return sessions[-1]
+
+    write("sales.orders", id=[1, 2], customer=[1, 2], amount=[10, 5])
+    resource = Watched(root=str(tmp_path), pyspark=pyspark)
+    defs = build_definitions(resource=resource, tables=[revenue], assets=[rows])
+    job = dg.Definitions.merge(
+        defs, dg.Definitions(resources={"pyspark": pyspark})
+    ).resolve_implicit_global_asset_job_def()
+    run = job.execute_in_process(asset_selection=[dg.AssetKey(["mart", "revenue"]), rows.key])
+    assert run.success
+    refreshed, read = sessions
+    assert refreshed is read, "the run used two sessions"
+    [done] = run.asset_materializations_for_node("mart__revenue")
+    assert done.metadata["streamtables/action"].value == "REINITIALIZE"
+
+
+CLASSIC = """
+import sys
+from dagster_pyspark import LazyPySparkResource
+from dagster_streamtables import StreamTable, StreamTablesResource, delta_settings
+given = delta_settings() if sys.argv[2] == "with" else {}
+mine = {"spark.master": "local[1]", "spark.databricks.delta.snapshotPartitions": "1"}
+pyspark = LazyPySparkResource(spark_config=mine | given)
+resource = StreamTablesResource(root=sys.argv[1], pyspark=pyspark)
+table = StreamTable("mart.revenue", sys.argv[3], differential_max_change_ratio=0)
+print(resource.lake().refresh(table).action)
+pyspark.spark_session.sql(f"INSERT INTO delta.`{sys.argv[1]}/sales/orders` VALUES (3, 1, 7)")
+print(resource.lake().refresh(table).action, resource.lake().check(table).equal)
+"""
+
+
+def classic(root: Path, delta: str) -> subprocess.CompletedProcess[str]:
+    """In a process of its own: a process has sessions of one kind, and this one has Connect's."""
+    command = [sys.executable, "-c", CLASSIC, str(root), delta, TOTALS]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_classic_session_of_dagster_pyspark_refreshes(tmp_path: Path, write: Write) -> None:
+    write("sales.orders", id=[1, 2], customer=[1, 2], amount=[10, 5])
+    done = classic(tmp_path, "with")
+    assert done.stdout == "REINITIALIZE\nDIFFERENTIAL True\n", done.stderr
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_classic_session_without_delta_is_told_so(tmp_path: Path, write: Write) -> None:
+    write("sales.orders", id=[1, 2], customer=[1, 2], amount=[10, 5])
+    done = classic(tmp_path, "without")
+    last = "the Spark session knows no Delta tables"
+    assert f'EnvironmentProblem: stream table "mart.revenue": {last}' in done.stderr
+
+
+def test_what_spark_says_of_a_session_without_delta() -> None:
+    said = (
+        "An error occurred while calling o34.load.\n: org.apache.spark.SparkClassNotFoundException:"
+        " [DATA_SOURCE_NOT_FOUND] Failed to find the data source: delta. Make sure the provider "
+        "name is correct"
+    )
+    problem = machine_problem(RuntimeError(said))
+    assert problem is not None
+    assert problem.what == "the Spark session knows no Delta tables"
+    assert machine_problem(RuntimeError(said.replace("delta.", "avro."))) is None

@@ -1,0 +1,258 @@
+"""What the pages of docs/ and the README say is so: their code runs, their messages exist."""
+
+from __future__ import annotations
+
+import io
+import re
+import shlex
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlglot
+import typer
+import yaml
+from dagster._cli import create_dagster_cli
+from dagster._config.validate import process_config
+from dagster._core.instance.config import dagster_instance_config_schema
+
+import casefile
+import messages
+from dagster_streamtables import StreamTablesResource, build_definitions
+from dagster_streamtables.cli import app
+from dagster_streamtables.compiler import compile_query
+from dagster_streamtables.errors import StreamTablesError
+from database import TABLES, Database
+from operator_pages import FOLDER, PAGES, examples, written
+from pages import DOCS, PROJECT, Block, blocks, code, rows
+
+OWN = [
+    PROJECT / "README.md",
+    *PAGES,
+    *(DOCS / f"{name}.md" for name in (
+        "guide", "production", "troubleshooting", "with_other_libraries",
+    )),
+]  # fmt: skip
+KINDS = {"python", "sql", "yaml", "sh", "text", "toml"}
+ROLES = {"query", "before", "change", "tables", "delta", "explain", "output", "dagster.yaml", ""}
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(PROJECT))
+
+
+def is_spark(path: Path) -> bool:
+    """Whether running the page's Python takes Spark, as the page says in its first lines."""
+    return "<!-- runs on Spark -->" in path.read_text()
+
+
+pages = pytest.mark.parametrize("path", OWN, ids=name)
+run = pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(p, marks=[pytest.mark.spark] if is_spark(p) else [], id=name(p))
+        for p in OWN
+        if any(block.language == "python" for block in blocks(p.read_text()))
+        and p.name != "README.md"  # its code has sources of its own: see test_readme.py
+    ],
+)
+
+
+@pages
+def test_every_block_has_a_known_kind(path: Path) -> None:
+    """So none is left out by a misspelled word."""
+    text = path.read_text()
+    found = blocks(text)
+    assert len(re.findall(r"^```\w", text, flags=re.M)) == len(found)
+    for block in found:
+        assert block.language in KINDS, f"{path}:{block.line}"
+        assert block.role in ROLES, f"{path}:{block.line}"
+
+
+@run
+def test_python_and_tables_of_a_page(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    """Python runs from top to bottom in an empty folder; ``-- tables/…`` is a file in it."""
+    monkeypatch.chdir(tmp_path)
+    if is_spark(path):
+        request.getfixturevalue("spark")
+    names: dict[str, Any] = {"__name__": "page"}
+    printed = ""
+    for block in blocks(path.read_text()):
+        if block.not_run:
+            continue
+        if block.language == "python":
+            printed = _ran(block, path, names)
+        elif (block.language, block.role) == ("text", "output"):
+            assert block.text.strip() == printed.strip(), f"{path}:{block.line}"
+        elif block.language == "sql" and (file := _file_of(block)):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(block.text)
+    if Path("tables").exists():
+        resource = StreamTablesResource(root="lake")
+        build_definitions(folder="tables", resource=resource, strict=True, min_schedule_seconds=1)
+
+
+def _ran(block: Block, path: Path, names: dict[str, Any]) -> str:
+    lines = "\n" * (block.line - 1) + block.text  # an error then names the line of the page
+    with redirect_stdout(io.StringIO()) as out:
+        exec(compile(lines, str(path), "exec"), names)
+    return out.getvalue()
+
+
+def _file_of(block: Block) -> Path | None:
+    named = re.match(r"-- (tables/\S+\.sql)\n", block.text)
+    return Path(named[1]) if named else None
+
+
+@pages
+def test_sql_is_sql(path: Path) -> None:
+    for block in blocks(path.read_text()):
+        if block.language == "sql" and not block.not_run:
+            asked = re.search(r"^-- dialect: (\w+)$", block.text, flags=re.M)
+            sqlglot.parse(block.text, read=asked[1] if asked else "spark")
+
+
+@pages
+def test_yaml_says_what_its_reader_takes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DAGSTER_POSTGRES_URL", "postgresql://user:word@host/dagster")
+    for block in blocks(path.read_text()):
+        if block.language != "yaml":
+            continue
+        said = yaml.safe_load(block.text)
+        assert isinstance(said, dict), f"{path}:{block.line}"
+        if block.role == "dagster.yaml":
+            checked = process_config(dagster_instance_config_schema(), said)
+            assert checked.success, f"{path}:{block.line}: {checked.errors}"
+
+
+@pages
+def test_commands_are_there_and_take_these_options(path: Path) -> None:
+    for block in blocks(path.read_text()):
+        if block.language == "sh" and not block.not_run:
+            for line in re.sub(r"\\\n", " ", block.text).splitlines():
+                words = shlex.split(line, comments=True)
+                if words:
+                    assert _is_command(words), f"{path}:{block.line}: {line}"
+
+
+def _is_command(words: list[str]) -> bool:
+    while "=" in words[0]:  # a variable before the command
+        words = words[1:]
+    match words:
+        case ["make", target, *_]:
+            makefile = (PROJECT / "Makefile").read_text()
+            return re.search(rf"^{target}:", makefile, flags=re.M) is not None
+        case ["streamtables", *rest]:
+            return _takes(typer.main.get_command(app), rest)
+        case (
+            [".venv/bin/pytest", *_]
+            | ["pip", "install", *_]
+            | ["export", _]
+            | ["git", "clone", *_]
+            | ["cd", _]
+        ):
+            return True
+        case ["dagster", *rest]:
+            return _takes(create_dagster_cli(), rest)
+    return False
+
+
+def _takes(command: Any, words: list[str]) -> bool:
+    while hasattr(command, "commands"):  # typer has a click of its own
+        found = command.commands.get(words[0]) if words else None
+        if found is None:
+            return False
+        command, words = found, words[1:]
+    options = {name for each in command.params for name in each.opts}
+    return all(word.split("=")[0] in options for word in words if word.startswith("-"))
+
+
+def test_links_lead_somewhere() -> None:
+    others = {"operation.md", "component.md", "checks.md"}
+    for path in OWN:
+        for target in re.findall(r"\]\((?!https?:)([^)#\s]+)(#[^)]*)?\)", path.read_text()):
+            place = (path.parent / target[0]).resolve()
+            assert place.exists() or place.name in others, f"{name(path)} links {target[0]}"
+            if target[1] and place.exists():
+                assert target[1][1:] in _anchors(place), f"{name(path)} links {''.join(target)}"
+
+
+def _anchors(path: Path) -> set[str]:
+    heads = re.findall(r"^#+ (.+)$", path.read_text(), flags=re.M)
+    return {re.sub(r"[^\w\s-]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+def test_the_index_of_operators_lists_every_page() -> None:
+    index = (FOLDER / "index.md").read_text()
+    linked = set(re.findall(r"\]\((\w+\.md)\)", index))
+    assert {path.name for path in PAGES} - {"index.md"} <= linked
+
+
+@pytest.fixture(scope="module")
+def database() -> Database:
+    return Database()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_examples_come_to_what_their_pages_say(path: Path, database: Database) -> None:
+    text = path.read_text()
+    assert written(text, database) == text, "run python -m tests.operator_pages"
+    for example in examples(text):
+        assert example.delta is not None, f"{path}: an example without its change"
+
+
+def test_every_operator_page_shows_how_it_is_maintained() -> None:
+    for path in PAGES:
+        if path.name != "index.md":
+            text = path.read_text()
+            assert any(example.plan is not None for example in examples(text)), path
+            for head in ("## Cost", "## Caveats", "## How it is maintained"):
+                assert head in text, f"{path} lacks {head}"
+
+
+def test_the_tables_of_the_examples_are_those_of_the_cases() -> None:
+    [block] = [b for b in blocks((FOLDER / "index.md").read_text()) if b.role == "tables"]
+    for create in sqlglot.parse(block.text, read="spark"):
+        assert create is not None
+        columns = {c.name: c.args["kind"].sql("spark") for c in create.this.expressions}
+        assert TABLES[create.this.this.name] == columns
+    assert casefile.CASES.exists()
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name)
+def test_what_is_refused_is_refused_so_and_what_stands_instead_is_not(path: Path) -> None:
+    for query, message, instead in rows(path.read_text(), "query"):
+        [sql], [what] = code(query), code(message)
+        with pytest.raises(StreamTablesError) as refused:
+            compile_query(sql, TABLES)
+        assert refused.value.what == what
+        for rewrite in code(instead):
+            if rewrite.startswith(("SELECT ", "WITH ")) and "…" not in rewrite:
+                compile_query(rewrite, TABLES)
+
+
+TROUBLE = (DOCS / "troubleshooting.md").read_text()
+
+
+def test_every_message_is_explained_and_no_other() -> None:
+    explained = [code(row[0])[0] for row in rows(TROUBLE, "message")]
+    assert len(set(explained)) == len(explained), "a message is explained twice"
+    there = messages.messages()
+    missing = {text: place for text, place in there.items() if text not in explained}
+    assert not missing, "docs/troubleshooting.md lacks these"
+    assert not set(explained) - set(there), "no error of the code begins so"
+
+
+def test_no_message_is_hidden_from_this_test() -> None:
+    assert messages.unread() == []
+
+
+def test_every_reason_that_is_explained_is_one() -> None:
+    source = (messages.PACKAGE / "runtime" / "decide.py").read_text()
+    told = re.sub(r"\{[^{}]*\}", "…", source).replace('"\n        f"', "")
+    for row in rows(TROUBLE, "reason"):
+        [reason] = code(row[0])
+        assert reason.lstrip(", ") in told, reason

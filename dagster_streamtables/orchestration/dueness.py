@@ -93,7 +93,8 @@ def due(
         for source in graph.upstream(name, reads)
         if schedules.get(source) is None
     }
-    return [name for name in schedules if name in by_schedule | demanded]
+    wanted = by_schedule | demanded
+    return [name for name in schedules if name in wanted]
 
 
 def due_at(schedule: Schedule, last: datetime | None) -> datetime:

@@ -76,6 +76,7 @@ class Lake:
         self.root = text if "://" in text else str(Path(text).expanduser().absolute())
         self._names = Names(self.root)
         self._given = spark
+        self.storage_options = storage_options
         self._logs = Logs(storage_options)
         self._limit = driver_rows
         self._views = tuple(views)

@@ -163,7 +163,7 @@ def test_an_intermediate_table_is_looked_at_and_missed(orders: Orders) -> None:
     lake.refresh(ABOVE)
     folder = Path(lake.location("most")) / "_intermediate"
     [below] = folder.iterdir()
-    DeltaTable(below).update(updates={"n": "-1"}, predicate="customer = 3")
+    DeltaTable(below).update(updates={"m0": "-1"}, predicate="k0 = 3")
     # The version that the frontier names is whole; what came after it is nobody's.
     assert lake.checks.invariants(ABOVE).violations == ()
     shutil.rmtree(below)

@@ -50,6 +50,8 @@ class State:
     """The id of an unfinished run that refreshes it."""
     suspended: str = ""
     """Why it is left alone until it is resumed; empty if it is not."""
+    by_hand: bool = False
+    """It is not there, and its first refresh is left to a person."""
     failures: int = 0
     """Failed runs in a row, since its last materialization."""
     failed_at: datetime | None = None
@@ -155,6 +157,8 @@ def _held(
         return f"run {state.run[:8]} refreshes it"
     if state.suspended:
         return f"suspended, {state.suspended}"
+    if state.by_hand:
+        return "waits for its first refresh, which is left to a person (initialize: false)"
     if busy:
         return f"waits for {busy[0]}, which a run refreshes"
     if state.failures and state.failed_at is not None:

@@ -64,6 +64,15 @@ STALENESS = "streamtables/staleness_seconds"
 MISSING = "streamtables/missing"
 UNEXPECTED = "streamtables/unexpected"
 SAMPLE = "streamtables/sample"
+PART = "streamtables/part"
+"""What part of the rows was compared, from 0 to 1."""
+SEED = "streamtables/seed"
+"""Which part it was, to compare the same rows again."""
+# On each result of the other checks.
+VIOLATIONS = "streamtables/violations"
+DRIFT = "streamtables/drift"
+BEHIND = "streamtables/seconds_behind"
+"""How old the oldest commit of a source is that the table does not reflect."""
 # On each result of a retention check.
 HISTORY = "streamtables/history"
 

@@ -152,6 +152,7 @@ def _state(entry: Entry, history: History, versions: _Versions, suspended: str) 
         redefined=entry.spec.code_version not in (None, history.tags.get(CODE_VERSION)),
         run=history.run,
         suspended=suspended,
+        by_hand=frontier is None and not entry.examined.table.initialize,
         failures=history.failures,
         failed_at=history.failed_at,
     )

@@ -157,7 +157,12 @@ def test_freshness_is_told_of_as_it_changes(logs: StreamTablesResource) -> None:
 
     def change(key: str, old: FreshnessState, new: FreshnessState) -> None:
         at = datetime.now(UTC).timestamp()
-        event = FreshnessStateChange(dg.AssetKey(key), new, old, at)
+        event = FreshnessStateChange(
+            key=dg.AssetKey(key),
+            new_state=new,
+            previous_state=old,
+            state_change_timestamp=at,
+        )
         watch.instance._report_runless_asset_event(event)
 
     states = FreshnessState
@@ -175,7 +180,7 @@ def test_a_table_that_is_built_anew_is_told_of_but_for_the_first_time(
     logs: StreamTablesResource,
 ) -> None:
     @dg.multi_asset(specs=[dg.AssetSpec("paid")])
-    def made(context: dg.AssetExecutionContext) -> dg.MaterializeResult[None]:
+    def made(context):  # type: ignore[no-untyped-def]
         version = int(context.run.tags["version"])
         return dg.MaterializeResult(
             metadata={

@@ -7,11 +7,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
+import pyarrow as pa
 import pytest
 from dagster import DagsterRunStatus
 from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run
 from dagster._core.test_utils import create_run_for_test, freeze_time
+from deltalake import CommitProperties, write_deltalake
 
 from dagster_streamtables.orchestration import (
     Backoff,
@@ -25,6 +27,7 @@ from dagster_streamtables.orchestration import (
     metadata,
 )
 from dagster_streamtables.orchestration.tick import evaluate
+from dagster_streamtables.runtime.state import Seen, State
 from dagster_streamtables.runtime.table import StreamTable
 from orchestration.conftest import Write
 
@@ -137,6 +140,25 @@ def test_a_broken_definition_is_not_requested_and_is_said(logs: StreamTablesReso
     result = Location(logs, StreamTable("bad", "SELEC 1", schedule="5m")).tick()
     assert selections(result) == []
     assert 'Not refreshed: stream table "bad": the query is not valid SQL' in said(result)
+
+
+def test_a_table_that_is_not_to_be_initialized_waits_for_a_person(
+    logs: StreamTablesResource, tmp_path: Path
+) -> None:
+    """Whoever refreshes it, Dagster need not have seen it."""
+    table = StreamTable("early", "SELECT id FROM refunds", schedule="2000w", initialize=False)
+    location = Location(logs, table)
+    result = location.tick()
+    assert selections(result) == []
+    assert "early is due: waits for its first refresh, which is left to a person" in said(result)
+    # As a refresh from Python leaves it.
+    state = State("early", 1, "", {"refunds": Seen("", 0, {})}, "", None, "")
+    write_deltalake(
+        tmp_path / "public" / "early",
+        pa.table({"id": [7]}),
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": state.to_json()}),
+    )
+    assert selections(location.tick()) == [{"early"}]
 
 
 def test_a_log_that_cannot_be_read_stops_one_table_only(

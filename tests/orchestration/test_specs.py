@@ -145,11 +145,11 @@ def test_everything_is_in_one_call_and_can_be_merged(logs: StreamTablesResource)
     dg.Definitions.validate_loadable(defs)
     repository = defs.get_repository_def()
     assert [sensor.name for sensor in repository.sensor_defs] == ["streamtables_refresh"]
-    assert [schedule.name for schedule in repository.schedule_defs] == [
-        "streamtables_equality_schedule",
-        "streamtables_retention_schedule",
+    kinds = ("equality", "freshness", "retention", "schema", "state")
+    assert sorted(schedule.name for schedule in repository.schedule_defs) == [
+        f"streamtables_{kind}_schedule" for kind in kinds
     ]
-    assert len(repository.asset_graph.asset_check_keys) == 4
+    assert len(repository.asset_graph.asset_check_keys) == 10
     assert defs.resolve_job_def("streamtables_refresh_run").executor_def.name == "in_process"
 
 

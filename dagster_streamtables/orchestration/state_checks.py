@@ -123,6 +123,7 @@ def build_freshness_checks(
     tables: Tables,
     name: str = "streamtables_freshness",
     grace: timedelta = timedelta(),
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     **catalog: Any,
 ) -> dg.AssetChecksDefinition:
     """A check for each stream table, in one op: what came to its sources is in it, in time.
@@ -136,13 +137,14 @@ def build_freshness_checks(
         tables: The stream tables.
         name: The name of the op.
         grace: Time that a refresh may take.
+        clock: Tells the time, with its zone.
         catalog: As for `build_catalog`.
     """
     examined = build_catalog(tables, **catalog)
     schedules = {entry.name: entry.examined.schedule for entry in examined.sound}
 
     def evaluate(lake: Lake, table: StreamTable) -> dg.AssetCheckResult:
-        schedule, now = schedules[table.name], datetime.now(UTC)
+        schedule, now = schedules[table.name], clock()
         found = lake.checks.behind(table)
         late = [each for each in found if _late(each, schedule, now - grace, turns=0)]
         very = [each for each in late if _late(each, schedule, now - grace, turns=1)]

@@ -37,6 +37,7 @@ def build_definitions(
     views: Iterable[View] = (),
     folder: str | Path | None = None,
     assets: Sequence[Any] = (),
+    written_by_dagster: Iterable[dg.AssetKey | str | Sequence[str]] = (),
     translator: StreamTablesTranslator | None = None,
     group_name: str | None = None,
     source_group_name: str | None = None,
@@ -63,6 +64,9 @@ def build_definitions(
         folder: A folder of `.sql` files; with `tables` and `views`, all are used.
         assets: Assets that write tables which stream tables read. They join the graph, become part
             of the result, and are not observed.
+        written_by_dagster: Keys of more assets that write such tables: of another code location,
+            or of definitions that these are merged with. They join the graph, too, and are neither
+            made nor observed here.
         translator: Decides the key, dependencies and metadata of each asset.
         group_name: The group of the stream tables.
         source_group_name: The group of the observed sources.
@@ -94,7 +98,7 @@ def build_definitions(
         translator=translator,
         group_name=group_name,
         source_keys=source_keys,
-        written_by_dagster=written,
+        written_by_dagster={*written, *map(dg.AssetKey.from_coercible, written_by_dagster)},
         min_schedule_seconds=min_schedule_seconds,
         strict=strict,
     )

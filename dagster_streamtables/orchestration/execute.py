@@ -40,10 +40,11 @@ def refresh_one(
     """
     try:
         table = keys.read_definition(spec.metadata)
-        refresh = lake.refresh(table, full=full, until=_beginning(context)(spec))
+        until = _beginning(context)(spec)
+        refresh = lake.refresh(table, full=full, until=until)
     except StreamTablesError as error:
         raise keys.failure(error, allow_retries=isinstance(error, _PASSING)) from error
-    yield from _record(context, lake, spec, refresh)
+    yield from _record(context, lake, spec, refresh, until)
 
 
 def refresh_selected(
@@ -68,7 +69,8 @@ def refresh_selected(
     for key, done in _in_order(specs, work, failed, parallel):
         error = done.exception()
         if error is None:
-            yield from _record(context, lake, specs[key], done.result())
+            spec = specs[key]
+            yield from _record(context, lake, spec, done.result(), until(spec))
         else:
             failed[key] = error
             context.log.error(f"{key.to_user_string()}: {error}")
@@ -136,9 +138,16 @@ def _failures(failed: Mapping[dg.AssetKey, BaseException]) -> dg.Failure:
 
 
 def _record(
-    context: dg.AssetExecutionContext, lake: Lake, spec: dg.AssetSpec, refresh: Refresh
+    context: dg.AssetExecutionContext,
+    lake: Lake,
+    spec: dg.AssetSpec,
+    refresh: Refresh,
+    until: Mapping[str, datetime],
 ) -> Iterator[dg.MaterializeResult]:
     found = keys.refresh_metadata(refresh)
+    looked = [refresh.started, *until.values()]
+    if known := [moment.timestamp() for moment in looked if moment is not None]:
+        found[keys.AS_OF] = dg.MetadataValue.timestamp(min(known))
     if refresh.action is Action.SKIP:
         context.log_event(dg.AssetObservation(spec.key, metadata=found))
         return

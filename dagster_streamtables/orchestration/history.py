@@ -10,6 +10,8 @@ import dagster as dg
 from dagster import DagsterRunStatus, RunRecord, RunsFilter
 from dagster._core.storage.event_log.base import AssetRecord
 
+from dagster_streamtables.orchestration.metadata import AS_OF
+
 SENSOR_TAG = "streamtables/refresh"
 """On every run that a refresh sensor requests: the name of the sensor."""
 DEFINITIONS_TAG = "streamtables/definitions"
@@ -32,6 +34,8 @@ class History:
     """What happened to one asset."""
 
     last: datetime | None = None
+    as_of: datetime | None = None
+    """When the refresh of the last materialization looked at the sources."""
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of the last materialization."""
     metadata: Mapping[str, dg.MetadataValue] = field(default_factory=dict[str, dg.MetadataValue])
@@ -90,12 +94,20 @@ def _history(
     ends = [_end(run) for run in failed if _after(run, last)]
     return History(
         last=last,
+        as_of=_as_of(materialization.metadata, last) if materialization and last else last,
         tags=(materialization.tags or {}) if materialization else {},
         metadata=materialization.metadata if materialization else {},
         run=_running(record, unfinished, planned),
         failures=len(ends),
         failed_at=max(ends, default=None),
     )
+
+
+def _as_of(metadata: Mapping[str, dg.MetadataValue], last: datetime) -> datetime:
+    value = metadata.get(AS_OF)
+    if not isinstance(value, dg.TimestampMetadataValue):
+        return last
+    return min(last, datetime.fromtimestamp(value.value, UTC))
 
 
 def _running(

@@ -80,7 +80,9 @@ def evaluate(
     entries = {entry.name: entry for entry in catalog.sound}
     past = _histories(entries, instance, settings, tags, now)
     schedules = {name: entry.examined.schedule for name, entry in entries.items()}
-    last = {name: history.last for name, history in past.items()}
+    # A table is as old as its sources were when they were looked at: a refresh that was under way
+    # when the next came due does not stand for that one.
+    last = {name: history.as_of for name, history in past.items()}
     due = dueness.due(schedules, catalog.reads, last, now)
     ends = heads or Heads(lake.location, lake.storage_options)
     versions = _Versions(ends, due, entries)

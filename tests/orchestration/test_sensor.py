@@ -320,3 +320,32 @@ def test_another_query_is_work(resource: StreamTablesResource) -> None:
     assert selections(result) == [{"paid", "totals"}]
     assert location.execute((result.run_requests or [])[0])
     assert [row.n for row in resource.lake().read("totals").collect()] == [1]
+
+
+def test_a_refresh_that_was_under_way_when_the_next_came_due_does_not_stand_for_it(
+    logs: StreamTablesResource, tmp_path: Path
+) -> None:
+    """A table is as old as what it reads was, however long that took."""
+    now = datetime.now(UTC)
+    table = StreamTable("late", "SELECT id FROM refunds", schedule="0 0 1 1 *")
+    state = State("late", 1, "", {"refunds": Seen("", 0, {})}, "", None, "")
+    write_deltalake(
+        tmp_path / "public" / "late",
+        pa.table({"id": [7]}),
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": state.to_json()}),
+    )
+    location = Location(logs, table)
+    [entry] = location.catalog.entries
+    tags = {"dagster/code_version": entry.spec.code_version or ""}
+
+    def materialized(as_of: datetime | None) -> list[tuple[str, str]]:
+        found = {metadata.AS_OF: dg.MetadataValue.timestamp(as_of.timestamp())} if as_of else {}
+        event = dg.AssetMaterialization("late", tags=tags, metadata=found)
+        location.instance.report_runless_asset_event(event)
+        return [each for each in reported(location.tick()) if each[0] == "AssetMaterialization"]
+
+    assert materialized(None) == []
+    assert materialized(now - timedelta(days=366)) == [("AssetMaterialization", "late")]
+    # A clock ahead of Dagster's does not make it younger than it is.
+    assert materialized(now + timedelta(days=800)) == []
+    assert selections(location.tick(timedelta(days=367))) == []

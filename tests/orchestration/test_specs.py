@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import dagster as dg
+import pytest
 
 from dagster_streamtables.orchestration import (
     StreamTableProps,
@@ -173,3 +174,20 @@ print("pyspark" in sys.modules)
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=root, check=False
     )
     assert said.stdout == "False\n", said.stderr
+
+
+def test_a_source_that_merged_definitions_write_is_told_by_its_key(
+    logs: StreamTablesResource,
+) -> None:
+    @dg.asset(key=["sales", "orders"])
+    def orders() -> None: ...
+
+    theirs = dg.Definitions([orders])
+    for key in (dg.AssetKey(["sales", "orders"]), "sales/orders", ["sales", "orders"]):
+        ours = build_definitions(resource=logs, tables=[CLEAN], written_by_dagster=[key])
+        graph = dg.Definitions.merge(ours, theirs).resolve_asset_graph()
+        assert graph.get(orders.key).child_keys == {dg.AssetKey("clean")}
+        assert graph.get(orders.key).is_materializable
+    alone = build_definitions(resource=logs, tables=[CLEAN])
+    with pytest.raises(dg.DagsterInvalidDefinitionError, match="Duplicate asset key"):
+        dg.Definitions.merge(alone, theirs).resolve_asset_graph()

@@ -46,6 +46,7 @@ bench: java venv
 	$(BIN)/python -m benchmarks.tpch
 	$(BIN)/python -m benchmarks.refresh
 	$(BIN)/python -m benchmarks.memory
+	$(BIN)/python -m benchmarks.tick
 	$(BIN)/python -m benchmarks.report
 
 tpch: java venv

@@ -63,6 +63,11 @@ def row_by_row(change: Step) -> Operator | None:
     return found if isinstance(rows, Scan) and rows.weighted else None
 
 
+def root_of_bag(view: Operator) -> Operator:
+    """What stands below the SELECT lists at the root."""
+    return _below(view)[0]
+
+
 def _below(view: Operator) -> tuple[Operator, Mapping[str, str]]:
     """What stands below the SELECT lists at the root, and for its columns those of the table."""
     held = {name: name for name in view.schema}

@@ -141,6 +141,14 @@ class Fold(Step):
 
     def _outputs(self) -> list[exp.Expr]:
         """The new stored row: keys, what the user sees, and the state."""
+        keys, visible = dict(self.root.key), self.visible
+        states = {name: column(f"new.{name}") for name, _ in self.root.hidden_states}
+        row = visible | {n: column(k) for n, k in keys.items()} | states
+        return [as_column(self._when_kept(n, row[n], n in keys), f"row.{n}") for n in self.schema]
+
+    @property
+    def visible(self) -> dict[str, exp.Expr]:
+        """What the user sees: over the keys, and over the state in columns ``new.…``."""
         assert self.root.groups is not None
         measures = {name: self._measure(call) for name, call in self.root.groups.measures}
 
@@ -149,11 +157,7 @@ class Fold(Step):
                 return exp.paren(measures[node.name].copy())
             return node
 
-        keys = dict(self.root.key)
-        visible = {n: e.copy().transform(settle) for n, e in self.root.outputs}
-        states = {name: column(f"new.{name}") for name, _ in self.root.hidden_states}
-        row = visible | {n: column(k) for n, k in keys.items()} | states
-        return [as_column(self._when_kept(n, row[n], n in keys), f"row.{n}") for n in self.schema]
+        return {n: e.copy().transform(settle) for n, e in self.root.outputs}
 
     def _when_kept(self, name: str, value: exp.Expr, is_key: bool) -> exp.Expr:
         """`value`, not even computed where there is no group: its division might raise."""

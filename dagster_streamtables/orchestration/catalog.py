@@ -6,9 +6,11 @@ examined once.
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -62,15 +64,21 @@ class Catalog:
     """Tables that are read and that no asset writes, with the key of the asset that stands for
     each of them."""
 
-    @property
+    @cached_property
     def sound(self) -> list[Entry]:
         """Those that can be refreshed."""
         return [entry for entry in self.entries if entry.examined.error is None]
 
-    @property
+    @cached_property
     def reads(self) -> dict[str, tuple[str, ...]]:
         """The graph of those that can be refreshed."""
         return reads(entry.examined for entry in self.entries)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Another one when any declaration changes."""
+        declared = sorted(repr(entry.examined.declared) for entry in self.entries)
+        return hashlib.sha256("\n".join(declared).encode()).hexdigest()[:16]
 
     def __getitem__(self, name: str) -> Entry:
         return next(entry for entry in self.entries if entry.name == name)

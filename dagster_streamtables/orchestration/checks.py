@@ -6,7 +6,7 @@ own, on a schedule of its own, and never in the way of a refresh.
 """
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -27,6 +27,7 @@ def build_equality_checks(
     *,
     tables: Tables,
     name: str = "streamtables_equality",
+    sample: float | None = None,
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
     **catalog: Any,
 ) -> dg.AssetChecksDefinition:
@@ -38,15 +39,17 @@ def build_equality_checks(
     Args:
         tables: The stream tables.
         name: The name of the op.
+        sample: What part of the rows each check compares, as 0.01, another part each time; None for
+            all. Of groups, the query is run for the groups of the part alone.
         severity: Of a difference.
         catalog: As for `build_catalog`.
     """
 
     def evaluate(streamtables: StreamTablesResource, spec: dg.AssetSpec) -> dg.AssetCheckResult:
         try:
-            found = streamtables.lake().check(read_definition(spec.metadata))
+            found = streamtables.lake().check(read_definition(spec.metadata), sample=sample)
         except StreamTablesError as error:
-            return _not_comparable(spec.key, severity, error)
+            return not_answered(spec.key, CHECK_NAME, severity, error)
         return _result(spec.key, severity, found)
 
     description = "The table holds what its query gives at the versions it reflects."
@@ -79,19 +82,21 @@ def checks_of_tables(
     return check
 
 
-def build_equality_schedule(
+def build_check_schedule(
+    check_name: str,
     cron: str,
     *,
     tables: Tables,
-    name: str = "streamtables_equality_schedule",
+    name: str | None = None,
     timezone: str = "UTC",
     default_status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED,
     executor: dg.ExecutorDefinition | None = dg.in_process_executor,
     **catalog: Any,
 ) -> dg.ScheduleDefinition:
-    """A schedule that runs the equality checks of all the tables.
+    """A schedule that runs one kind of check for all the tables, and nothing else.
 
     Args:
+        check_name: The name of the check, such as ``equals_recomputation``.
         cron: When; five fields.
         tables: The stream tables.
         name: The name of the schedule.
@@ -100,32 +105,18 @@ def build_equality_schedule(
         executor: Of the runs; None takes the code location's.
         catalog: As for `build_catalog`.
     """
-    sound = build_catalog(tables, **catalog).sound
-    return check_schedule(
-        name,
-        cron,
-        [dg.AssetCheckKey(entry.key, CHECK_NAME) for entry in sound],
-        timezone=timezone,
-        default_status=default_status,
-        executor=executor,
-        description="Compares every stream table with its recomputation.",
+    name = name or f"streamtables_{check_name}_schedule"
+    keys_ = [dg.AssetCheckKey(e.key, check_name) for e in build_catalog(tables, **catalog).sound]
+    job = dg.define_asset_job(
+        f"{name}_run", dg.AssetSelection.checks(*keys_), executor_def=executor
     )
-
-
-def check_schedule(
-    name: str,
-    cron: str,
-    checks: Sequence[dg.AssetCheckKey],
-    *,
-    executor: dg.ExecutorDefinition | None,
-    timezone: str = "UTC",
-    **more: Any,
-) -> dg.ScheduleDefinition:
-    """A schedule that runs asset checks and nothing else."""
-    selection = dg.AssetSelection.checks(*checks)
-    job = dg.define_asset_job(f"{name}_run", selection, executor_def=executor)
     return dg.ScheduleDefinition(
-        name=name, job=job, cron_schedule=cron, execution_timezone=timezone, **more
+        name=name,
+        job=job,
+        cron_schedule=cron,
+        execution_timezone=timezone,
+        default_status=default_status,
+        description=f"Runs the check {check_name} of every stream table.",
     )
 
 
@@ -139,13 +130,18 @@ def _result(
         keys.FRONTIER: dg.MetadataValue.json(dict(found.frontier)),
         keys.SECONDS: float(found.seconds),
     }
+    if found.part is not None:
+        metadata |= {keys.PART: found.part.fraction, keys.SEED: found.part.seed}
     if found.sample:
-        metadata[keys.SAMPLE] = _sample(found)
+        metadata[keys.SAMPLE] = sample_of_rows(found.sample, first="__difference")
     said = (
         "The table equals its recomputation."
         if found.equal
         else f"{found.missing} rows are missing and {found.unexpected} should not be there."
     )
+    if found.part is not None:
+        which = f"{', '.join(found.part.columns)}, seed {found.part.seed}"
+        said += f" Compared was a part of {found.part.fraction:.2%}, by {which}."
     return dg.AssetCheckResult(
         passed=found.equal,
         asset_key=key,
@@ -156,25 +152,28 @@ def _result(
     )
 
 
-def _not_comparable(
-    key: dg.AssetKey, severity: dg.AssetCheckSeverity, error: StreamTablesError
+def not_answered(
+    key: dg.AssetKey,
+    check_name: str,
+    severity: dg.AssetCheckSeverity,
+    error: StreamTablesError,
 ) -> dg.AssetCheckResult:
+    """A check that could not be made, which is no better than one that fails."""
     return dg.AssetCheckResult(
         passed=False,
         asset_key=key,
-        check_name=CHECK_NAME,
+        check_name=check_name,
         severity=severity,
         description=str(error),
         metadata={keys.PROBLEM: keys.problem_metadata(error)},
     )
 
 
-def _sample(found: "Comparison") -> dg.TableMetadataValue:
-    columns = list(dict.fromkeys(name for row in found.sample for name in row))
-    columns.sort(key=lambda name: name != "__difference")
-    records = [
-        dg.TableRecord({name: _plain(row.get(name)) for name in columns}) for row in found.sample
-    ]
+def sample_of_rows(rows: Sequence[Mapping[str, Any]], *, first: str) -> dg.TableMetadataValue:
+    """Rows as a table, with one column before the others."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    columns.sort(key=lambda name: name != first)
+    records = [dg.TableRecord({name: _plain(row.get(name)) for name in columns}) for row in rows]
     schema = dg.TableSchema([dg.TableColumn(name) for name in columns])
     return dg.MetadataValue.table(records, schema)
 

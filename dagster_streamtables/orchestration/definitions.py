@@ -15,15 +15,17 @@ from dagster._core.definitions.definitions_load_context import (
 
 from dagster_streamtables.compiler.views import View
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+from dagster_streamtables.orchestration.alert_sensor import build_alert_sensor
+from dagster_streamtables.orchestration.alerts import Notify
 from dagster_streamtables.orchestration.assets import build_source_assets, build_stream_table_assets
 from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
-from dagster_streamtables.orchestration.checks import build_equality_checks, build_equality_schedule
+from dagster_streamtables.orchestration.check_settings import (
+    CheckSettings,
+    build_check_schedules,
+    build_checks,
+)
 from dagster_streamtables.orchestration.load import Declared, read_files
 from dagster_streamtables.orchestration.resource import StreamTablesResource
-from dagster_streamtables.orchestration.retention import (
-    build_retention_checks,
-    build_retention_schedule,
-)
 from dagster_streamtables.orchestration.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.sensor import build_refresh_sensor
 from dagster_streamtables.orchestration.tick import SensorSettings
@@ -39,6 +41,7 @@ def build_definitions(
     views: Iterable[View] = (),
     folder: str | Path | None = None,
     assets: Sequence[Any] = (),
+    written_by_dagster: Iterable[dg.AssetKey | str | Sequence[str]] = (),
     translator: StreamTablesTranslator | None = None,
     group_name: str | None = None,
     source_group_name: str | None = None,
@@ -49,11 +52,8 @@ def build_definitions(
     sensor: SensorSettings | None = None,
     sensor_interval_seconds: int = 5,
     sensor_status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
-    equality_cron: str | None = "0 3 * * *",
-    equality_timezone: str = "UTC",
-    equality_status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED,
-    retention_cron: str | None = "0 * * * *",
-    retention_status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED,
+    checks: CheckSettings | None = None,
+    alerts: Notify | Sequence[Notify] = (),
     executor: dg.ExecutorDefinition | None = dg.in_process_executor,
     **ops: Any,
 ) -> dg.Definitions:
@@ -68,6 +68,9 @@ def build_definitions(
         folder: A folder of `.sql` files; with `tables` and `views`, all are used.
         assets: Assets that write tables which stream tables read. They join the graph, become part
             of the result, and are not observed.
+        written_by_dagster: Keys of more assets that write such tables: of another code location,
+            or of definitions that these are merged with. They join the graph, too, and are neither
+            made nor observed here.
         translator: Decides the key, dependencies and metadata of each asset.
         group_name: The group of the stream tables.
         source_group_name: The group of the observed sources.
@@ -80,11 +83,9 @@ def build_definitions(
         sensor: How the refresh sensor decides.
         sensor_interval_seconds: Between two ticks of the refresh sensor.
         sensor_status: Whether it is on before anybody touches its switch.
-        equality_cron: When the equality checks run; None for no schedule.
-        equality_timezone: Where the hours of that schedule are.
-        equality_status: Whether that schedule is on before anybody touches its switch.
-        retention_cron: When the retention checks run, in UTC; None for no schedule.
-        retention_status: Whether that schedule is on before anybody touches its switch.
+        checks: When checks run, and what part of the rows they compare.
+        alerts: Functions of an `Alert` that are told what happens, as `build_alert_sensor` does;
+            `log_alert` is one. Without any, there is no such sensor.
         executor: Of scheduled refreshes and checks; None takes the code location's.
         ops: `pool`, `retry_policy` and `op_tags`, as `build_stream_table_assets` has them.
 
@@ -92,7 +93,7 @@ def build_definitions(
         StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
     """
     found, found_views = read_files(folder) if folder is not None else ([], [])
-    equality = (equality_cron, equality_timezone, equality_status)
+    settings = checks or CheckSettings()
     written = {key for asset in assets for key in _keys(asset)}
     catalog = build_catalog(
         _not_written([*tables, *found], written, strict),
@@ -101,7 +102,7 @@ def build_definitions(
         translator=translator,
         group_name=group_name,
         source_keys=source_keys,
-        written_by_dagster=written,
+        written_by_dagster={*written, *map(dg.AssetKey.from_coercible, written_by_dagster)},
         min_schedule_seconds=min_schedule_seconds,
         strict=strict,
     )
@@ -111,14 +112,12 @@ def build_definitions(
             *build_source_assets(tables=catalog, group_name=source_group_name),
             *assets,
         ],
-        sensors=_sensors(catalog, sensor, sensor_interval_seconds, sensor_status, executor),
-        asset_checks=[
-            build_equality_checks(tables=catalog),
-            build_retention_checks(tables=catalog),
-        ]
-        if catalog.sound
-        else [],
-        schedules=[*_schedules(catalog, executor, equality, retention_cron, retention_status)],
+        sensors=[
+            *_sensors(catalog, sensor, sensor_interval_seconds, sensor_status, executor),
+            *([build_alert_sensor(tables=catalog, notify=alerts)] if alerts else []),
+        ],
+        asset_checks=[*build_checks(catalog, settings)],
+        schedules=[*build_check_schedules(catalog, settings, executor)],
         resources={"streamtables": resource},
     )
 
@@ -148,21 +147,6 @@ def _sensors(
             executor=executor,
         )
     ]
-
-
-def _schedules(
-    catalog: Catalog,
-    executor: dg.ExecutorDefinition | None,
-    equality: tuple[str | None, str, dg.DefaultScheduleStatus],
-    retention_cron: str | None,
-    retention_status: dg.DefaultScheduleStatus,
-) -> Iterator[dg.ScheduleDefinition]:
-    cron, timezone, status = equality
-    about: dict[str, Any] = {"tables": catalog, "executor": executor}
-    if catalog.sound and cron:
-        yield build_equality_schedule(cron, timezone=timezone, default_status=status, **about)
-    if catalog.sound and retention_cron:
-        yield build_retention_schedule(retention_cron, default_status=retention_status, **about)
 
 
 def _keys(asset: Any) -> Iterator[dg.AssetKey]:

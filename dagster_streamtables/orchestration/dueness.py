@@ -52,6 +52,8 @@ class State:
     """The id of an unfinished run that refreshes it."""
     suspended: str = ""
     """Why it is left alone until it is resumed; empty if it is not."""
+    by_hand: bool = False
+    """It is not there, and its first refresh is left to a person."""
     failures: int = 0
     """Failed runs in a row, since its last materialization."""
     failed_at: datetime | None = None
@@ -95,7 +97,8 @@ def due(
         for source in graph.upstream(name, reads)
         if schedules.get(source) is None
     }
-    return [name for name in schedules if name in by_schedule | demanded]
+    wanted = by_schedule | demanded
+    return [name for name in schedules if name in wanted]
 
 
 def due_at(schedule: Schedule, last: datetime | None) -> datetime:
@@ -156,6 +159,8 @@ def _held(
         return f"run {state.run[:8]} refreshes it"
     if state.suspended:
         return f"suspended, {state.suspended}"
+    if state.by_hand:
+        return "waits for its first refresh, which is left to a person (initialize: false)"
     if busy:
         return f"waits for {busy[0]}, which a run refreshes"
     if state.failures and state.failed_at is not None:

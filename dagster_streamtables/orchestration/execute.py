@@ -42,12 +42,13 @@ def refresh_one(
     """
     try:
         table = keys.read_definition(spec.metadata)
-        refresh = lake.refresh(table, full=full, until=_beginning(context)(spec))
+        until = _beginning(context)(spec)
+        refresh = lake.refresh(table, full=full, until=until)
     except Exception as error:
         told = _told(context, spec.key, error)
         # Without its cause, which may be a page of Java: that is in the log of the step.
         raise keys.failure(told, allow_retries=_may_pass(error)) from None
-    yield from _record(context, lake, spec, refresh)
+    yield from _record(context, lake, spec, refresh, until)
 
 
 def refresh_selected(
@@ -76,7 +77,7 @@ def refresh_selected(
             failed[key] = error
             context.log.error(f"{key.to_user_string()}: {_told(context, key, error)}")
         else:
-            yield from _record(context, lake, specs[key], refresh)
+            yield from _record(context, lake, specs[key], refresh, until(specs[key]))
     if failed:
         raise _failures(failed)
 
@@ -163,9 +164,16 @@ def _in_short(error: Exception) -> str:
 
 
 def _record(
-    context: dg.AssetExecutionContext, lake: Lake, spec: dg.AssetSpec, refresh: Refresh
+    context: dg.AssetExecutionContext,
+    lake: Lake,
+    spec: dg.AssetSpec,
+    refresh: Refresh,
+    until: Mapping[str, datetime],
 ) -> Iterator[dg.MaterializeResult]:
     found = keys.refresh_metadata(refresh)
+    looked = [refresh.started, *until.values()]
+    if known := [moment.timestamp() for moment in looked if moment is not None]:
+        found[keys.AS_OF] = dg.MetadataValue.timestamp(min(known))
     if refresh.action is Action.SKIP:
         context.log_event(dg.AssetObservation(spec.key, metadata=found))
         return

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 from dagster import DagsterRunStatus, RunRecord, RunsFilter
 from dagster._core.storage.event_log.base import AssetRecord
+
+from dagster_streamtables.orchestration.metadata import AS_OF
 
 SENSOR_TAG = "streamtables/refresh"
 """On every run that a refresh sensor requests: the name of the sensor."""
@@ -32,6 +34,8 @@ class History:
     """What happened to one asset."""
 
     last: datetime | None = None
+    as_of: datetime | None = None
+    """When the refresh of the last materialization looked at the sources."""
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of the last materialization."""
     metadata: Mapping[str, dg.MetadataValue] = field(default_factory=dict[str, dg.MetadataValue])
@@ -69,41 +73,59 @@ def read_history(
     failed = instance.get_run_records(
         RunsFilter(statuses=list(_FAILED), tags=dict(requested)), limit=_FAILED_RUNS_READ
     )
-    return {key: _history(key, records.get(key), unfinished, failed) for key in keys}
+    failures = _by_key(failed)
+    running = _by_key(unfinished)
+    planned = {record.dagster_run.run_id for record in unfinished}
+    return {
+        key: _history(records.get(key), running.get(key, []), failures.get(key, []), planned)
+        for key in keys
+    }
 
 
 def _history(
-    key: dg.AssetKey,
     record: AssetRecord | None,
     unfinished: Sequence[RunRecord],
     failed: Sequence[RunRecord],
+    planned: Collection[str],
 ) -> History:
     event = record.asset_entry.last_materialization if record else None
     materialization = event.asset_materialization if event else None
     last = datetime.fromtimestamp(event.timestamp, UTC) if event else None
-    ends = [_end(run) for run in failed if key in _selected(run) and _after(run, last)]
+    ends = [_end(run) for run in failed if _after(run, last)]
     return History(
         last=last,
+        as_of=_as_of(materialization.metadata, last) if materialization and last else last,
         tags=(materialization.tags or {}) if materialization else {},
         metadata=materialization.metadata if materialization else {},
-        run=next(_running(key, record, unfinished), ""),
+        run=_running(record, unfinished, planned),
         failures=len(ends),
         failed_at=max(ends, default=None),
     )
 
 
+def _as_of(metadata: Mapping[str, dg.MetadataValue], last: datetime) -> datetime:
+    value = metadata.get(AS_OF)
+    if not isinstance(value, dg.TimestampMetadataValue):
+        return last
+    return min(last, datetime.fromtimestamp(value.value, UTC))
+
+
 def _running(
-    key: dg.AssetKey, record: AssetRecord | None, unfinished: Sequence[RunRecord]
-) -> Iterator[str]:
+    record: AssetRecord | None, unfinished: Sequence[RunRecord], planned: Collection[str]
+) -> str:
+    if unfinished:
+        return unfinished[0].dagster_run.run_id
     # A job without a selection names no assets; its plan does, and the asset remembers the last.
-    planned = record.asset_entry.last_run_id if record else None
-    for run in unfinished:
-        if key in _selected(run) or run.dagster_run.run_id == planned:
-            yield run.dagster_run.run_id
+    last = record.asset_entry.last_run_id if record else None
+    return last if last is not None and last in planned else ""
 
 
-def _selected(run: RunRecord) -> Collection[dg.AssetKey]:
-    return run.dagster_run.asset_selection or ()
+def _by_key(runs: Iterable[RunRecord]) -> dict[dg.AssetKey, list[RunRecord]]:
+    found: dict[dg.AssetKey, list[RunRecord]] = {}
+    for run in runs:
+        for key in run.dagster_run.asset_selection or ():
+            found.setdefault(key, []).append(run)
+    return found
 
 
 def _after(run: RunRecord, last: datetime | None) -> bool:

@@ -36,6 +36,7 @@ SETTINGS = (
     "cdc_mode",
     "dialect",
     "session_timezone",
+    "initialize",
     "kind",
     "columns",
 )
@@ -234,6 +235,8 @@ def _typed(settings: Mapping[str, object]) -> dict[str, object]:
     for key in ("on_schema_change", "cdc_mode"):
         if key in typed:
             typed[key] = str(typed[key]).lower()
+    if "initialize" in typed:
+        typed["initialize"] = _truth("initialize", str(typed["initialize"]))
     if "kind" in typed:
         typed["kind"] = _kind(str(typed["kind"]))
     if "columns" in typed:
@@ -267,6 +270,12 @@ def _ratio(text: str) -> float:
             f'{_RATIO} is "{text}", which is no number',
             fix="give a number from 0 (never recompute) to 1 (always)",
         ) from None
+
+
+def _truth(key: str, text: str) -> bool:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    raise InvalidDefinition(f'{key} is "{text}"', fix="write true or false")
 
 
 def _count(text: str) -> int:

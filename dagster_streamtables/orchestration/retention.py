@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from dagster_streamtables.orchestration import metadata as keys
-from dagster_streamtables.orchestration.catalog import Tables, build_catalog
-from dagster_streamtables.orchestration.checks import check_schedule, checks_of_tables
+from dagster_streamtables.orchestration.catalog import Tables
+from dagster_streamtables.orchestration.checks import checks_of_tables
 from dagster_streamtables.orchestration.metadata import read_definition
 from dagster_streamtables.orchestration.resource import StreamTablesResource
 
@@ -52,36 +52,6 @@ def build_retention_checks(
 
     description = "The sources keep what the next differential refresh needs."
     return checks_of_tables(name, CHECK_NAME, description, evaluate, tables=tables, **catalog)
-
-
-def build_retention_schedule(
-    cron: str,
-    *,
-    tables: Tables,
-    name: str = "streamtables_retention_schedule",
-    default_status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED,
-    executor: dg.ExecutorDefinition | None = dg.in_process_executor,
-    **catalog: Any,
-) -> dg.ScheduleDefinition:
-    """A schedule that runs the retention checks of all the tables.
-
-    Args:
-        cron: When; five fields, in UTC.
-        tables: The stream tables.
-        name: The name of the schedule.
-        default_status: Whether it is on before anybody touches its switch.
-        executor: Of the runs; None takes the code location's.
-        catalog: As for `build_catalog`.
-    """
-    sound = build_catalog(tables, **catalog).sound
-    return check_schedule(
-        name,
-        cron,
-        [dg.AssetCheckKey(entry.key, CHECK_NAME) for entry in sound],
-        default_status=default_status,
-        executor=executor,
-        description="Looks whether sources still keep what stream tables need.",
-    )
 
 
 def _result(

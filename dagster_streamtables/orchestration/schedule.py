@@ -100,11 +100,20 @@ class Cron:
         return len(self.expression.split()) == 6
 
     def ticks(self, after: datetime) -> Iterator[datetime]:
-        """Every tick later than a moment, in UTC."""
-        start = after.astimezone(ZoneInfo(self.timezone))
-        ticks = croniter(self.expression, start, second_at_beginning=self.has_seconds)
+        """Every tick later than a moment, in UTC.
+
+        Of an hour that a clock shows twice, the second is left out where hours are named: what is
+        to happen at 2:30 happens once a day.
+        """
+        zone = ZoneInfo(self.timezone)
+        ticks = croniter(
+            self.expression, after.astimezone(zone), second_at_beginning=self.has_seconds
+        )
+        names_hours = not self.expression.split()[-4].startswith("*")
         while True:
-            yield ticks.get_next(datetime).astimezone(UTC)
+            tick = ticks.get_next(datetime).astimezone(UTC)
+            if not (names_hours and tick.astimezone(zone).fold):
+                yield tick
 
     def due_at(self, last: datetime) -> datetime:
         """The first tick after the last refresh."""

@@ -10,6 +10,7 @@ import dagster as dg
 from dagster_streamtables.orchestration.catalog import Tables, build_catalog
 from dagster_streamtables.orchestration.resource import StreamTablesResource
 from dagster_streamtables.orchestration.tick import SensorSettings, evaluate
+from dagster_streamtables.runtime.heads import Heads
 
 
 def build_refresh_sensor(
@@ -45,6 +46,9 @@ def build_refresh_sensor(
         f"{settings.name}_run", selection.without_checks(), executor_def=executor, tags=tags
     )
 
+    # A code server lives for many ticks, and of a resource each tick has one of its own.
+    heads: dict[str, Heads] = {}
+
     @dg.sensor(
         name=settings.name,
         job=job,
@@ -55,13 +59,16 @@ def build_refresh_sensor(
     def refresh(
         context: dg.SensorEvaluationContext, streamtables: StreamTablesResource
     ) -> dg.SensorResult:
+        lake = streamtables.logs()
+        ends = heads.setdefault(lake.root, Heads(lake.location, lake.storage_options))
         return evaluate(
             graph,
             context.instance,
-            streamtables.logs(),
+            lake,
             now=datetime.now(UTC),
             settings=settings,
             cursor=context.cursor,
+            heads=ends,
         )
 
     return refresh

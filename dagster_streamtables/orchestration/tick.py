@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,6 +22,7 @@ from dagster_streamtables.orchestration.history import (
 )
 from dagster_streamtables.orchestration.provenance import CODE_VERSION, carried_on, observation
 from dagster_streamtables.orchestration.schedule import Schedule
+from dagster_streamtables.runtime.heads import Heads, asked
 from dagster_streamtables.runtime.report import Action
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def evaluate(
     now: datetime,
     settings: SensorSettings | None = None,
     cursor: str | None = None,
+    heads: Heads | None = None,
 ) -> dg.SensorResult:
     """What a tick asks Dagster for.
 
@@ -74,16 +75,21 @@ def evaluate(
         now: The time of the tick.
         settings: How to decide.
         cursor: The versions of sources that were recorded, as the tick before gave them.
+        heads: What the ticks before found at the ends of the logs.
     """
     settings = settings or SensorSettings()
-    tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: _fingerprint(catalog)}
+    tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: catalog.fingerprint}
     entries = {entry.name: entry for entry in catalog.sound}
     past = _histories(entries, instance, settings, tags, now)
     schedules = {name: entry.examined.schedule for name, entry in entries.items()}
-    last = {name: history.last for name, history in past.items()}
-    versions = _Versions(lake)
+    # A table is as old as its sources were when they were looked at: a refresh that was under way
+    # when the next came due does not stand for that one.
+    last = {name: history.as_of for name, history in past.items()}
     due = dueness.due(schedules, catalog.reads, last, now)
-    states = {name: _state(entries[name], past[name], versions) for name in due}
+    ends = heads or Heads(lake.location, lake.storage_options)
+    versions = _Versions(ends, due, entries)
+    stopped = _stopped([entries[name] for name in due], lake)
+    states = {n: _state(entries[n], past[n], versions, stopped[n]) for n in due}
     decision = dueness.decide(states, catalog.reads, now, settings.backoff)
     groups = dueness.runs(decision, schedules, last, catalog.reads)
     fresh = [n for n in decision.fresh if schedules[n] is not None]
@@ -101,15 +107,20 @@ def evaluate(
 
 
 class _Versions:
-    """The newest version of each table, read once in a tick."""
+    """The newest version of each table that is looked at, read once in a tick."""
 
-    def __init__(self, lake: Lake) -> None:
-        self.lake = lake
-        self.read: dict[str, int | None] = {}
+    def __init__(self, heads: Heads, due: Sequence[str], entries: Mapping[str, Entry]) -> None:
+        self.heads = heads
+        sources = (source for name in due for source in entries[name].examined.sources)
+        self.read = heads.versions([*due, *sources])
 
     def __getitem__(self, name: str) -> int | None:
+        """
+        Raises:
+            Exception: The log cannot be read.
+        """
         if name not in self.read:
-            self.read[name] = self.lake.version(name)
+            self.read[name] = self.heads.version(name)
         return self.read[name]
 
 
@@ -130,10 +141,10 @@ def _histories(
     return {name: found[entry.key] for name, entry in entries.items()}
 
 
-def _state(entry: Entry, history: History, versions: _Versions) -> State:
+def _state(entry: Entry, history: History, versions: _Versions, suspended: str) -> State:
     sources = entry.examined.sources
     try:
-        frontier = versions.lake.frontier(entry.examined.table)
+        frontier = versions.heads.frontier(entry.name)
         newest = {source: versions[source] for source in sources}
     # A log that cannot be read stops one table and not the tick: its refresh says what is wrong.
     except Exception:
@@ -145,14 +156,25 @@ def _state(entry: Entry, history: History, versions: _Versions) -> State:
         timed=entry.examined.timed,
         redefined=entry.spec.code_version not in (None, history.tags.get(CODE_VERSION)),
         run=history.run,
-        suspended=_suspended(entry, versions.lake),
+        suspended=suspended,
+        by_hand=frontier is None and not entry.examined.table.initialize,
         failures=history.failures,
         failed_at=history.failed_at,
     )
 
 
+def _stopped(due: Sequence[Entry], lake: Lake) -> dict[str, str]:
+    """Why a refresh of each would refuse, so that no run is launched for it; empty if it would not.
+
+    Each is a file of its own.
+    """
+    by_name = {entry.name: entry for entry in due}
+    remote = "://" in lake.root
+    found = asked(lambda name: _suspended(by_name[name], lake), by_name, remote=remote)
+    return dict(zip(by_name, found, strict=True))
+
+
 def _suspended(entry: Entry, lake: Lake) -> str:
-    """Why a refresh would refuse, so that no run is launched for it."""
     try:
         return lake.controls.of(entry.examined.table).suspended
     except Exception:  # a control that cannot be read stops one table: its refresh says why
@@ -203,11 +225,6 @@ def _observed(catalog: Catalog, versions: _Versions, seen: Mapping[str, int]) ->
         for name, version in versions.read.items()
         if name in catalog.observed and version is not None and seen.get(name) != version
     }
-
-
-def _fingerprint(catalog: Catalog) -> str:
-    declared = sorted(repr(entry.examined.declared) for entry in catalog.entries)
-    return hashlib.sha256("\n".join(declared).encode()).hexdigest()[:16]
 
 
 def _reasons(

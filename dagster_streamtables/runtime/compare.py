@@ -19,6 +19,7 @@ from dagster_streamtables.runtime.calls import arrow_rows
 from dagster_streamtables.runtime.capture import netted
 from dagster_streamtables.runtime.definition import visible
 from dagster_streamtables.runtime.delta_log import Place, TableLog
+from dagster_streamtables.runtime.part import Part
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.rounds import runnable
 from dagster_streamtables.runtime.sources import Relations
@@ -53,6 +54,8 @@ class Comparison:
     sample: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """Some of them, with ``__difference`` (``missing`` or ``unexpected``) and ``__copies``."""
     seconds: float = 0.0
+    part: Part | None = None
+    """Which rows were compared; None for all of them."""
 
 
 def compare(
@@ -60,8 +63,17 @@ def compare(
     stored: Stored,
     places: Mapping[str, Place],
     relations: Relations,
+    part: Part | None = None,
 ) -> Comparison:
-    """Compare a stored table with the user's own text over the sources at its frontier."""
+    """Compare a stored table with the user's own text over the sources at its frontier.
+
+    Args:
+        table: The declaration.
+        stored: The table.
+        places: Of the sources.
+        relations: Makes views.
+        part: Of the rows; None for all.
+    """
     begin = time.perf_counter()
     assert stored.state is not None
     frontier = stored.state.frontier
@@ -70,27 +82,29 @@ def compare(
     at = {name: (place, frontier[name]) for name, place in places.items()}
     sql = at_time(relations.over(text, at), stored.state.now or "")
     sql = runnable(sql, relations, limit=SMALL)
-    expected = relations.sql(sql)
-    names = list(visible(stored.log.columns))
-    expected = expected.toDF(*names)
-    if _equal_here(expected, stored.log, names):
-        return Comparison(
-            table.name, True, stored.log.version, frontier, 0, 0, [], time.perf_counter() - begin
-        )
-    held = relations.spark.table(relations.at(stored.log.place, stored.log.version).strip("`"))
-    differing = difference(expected, held.select(*[spark_name(name) for name in names]))
-    counts = _counts(differing)
-    missing, unexpected = counts.get("missing", 0), counts.get("unexpected", 0)
-    sample = differing.limit(SAMPLE).collect() if counts else []
+    kinds = visible(stored.log.columns)
+    names = list(kinds)
+    expected = relations.sql(sql).toDF(*names)
+    if part is None and _equal_here(expected, stored.log, names):
+        counts, sample = {}, []
+    else:
+        held = relations.spark.table(relations.at(stored.log.place, stored.log.version).strip("`"))
+        held = held.select(*[spark_name(name) for name in names])
+        if part is not None:
+            expected, held = part.of(expected, kinds), part.of(held, kinds)
+        differing = difference(expected, held)
+        counts = _counts(differing)
+        sample = differing.limit(SAMPLE).collect() if counts else []
     return Comparison(
         table=table.name,
-        equal=not missing and not unexpected,
+        equal=not counts,
         version=stored.log.version,
         frontier=frontier,
-        missing=missing,
-        unexpected=unexpected,
+        missing=counts.get("missing", 0),
+        unexpected=counts.get("unexpected", 0),
         sample=[row.asDict(recursive=True) for row in sample],
         seconds=time.perf_counter() - begin,
+        part=part,
     )
 
 

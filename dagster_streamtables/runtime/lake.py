@@ -17,8 +17,9 @@ from dagster_streamtables.errors import SourceProblem, StreamTablesError, Unsupp
 from dagster_streamtables.runtime import refresh as refreshing
 from dagster_streamtables.runtime.align import Reading, aligned
 from dagster_streamtables.runtime.blame import last_word
+from dagster_streamtables.runtime.checks import Checks
 from dagster_streamtables.runtime.clock import CONNECT, Clock
-from dagster_streamtables.runtime.compare import Comparison, compare
+from dagster_streamtables.runtime.compare import Comparison
 from dagster_streamtables.runtime.control import Controls
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.definition import (
@@ -29,15 +30,15 @@ from dagster_streamtables.runtime.definition import (
     used_columns,
     visible,
 )
-from dagster_streamtables.runtime.delta_log import Logs, Place, TableLog
+from dagster_streamtables.runtime.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.inputs import LIMIT, Inputs
 from dagster_streamtables.runtime.job import Job
-from dagster_streamtables.runtime.missing import MissingSource, missing
+from dagster_streamtables.runtime.missing import missing
 from dagster_streamtables.runtime.names import Names
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Refresh
 from dagster_streamtables.runtime.retention import Retention
-from dagster_streamtables.runtime.sources import Relations, Views, views_of
+from dagster_streamtables.runtime.sources import Views, views_of
 from dagster_streamtables.runtime.state import Stored, read_state, state_of
 from dagster_streamtables.runtime.table import Mode, StreamTable
 
@@ -78,6 +79,7 @@ class Lake:
         self.root = text if "://" in text else str(Path(text).expanduser().absolute())
         self._names = Names(self.root)
         self._given = spark
+        self.storage_options = storage_options
         self._logs = Logs(storage_options)
         self._limit, self._preview = driver_rows, preview_rows
         self._views = tuple(views)
@@ -85,6 +87,13 @@ class Lake:
         """Suspend a stream table, resume it, and see its errors."""
         self.retention = Retention(self._names, self._logs, lambda name: self._session(name).spark)
         """How far behind stream tables are and may be; a vacuum that leaves what they need."""
+        self.checks = Checks(
+            self._names,
+            self._logs,
+            lambda table: self._session(table.name, table.session_timezone),
+            self._with_views,
+        )
+        """Whether a stream table is right, whole, fresh, and as defined."""
 
     def refresh(
         self,
@@ -122,19 +131,11 @@ class Lake:
         except StreamTablesError as error:
             raise error.about(table.name) from error.__cause__
 
-    @last_word()
-    def check(self, table: StreamTable) -> Comparison:
-        """Compare a stream table with its query, run by plain Spark at the table's own frontier.
-
-        Raises:
-            MissingSource: The table has never been refreshed, or a source is gone.
-        """
-        stored = self._stored(self.location(table.name))
-        if stored is None or stored.state is None:
-            raise MissingSource("has never been refreshed", fix="refresh it once").about(table.name)
-        places = {n: Place(self.location(n), seen.id) for n, seen in stored.state.sources.items()}
-        with Relations(self._session(table.name, table.session_timezone)) as relations:
-            return compare(self._with_views(table), stored, places, relations)
+    def check(
+        self, table: StreamTable, *, sample: float | None = None, seed: int | None = None
+    ) -> Comparison:
+        """Compare a stream table with its query; see `Checks.equality`."""
+        return self.checks.equality(table, sample=sample, seed=seed)
 
     def plan(self, table: StreamTable, *, upstream: Mapping[str, Plan] | None = None) -> Plan:
         """Compile a stream table's query, without Spark.

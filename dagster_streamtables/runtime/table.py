@@ -88,6 +88,9 @@ class StreamTable:
     max_consecutive_errors: int = 3
     """After so many errors in a row that only a person can mend, the table is left alone until it
     is resumed or its definition changes; 0 means never."""
+    initialize: bool = True
+    """Whether the sensor makes the table when it is new. If not, it waits for the first refresh by
+    hand, and keeps the table up to date from then on."""
 
     @cached_property
     def sources(self) -> tuple[str, ...]:

@@ -8,8 +8,8 @@ from deltalake import DeltaTable
 
 from dagster_streamtables.orchestration import (
     StreamTablesResource,
+    build_check_schedule,
     build_equality_checks,
-    build_equality_schedule,
     build_retention_checks,
     build_stream_table_assets,
     metadata,
@@ -63,7 +63,9 @@ def test_a_difference_fails_the_check_with_its_rows(
 
 
 def test_the_checks_have_a_schedule_of_their_own() -> None:
-    schedule = build_equality_schedule("0 4 * * *", tables=TABLES, timezone="Europe/Berlin")
+    schedule = build_check_schedule(
+        CHECK_NAME, "0 4 * * *", tables=TABLES, timezone="Europe/Berlin"
+    )
     defs = dg.Definitions(
         assets=build_stream_table_assets(tables=TABLES),
         asset_checks=[build_equality_checks(tables=TABLES)],

@@ -105,3 +105,14 @@ def test_a_suspended_table_is_left_alone_and_says_why() -> None:
     assert found.refresh == ()
     assert found.held["a"] == "suspended, it failed 3 times in a row"
     assert found.held["b"] == "waits for a"
+
+
+def test_a_table_whose_first_refresh_is_left_to_a_person_waits_and_so_does_what_reads_it() -> None:
+    by_hand = State(by_hand=True)
+    found = decision(a=by_hand, b=State(missing=("a",)), c=IDLE)
+    assert (found.refresh, found.fresh) == ((), ())
+    assert "left to a person" in found.held["a"]
+    assert found.held["b"] == "waits for a, which does not exist"
+    # Its run is what it waits for, and says more.
+    assert "refreshes it" in decision(a=replace(by_hand, run="f00dcafe-1")).held["a"]
+    assert decision(a=MOVED).refresh == ("a",)

@@ -116,3 +116,13 @@ def test_a_declaration_in_python_can_be_kept_broken() -> None:
     broken = declare("a", "SELECT 1 AS b", mode="quick")
     assert isinstance(broken, BrokenTable)
     assert broken.error.what.startswith('stream table "a"')
+
+
+def test_a_table_may_leave_its_first_refresh_to_a_person(tmp_path: Path) -> None:
+    (tmp_path / "early.sql").write_text("-- initialize: FALSE\nSELECT id FROM orders")
+    (tmp_path / "late.sql").write_text("-- initialize: true\nSELECT id FROM orders")
+    early, late = load_tables(tmp_path)
+    assert (early.initialize, late.initialize) == (False, True)
+    (tmp_path / "late.sql").write_text("-- initialize: no\nSELECT id FROM orders")
+    with pytest.raises(InvalidDefinition, match='initialize is "no"'):
+        load_tables(tmp_path)

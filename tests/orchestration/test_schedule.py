@@ -166,3 +166,24 @@ def test_gaps_between_ticks(text: str, shortest: int, longest: int) -> None:
     cron = parsed(text)
     assert isinstance(cron, Cron)
     assert (cron.shortest_gap(), cron.longest_gap()) == (shortest, longest)
+
+
+@pytest.mark.parametrize(
+    ("cron", "after", "ticks"),
+    [
+        # The clocks of Berlin show 2:30 twice on this day: once is meant.
+        ("30 2 * * *", "2026-10-24T12", ["25T00:30", "26T01:30"]),
+        ("30 1-3 * * *", "2026-10-24T22", ["24T23:30", "25T00:30", "25T02:30"]),
+        # Every hour means every hour.
+        ("0 * * * *", "2026-10-24T23", ["25T00:00", "25T01:00", "25T02:00"]),
+        ("0 */30 * * * *", "2026-10-25T00", ["25T00:30", "25T01:00", "25T01:30"]),
+        # And on this one not at all: it is made up for when the clocks go on.
+        ("30 2 * * *", "2026-03-28T12", ["29T01:00", "30T00:30"]),
+        ("0 * * * *", "2026-03-29T00", ["29T01:00", "29T02:00"]),
+    ],
+)
+def test_clocks_that_are_changed_leave_no_tick_out_and_double_none(
+    cron: str, after: str, ticks: list[str]
+) -> None:
+    found = Cron(cron, "Europe/Berlin").ticks(datetime.fromisoformat(after).replace(tzinfo=UTC))
+    assert [f"{tick:%dT%H:%M}" for tick, _ in zip(found, ticks, strict=False)] == ticks

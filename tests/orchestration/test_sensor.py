@@ -7,11 +7,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
+import pyarrow as pa
 import pytest
 from dagster import DagsterRunStatus
 from dagster._core.definitions.job_base import InMemoryJob
 from dagster._core.execution.api import execute_run
 from dagster._core.test_utils import create_run_for_test, freeze_time
+from deltalake import CommitProperties, write_deltalake
 
 from dagster_streamtables.orchestration import (
     Backoff,
@@ -25,6 +27,7 @@ from dagster_streamtables.orchestration import (
     metadata,
 )
 from dagster_streamtables.orchestration.tick import evaluate
+from dagster_streamtables.runtime.state import Seen, State
 from dagster_streamtables.runtime.table import StreamTable
 from orchestration.conftest import Write
 
@@ -137,6 +140,25 @@ def test_a_broken_definition_is_not_requested_and_is_said(logs: StreamTablesReso
     result = Location(logs, StreamTable("bad", "SELEC 1", schedule="5m")).tick()
     assert selections(result) == []
     assert 'Not refreshed: stream table "bad": the query is not valid SQL' in said(result)
+
+
+def test_a_table_that_is_not_to_be_initialized_waits_for_a_person(
+    logs: StreamTablesResource, tmp_path: Path
+) -> None:
+    """Whoever refreshes it, Dagster need not have seen it."""
+    table = StreamTable("early", "SELECT id FROM refunds", schedule="2000w", initialize=False)
+    location = Location(logs, table)
+    result = location.tick()
+    assert selections(result) == []
+    assert "early is due: waits for its first refresh, which is left to a person" in said(result)
+    # As a refresh from Python leaves it.
+    state = State("early", 1, "", {"refunds": Seen("", 0, {})}, "", None, "")
+    write_deltalake(
+        tmp_path / "public" / "early",
+        pa.table({"id": [7]}),
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": state.to_json()}),
+    )
+    assert selections(location.tick()) == [{"early"}]
 
 
 def test_a_log_that_cannot_be_read_stops_one_table_only(
@@ -315,3 +337,32 @@ def test_another_query_is_work(resource: StreamTablesResource) -> None:
     assert selections(result) == [{"paid", "totals"}]
     assert location.execute((result.run_requests or [])[0])
     assert [row.n for row in resource.lake().read("totals").collect()] == [1]
+
+
+def test_a_refresh_that_was_under_way_when_the_next_came_due_does_not_stand_for_it(
+    logs: StreamTablesResource, tmp_path: Path
+) -> None:
+    """A table is as old as what it reads was, however long that took."""
+    now = datetime.now(UTC)
+    table = StreamTable("late", "SELECT id FROM refunds", schedule="0 0 1 1 *")
+    state = State("late", 1, "", {"refunds": Seen("", 0, {})}, "", None, "")
+    write_deltalake(
+        tmp_path / "public" / "late",
+        pa.table({"id": [7]}),
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": state.to_json()}),
+    )
+    location = Location(logs, table)
+    [entry] = location.catalog.entries
+    tags = {"dagster/code_version": entry.spec.code_version or ""}
+
+    def materialized(as_of: datetime | None) -> list[tuple[str, str]]:
+        found = {metadata.AS_OF: dg.MetadataValue.timestamp(as_of.timestamp())} if as_of else {}
+        event = dg.AssetMaterialization("late", tags=tags, metadata=found)
+        location.instance.report_runless_asset_event(event)
+        return [each for each in reported(location.tick()) if each[0] == "AssetMaterialization"]
+
+    assert materialized(None) == []
+    assert materialized(now - timedelta(days=366)) == [("AssetMaterialization", "late")]
+    # A clock ahead of Dagster's does not make it younger than it is.
+    assert materialized(now + timedelta(days=800)) == []
+    assert selections(location.tick(timedelta(days=367))) == []

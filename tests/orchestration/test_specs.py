@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import dagster as dg
+import pytest
 from dagster._core.definitions.definitions_load_context import (
     DefinitionsLoadContext,
     DefinitionsLoadType,
@@ -151,11 +152,11 @@ def test_everything_is_in_one_call_and_can_be_merged(logs: StreamTablesResource)
     dg.Definitions.validate_loadable(defs)
     repository = defs.get_repository_def()
     assert [sensor.name for sensor in repository.sensor_defs] == ["streamtables_refresh"]
-    assert [schedule.name for schedule in repository.schedule_defs] == [
-        "streamtables_equality_schedule",
-        "streamtables_retention_schedule",
+    kinds = ("equality", "freshness", "retention", "schema", "state")
+    assert sorted(schedule.name for schedule in repository.schedule_defs) == [
+        f"streamtables_{kind}_schedule" for kind in kinds
     ]
-    assert len(repository.asset_graph.asset_check_keys) == 4
+    assert len(repository.asset_graph.asset_check_keys) == 10
     assert defs.resolve_job_def("streamtables_refresh_run").executor_def.name == "in_process"
 
 
@@ -206,3 +207,20 @@ print("pyspark" in sys.modules)
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=root, check=False
     )
     assert said.stdout == "False\n", said.stderr
+
+
+def test_a_source_that_merged_definitions_write_is_told_by_its_key(
+    logs: StreamTablesResource,
+) -> None:
+    @dg.asset(key=["sales", "orders"])
+    def orders() -> None: ...
+
+    theirs = dg.Definitions([orders])
+    for key in (dg.AssetKey(["sales", "orders"]), "sales/orders", ["sales", "orders"]):
+        ours = build_definitions(resource=logs, tables=[CLEAN], written_by_dagster=[key])
+        graph = dg.Definitions.merge(ours, theirs).resolve_asset_graph()
+        assert graph.get(orders.key).child_keys == {dg.AssetKey("clean")}
+        assert graph.get(orders.key).is_materializable
+    alone = build_definitions(resource=logs, tables=[CLEAN])
+    with pytest.raises(dg.DagsterInvalidDefinitionError, match="Duplicate asset key"):
+        dg.Definitions.merge(alone, theirs).resolve_asset_graph()

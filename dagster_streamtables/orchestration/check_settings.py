@@ -1,0 +1,77 @@
+"""All checks of a code location, and when they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+import dagster as dg
+
+from dagster_streamtables.orchestration import checks, retention, state_checks
+from dagster_streamtables.orchestration.catalog import Catalog
+from dagster_streamtables.orchestration.checks import build_check_schedule, build_equality_checks
+from dagster_streamtables.orchestration.retention import WARN_BEFORE, build_retention_checks
+from dagster_streamtables.orchestration.state_checks import (
+    build_freshness_checks,
+    build_schema_checks,
+    build_state_checks,
+)
+
+
+@dataclass(frozen=True)
+class CheckSettings:
+    """When checks run, and how. Each has a schedule of its own: a cron expression of five fields,
+    or None for none; it can be run by hand all the same."""
+
+    equality: str | None = "0 3 * * *"
+    """Compares a table with its query, which costs a run of the query."""
+    state: str | None = "30 * * * *"
+    """Looks for damage in the stored tables, which costs a pass over each."""
+    schema: str | None = "15 * * * *"
+    freshness: str | None = "*/5 * * * *"
+    retention: str | None = "0 * * * *"
+    timezone: str = "UTC"
+    """Where the hours of all of them are."""
+    status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED
+    """Whether the schedules are on before anybody touches their switches."""
+    sample: float | None = None
+    """What part of the rows the equality check compares, as 0.01; None for all."""
+    grace: timedelta = timedelta()
+    """What the freshness check allows beside the schedule, for the refresh itself."""
+    warn_before: timedelta = WARN_BEFORE
+    """The retention check fails so long before history may be gone."""
+
+
+def build_checks(catalog: Catalog, settings: CheckSettings) -> Iterator[dg.AssetChecksDefinition]:
+    """All checks of all the tables that are not broken, one op for each kind."""
+    if catalog.sound:
+        yield build_equality_checks(tables=catalog, sample=settings.sample)
+        yield build_state_checks(tables=catalog)
+        yield build_schema_checks(tables=catalog)
+        yield build_freshness_checks(tables=catalog, grace=settings.grace)
+        yield build_retention_checks(tables=catalog, warn_before=settings.warn_before)
+
+
+def build_check_schedules(
+    catalog: Catalog, settings: CheckSettings, executor: dg.ExecutorDefinition | None
+) -> Iterator[dg.ScheduleDefinition]:
+    """The schedule of each kind of check that has one."""
+    crons = {
+        "equality": (checks.CHECK_NAME, settings.equality),
+        "state": (state_checks.STATE, settings.state),
+        "schema": (state_checks.SCHEMA, settings.schema),
+        "freshness": (state_checks.FRESHNESS, settings.freshness),
+        "retention": (retention.CHECK_NAME, settings.retention),
+    }
+    for kind, (check_name, cron) in crons.items():
+        if cron and catalog.sound:
+            yield build_check_schedule(
+                check_name,
+                cron,
+                tables=catalog,
+                name=f"streamtables_{kind}_schedule",
+                timezone=settings.timezone,
+                default_status=settings.status,
+                executor=executor,
+            )

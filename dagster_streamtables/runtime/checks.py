@@ -1,0 +1,142 @@
+"""What can be asked of a stream table that is there: is it right, whole, fresh, and as defined?
+
+Nothing here changes a table, and nothing needs an orchestrator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from dagster_streamtables.compiler import Plan
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.runtime.behind import Behind, behind
+from dagster_streamtables.runtime.blame import last_word
+from dagster_streamtables.runtime.compare import Comparison, compare
+from dagster_streamtables.runtime.definition import compiled, fingerprint_of, visible
+from dagster_streamtables.runtime.delta_log import Logs, Place, TableLog
+from dagster_streamtables.runtime.drift import Drift, columns_of, of_result, of_sources
+from dagster_streamtables.runtime.invariants import Findings, Held, examine
+from dagster_streamtables.runtime.missing import MissingSource, missing
+from dagster_streamtables.runtime.names import Names
+from dagster_streamtables.runtime.part import part_of
+from dagster_streamtables.runtime.sources import Relations, Views
+from dagster_streamtables.runtime.state import State, Stored, read_state
+from dagster_streamtables.runtime.table import Mode, StreamTable
+
+
+class Checks:
+    """The checks of the stream tables below one root."""
+
+    def __init__(
+        self,
+        names: Names,
+        logs: Logs,
+        session: Callable[[StreamTable], Views],
+        declared: Callable[[StreamTable], StreamTable],
+    ) -> None:
+        """
+        Args:
+            names: Where the tables are.
+            logs: Of the tables.
+            session: Of a stream table.
+            declared: A declaration with the views that it may name.
+        """
+        self._names = names
+        self._logs = logs
+        self._session = session
+        self._declared = declared
+
+    @last_word()
+    def equality(
+        self, table: StreamTable, *, sample: float | None = None, seed: int | None = None
+    ) -> Comparison:
+        """Compare a stream table with its query, run by plain Spark at the table's own frontier.
+
+        Args:
+            table: The declaration.
+            sample: What part of the rows to compare, as 0.01; None for all. See `part`.
+            seed: Which part, to repeat a comparison; another one each time without it.
+
+        Raises:
+            MissingSource: The table has never been refreshed, or a source is gone.
+            InvalidDefinition: `sample` is no part.
+        """
+        table, (stored, state) = self._declared(table), self._stored(table)
+        part = part_of(table, stored, sample, seed)
+        locations = {name: self._names.location(name) for name in state.sources}
+        places = {name: Place(locations[name], seen.id) for name, seen in state.sources.items()}
+        with Relations(self._session(table)) as relations:
+            return compare(table, stored, places, relations, part)
+
+    @last_word()
+    def invariants(self, table: StreamTable) -> Findings:
+        """Look for what no refresh leaves behind in a stored table; see `invariants`.
+
+        Raises:
+            MissingSource: The table has never been refreshed.
+        """
+        table, (stored, state) = self._declared(table), self._stored(table)
+        sources = {name: self._newest(name) for name in state.sources}
+        held = Held(table.name, stored, self._plan(table, state, sources))
+        with Relations(self._session(table)) as relations:
+            return examine(held, sources, self._logs, relations)
+
+    @last_word()
+    def drift(self, table: StreamTable) -> list[Drift]:
+        """The columns of a stream table, and of its sources as used, that are not as they were.
+
+        Raises:
+            MissingSource: The table has never been refreshed, or a source is gone.
+            InvalidDefinition: The query no longer fits its sources.
+        """
+        table, (stored, state) = self._declared(table), self._stored(table)
+        logs = {name: self._newest(name) for name in table.sources}
+        for name, log in logs.items():
+            if log is None:
+                raise missing(name, self._names.location(name)).about(table.name)
+        sources = {name: visible(log.columns) for name, log in logs.items() if log is not None}
+        text = table.text(sources)
+        if table.mode is Mode.DIFFERENTIAL:  # whose words for what does not fit are the better ones
+            compiled(table, text, sources)
+        now = columns_of(text, sources, self._session(table).spark)
+        found = of_result(table.name, stored.log.columns, now)
+        return [*of_sources(state, sources), *found]
+
+    @last_word()
+    def behind(self, table: StreamTable) -> list[Behind]:
+        """The sources that have rows which a stream table does not reflect; needs no Spark.
+
+        Raises:
+            MissingSource: The table has never been refreshed.
+        """
+        _, state = self._stored(table)
+        logs = {name: self._newest(name) for name in state.sources}
+        return behind(state, {name: log for name, log in logs.items() if log is not None})
+
+    def _stored(self, table: StreamTable) -> tuple[Stored, State]:
+        log = self._newest(table.name)
+        stored = None if log is None else read_state(log)
+        if stored is None or stored.state is None:
+            raise MissingSource("has never been refreshed", fix="refresh it once").about(table.name)
+        return stored, stored.state
+
+    def _newest(self, name: str) -> TableLog | None:
+        return self._logs.newest(self._names.location(name))
+
+    def _plan(
+        self, table: StreamTable, state: State, sources: Mapping[str, TableLog | None]
+    ) -> Plan | None:
+        """The plan that a stored table was built by; None where the definition is another one."""
+        columns = {name: visible(log.columns) for name, log in sources.items() if log is not None}
+        if set(columns) != set(table.sources) or table.mode is Mode.FULL:
+            return None
+        try:
+            text = table.text(columns)
+            plan = compiled(table, text, columns).with_intermediates
+        except StreamTablesError:
+            return None
+        known = fingerprint_of(text, plan, table.session_timezone)
+        if state.whole == known and plan.whole is not None:
+            plan = plan.whole
+            known = fingerprint_of(text, plan, table.session_timezone)
+        return plan if state.query == known else None

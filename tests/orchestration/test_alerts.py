@@ -1,0 +1,262 @@
+"""Alerts of real runs: who is told of what, how often, and what happens when telling fails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from dagster import DagsterEventType, DagsterRunStatus
+from dagster._core.definitions.freshness import FreshnessState, FreshnessStateChange
+from dagster._core.test_utils import create_run_for_test
+
+from dagster_streamtables.orchestration import (
+    StreamTablesResource,
+    build_definitions,
+    build_equality_checks,
+    build_stream_table_assets,
+    metadata,
+)
+from dagster_streamtables.orchestration.alert_sensor import UndeliveredAlerts, build_alert_sensor
+from dagster_streamtables.orchestration.alerts import Alert, AlertKind, Desk
+from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.table import StreamTable
+from orchestration.conftest import Write
+
+PAID = StreamTable("paid", "SELECT id, amount FROM orders", max_consecutive_errors=2)
+OTHER = StreamTable("other", "SELECT id FROM refunds")
+TABLES = [PAID, OTHER]
+KEY = dg.AssetKey("paid")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+class Watch:
+    """An instance, an alert sensor over it, and what it told."""
+
+    def __init__(
+        self, resource: StreamTablesResource, notify: Callable[[Alert], object] | None = None
+    ) -> None:
+        self.instance = dg.DagsterInstance.ephemeral()
+        self.resource = resource
+        self.told: list[Alert] = []
+        functions = [self.told.append, *([notify] if notify else [])]
+        self.sensor = build_alert_sensor(tables=TABLES, notify=functions)
+        self.assets = [
+            *build_stream_table_assets(tables=TABLES, retry_policy=None),
+            build_equality_checks(tables=TABLES),
+        ]
+        self.cursor: str | None = None
+        self.tick()
+
+    def tick(self) -> list[tuple[str, str]]:
+        """What is told in one tick."""
+        before = len(self.told)
+        context = dg.build_sensor_context(
+            instance=self.instance,
+            cursor=self.cursor,
+            resources={"streamtables": self.resource},
+        )
+        result = self.sensor(context)
+        assert isinstance(result, dg.SkipReason)
+        self.said = result.skip_message
+        self.cursor = context.cursor
+        return [(alert.table, str(alert.kind)) for alert in self.told[before:]]
+
+    def run(self, selection: dg.AssetSelection | None = None) -> bool:
+        return dg.materialize(
+            self.assets,
+            selection=selection or dg.AssetSelection.assets(KEY).without_checks(),
+            instance=self.instance,
+            resources={"streamtables": self.resource},
+            raise_on_error=False,
+        ).success
+
+
+def test_nothing_of_the_past_is_told(logs: StreamTablesResource) -> None:
+    watch = Watch(logs)
+    watch.cursor = None
+    assert not watch.run()
+    assert (watch.tick(), watch.said) == ([], "Tells of what happens from now on.")
+    assert (watch.tick(), watch.said) == ([], "Nothing happened.")
+
+
+def test_a_failed_refresh_is_told_once_with_its_four_parts_and_then_its_suspension(
+    logs: StreamTablesResource,
+) -> None:
+    watch = Watch(logs)
+    assert not watch.run()
+    assert watch.tick() == [("paid", "refresh_failed")]
+    [alert] = watch.told
+    for part in ('there is no table "orders"', "why: ", "fix: "):
+        assert part in alert.message
+    assert watch.instance.has_run(alert.run_id)
+    assert watch.tick() == []
+
+    assert not watch.run()  # which suspends it; the same error again is no news
+    assert watch.tick() == [("paid", "suspended")]
+    assert "it failed 2 times in a row" in watch.told[-1].message
+    assert not watch.run()  # and this one fails otherwise: it is suspended
+    assert watch.tick() == [("paid", "refresh_failed")]
+    assert "suspended since" in watch.told[-1].message
+
+    watch.instance.report_runless_asset_event(dg.AssetMaterialization(KEY))
+    assert watch.tick() == [("paid", "recovered"), ("paid", "recovered")]
+    assert watch.tick() == []
+    assert not watch.run()
+    assert ("paid", "refresh_failed") in watch.tick()
+
+
+def test_a_table_that_fails_and_recovers_between_two_ticks_is_told_of(
+    logs: StreamTablesResource,
+) -> None:
+    watch = Watch(logs)
+    assert not watch.run()
+    watch.instance.report_runless_asset_event(dg.AssetMaterialization(KEY))
+    assert watch.tick() == [("paid", "refresh_failed"), ("paid", "recovered")]
+
+
+def test_a_run_that_never_started_fails_its_tables(logs: StreamTablesResource) -> None:
+    watch = Watch(logs)
+    run = create_run_for_test(
+        watch.instance,
+        status=DagsterRunStatus.STARTED,
+        asset_selection=frozenset({KEY, dg.AssetKey("somebody_elses")}),
+    )
+    watch.instance.report_run_failed(run, "the process was lost")
+    assert watch.tick() == [("paid", "refresh_failed")]
+    assert "the process was lost" in watch.told[-1].message
+
+
+def test_runs_of_other_assets_are_nothing_to_tell(logs: StreamTablesResource) -> None:
+    @dg.asset
+    def mine() -> None:
+        raise ValueError("no")
+
+    watch = Watch(logs)
+    dg.materialize([mine], instance=watch.instance, raise_on_error=False)
+    assert watch.tick() == []
+
+
+def test_a_check_is_told_of_when_it_begins_to_fail_and_when_it_passes_again(
+    logs: StreamTablesResource,
+) -> None:
+    watch = Watch(logs)
+    checks = dg.AssetSelection.all_asset_checks()
+    assert watch.run(checks)
+    assert sorted(watch.tick()) == [("other", "check_failed"), ("paid", "check_failed")]
+    assert "equals_recomputation failed: " in watch.told[0].message
+    assert "never been refreshed" in watch.told[0].message
+    assert watch.run(checks)
+    assert watch.tick() == []
+
+
+def test_freshness_is_told_of_as_it_changes(logs: StreamTablesResource) -> None:
+    watch = Watch(logs)
+
+    def change(key: str, old: FreshnessState, new: FreshnessState) -> None:
+        at = datetime.now(UTC).timestamp()
+        event = FreshnessStateChange(
+            key=dg.AssetKey(key),
+            new_state=new,
+            previous_state=old,
+            state_change_timestamp=at,
+        )
+        watch.instance._report_runless_asset_event(event)
+
+    states = FreshnessState
+    change("paid", states.UNKNOWN, states.PASS)
+    assert watch.tick() == []
+    change("paid", states.PASS, states.WARN)
+    change("paid", states.WARN, states.FAIL)
+    change("somebody_elses", states.PASS, states.FAIL)
+    assert watch.tick() == [("paid", "freshness_warning"), ("paid", "freshness_failed")]
+    change("paid", states.FAIL, states.PASS)
+    assert watch.tick() == [("paid", "recovered")]
+
+
+def test_a_table_that_is_built_anew_is_told_of_but_for_the_first_time(
+    logs: StreamTablesResource,
+) -> None:
+    @dg.multi_asset(specs=[dg.AssetSpec("paid")])
+    def made(context):  # type: ignore[no-untyped-def]
+        version = int(context.run.tags["version"])
+        return dg.MaterializeResult(
+            metadata={
+                metadata.ACTION: "REINITIALIZE",
+                metadata.REASON: "the definition changed",
+                metadata.VERSION: version,
+            }
+        )
+
+    watch = Watch(logs)
+    for version, told in ((0, []), (7, [("paid", "reinitialized")])):
+        dg.materialize([made], instance=watch.instance, tags={"version": str(version)})
+        assert watch.tick() == told
+    assert watch.told[-1].message == "the definition changed"
+
+
+def test_an_error_of_a_function_fails_the_tick_and_is_tried_again(
+    logs: StreamTablesResource,
+) -> None:
+    broken = True
+    got: list[Alert] = []
+
+    def notify(alert: Alert) -> None:
+        if broken:
+            raise ConnectionError("no mail today")
+        got.append(alert)
+
+    watch = Watch(logs, notify)
+    assert not watch.run()
+    assert watch.tick() == [("paid", "refresh_failed")]
+    assert watch.said == "1 alerts delivered, 1 are tried again."
+    for _ in range(2):
+        with pytest.raises(UndeliveredAlerts, match="1 alerts could not be delivered") as error:
+            watch.tick()
+        assert "no mail today" in str(error.value)
+    # What comes meanwhile is not held up.
+    watch.instance.report_runless_asset_event(dg.AssetMaterialization(KEY))
+    assert watch.tick() == [("paid", "recovered")]
+    broken = False
+    assert watch.tick() == []
+    assert [str(alert.kind) for alert in got] == ["refresh_failed", "recovered"]
+    assert len(watch.told) == 2
+
+
+def test_what_is_kept_between_ticks_survives_as_text() -> None:
+    alert = Alert("t", AlertKind.CHECK_FAILED, "no\nfix: yes", NOW, "run", "check")
+    desk = Desk({"RUN_FAILURE": 7}).taken([alert], 2)
+    assert len(desk.waiting) == 2
+    assert Desk.from_cursor(desk.to_cursor()) == desk
+    assert not desk.is_news(alert)
+    over = Alert("t", AlertKind.RECOVERED, "", NOW + timedelta(1), about="check")
+    assert desk.is_news(over)
+    assert desk.taken([over], 1).open == ()
+    assert not Desk().is_news(over)
+
+
+@pytest.mark.spark
+def test_a_source_that_comes_back_lets_the_table_recover(
+    resource: StreamTablesResource, write: Write, tmp_path: Path
+) -> None:
+    watch = Watch(resource)
+    assert not watch.run()
+    write("orders", id=[1], amount=[5])
+    assert watch.run()
+    assert watch.tick() == [("paid", "refresh_failed"), ("paid", "recovered")]
+    assert Lake(tmp_path).controls.read("paid").errors == 0
+    assert not watch.instance.get_run_records(dg.RunsFilter(statuses=[DagsterRunStatus.STARTED]))
+    assert DagsterEventType.RUN_SUCCESS.value in Desk.from_cursor(watch.cursor or "").positions
+
+
+def test_definitions_have_the_sensor_where_alerts_are_asked_for(
+    logs: StreamTablesResource,
+) -> None:
+    told: list[Alert] = []
+    defs = build_definitions(resource=logs, tables=TABLES, alerts=told.append)
+    names = {sensor.name for sensor in defs.sensors or []}
+    assert names == {"streamtables_refresh", "streamtables_alerts"}
+    without = build_definitions(resource=logs, tables=TABLES)
+    assert {sensor.name for sensor in without.sensors or []} == {"streamtables_refresh"}

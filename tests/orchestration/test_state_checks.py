@@ -1,0 +1,194 @@
+"""The checks of state, columns and age, on tables that are right, wrong, late, and not there."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from dagster_streamtables.orchestration import (
+    CheckSettings,
+    StreamTablesResource,
+    build_catalog,
+    build_freshness_checks,
+    build_stream_table_assets,
+    metadata,
+)
+from dagster_streamtables.orchestration.check_settings import build_check_schedules, build_checks
+from dagster_streamtables.orchestration.checks import CHECK_NAME as EQUALITY
+from dagster_streamtables.orchestration.state_checks import FRESHNESS, SCHEMA, STATE
+from dagster_streamtables.runtime.table import StreamTable
+from orchestration.conftest import Write
+
+ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
+TOTALS = StreamTable(
+    "totals", "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer", schedule="10s"
+)
+DEMAND = StreamTable("demand", "SELECT * FROM orders")
+NEVER = StreamTable("never", "SELECT customer FROM orders")
+TABLES = [TOTALS, DEMAND, NEVER]
+"""The second has a schedule from nobody."""
+
+
+class Checked:
+    """The checks of the tables, run as a schedule runs them."""
+
+    def __init__(self, resource: StreamTablesResource, settings: CheckSettings) -> None:
+        self.resource = resource
+        self.catalog = build_catalog(TABLES, min_schedule_seconds=1)
+        self.checks = list(build_checks(self.catalog, settings))
+
+    def run(self, check_name: str) -> dict[str, dg.AssetCheckEvaluation]:
+        keys = [dg.AssetCheckKey(entry.key, check_name) for entry in self.catalog.sound]
+        result = dg.materialize(
+            [*build_stream_table_assets(tables=self.catalog), *self.checks],
+            selection=dg.AssetSelection.checks(*keys),
+            resources={"streamtables": self.resource},
+        )
+        found = result.get_asset_check_evaluations()
+        assert {each.check_name for each in found} == {check_name}
+        return {each.asset_key.to_user_string(): each for each in found}
+
+
+def passed(found: dict[str, dg.AssetCheckEvaluation]) -> dict[str, bool]:
+    return {name: each.passed for name, each in found.items()}
+
+
+def rows(found: dg.AssetCheckEvaluation, key: str) -> list[dict[str, object]]:
+    table = found.metadata[key]
+    assert isinstance(table, dg.TableMetadataValue)
+    return [dict(record.data) for record in table.records]
+
+
+@pytest.fixture
+def checked(resource: StreamTablesResource, write: Write) -> Checked:
+    write("orders", customer=[1, 1, 2], amount=[10, 20, 30])
+    for table in (TOTALS, DEMAND):
+        resource.lake().refresh(table)
+    return Checked(resource, CheckSettings(sample=0.5, grace=timedelta(seconds=5)))
+
+
+@pytest.mark.spark
+def test_damage_fails_the_check_of_the_state_with_its_rows(checked: Checked) -> None:
+    found = checked.run(STATE)
+    assert passed(found) == {"totals": True, "demand": True, "never": False}
+    assert found["totals"].description == "Nothing is wrong with the stored state."
+    assert "never been refreshed" in (found["never"].description or "")
+    totals = DeltaTable(checked.resource.lake().location("totals"))
+    totals.update(updates={"__st_n": "-1"}, predicate="customer = 2")
+    damaged = checked.run(STATE)["totals"]
+    assert (damaged.passed, damaged.severity) == (False, ERROR)
+    assert "the number of its rows, is 1 or more (1 of them)" in (damaged.description or "")
+    [row] = rows(damaged, metadata.SAMPLE)
+    assert (row["customer"], row["__st_n"]) == (2, -1)
+    assert damaged.metadata[metadata.VIOLATIONS].value == 3
+
+
+@pytest.mark.spark
+def test_columns_that_came_and_changed_fail_the_check_of_the_columns(checked: Checked) -> None:
+    assert passed(checked.run(SCHEMA)) == {"totals": True, "demand": True, "never": False}
+    write_deltalake(
+        checked.resource.lake().location("orders"),
+        pa.table({"customer": [3], "amount": [1], "note": ["x"]}),
+        mode="append",
+        schema_mode="merge",
+    )
+    found = checked.run(SCHEMA)
+    assert passed(found) == {"totals": True, "demand": False, "never": False}
+    assert found["demand"].severity is WARN
+    assert found["demand"].description == (
+        "demand.note (string) is new. The next refresh builds the table anew."
+    )
+    [row] = rows(found["demand"], metadata.DRIFT)
+    assert (row["column"], row["is"], row["now"]) == ("note", "new", "string")
+
+    write_deltalake(
+        checked.resource.lake().location("orders"),
+        pa.table({"customer": [3]}),
+        mode="overwrite",
+        schema_mode="overwrite",
+    )
+    found = checked.run(SCHEMA)["totals"]
+    assert (found.passed, found.severity) == (False, ERROR)
+    assert "amount" in (found.description or "")
+
+
+@pytest.mark.spark
+def test_a_table_is_late_when_what_it_lacks_is_older_than_its_schedule(
+    checked: Checked, write: Write
+) -> None:
+    def at(seconds: float) -> dict[str, dg.AssetCheckEvaluation]:
+        freshness = build_freshness_checks(
+            tables=checked.catalog,
+            grace=timedelta(seconds=5),
+            clock=lambda: came + timedelta(seconds=seconds),
+        )
+        checked.checks = [freshness]
+        return checked.run(FRESHNESS)
+
+    came = datetime.now(UTC)
+    # However old a table is, without news it is fresh.
+    found = at(10_000)
+    assert passed(found) == {"totals": True, "demand": True, "never": False}
+    assert found["totals"].metadata[metadata.BEHIND].value == 0
+
+    write("orders", customer=[7], amount=[1])
+    came = datetime.now(UTC)
+    # The schedule is 10 s, and the grace 5 s; beyond another 10 s it is an error.
+    assert at(12)["totals"].passed
+    found = at(18)
+    assert passed(found) == {"totals": False, "demand": True, "never": False}
+    assert found["totals"].severity is WARN
+    assert "it reflects version 0 of orders, which is at 1" in (found["totals"].description or "")
+    assert "on demand only" in (found["demand"].description or "")
+    behind = found["totals"].metadata[metadata.BEHIND].value
+    assert isinstance(behind, float) and 17 < behind < 20
+    assert at(28)["totals"].severity is ERROR
+    checked.resource.lake().refresh(TOTALS)
+    assert at(28)["totals"].passed
+
+
+@pytest.mark.spark
+def test_the_equality_check_says_which_part_it_compared(checked: Checked, write: Write) -> None:
+    count = 5_000
+    write("orders", customer=list(range(count)), amount=[1] * count)
+    checked.resource.lake().refresh(TOTALS)
+    found = checked.run(EQUALITY)["totals"]
+    assert found.passed
+    assert found.metadata[metadata.PART].value == 0.5
+    seed = found.metadata[metadata.SEED].value
+    assert f"a part of 50.00%, by customer, seed {seed}" in (found.description or "")
+    assert checked.run(EQUALITY)["totals"].metadata[metadata.SEED].value != seed
+
+
+def test_each_kind_of_check_has_a_schedule_or_none() -> None:
+    catalog = build_catalog(TABLES, min_schedule_seconds=1)
+    settings = CheckSettings(equality=None, state="5 4 * * *", timezone="Europe/Berlin")
+    schedules = {s.name: s for s in build_check_schedules(catalog, settings, None)}
+    assert sorted(schedules) == [
+        f"streamtables_{kind}_schedule" for kind in ("freshness", "retention", "schema", "state")
+    ]
+    state = schedules["streamtables_state_schedule"]
+    assert (state.cron_schedule, state.execution_timezone) == ("5 4 * * *", "Europe/Berlin")
+    assert state.default_status is dg.DefaultScheduleStatus.STOPPED
+    empty = build_catalog([])
+    assert list(build_check_schedules(empty, settings, None)) == []
+    assert list(build_checks(empty, settings)) == []
+
+
+def test_the_job_of_a_schedule_runs_its_checks_and_nothing_else(
+    logs: StreamTablesResource,
+) -> None:
+    catalog = build_catalog(TABLES, min_schedule_seconds=1)
+    settings = CheckSettings()
+    defs = dg.Definitions(
+        assets=build_stream_table_assets(tables=catalog),
+        asset_checks=[*build_checks(catalog, settings)],
+        schedules=[*build_check_schedules(catalog, settings, None)],
+        resources={"streamtables": logs},
+    )
+    job = defs.resolve_job_def("streamtables_state_schedule_run")
+    assert [node.name for node in job.graph.nodes] == ["streamtables_state"]

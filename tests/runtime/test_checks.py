@@ -1,0 +1,244 @@
+"""Checks of stored tables that are right, damaged, behind, and no longer as their definition."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.runtime.drift import Drift, Kind
+from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.missing import MissingSource
+from dagster_streamtables.runtime.table import Mode, StreamTable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+ROWS = 20_000
+GROUPS = StreamTable(
+    "totals",
+    "SELECT customer, SUM(amount) AS total, AVG(price) AS mean FROM orders GROUP BY customer",
+)
+BAG = StreamTable("paid", "SELECT id, price * 1.1 AS more FROM orders WHERE amount >= 0")
+# A group below the root is an intermediate table.
+ABOVE = StreamTable(
+    "most", "SELECT MAX(n) AS most FROM (SELECT customer, COUNT(*) AS n FROM orders GROUP BY 1)"
+)
+
+
+class Orders:
+    def __init__(self, root: Path, spark: SparkSession) -> None:
+        self.lake = Lake(root, spark=spark)
+
+    def write(self, begin: int, count: int, **more: list[Any]) -> None:
+        ids = range(begin, begin + count)
+        columns = {
+            "id": pa.array(ids, pa.int64()),
+            "customer": pa.array([i % 5_000 for i in ids], pa.int64()),
+            "amount": pa.array([i % 7 for i in ids], pa.int32()),
+            "price": pa.array([i / 3 for i in ids], pa.float64()),
+        }
+        write_deltalake(
+            self.lake.location("orders"),
+            pa.table({**columns, **more}),
+            mode="append",
+            schema_mode="merge" if more else None,
+        )
+
+    def delta(self, name: str) -> DeltaTable:
+        return DeltaTable(self.lake.location(name))
+
+
+@pytest.fixture
+def orders(tmp_path: Path, spark: SparkSession) -> Orders:
+    found = Orders(tmp_path, spark)
+    found.write(0, ROWS)
+    return found
+
+
+@pytest.mark.parametrize("table", [GROUPS, BAG], ids=lambda table: table.name)
+def test_a_part_is_compared_and_can_be_compared_again(table: StreamTable, orders: Orders) -> None:
+    lake = orders.lake
+    lake.refresh(table)
+    found = lake.check(table, sample=0.3)
+    assert found.equal
+    assert found.part is not None and found.part.fraction == 0.3
+    assert found.part.columns == (("customer",) if table is GROUPS else ("id",))
+
+    key = found.part.columns[0]
+    orders.delta(table.name).delete(f"{key} < 1000")
+    found = [lake.check(table, sample=0.3, seed=seed) for seed in (1, 1, 2)]
+    assert not any(each.equal for each in found)
+    assert found[0].missing == found[1].missing
+    assert 200 < found[0].missing < 400
+    shown = [{row[key] for row in each.sample} for each in found]
+    assert shown[0] == shown[1]
+    assert [each.part.seed for each in found if each.part] == [1, 1, 2]
+    # Together, parts of other seeds reach rows that one does not.
+    assert lake.check(table).missing == 1000
+
+
+def test_a_part_of_few_rows_is_all_of_them(orders: Orders) -> None:
+    lake = orders.lake
+    lake.refresh(ABOVE)
+    found = lake.check(ABOVE, sample=0.01)
+    assert found.equal and found.part is None
+    for sample in (0, -1, 1.5):
+        with pytest.raises(InvalidDefinition, match="a sample of"):
+            lake.check(ABOVE, sample=sample)
+    with pytest.raises(MissingSource, match="never been refreshed"):
+        lake.check(BAG, sample=0.5)
+
+
+def test_the_filter_of_a_part_is_answered_below_the_groups(
+    orders: Orders, spark: SparkSession
+) -> None:
+    from dagster_streamtables.runtime.part import Part
+
+    rows = spark.sql("SELECT id % 5 AS customer, SUM(id) AS total FROM range(100) GROUP BY 1")
+    part = Part(0.5, 7, ("customer",)).of(rows, {"customer": "bigint"})
+    plan = part._explain_string() if hasattr(part, "_explain_string") else ""
+    lines = plan.splitlines()
+    filters = [n for n, line in enumerate(lines) if "Filter" in line]
+    groups = [n for n, line in enumerate(lines) if "HashAggregate" in line]
+    assert filters and groups and min(filters) > max(groups)
+
+
+def test_a_table_that_refreshes_left_is_whole(orders: Orders) -> None:
+    lake = orders.lake
+    for begin in (ROWS, ROWS + 1_000):
+        for table in (GROUPS, BAG, ABOVE):
+            lake.refresh(table)
+        orders.write(begin, 10)
+        orders.delta("orders").optimize.compact()
+    for table in (GROUPS, BAG, ABOVE):
+        lake.refresh(table)
+        found = lake.checks.invariants(table)
+        assert (found.violations, found.sample, found.left_out) == ((), [], "")
+
+
+def test_damaged_state_is_shown_with_its_rows(orders: Orders) -> None:
+    lake = orders.lake
+    lake.refresh(GROUPS)
+    totals = orders.delta("totals")
+    assert "__st_n" in totals.to_pyarrow_table().column_names
+    totals.update(updates={"__st_n": "0"}, predicate="customer = 3")
+    found = lake.checks.invariants(GROUPS)
+    said = [str(each) for each in found.violations]
+    assert "totals: rows were changed by another writer since the last refresh" in said
+    assert "totals: not so: __st_n, the number of its rows, is 1 or more (1 of them)" in said
+    [row] = found.sample
+    assert (row["__table"], row["customer"]) == ("totals", 3)
+    assert "is 1 or more" in row["__broken"]
+
+    write_deltalake(totals, totals.to_pyarrow_table(filters=[("customer", "=", 4)]), mode="append")
+    found = lake.checks.invariants(GROUPS)
+    assert "totals: several rows have one key (customer) (1 of them)" in map(str, found.violations)
+
+
+def test_a_frontier_ahead_of_its_source_is_found(orders: Orders) -> None:
+    lake = orders.lake
+    orders.write(ROWS, 10)
+    lake.refresh(BAG)
+    (Path(lake.location("orders")) / "_delta_log" / f"{1:020d}.json").unlink()
+    found = Lake(lake.root, spark=lake._given).checks.invariants(BAG)
+    assert [str(each) for each in found.violations] == [
+        "paid: it reflects version 1 of orders, which is at 0"
+    ]
+
+
+def test_an_intermediate_table_is_looked_at_and_missed(orders: Orders) -> None:
+    import shutil
+
+    lake = orders.lake
+    lake.refresh(ABOVE)
+    orders.write(ROWS, 10)
+    lake.refresh(ABOVE)
+    folder = Path(lake.location("most")) / "_intermediate"
+    [below] = folder.iterdir()
+    DeltaTable(below).update(updates={"m0": "-1"}, predicate="k0 = 3")
+    # The version that the frontier names is whole; what came after it is nobody's.
+    assert lake.checks.invariants(ABOVE).violations == ()
+    shutil.rmtree(below)
+    [found] = Lake(lake.root, spark=lake._given).checks.invariants(ABOVE).violations
+    assert found.what == "the intermediate table is gone"
+
+
+def test_a_definition_that_changed_leaves_the_rows_out(orders: Orders) -> None:
+    lake = orders.lake
+    lake.refresh(GROUPS)
+    changed = StreamTable("totals", "SELECT customer, MAX(amount) AS m FROM orders GROUP BY 1")
+    found = lake.checks.invariants(changed)
+    assert found.violations == ()
+    assert found.left_out == "the definition changed since the last refresh"
+
+
+EVERY_TYPE = """SELECT *, CAST(id AS DECIMAL(38, 4)) / 3 AS part, array(amount) AS list,
+named_struct('A b', id, 'c', array(price)) AS pair, CAST('2020-01-01' AS DATE) AS day,
+CAST('2020-01-01' AS TIMESTAMP_NTZ) AS local, CAST(id AS STRING) AS text FROM orders"""
+
+
+def test_columns_that_drift_are_named(orders: Orders) -> None:
+    lake = orders.lake
+    every = StreamTable("every", EVERY_TYPE)
+    for table in (every, GROUPS):
+        lake.refresh(table)
+        assert lake.checks.drift(table) == []
+    orders.write(ROWS, 10, note=["x"] * 10)
+    assert lake.checks.drift(every) == [Drift("every", "note", Kind.NEW, now="string")]
+    assert lake.checks.drift(GROUPS) == []
+
+    wide = orders.delta("orders").to_pyarrow_table()
+    wide = wide.set_column(2, "amount", wide.column("amount").cast(pa.int64()))
+    write_deltalake(
+        orders.delta("orders"), wide.drop_columns(["note"]), mode="overwrite",
+        schema_mode="overwrite",
+    )  # fmt: skip
+    assert lake.checks.drift(GROUPS) == [
+        Drift("orders", "amount", Kind.TYPE, was="int", now="bigint")
+    ]
+    other = StreamTable(
+        "totals", "SELECT customer, COUNT(*) AS total, 1 AS one FROM orders GROUP BY 1"
+    )
+    assert lake.checks.drift(other)[1:] == [
+        Drift("totals", "mean", Kind.MISSING, was="double"),
+        Drift("totals", "one", Kind.NEW, now="int"),
+    ]
+
+    write_deltalake(
+        orders.delta("orders"), wide.drop_columns(["amount"]), mode="overwrite",
+        schema_mode="overwrite",
+    )  # fmt: skip
+    with pytest.raises(InvalidDefinition, match="amount"):
+        lake.checks.drift(GROUPS)
+    in_full = StreamTable("other", "SELECT id FROM orders", mode=Mode.FULL)
+    lake.refresh(in_full)
+    assert lake.checks.drift(in_full) == []
+
+
+def test_a_table_is_behind_from_the_first_commit_with_rows_that_it_lacks(orders: Orders) -> None:
+    lake = orders.lake
+    with pytest.raises(MissingSource, match="never been refreshed"):
+        lake.checks.behind(BAG)
+    lake.refresh(BAG)
+    assert lake.checks.behind(BAG) == []
+    orders.delta("orders").alter.set_table_properties(
+        {"delta.logRetentionDuration": "interval 60 days"}
+    )
+    assert lake.checks.behind(BAG) == []
+    before = time.time()
+    orders.write(ROWS, 10)
+    after = time.time()
+    orders.write(ROWS + 10, 10)
+    [found] = lake.checks.behind(BAG)
+    assert (found.source, found.frontier, found.newest) == ("orders", 0, 3)
+    assert found.since is not None and before - 1 <= found.since <= after + 1
+    lake.refresh(BAG)
+    assert lake.checks.behind(BAG) == []

@@ -102,7 +102,7 @@ def build_definitions(
         translator=translator,
         group_name=group_name,
         source_keys=source_keys,
-        written_by_dagster={*written, *map(dg.AssetKey.from_coercible, written_by_dagster)},
+        written_by_dagster={*written, *map(_told, written_by_dagster)},
         min_schedule_seconds=min_schedule_seconds,
         strict=strict,
     )
@@ -147,6 +147,13 @@ def _sensors(
             executor=executor,
         )
     ]
+
+
+def _told(key: dg.AssetKey | str | Sequence[str]) -> dg.AssetKey:
+    """A key as people write it: text is a path with slashes, as the UI shows it."""
+    if isinstance(key, str):
+        return dg.AssetKey.from_user_string(key)
+    return key if isinstance(key, dg.AssetKey) else dg.AssetKey(list(key))
 
 
 def _keys(asset: Any) -> Iterator[dg.AssetKey]:

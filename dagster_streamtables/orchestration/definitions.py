@@ -65,7 +65,7 @@ def build_definitions(
         assets: Assets that write tables which stream tables read. They join the graph, become part
             of the result, and are not observed.
         translator: Decides the key, dependencies and metadata of each asset.
-        group_name: The group of the stream tables.
+        group_name: The group of the stream tables that declare none.
         source_group_name: The group of the observed sources.
         source_keys: The asset keys of sources whose key is not their name taken apart at the dots.
         min_schedule_seconds: Refuse schedules that are tighter.

@@ -12,10 +12,10 @@ import dagster as dg
 from dagster_streamtables.compiler.views import View
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.orchestration.assets import build_source_assets, build_stream_table_assets
-from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
+from dagster_streamtables.orchestration.catalog import Catalog, Tables, build_catalog
 from dagster_streamtables.orchestration.checks import build_equality_checks, build_equality_schedule
 from dagster_streamtables.orchestration.load import Declared, read_files
-from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.orchestration.resource import RESOURCE_KEY, StreamTablesResource
 from dagster_streamtables.orchestration.retention import (
     build_retention_checks,
     build_retention_schedule,
@@ -31,7 +31,8 @@ logger = logging.getLogger("dagster_streamtables")
 def build_definitions(
     *,
     resource: StreamTablesResource,
-    tables: Iterable[Declared] = (),
+    name: str = RESOURCE_KEY,
+    tables: Tables = (),
     views: Iterable[View] = (),
     folder: str | Path | None = None,
     assets: Sequence[Any] = (),
@@ -59,7 +60,9 @@ def build_definitions(
 
     Args:
         resource: Where the tables are and which Spark refreshes them.
-        tables: Declarations in Python.
+        name: Of the resource, and what the names of sensor, schedules and checks begin with. Give
+            another one to each further call in one code location.
+        tables: Declarations in Python; or a catalog, and then nothing is added to it.
         views: Queries that those of the tables may name, and that are no assets.
         folder: A folder of `.sql` files; with `tables` and `views`, all are used.
         assets: Assets that write tables which stream tables read. They join the graph, become part
@@ -87,12 +90,12 @@ def build_definitions(
     Raises:
         StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
     """
-    found, found_views = read_files(folder) if folder is not None else ([], [])
     equality = (equality_cron, equality_timezone, equality_status)
-    written = {key for asset in assets for key in _keys(asset)}
-    catalog = build_catalog(
-        _not_written([*tables, *found], written, strict),
-        views=[*views, *found_views],
+    written = {key for asset in assets for key in asset_keys(asset)}
+    catalog = _catalog(
+        tables,
+        folder,
+        views,
         lake=resource.logs() if compile_at_load else None,
         translator=translator,
         group_name=group_name,
@@ -101,36 +104,69 @@ def build_definitions(
         min_schedule_seconds=min_schedule_seconds,
         strict=strict,
     )
+    about: dict[str, Any] = {"tables": catalog, "resource_key": name}
+    settings = sensor or SensorSettings(name=f"{name}_refresh")
     return dg.Definitions(
         assets=[
-            *build_stream_table_assets(tables=catalog, **ops),
-            *build_source_assets(tables=catalog, group_name=source_group_name),
+            *build_stream_table_assets(**about, **ops),
+            *build_source_assets(**about, name=f"{name}_sources", group_name=source_group_name),
             *assets,
         ],
-        sensors=_sensors(catalog, sensor, sensor_interval_seconds, sensor_status, executor),
+        sensors=_sensors(about, settings, sensor_interval_seconds, sensor_status, executor),
         asset_checks=[
-            build_equality_checks(tables=catalog),
-            build_retention_checks(tables=catalog),
+            build_equality_checks(**about, name=f"{name}_equality"),
+            build_retention_checks(**about, name=f"{name}_retention"),
         ]
         if catalog.sound
         else [],
-        schedules=[*_schedules(catalog, executor, equality, retention_cron, retention_status)],
-        resources={"streamtables": resource},
+        schedules=[
+            *_schedules(catalog, name, executor, equality, retention_cron, retention_status)
+        ],
+        resources={name: resource},
+    )
+
+
+def asset_keys(asset: Any) -> Iterator[dg.AssetKey]:
+    """The keys of whatever `dg.Definitions` takes as an asset."""
+    if isinstance(asset, dg.AssetsDefinition):
+        yield from asset.keys
+    elif isinstance(asset, dg.AssetSpec | dg.SourceAsset):
+        yield asset.key
+
+
+def _catalog(
+    tables: Tables,
+    folder: str | Path | None,
+    views: Iterable[View],
+    *,
+    written_by_dagster: set[dg.AssetKey],
+    strict: bool,
+    **about: Any,
+) -> Catalog:
+    if isinstance(tables, Catalog):
+        return tables
+    found, found_views = read_files(folder) if folder is not None else ([], [])
+    return build_catalog(
+        _not_written([*tables, *found], written_by_dagster, strict),
+        views=[*views, *found_views],
+        written_by_dagster=written_by_dagster,
+        strict=strict,
+        **about,
     )
 
 
 def _sensors(
-    catalog: Catalog,
-    settings: SensorSettings | None,
+    about: Mapping[str, Any],
+    settings: SensorSettings,
     interval: int,
     status: dg.DefaultSensorStatus,
     executor: dg.ExecutorDefinition | None,
 ) -> list[dg.SensorDefinition]:
-    if not catalog.entries:
+    if not about["tables"].entries:
         return []
     return [
         build_refresh_sensor(
-            tables=catalog,
+            **about,
             settings=settings,
             minimum_interval_seconds=interval,
             default_status=status,
@@ -141,6 +177,7 @@ def _sensors(
 
 def _schedules(
     catalog: Catalog,
+    name: str,
     executor: dg.ExecutorDefinition | None,
     equality: tuple[str | None, str, dg.DefaultScheduleStatus],
     retention_cron: str | None,
@@ -149,17 +186,11 @@ def _schedules(
     cron, timezone, status = equality
     about: dict[str, Any] = {"tables": catalog, "executor": executor}
     if catalog.sound and cron:
-        yield build_equality_schedule(cron, timezone=timezone, default_status=status, **about)
+        about |= {"timezone": timezone, "default_status": status}
+        yield build_equality_schedule(cron, name=f"{name}_equality_schedule", **about)
     if catalog.sound and retention_cron:
-        yield build_retention_schedule(retention_cron, default_status=retention_status, **about)
-
-
-def _keys(asset: Any) -> Iterator[dg.AssetKey]:
-    """The keys of whatever `dg.Definitions` takes as an asset."""
-    if isinstance(asset, dg.AssetsDefinition):
-        yield from asset.keys
-    elif isinstance(asset, dg.AssetSpec | dg.SourceAsset):
-        yield asset.key
+        about = {"tables": catalog, "executor": executor, "default_status": retention_status}
+        yield build_retention_schedule(retention_cron, name=f"{name}_retention_schedule", **about)
 
 
 def _not_written(

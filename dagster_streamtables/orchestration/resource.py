@@ -10,6 +10,9 @@ from pydantic import Field, PrivateAttr
 
 from dagster_streamtables.runtime.lake import Lake
 
+RESOURCE_KEY = "streamtables"
+"""Under which a code location with one root has its resource."""
+
 
 class StreamTablesResource(dg.ConfigurableResource):
     """The tables of one root, and the Spark that refreshes them.

@@ -32,7 +32,7 @@ class StreamTableProps:
 
     @property
     def schema(self) -> str:
-        """The name without its last part: ``sales`` of ``sales.paid``; empty where there is none."""
+        """The name without its last part: ``sales`` of ``sales.paid``; empty if it has one."""
         return self.name.rpartition(".")[0]
 
     @property

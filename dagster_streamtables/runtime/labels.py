@@ -43,7 +43,7 @@ def checked_tags(tags: Mapping[str, str]) -> dict[str, str]:
         if not _TAG_KEY.fullmatch(key):
             raise _tag(
                 f'"{key}" is no key of a tag',
-                "up to 63 letters, digits and _ . -, after a namespace and a slash, if there is one",
+                "up to 63 letters, digits and _ . -, after a namespace and a slash if need be",
             )
         if not _TAG_VALUE.fullmatch(value):
             raise _tag(

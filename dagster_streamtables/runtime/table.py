@@ -153,8 +153,8 @@ class StreamTable:
             raise InvalidDefinition(
                 "the query is empty", fix="write one SELECT, it is what the table will hold"
             ).about(self.name)
-        for field, kind in _CHOICES.items():
-            object.__setattr__(self, field, _chosen(field, kind, getattr(self, field), self.name))
+        for key, kind in _CHOICES.items():
+            object.__setattr__(self, key, _chosen(key, kind, getattr(self, key), self.name))
         if not 0 <= self.differential_max_change_ratio <= 1:
             raise InvalidDefinition(
                 f"differential_max_change_ratio is {self.differential_max_change_ratio}",

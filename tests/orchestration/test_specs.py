@@ -162,6 +162,28 @@ def test_the_file_of_a_table_is_a_code_reference(
     assert key("sales/totals") in specs
 
 
+def test_two_calls_with_two_names_go_into_one_code_location(
+    logs: StreamTablesResource, tmp_path: Path
+) -> None:
+    other = StreamTablesResource(root=str(tmp_path / "other"))
+    defs = dg.Definitions.merge(
+        build_definitions(resource=logs, tables=[CLEAN]),
+        build_definitions(
+            resource=other,
+            name="other",
+            tables=[StreamTable("b", "SELECT id FROM other.orders", schedule="5m")],
+        ),
+    )
+    dg.Definitions.validate_loadable(defs)
+    repository = defs.get_repository_def()
+    assert {sensor.name for sensor in repository.sensor_defs} == {
+        "streamtables_refresh",
+        "other_refresh",
+    }
+    assert defs.resolve_assets_def(key("b")).required_resource_keys == {"other", "io_manager"}
+    assert repository.get_sensor_def("other_refresh").required_resource_keys == {"other"}
+
+
 def test_everything_is_in_one_call_and_can_be_merged(logs: StreamTablesResource) -> None:
     @dg.asset
     def other() -> None: ...

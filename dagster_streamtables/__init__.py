@@ -4,7 +4,8 @@
 
 `compiler` turns a SELECT into a plan of how its result changes when its sources do; it needs
 neither Spark nor Dagster. `runtime` runs plans on Spark and commits the result with its frontier;
-it does not know who called it. `orchestration` decides when, and tells Dagster what happened.
+it does not know who called it. `orchestration` decides when, and tells Dagster what happened;
+`components` is the same in YAML.
 
 Names are imported when they are first used, so a program that only refreshes tables never loads
 Dagster, and a code location that only defines them never loads Spark.
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dagster_streamtables.compiler.views import View
+    from dagster_streamtables.components import StreamTablesComponent
     from dagster_streamtables.errors import (
         ConflictingCommit,
         DamagedTable,
@@ -65,6 +67,7 @@ _WHERE = {
     "Refresh": "runtime.report",
     "SourceProblem": "errors",
     "StreamTable": "runtime.table",
+    "StreamTablesComponent": "components",
     "StreamTablesError": "errors",
     "StreamTablesResource": "orchestration",
     "StreamTablesTranslator": "orchestration",
@@ -101,6 +104,7 @@ __all__ = [
     "Refresh",
     "SourceProblem",
     "StreamTable",
+    "StreamTablesComponent",
     "StreamTablesError",
     "StreamTablesResource",
     "StreamTablesTranslator",

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
+from dagster_shared.libraries import DagsterLibraryRegistry
+
 from dagster_streamtables.orchestration.assets import (
     RefreshConfig,
     build_source_assets,
@@ -28,6 +32,10 @@ from dagster_streamtables.orchestration.schedule import Cron, Duration, parse_sc
 from dagster_streamtables.orchestration.sensor import build_refresh_sensor
 from dagster_streamtables.orchestration.tick import SensorSettings
 from dagster_streamtables.orchestration.translator import StreamTableProps, StreamTablesTranslator
+
+DagsterLibraryRegistry.register(
+    "dagster-streamtables", version("dagster-streamtables"), is_dagster_package=False
+)
 
 __all__ = [
     "Backoff",

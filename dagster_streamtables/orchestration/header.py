@@ -99,6 +99,15 @@ def read_header(text: str) -> Header:
     return Header(_typed(found, continued))
 
 
+def read_setting(key: str, value: object) -> object:
+    """The value of a setting with the type that `StreamTable` wants; what is no text stays.
+
+    Raises:
+        InvalidDefinition: The text is no such value.
+    """
+    return _READ.get(key, str)(value) if isinstance(value, str) else value
+
+
 def _checked(line: _Line, found: Mapping[str, _Line]) -> _Line:
     if line.key in found:
         raise InvalidDefinition(
@@ -125,9 +134,8 @@ def _typed(found: Mapping[str, _Line], description: list[str]) -> dict[str, obje
 
 
 def _value(line: _Line, text: str) -> object:
-    read = _READ.get(line.key, str)
     try:
-        return read(text)
+        return read_setting(line.key, text)
     except InvalidDefinition as error:
         named = _named(error.what)
         words = named if named and named in text else text

@@ -130,8 +130,8 @@ def declare(name: str, query: str, **settings: object) -> Declared:
         return StreamTable(name, query, **settings)  # type: ignore[arg-type]
     except StreamTablesError as error:
         file, line = settings.get("file"), settings.get("line", 1)
-        place = (str(file), line) if file and isinstance(line, int) else ()
-        return BrokenTable(name, error.about(name), query, *place)
+        line = line if isinstance(line, int) else 1
+        return BrokenTable(name, error.about(name), query, str(file) if file else None, line)
 
 
 def _read_file(path: Path, root: Path) -> Declared | View:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
-from pydantic import Field, PrivateAttr
+from pydantic import Field, PrivateAttr, field_validator
 
 from dagster_streamtables.runtime.lake import Lake
 
@@ -42,11 +42,18 @@ class StreamTablesResource(dg.ConfigurableResource):
     )
     max_concurrent_refreshes: int = Field(
         default=4,
-        ge=1,
         description="In an op of many tables: how many that do not read each other are refreshed "
         "at once, each by a thread, all on one Spark.",
     )
     _lake: Lake | None = PrivateAttr(default=None)
+
+    # Not as `ge=1` of the field: a component cannot have a field whose type has a field like that.
+    @field_validator("max_concurrent_refreshes")
+    @classmethod
+    def _at_least_one(cls, value: int) -> int:
+        if isinstance(value, int) and value < 1:
+            raise ValueError("at least one table is refreshed at once")
+        return value
 
     def session(self) -> Any:
         """A session, an address, or None for the local server. Called at the first refresh."""

@@ -73,7 +73,7 @@ def _write_new(file: Path, text: str) -> None:
 def _first(params: ScaffoldParams) -> str:
     path = params.source.replace(".", "/")
     return (
-        f"-- The stream table {params.table}, named after this file. What follows are its settings;\n"
+        f"-- The stream table {params.table}, named after this file. First come its settings,\n"
         "-- then comes one SELECT, and the table is kept equal to its result.\n"
         f"-- schedule: {params.schedule}\n"
         f"-- description: How many rows {params.source} has.\n"

@@ -360,7 +360,7 @@ def test_a_subclass_changes_assets_and_what_a_refresh_does(
     defs = load()
     spec = specs(defs)[key("t")]
     assert {"by": "subclass", "also": "subclass"}.items() <= spec.tags.items()
-    done = dg.materialize([defs.resolve_assets_def(key("t"))], resources=defs.resources)
+    done = dg.materialize([defs.resolve_assets_def(key("t"))])
     [event] = done.get_asset_materialization_events()
     found = event.materialization.metadata
     assert (found["root"].value, found["full"].value) == (str(lake), False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ def build_definitions(
     views: Iterable[View] = (),
     folder: str | Path | None = None,
     assets: Sequence[Any] = (),
+    written_by_dagster: Collection[dg.AssetKey] = (),
     translator: StreamTablesTranslator | None = None,
     group_name: str | None = None,
     source_group_name: str | None = None,
@@ -67,6 +68,8 @@ def build_definitions(
         folder: A folder of `.sql` files; with `tables` and `views`, all are used.
         assets: Assets that write tables which stream tables read. They join the graph, become part
             of the result, and are not observed.
+        written_by_dagster: Keys of more such assets, which are no part of the result: those of what
+            it is merged with.
         translator: Decides the key, dependencies and metadata of each asset.
         group_name: The group of the stream tables that declare none.
         source_group_name: The group of the observed sources.
@@ -100,7 +103,8 @@ def build_definitions(
         translator=translator,
         group_name=group_name,
         source_keys=source_keys,
-        written_by_dagster=written,
+        written_by_dagster={*written, *written_by_dagster},
+        not_here=written,
         min_schedule_seconds=min_schedule_seconds,
         strict=strict,
     )
@@ -139,7 +143,7 @@ def _catalog(
     folder: str | Path | None,
     views: Iterable[View],
     *,
-    written_by_dagster: set[dg.AssetKey],
+    not_here: set[dg.AssetKey],
     strict: bool,
     **about: Any,
 ) -> Catalog:
@@ -147,9 +151,8 @@ def _catalog(
         return tables
     found, found_views = read_files(folder) if folder is not None else ([], [])
     return build_catalog(
-        _not_written([*tables, *found], written_by_dagster, strict),
+        _not_written([*tables, *found], not_here, strict),
         views=[*views, *found_views],
-        written_by_dagster=written_by_dagster,
         strict=strict,
         **about,
     )

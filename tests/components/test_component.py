@@ -324,12 +324,15 @@ def test_a_component_and_plain_definitions_are_one_code_location(
     put("a/defs.yaml", HERE + "  tables: [{name: clean, query: SELECT id FROM sales.orders}]\n")
     plain = build_definitions(
         resource=StreamTablesResource(root=str(lake)),
-        tables=[StreamTable("n", "SELECT COUNT(*) AS n FROM clean")],
-        source_keys={},
-        assets=[],
+        tables=[StreamTable("n", "SELECT COUNT(*) AS n FROM clean, sales.orders")],
+        written_by_dagster=[key("clean"), key("sales/orders")],
     )
-    with pytest.raises(dg.DagsterInvalidDefinitionError, match="Duplicate asset key"):
-        dg.Definitions.merge(load(), plain).get_repository_def()
+    defs = dg.Definitions.merge(load(), plain)
+    dg.Definitions.validate_loadable(defs)
+    graph = defs.resolve_asset_graph()
+    assert graph.get(key("n")).parent_keys == {key("clean"), key("sales/orders")}
+    assert graph.get(key("sales/orders")).is_observable
+    assert set(defs.resources or {}) == {"a", "streamtables"}
 
 
 def test_a_subclass_changes_assets_and_what_a_refresh_does(

@@ -307,6 +307,8 @@ def _name_of(context: dg.ComponentLoadContext) -> str:
         context.defs_module_path
     ):
         return RESOURCE_KEY
-    path = loc.file_path.relative_to(context.defs_module_path).with_suffix("")
-    parts = [*path.parts, *([str(loc.instance_key)] if loc.instance_key else [])]
+    path = loc.file_path.relative_to(context.defs_module_path)
+    path = path.parent if path.name == "component.py" else path.with_suffix("")
+    several = [str(loc.instance_key)] if isinstance(loc.instance_key, int) else []
+    parts = [*path.parts, *(key for key in several if key != "0")]
     return "_".join(re.sub(r"[^A-Za-z0-9_]", "_", part) for part in parts) or RESOURCE_KEY

@@ -17,9 +17,10 @@ _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 class ScaffoldParams(BaseModel):
     """What may be said on the command line."""
 
-    root: str = Field(
-        default="{{ context.project_root }}/lake",
-        description="The folder or URI below which a table sales.orders is sales/orders.",
+    root: str | None = Field(
+        default=None,
+        description="The folder or URI below which a table sales.orders is sales/orders. By "
+        "default the folder lake of the project.",
     )
     spark: str | None = Field(
         default=None,
@@ -52,7 +53,10 @@ class StreamTablesScaffolder(dg.Scaffolder[ScaffoldParams]):
                     f'"{name}" is not a name for a table',
                     fix="use letters, digits and underscores, for example sales.orders",
                 )
-        dg.scaffold_component(request, _attributes(params))
+        if request.scaffold_format == "python":
+            (request.target_path / "component.py").write_text(_python(params), encoding="utf-8")
+        else:
+            dg.scaffold_component(request, _attributes(params))
         here = request.target_path.parent if request.append else request.target_path
         file = (here / params.folder).joinpath(*params.table.split(".")).with_suffix(".sql")
         _write_new(file, _first(params))
@@ -60,7 +64,23 @@ class StreamTablesScaffolder(dg.Scaffolder[ScaffoldParams]):
 
 def _attributes(params: ScaffoldParams) -> dict[str, Any]:
     spark = {"spark": params.spark} if params.spark else {}
-    return {"resource": {"root": params.root, **spark}, "folder": params.folder}
+    root = params.root or "{{ context.project_root }}/lake"
+    return {"resource": {"root": root, **spark}, "folder": params.folder}
+
+
+def _python(params: ScaffoldParams) -> str:
+    root = repr(params.root) if params.root else 'str(context.project_root / "lake")'
+    spark = f", spark={params.spark!r}" if params.spark else ""
+    return (
+        "import dagster as dg\n\n"
+        "from dagster_streamtables import StreamTablesComponent, StreamTablesResource\n\n\n"
+        "@dg.component_instance\n"
+        "def load(context: dg.ComponentLoadContext) -> StreamTablesComponent:\n"
+        "    return StreamTablesComponent(\n"
+        f"        resource=StreamTablesResource(root={root}{spark}),\n"
+        f"        folder={params.folder!r},\n"
+        "    )\n"
+    )
 
 
 def _write_new(file: Path, text: str) -> None:

@@ -1,7 +1,6 @@
 """`StreamTablesComponent`: stream tables as a Dagster component."""
 
 # No `from __future__ import annotations`: Dagster reads the annotations of fields at run time.
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,7 +9,6 @@ from typing import Annotated, Any
 
 import dagster as dg
 from dagster.components.component.component import ComponentTypeSpec
-from dagster.components.core.defs_module import ComponentPath
 from dagster.components.resolved.core_models import ResolvedAssetKey
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
@@ -26,7 +24,8 @@ from dagster_streamtables.components.fields import (
     about,
     executor_of,
 )
-from dagster_streamtables.components.resource import folder_of, resolve_resource
+from dagster_streamtables.components.place import folder_of, name_of
+from dagster_streamtables.components.resource import resolve_resource
 from dagster_streamtables.components.scaffolder import StreamTablesScaffolder
 from dagster_streamtables.components.tables import (
     TableFields,
@@ -39,7 +38,7 @@ from dagster_streamtables.orchestration.assets import RefreshConfig, refresh_ass
 from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
 from dagster_streamtables.orchestration.definitions import build_definitions
 from dagster_streamtables.orchestration.load import Declared, read_files
-from dagster_streamtables.orchestration.resource import RESOURCE_KEY, StreamTablesResource
+from dagster_streamtables.orchestration.resource import StreamTablesResource
 from dagster_streamtables.orchestration.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.translator import StreamTableProps, StreamTablesTranslator
 
@@ -235,7 +234,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
 
     def name_in(self, context: dg.ComponentLoadContext) -> str:
         """What the names of resource, sensor, schedules and checks begin with."""
-        return self.name or _name_of(context)
+        return self.name or name_of(context)
 
     def catalog(self, context: dg.ComponentLoadContext) -> Catalog:
         """The stream tables with their assets; what any other code writes is among the observed.
@@ -296,19 +295,3 @@ class _Translator(StreamTablesTranslator):
 
 def _catalog_of(component: dg.Component, context: dg.ComponentLoadContext) -> Catalog | None:
     return component.catalog(context) if isinstance(component, StreamTablesComponent) else None
-
-
-def _name_of(context: dg.ComponentLoadContext) -> str:
-    """
-    The path below the defs folder, and the number of the document where a file has several.
-    """
-    loc = context.component_loc
-    if not isinstance(loc, ComponentPath) or not loc.file_path.is_relative_to(
-        context.defs_module_path
-    ):
-        return RESOURCE_KEY
-    path = loc.file_path.relative_to(context.defs_module_path)
-    path = path.parent if path.name == "component.py" else path.with_suffix("")
-    several = [str(loc.instance_key)] if isinstance(loc.instance_key, int) else []
-    parts = [*path.parts, *(key for key in several if key != "0")]
-    return "_".join(re.sub(r"[^A-Za-z0-9_]", "_", part) for part in parts) or RESOURCE_KEY

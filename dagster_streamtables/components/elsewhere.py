@@ -2,7 +2,7 @@
 
 An asset has one definition in a code location. So a source that a component, or a Python file,
 beside a `StreamTablesComponent` writes is a dependency, and one that two such components read is
-observed by the first of them.
+observed by the first of them. Assets beside such a component in one Python file are not seen.
 """
 
 from __future__ import annotations
@@ -12,7 +12,12 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 import dagster as dg
-from dagster.components.core.decl import ComponentDecl, PythonFileDecl, YamlDecl
+from dagster.components.core.decl import (
+    ComponentDecl,
+    ComponentLoaderDecl,
+    PythonFileDecl,
+    YamlDecl,
+)
 from dagster.components.core.defs_module import ComponentLoc
 
 from dagster_streamtables.orchestration.catalog import Catalog
@@ -49,33 +54,36 @@ def _asking(loc: ComponentLoc) -> Iterator[None]:
 
 
 def _keys(context: dg.ComponentLoadContext, catalog_of: CatalogOf) -> Iterator[dg.AssetKey]:
-    own, tree = context.component_loc, context.component_tree
     earlier = True
-    for loc, decl in tree.find_root_decl().iterate_loc_component_decl_pairs():
-        if loc == own:
+    for loc, decl in context.component_tree.find_root_decl().iterate_loc_component_decl_pairs():
+        if loc == context.component_loc:
             earlier = False
-        elif _holds(decl, own):
-            continue
-        elif isinstance(decl, YamlDecl | PythonFileDecl):
-            found = [catalog_of(*each) for each in _components(context, decl)]
-            catalogs = [catalog for catalog in found if catalog is not None]
-            for catalog in catalogs:
+        elif isinstance(decl, YamlDecl | ComponentLoaderDecl):
+            catalog = catalog_of(*_component(context, decl))
+            if catalog is None:
+                yield from _defined(context, loc)
+            else:
                 yield from (entry.key for entry in catalog.entries)
                 yield from catalog.observed.values() if earlier else ()
-            if not catalogs:
-                defs = context.build_defs(loc)
-                yield from (key for asset in defs.assets or () for key in asset_keys(asset))
+        elif isinstance(decl, PythonFileDecl) and _is_plain(context, decl, catalog_of):
+            yield from _defined(context, loc)
 
 
-def _components(
+def _defined(context: dg.ComponentLoadContext, loc: ComponentLoc) -> Iterator[dg.AssetKey]:
+    for asset in context.build_defs(loc).assets or ():
+        yield from asset_keys(asset)
+
+
+def _component(
     context: dg.ComponentLoadContext, decl: ComponentDecl
-) -> Iterator[tuple[dg.Component, dg.ComponentLoadContext]]:
-    """The component of a YAML document, or those that functions of a Python file return."""
-    decls = [decl] if isinstance(decl, YamlDecl) else decl.iterate_child_component_decls()
-    for each in decls:
-        component = context.component_tree.load_structural_component_at_loc(each.loc)
-        yield component, dg.ComponentLoadContext.from_decl_load_context(each.context, each)
+) -> tuple[dg.Component, dg.ComponentLoadContext]:
+    component = context.component_tree.load_structural_component_at_loc(decl.loc)
+    return component, dg.ComponentLoadContext.from_decl_load_context(decl.context, decl)
 
 
-def _holds(decl: ComponentDecl, loc: ComponentLoc) -> bool:
-    return any(each.loc == loc for each in decl.iterate_child_component_decls())
+def _is_plain(
+    context: dg.ComponentLoadContext, decl: PythonFileDecl, catalog_of: CatalogOf
+) -> bool:
+    """Whether a file has no component of stream tables, perhaps the one that asks."""
+    components = (_component(context, each) for each in decl.iterate_child_component_decls())
+    return all(catalog_of(*each) is None for each in components)

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-from dagster.components.core.defs_module import ComponentPath
 
 from dagster_streamtables.components.fields import ResourceFields
+from dagster_streamtables.components.place import folder_of
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.resource import StreamTablesResource
 
@@ -38,14 +38,6 @@ def resolve_resource(context: dg.ResolutionContext, model: Any) -> StreamTablesR
         storage_options=_options(context.at_path("storage_options"), options),
         max_concurrent_refreshes=fields.max_concurrent_refreshes,
     )
-
-
-def folder_of(context: dg.ComponentLoadContext) -> Path:
-    """Where a component's relative paths begin: the folder of its YAML or Python file."""
-    loc = context.component_loc
-    if not isinstance(loc, ComponentPath):
-        return context.project_root
-    return loc.file_path.parent if loc.file_path.is_file() else loc.file_path
 
 
 def _load_context(context: dg.ResolutionContext) -> dg.ComponentLoadContext:

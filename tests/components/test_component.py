@@ -288,6 +288,13 @@ def test_components_in_python_may_ask_for_one_another(put: Put, load: Load, lake
                     resource=st.StreamTablesResource(root={str(lake)!r}),
                     tables=[st.StreamTable("{name}", "{query}")],
                 )
+
+            @dg.component_instance
+            def more(context: dg.ComponentLoadContext) -> st.StreamTablesComponent:
+                return st.StreamTablesComponent(
+                    resource=st.StreamTablesResource(root={str(lake)!r}),
+                    tables=[st.StreamTable("{name}2", "SELECT id FROM {name}")],
+                )
             """,
         )
     put(
@@ -305,7 +312,10 @@ def test_components_in_python_may_ask_for_one_another(put: Put, load: Load, lake
     defs = load()
     dg.Definitions.validate_loadable(defs)
     graph = defs.resolve_asset_graph()
-    assert {key(name) for name in "abcd"} < set(graph.get_all_asset_keys())
+    names = {"a", "a2", "b", "b2", "c", "d", "sales/orders"}
+    assert graph.get_all_asset_keys() == {key(name) for name in names}
+    assert graph.get(key("sales/orders")).is_observable
+    assert len(defs.resources or {}) == 5
     assert graph.get(key("d")).parent_keys == {key("a")}
 
 

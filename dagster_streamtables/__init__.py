@@ -4,7 +4,8 @@
 
 `compiler` turns a SELECT into a plan of how its result changes when its sources do; it needs
 neither Spark nor Dagster. `runtime` runs plans on Spark and commits the result with its frontier;
-it does not know who called it. `orchestration` decides when, and tells Dagster what happened.
+it does not know who called it. `orchestration` decides when, and tells Dagster what happened;
+`components` is the same in YAML.
 
 Names are imported when they are first used, so a program that only refreshes tables never loads
 Dagster, and a code location that only defines them never loads Spark.
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dagster_streamtables.compiler.views import View
+    from dagster_streamtables.components import StreamTablesComponent
     from dagster_streamtables.errors import (
         ConflictingCommit,
         DamagedTable,
@@ -78,6 +80,7 @@ _WHERE = {
     "Refresh": "runtime.report",
     "SourceProblem": "errors",
     "StreamTable": "runtime.table",
+    "StreamTablesComponent": "components",
     "StreamTablesError": "errors",
     "StreamTablesIOManager": "orchestration.io_manager",
     "StreamTablesResource": "orchestration",
@@ -125,6 +128,7 @@ __all__ = [
     "Refresh",
     "SourceProblem",
     "StreamTable",
+    "StreamTablesComponent",
     "StreamTablesError",
     "StreamTablesIOManager",
     "StreamTablesResource",

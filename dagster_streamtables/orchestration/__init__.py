@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
+
+from dagster_shared.libraries import DagsterLibraryRegistry
+
 from dagster_streamtables.orchestration.alert_sensor import build_alert_sensor
 from dagster_streamtables.orchestration.alerts import Alert, AlertKind, log_alert
 from dagster_streamtables.orchestration.assets import (
@@ -33,6 +37,10 @@ from dagster_streamtables.orchestration.state_checks import (
 )
 from dagster_streamtables.orchestration.tick import SensorSettings
 from dagster_streamtables.orchestration.translator import StreamTableProps, StreamTablesTranslator
+
+DagsterLibraryRegistry.register(
+    "dagster-streamtables", version("dagster-streamtables"), is_dagster_package=False
+)
 
 __all__ = [
     "Alert",

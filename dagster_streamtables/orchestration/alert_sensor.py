@@ -11,7 +11,7 @@ from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.alerts import Desk, Notify, log_alert
 from dagster_streamtables.orchestration.catalog import Tables, build_catalog
 from dagster_streamtables.orchestration.happened import beginning, look
-from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.orchestration.resource import RESOURCE_KEY
 
 
 class UndeliveredAlerts(StreamTablesError):
@@ -25,6 +25,7 @@ def build_alert_sensor(
     name: str = "streamtables_alerts",
     minimum_interval_seconds: int = 30,
     default_status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
+    resource_key: str = RESOURCE_KEY,
     **catalog: Any,
 ) -> dg.SensorDefinition:
     """A sensor that tells of failed refreshes, late tables, failing checks, and recoveries.
@@ -39,6 +40,7 @@ def build_alert_sensor(
         name: The name of the sensor.
         minimum_interval_seconds: Between two ticks.
         default_status: Whether it is on before anybody touches its switch.
+        resource_key: Of the `StreamTablesResource`.
         catalog: As for `build_catalog`.
     """
     functions = [notify] if callable(notify) else list(notify)
@@ -49,15 +51,15 @@ def build_alert_sensor(
         minimum_interval_seconds=minimum_interval_seconds,
         default_status=default_status,
         description="Tells of what happened to the stream tables.",
+        required_resource_keys={resource_key},
     )
-    def alerts(
-        context: dg.SensorEvaluationContext, streamtables: StreamTablesResource
-    ) -> dg.SkipReason:
+    def alerts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         if not context.cursor:
             context.update_cursor(Desk(beginning(context.instance)).to_cursor())
             return dg.SkipReason("Tells of what happens from now on.")
         before = Desk.from_cursor(context.cursor)
-        found = look(context.instance, names, streamtables.logs().controls, before)
+        controls = getattr(context.resources, resource_key).logs().controls
+        found = look(context.instance, names, controls, before)
         desk = before.taken(found.alerts, len(functions))
         told, errors = replace(desk, positions=found.positions).delivered(functions)
         context.update_cursor(told.to_cursor())

@@ -11,7 +11,7 @@ from pydantic import Field
 from dagster_streamtables.orchestration.catalog import Entry, Tables, build_catalog
 from dagster_streamtables.orchestration.execute import refresh_one
 from dagster_streamtables.orchestration.metadata import VERSION
-from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.orchestration.resource import RESOURCE_KEY, StreamTablesResource
 
 RETRIES = dg.RetryPolicy(max_retries=3, delay=1, backoff=dg.Backoff.EXPONENTIAL)
 """For what passes: another refresh that committed first, a Spark that went away. Errors that need a
@@ -24,12 +24,35 @@ class RefreshConfig(dg.Config):
     full: bool = Field(default=False, description="Run the whole query again, whatever changed.")
 
 
+def refresh_asset(
+    context: dg.AssetExecutionContext,
+    streamtables: StreamTablesResource,
+    spec: dg.AssetSpec,
+    config: RefreshConfig,
+) -> Iterator[dg.MaterializeResult]:
+    """Refresh the stream table of an asset: what materializing it does, unless something else is
+    asked for.
+
+    Raises:
+        dg.Failure: Its definition is broken, or the refresh failed for a reason this package knows.
+    """
+    return refresh_one(context, streamtables.lake(), spec, full=config.full)
+
+
+Refresh = Callable[
+    [dg.AssetExecutionContext, StreamTablesResource, dg.AssetSpec, RefreshConfig],
+    Iterator[dg.MaterializeResult],
+]
+
+
 def build_stream_table_assets(
     *,
     tables: Tables,
     pool: str | None = None,
     retry_policy: dg.RetryPolicy | None = RETRIES,
     op_tags: Mapping[str, Any] | None = None,
+    resource_key: str = RESOURCE_KEY,
+    refresh: Refresh = refresh_asset,
     **catalog: Any,
 ) -> list[dg.AssetsDefinition]:
     """One asset, with an op of its own, for each stream table.
@@ -45,6 +68,8 @@ def build_stream_table_assets(
             1 keeps two refreshes of one table apart; the refreshes themselves agree either way.
         retry_policy: For errors that may pass.
         op_tags: Tags of the ops, for example for an executor's resource limits.
+        resource_key: Of the `StreamTablesResource`.
+        refresh: What materializing an asset does.
         catalog: `lake`, `translator`, `group_name`, `source_keys`, `written_by_dagster`,
             `min_schedule_seconds`, `strict` and `views`, as `build_catalog` has them.
 
@@ -56,33 +81,30 @@ def build_stream_table_assets(
                 resources={"streamtables": StreamTablesResource(root="lake")},
             )
     """
+    about: dict[str, Any] = {
+        "retry_policy": retry_policy,
+        "op_tags": op_tags,
+        "required_resource_keys": {resource_key},
+    }
     return [
-        _build_asset(entry, pool or f"streamtables/{entry.name}", retry_policy, op_tags)
+        _build_asset(entry, pool or f"streamtables/{entry.name}", resource_key, refresh, about)
         for entry in build_catalog(tables, **catalog).entries
     ]
 
 
 def _build_asset(
-    entry: Entry,
-    pool: str,
-    retry_policy: dg.RetryPolicy | None,
-    op_tags: Mapping[str, Any] | None,
+    entry: Entry, pool: str, resource_key: str, refresh: Refresh, about: Mapping[str, Any]
 ) -> dg.AssetsDefinition:
     @dg.multi_asset(
-        name=_op_name(entry.key),
-        specs=[entry.spec],
-        pool="_".join(pool.split()),
-        retry_policy=retry_policy,
-        op_tags=op_tags,
+        name=_op_name(entry.key), specs=[entry.spec], pool="_".join(pool.split()), **about
     )
-    def refresh(
-        context: dg.AssetExecutionContext,
-        config: RefreshConfig,
-        streamtables: StreamTablesResource,
+    def materialize(
+        context: dg.AssetExecutionContext, config: RefreshConfig
     ) -> Iterator[dg.MaterializeResult]:
-        yield from refresh_one(context, streamtables.lake(), entry.spec, full=config.full)
+        streamtables = getattr(context.resources, resource_key)
+        yield from refresh(context, streamtables, entry.spec, config)
 
-    return refresh
+    return materialize
 
 
 def stream_table_assets(
@@ -130,6 +152,7 @@ def build_source_assets(
     tables: Tables,
     name: str = "streamtables_sources",
     group_name: str | None = None,
+    resource_key: str = RESOURCE_KEY,
     **catalog: Any,
 ) -> list[dg.AssetsDefinition]:
     """Observable assets for the tables that stream tables read and no asset writes.
@@ -141,6 +164,7 @@ def build_source_assets(
         tables: The stream tables.
         name: The name of the op.
         group_name: The group of the sources.
+        resource_key: Of the `StreamTablesResource`.
         catalog: As for `build_catalog`; `written_by_dagster` leaves out what other assets write.
     """
     observed = build_catalog(tables, **catalog).observed
@@ -148,10 +172,8 @@ def build_source_assets(
     if not names:
         return []
 
-    def observe(
-        context: dg.AssetExecutionContext, streamtables: StreamTablesResource
-    ) -> Iterator[dg.ObserveResult]:
-        logs = streamtables.logs()
+    def observe(context: dg.AssetExecutionContext) -> Iterator[dg.ObserveResult]:
+        logs = getattr(context.resources, resource_key).logs()
         for key in sorted(context.selected_asset_keys):
             version = logs.version(names[key])
             if version is None:
@@ -166,7 +188,10 @@ def build_source_assets(
     with (
         disable_dagster_warnings()
     ):  # that the factory is in beta is no news for a user of this one
-        return [dg.multi_observable_source_asset(name=name, specs=specs, can_subset=True)(observe)]
+        observable = dg.multi_observable_source_asset(
+            name=name, specs=specs, can_subset=True, required_resource_keys={resource_key}
+        )
+        return [observable(observe)]
 
 
 def _source_specs(

@@ -106,7 +106,7 @@ def build_catalog(
         lake: Where the tables are. With it, queries are compiled against the columns in the Delta
             logs, and assets show columns, lineage and plan before their first refresh.
         translator: Decides the key, dependencies and metadata of each asset.
-        group_name: The group of the assets.
+        group_name: The group of the assets that have none by their declaration or the translator.
         source_keys: The asset keys of tables that are no stream tables, by their names in queries,
             where they are not the name taken apart at the dots.
         written_by_dagster: Keys of assets that other code writes: plain dependencies, not observed.
@@ -159,7 +159,7 @@ def _entry(
     spec = spec.merge_attributes(metadata=_needed(examined, sources))
     # A refresh that leaves the table to another one under way yields nothing.
     spec = spec.replace_attributes(skippable=True)
-    if group_name is not None:
+    if group_name is not None and spec.group_name is None:
         spec = spec.replace_attributes(group_name=group_name)
     return Entry(examined, spec, sources)
 

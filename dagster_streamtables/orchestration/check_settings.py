@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 import dagster as dg
 
 from dagster_streamtables.orchestration import checks, retention, state_checks
 from dagster_streamtables.orchestration.catalog import Catalog
 from dagster_streamtables.orchestration.checks import build_check_schedule, build_equality_checks
+from dagster_streamtables.orchestration.resource import RESOURCE_KEY
 from dagster_streamtables.orchestration.retention import WARN_BEFORE, build_retention_checks
 from dagster_streamtables.orchestration.state_checks import (
     build_freshness_checks,
@@ -43,18 +45,33 @@ class CheckSettings:
     """The retention check fails so long before history may be gone."""
 
 
-def build_checks(catalog: Catalog, settings: CheckSettings) -> Iterator[dg.AssetChecksDefinition]:
-    """All checks of all the tables that are not broken, one op for each kind."""
-    if catalog.sound:
-        yield build_equality_checks(tables=catalog, sample=settings.sample)
-        yield build_state_checks(tables=catalog)
-        yield build_schema_checks(tables=catalog)
-        yield build_freshness_checks(tables=catalog, grace=settings.grace)
-        yield build_retention_checks(tables=catalog, warn_before=settings.warn_before)
+def build_checks(
+    catalog: Catalog, settings: CheckSettings, name: str = RESOURCE_KEY
+) -> Iterator[dg.AssetChecksDefinition]:
+    """All checks of all the tables that are not broken, one op for each kind.
+
+    Args:
+        catalog: The stream tables.
+        settings: How they check.
+        name: Of the resource, and what the names of the ops begin with.
+    """
+    if not catalog.sound:
+        return
+    about: dict[str, Any] = {"tables": catalog, "resource_key": name}
+    yield build_equality_checks(name=f"{name}_equality", sample=settings.sample, **about)
+    yield build_state_checks(name=f"{name}_state", **about)
+    yield build_schema_checks(name=f"{name}_schema", **about)
+    yield build_freshness_checks(name=f"{name}_freshness", grace=settings.grace, **about)
+    yield build_retention_checks(
+        name=f"{name}_retention", warn_before=settings.warn_before, **about
+    )
 
 
 def build_check_schedules(
-    catalog: Catalog, settings: CheckSettings, executor: dg.ExecutorDefinition | None
+    catalog: Catalog,
+    settings: CheckSettings,
+    executor: dg.ExecutorDefinition | None,
+    name: str = RESOURCE_KEY,
 ) -> Iterator[dg.ScheduleDefinition]:
     """The schedule of each kind of check that has one."""
     crons = {
@@ -70,7 +87,7 @@ def build_check_schedules(
                 check_name,
                 cron,
                 tables=catalog,
-                name=f"streamtables_{kind}_schedule",
+                name=f"{name}_{kind}_schedule",
                 timezone=settings.timezone,
                 default_status=settings.status,
                 executor=executor,

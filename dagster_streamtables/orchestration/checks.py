@@ -15,7 +15,7 @@ from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration import metadata as keys
 from dagster_streamtables.orchestration.catalog import Tables, build_catalog
 from dagster_streamtables.orchestration.metadata import read_definition
-from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.orchestration.resource import RESOURCE_KEY, StreamTablesResource
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Comparison
@@ -42,7 +42,7 @@ def build_equality_checks(
         sample: What part of the rows each check compares, as 0.01, another part each time; None for
             all. Of groups, the query is run for the groups of the part alone.
         severity: Of a difference.
-        catalog: As for `build_catalog`.
+        catalog: As for `build_catalog`; and `resource_key`, that of the `StreamTablesResource`.
     """
 
     def evaluate(streamtables: StreamTablesResource, spec: dg.AssetSpec) -> dg.AssetCheckResult:
@@ -61,6 +61,7 @@ def checks_of_tables(
     check_name: str,
     description: str,
     evaluate: Callable[[StreamTablesResource, dg.AssetSpec], dg.AssetCheckResult],
+    resource_key: str = RESOURCE_KEY,
     **catalog: Any,
 ) -> dg.AssetChecksDefinition:
     """The same check for each stream table that is not broken, in one op."""
@@ -70,10 +71,10 @@ def checks_of_tables(
         name=name,
         specs=[dg.AssetCheckSpec(check_name, asset=key, description=description) for key in specs],
         can_subset=True,
+        required_resource_keys={resource_key},
     )
-    def check(
-        context: dg.AssetCheckExecutionContext, streamtables: StreamTablesResource
-    ) -> Iterator[dg.AssetCheckResult]:
+    def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        streamtables = getattr(context.resources, resource_key)
         selected = {each.asset_key for each in context.selected_asset_check_keys}
         for key, spec in specs.items():
             if key in selected:

@@ -18,14 +18,14 @@ from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.orchestration.alert_sensor import build_alert_sensor
 from dagster_streamtables.orchestration.alerts import Notify
 from dagster_streamtables.orchestration.assets import build_source_assets, build_stream_table_assets
-from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
+from dagster_streamtables.orchestration.catalog import Catalog, Tables, build_catalog
 from dagster_streamtables.orchestration.check_settings import (
     CheckSettings,
     build_check_schedules,
     build_checks,
 )
 from dagster_streamtables.orchestration.load import Declared, read_files
-from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.orchestration.resource import RESOURCE_KEY, StreamTablesResource
 from dagster_streamtables.orchestration.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.sensor import build_refresh_sensor
 from dagster_streamtables.orchestration.tick import SensorSettings
@@ -37,7 +37,8 @@ logger = logging.getLogger("dagster_streamtables")
 def build_definitions(
     *,
     resource: StreamTablesResource,
-    tables: Iterable[Declared] = (),
+    name: str = RESOURCE_KEY,
+    tables: Tables = (),
     views: Iterable[View] = (),
     folder: str | Path | None = None,
     assets: Sequence[Any] = (),
@@ -63,7 +64,9 @@ def build_definitions(
 
     Args:
         resource: Where the tables are and which Spark refreshes them.
-        tables: Declarations in Python.
+        name: Of the resource, and what the names of sensor, schedules and checks begin with. Give
+            another one to each further call in one code location.
+        tables: Declarations in Python; or a catalog, and then nothing is added to it.
         views: Queries that those of the tables may name, and that are no assets.
         folder: A folder of `.sql` files; with `tables` and `views`, all are used.
         assets: Assets that write tables which stream tables read. They join the graph, become part
@@ -72,7 +75,7 @@ def build_definitions(
             or of definitions that these are merged with. They join the graph, too, and are neither
             made nor observed here.
         translator: Decides the key, dependencies and metadata of each asset.
-        group_name: The group of the stream tables.
+        group_name: The group of the stream tables that declare none.
         source_group_name: The group of the observed sources.
         source_keys: The asset keys of sources whose key is not their name taken apart at the dots.
         min_schedule_seconds: Refuse schedules that are tighter.
@@ -92,55 +95,85 @@ def build_definitions(
     Raises:
         StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
     """
-    found, found_views = read_files(folder) if folder is not None else ([], [])
-    settings = checks or CheckSettings()
-    written = {key for asset in assets for key in _keys(asset)}
-    catalog = build_catalog(
-        _not_written([*tables, *found], written, strict),
-        views=[*views, *found_views],
-        lake=resource.logs() if compile_at_load and not _for_a_run() else None,
+    written = {key for asset in assets for key in asset_keys(asset)}
+    catalog = _catalog(
+        tables,
+        folder,
+        views,
+        lake=resource.logs() if compile_at_load and not for_a_run() else None,
         translator=translator,
         group_name=group_name,
         source_keys=source_keys,
         written_by_dagster={*written, *map(_told, written_by_dagster)},
+        not_here=written,
         min_schedule_seconds=min_schedule_seconds,
         strict=strict,
     )
+    about: dict[str, Any] = {"tables": catalog, "resource_key": name}
+    settings = sensor or SensorSettings(name=f"{name}_refresh")
     return dg.Definitions(
         assets=[
-            *build_stream_table_assets(tables=catalog, **ops),
-            *build_source_assets(tables=catalog, group_name=source_group_name),
+            *build_stream_table_assets(**about, **ops),
+            *build_source_assets(**about, name=f"{name}_sources", group_name=source_group_name),
             *assets,
         ],
         sensors=[
-            *_sensors(catalog, sensor, sensor_interval_seconds, sensor_status, executor),
-            *([build_alert_sensor(tables=catalog, notify=alerts)] if alerts else []),
+            *_sensors(about, settings, sensor_interval_seconds, sensor_status, executor),
+            *_alert_sensors(about, name, alerts),
         ],
-        asset_checks=[*build_checks(catalog, settings)],
-        schedules=[*build_check_schedules(catalog, settings, executor)],
-        resources={"streamtables": resource},
+        asset_checks=[*build_checks(catalog, checks or CheckSettings(), name)],
+        schedules=[*build_check_schedules(catalog, checks or CheckSettings(), executor, name)],
+        resources={name: resource},
     )
 
 
-def _for_a_run() -> bool:
+def for_a_run() -> bool:
     """Whether a process loads the definitions to run a part of them: what assets show was written
     down when the code location was loaded, and nobody looks at it here."""
     known = DefinitionsLoadContext.is_set()
     return known and DefinitionsLoadContext.get().load_type is DefinitionsLoadType.RECONSTRUCTION
 
 
+def asset_keys(asset: Any) -> Iterator[dg.AssetKey]:
+    """The keys of whatever `dg.Definitions` takes as an asset."""
+    if isinstance(asset, dg.AssetsDefinition):
+        yield from asset.keys
+    elif isinstance(asset, dg.AssetSpec | dg.SourceAsset):
+        yield asset.key
+
+
+def _catalog(
+    tables: Tables,
+    folder: str | Path | None,
+    views: Iterable[View],
+    *,
+    not_here: set[dg.AssetKey],
+    strict: bool,
+    **about: Any,
+) -> Catalog:
+    if isinstance(tables, Catalog):
+        return tables
+    found, found_views = read_files(folder) if folder is not None else ([], [])
+    return build_catalog(
+        _not_written([*tables, *found], not_here, strict),
+        views=[*views, *found_views],
+        strict=strict,
+        **about,
+    )
+
+
 def _sensors(
-    catalog: Catalog,
-    settings: SensorSettings | None,
+    about: Mapping[str, Any],
+    settings: SensorSettings,
     interval: int,
     status: dg.DefaultSensorStatus,
     executor: dg.ExecutorDefinition | None,
 ) -> list[dg.SensorDefinition]:
-    if not catalog.entries:
+    if not about["tables"].entries:
         return []
     return [
         build_refresh_sensor(
-            tables=catalog,
+            **about,
             settings=settings,
             minimum_interval_seconds=interval,
             default_status=status,
@@ -149,19 +182,18 @@ def _sensors(
     ]
 
 
+def _alert_sensors(
+    about: Mapping[str, Any], name: str, alerts: Notify | Sequence[Notify]
+) -> Iterator[dg.SensorDefinition]:
+    if alerts:
+        yield build_alert_sensor(**about, name=f"{name}_alerts", notify=alerts)
+
+
 def _told(key: dg.AssetKey | str | Sequence[str]) -> dg.AssetKey:
     """A key as people write it: text is a path with slashes, as the UI shows it."""
     if isinstance(key, str):
         return dg.AssetKey.from_user_string(key)
     return key if isinstance(key, dg.AssetKey) else dg.AssetKey(list(key))
-
-
-def _keys(asset: Any) -> Iterator[dg.AssetKey]:
-    """The keys of whatever `dg.Definitions` takes as an asset."""
-    if isinstance(asset, dg.AssetsDefinition):
-        yield from asset.keys
-    elif isinstance(asset, dg.AssetSpec | dg.SourceAsset):
-        yield asset.key
 
 
 def _not_written(

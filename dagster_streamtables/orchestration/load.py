@@ -7,45 +7,22 @@ A file is a header of comment lines and one SELECT:
     SELECT id, amount FROM sales.orders WHERE paid
 
 The table is named after the file, and after its subfolder as the schema: ``sales/paid.sql`` is
-``sales.paid``. Comment lines that are no setting are comments, except directly below a description,
-which they continue. With ``-- kind: view`` the file is a view, which other files may name.
+``sales.paid``. With ``-- kind: view`` the file is a view, which other files may name.
 """
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from dagster_streamtables.compiler.views import View, views_of
-from dagster_streamtables.errors import InvalidDefinition, StreamTablesError, underline
-from dagster_streamtables.runtime.table import Mode, StreamTable
+from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+from dagster_streamtables.orchestration.header import SETTINGS, read_header
+from dagster_streamtables.runtime.table import StreamTable
 
-SETTINGS = (
-    "name",
-    "schedule",
-    "mode",
-    "timezone",
-    "description",
-    "differential_max_change_ratio",
-    "max_consecutive_errors",
-    "on_schema_change",
-    "cdc_mode",
-    "dialect",
-    "session_timezone",
-    "initialize",
-    "kind",
-    "columns",
-)
 VIEW_SETTINGS = ("name", "kind", "columns", "dialect", "description")
-KINDS = ("table", "view")
-_SETTING = re.compile(r"--\s*([A-Za-z_]+)\s*:(?:\s+(.*))?$")
-_MODE = "mode"
-_RATIO = "differential_max_change_ratio"
-_ERRORS = "max_consecutive_errors"
 
 
 @dataclass(frozen=True)
@@ -59,6 +36,7 @@ class BrokenTable:
     error: StreamTablesError
     query: str = ""
     file: str | None = None
+    line: int = 1
 
 
 Declared = StreamTable | BrokenTable
@@ -151,25 +129,26 @@ def declare(name: str, query: str, **settings: object) -> Declared:
     try:
         return StreamTable(name, query, **settings)  # type: ignore[arg-type]
     except StreamTablesError as error:
-        file = settings.get("file")
-        return BrokenTable(name, error.about(name), query, str(file) if file else None)
+        file, line = settings.get("file"), settings.get("line", 1)
+        line = line if isinstance(line, int) else 1
+        return BrokenTable(name, error.about(name), query, str(file) if file else None, line)
 
 
 def _read_file(path: Path, root: Path) -> Declared | View:
     name = ".".join(path.relative_to(root).with_suffix("").parts)
     try:
-        settings, query = read_header(path.read_text(encoding="utf-8"))
+        header = read_header(path.read_text(encoding="utf-8"))
+        settings = dict(header.settings)
         name = str(settings.pop("name", name))
-        settings = _typed(settings)
         if settings.pop("kind", "table") == "view":
-            return View(name, query, **_of_view(settings), file=str(path))
+            return View(name, header.query, **_of_view(settings), file=str(path))
         _refuse_settings(settings, ("columns",), "a stream table")
     except UnicodeDecodeError:
         error = InvalidDefinition(f"{path.name} is not a text in UTF-8", fix="save it as UTF-8")
         return BrokenTable(name, error.about(name), file=str(path))
     except StreamTablesError as error:
         return BrokenTable(name, error.about(name), file=str(path))
-    return declare(name, query, **settings, file=str(path))
+    return declare(name, header.query, **settings, file=str(path), line=header.line)
 
 
 def _of_view(settings: Mapping[str, object]) -> dict[str, Any]:
@@ -181,108 +160,3 @@ def _refuse_settings(settings: Mapping[str, object], others: Iterable[str], kind
     for key in others:
         if key in settings:
             raise InvalidDefinition(f'{kind} has no setting "{key}"', fix="leave it out")
-
-
-def read_header(text: str) -> tuple[dict[str, object], str]:
-    """Split a file into the settings of its header and its query.
-
-    Raises:
-        InvalidDefinition: A setting that does not exist, or that comes twice.
-    """
-    found: dict[str, object] = {}
-    lines = text.lstrip("\ufeff").splitlines(keepends=True)
-    last = ""
-    for number, line in enumerate(lines):
-        stripped = line.strip()
-        if stripped and not stripped.startswith("--"):
-            return found, "".join(lines[number:])
-        setting = _SETTING.match(stripped)
-        if setting:
-            last = _checked(setting[1].lower(), found, line.rstrip(), number)
-            found[last] = (setting[2] or "").strip()
-        elif last == "description" and stripped.strip("- "):
-            found[last] = f"{found[last]} {stripped.lstrip('- ')}".strip()
-        else:
-            last = ""
-    return found, ""
-
-
-def _checked(key: str, found: Mapping[str, object], line: str, number: int) -> str:
-    start = line.lower().index(key)
-    where = underline(line, start, start + len(key) - 1).replace("line 1", f"line {number + 1}")
-    if key in found:
-        raise InvalidDefinition(f'the setting "{key}" comes twice', where=where, fix="keep one")
-    if key not in SETTINGS:
-        near = difflib.get_close_matches(key, SETTINGS, n=1)
-        raise InvalidDefinition(
-            f'there is no setting "{key}"',
-            where=where,
-            fix=f'write "{near[0]}"' if near else "",
-            why=f"the settings are {', '.join(SETTINGS)}",
-        )
-    return key
-
-
-def _typed(settings: Mapping[str, object]) -> dict[str, object]:
-    """The settings with the types that `StreamTable` wants; empty ones are left out."""
-    typed = {key: value for key, value in settings.items() if value != ""}
-    if _MODE in typed:
-        typed[_MODE] = _mode(str(typed[_MODE]))
-    if _RATIO in typed:
-        typed[_RATIO] = _ratio(str(typed[_RATIO]))
-    if _ERRORS in typed:
-        typed[_ERRORS] = _count(str(typed[_ERRORS]))
-    for key in ("on_schema_change", "cdc_mode"):
-        if key in typed:
-            typed[key] = str(typed[key]).lower()
-    if "initialize" in typed:
-        typed["initialize"] = _truth("initialize", str(typed["initialize"]))
-    if "kind" in typed:
-        typed["kind"] = _kind(str(typed["kind"]))
-    if "columns" in typed:
-        names = (name.strip().strip('`"') for name in str(typed["columns"]).split(","))
-        typed["columns"] = tuple(names)
-    return typed
-
-
-def _kind(text: str) -> str:
-    if text.lower() in KINDS:
-        return text.lower()
-    raise InvalidDefinition(f'there is no kind "{text}"', fix="write table or view")
-
-
-def _mode(text: str) -> Mode:
-    if text.upper() in list(Mode):
-        return Mode(text.upper())
-    near = difflib.get_close_matches(text.upper(), list(Mode), n=1)
-    raise InvalidDefinition(
-        f'there is no mode "{text}"',
-        fix=f"write {near[0]}" if near else f"choose one of {', '.join(Mode)}",
-        why=f"the modes are {', '.join(Mode)}" if near else "",
-    )
-
-
-def _ratio(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidDefinition(
-            f'{_RATIO} is "{text}", which is no number',
-            fix="give a number from 0 (never recompute) to 1 (always)",
-        ) from None
-
-
-def _truth(key: str, text: str) -> bool:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    raise InvalidDefinition(f'{key} is "{text}"', fix="write true or false")
-
-
-def _count(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise InvalidDefinition(
-            f'{_ERRORS} is "{text}", which is no whole number',
-            fix="give how many errors in a row stop the table, or 0 for never",
-        ) from None

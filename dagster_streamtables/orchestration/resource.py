@@ -5,10 +5,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import dagster as dg
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.lake import Lake
+
+RESOURCE_KEY = "streamtables"
+"""Under which a code location with one root has its resource."""
 
 
 class StreamTablesResource(dg.ConfigurableResource):
@@ -46,13 +49,11 @@ class StreamTablesResource(dg.ConfigurableResource):
     )
     max_concurrent_refreshes: int = Field(
         default=4,
-        ge=1,
         description="In an op of many tables: how many that do not read each other are refreshed "
         "at once, each by a thread, all on one Spark.",
     )
     preview_rows: int = Field(
         default=0,
-        ge=0,
         description="How many changed rows each materialization shows. They are stored in "
         "Dagster's database, so nothing is shown unless you ask for it.",
     )
@@ -68,6 +69,21 @@ class StreamTablesResource(dg.ConfigurableResource):
                 fix="keep one of the two",
             )
         return given
+
+    # Not as `ge=1` of the field: a component cannot have a field whose type has a field like that.
+    @field_validator("max_concurrent_refreshes")
+    @classmethod
+    def _at_least_one(cls, value: int) -> int:
+        if isinstance(value, int) and value < 1:
+            raise ValueError("at least one table is refreshed at once")
+        return value
+
+    @field_validator("preview_rows")
+    @classmethod
+    def _not_negative(cls, value: int) -> int:
+        if isinstance(value, int) and value < 0:
+            raise ValueError("no fewer than no rows can be shown")
+        return value
 
     def session(self) -> Any:
         """A session, an address, or None for the local server. Called at the first refresh."""

@@ -42,7 +42,7 @@ def build_retention_checks(
         name: The name of the op.
         warn_before: Fail so long before the history may be gone.
         severity: Of a failure.
-        catalog: As for `build_catalog`.
+        catalog: As for `build_catalog`; and `resource_key`, that of the `StreamTablesResource`.
     """
 
     def evaluate(streamtables: StreamTablesResource, spec: dg.AssetSpec) -> dg.AssetCheckResult:

@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 
 from dagster_streamtables.orchestration.catalog import Tables, build_catalog
-from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.orchestration.resource import RESOURCE_KEY
 from dagster_streamtables.orchestration.tick import SensorSettings, evaluate
 from dagster_streamtables.runtime.heads import Heads
 
@@ -21,6 +21,7 @@ def build_refresh_sensor(
     default_status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
     executor: dg.ExecutorDefinition | None = dg.in_process_executor,
     tags: Mapping[str, str] | None = None,
+    resource_key: str = RESOURCE_KEY,
     **catalog: Any,
 ) -> dg.SensorDefinition:
     """A sensor that refreshes what is due, each table after those it reads.
@@ -37,6 +38,7 @@ def build_refresh_sensor(
         executor: Of the runs. One process for all tables of a run is far quicker to start than one
             for each. None takes the code location's.
         tags: More tags for the runs.
+        resource_key: Of the `StreamTablesResource`.
         catalog: As for `build_catalog`.
     """
     settings = settings or SensorSettings()
@@ -55,11 +57,10 @@ def build_refresh_sensor(
         minimum_interval_seconds=minimum_interval_seconds,
         default_status=default_status,
         description="Refreshes the stream tables that are due.",
+        required_resource_keys={resource_key},
     )
-    def refresh(
-        context: dg.SensorEvaluationContext, streamtables: StreamTablesResource
-    ) -> dg.SensorResult:
-        lake = streamtables.logs()
+    def refresh(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        lake = getattr(context.resources, resource_key).logs()
         ends = heads.setdefault(lake.root, Heads(lake.location, lake.storage_options))
         return evaluate(
             graph,

@@ -20,7 +20,7 @@ from dagster_streamtables.orchestration.checks import (
     sample_of_rows,
 )
 from dagster_streamtables.orchestration.metadata import read_definition
-from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.orchestration.resource import RESOURCE_KEY, StreamTablesResource
 from dagster_streamtables.orchestration.schedule import Schedule
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.table import OnSchemaChange, StreamTable
@@ -124,6 +124,7 @@ def build_freshness_checks(
     name: str = "streamtables_freshness",
     grace: timedelta = timedelta(),
     clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    resource_key: str = RESOURCE_KEY,
     **catalog: Any,
 ) -> dg.AssetChecksDefinition:
     """A check for each stream table, in one op: what came to its sources is in it, in time.
@@ -138,6 +139,7 @@ def build_freshness_checks(
         name: The name of the op.
         grace: Time that a refresh may take.
         clock: Tells the time, with its zone.
+        resource_key: Of the `StreamTablesResource`.
         catalog: As for `build_catalog`.
     """
     examined = build_catalog(tables, **catalog)
@@ -158,7 +160,7 @@ def build_freshness_checks(
 
     description = "What came to the sources is in the table within its schedule."
     evaluated = _of(FRESHNESS, WARN, evaluate, lake=StreamTablesResource.logs)
-    return checks_of_tables(name, FRESHNESS, description, evaluated, tables=examined)
+    return checks_of_tables(name, FRESHNESS, description, evaluated, resource_key, tables=examined)
 
 
 def _of(

@@ -32,7 +32,24 @@ class StreamTableProps:
 
     @property
     def name(self) -> str:
+        """As queries say it."""
         return self.examined.name
+
+    @property
+    def schema(self) -> str:
+        """The name without its last part: ``sales`` of ``sales.paid``; empty if it has one."""
+        return self.name.rpartition(".")[0]
+
+    @property
+    def table(self) -> StreamTable | None:
+        """The declaration; None where it is too broken to be one."""
+        declared = self.examined.declared
+        return declared if isinstance(declared, StreamTable) else None
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The tables that the query reads, by their names in it."""
+        return self.examined.sources
 
 
 class StreamTablesTranslator:
@@ -52,11 +69,14 @@ class StreamTablesTranslator:
     def get_asset_spec(self, props: StreamTableProps) -> dg.AssetSpec:
         """The asset of a stream table, or of a declaration that is broken."""
         examined = props.examined
-        file = examined.declared.file
+        table = props.table
         plan = examined.plan
         return dg.AssetSpec(
             key=asset_key(examined.name),
             deps=list(dict.fromkeys(props.source_keys.values())),
+            owners=table.owners if table else None,
+            tags=table.tags if table else None,
+            group_name=(table.group or None) if table else None,
             description=_description(examined),
             code_version=fingerprint(*_definition(examined.declared)),
             kinds={"spark", "deltalake", "sql"},
@@ -64,7 +84,7 @@ class StreamTablesTranslator:
             metadata={
                 keys.TABLE_NAME: examined.name,
                 **_settings(examined),
-                **(_code_reference(file) if file else {}),
+                **_code_reference(examined.declared),
                 **(_plan(plan, props) if plan else {}),
             },
         )
@@ -136,9 +156,11 @@ def _settings(examined: Examined) -> dict[str, Any]:
     }
 
 
-def _code_reference(file: str) -> dict[str, Any]:
+def _code_reference(declared: Declared) -> dict[str, Any]:
+    if declared.file is None:
+        return {}
     with (
         disable_dagster_warnings()
     ):  # code references are in beta, and not this code's user's choice
-        reference = dg.LocalFileCodeReference(file_path=file, line_number=1)
+        reference = dg.LocalFileCodeReference(file_path=declared.file, line_number=declared.line)
         return {keys.CODE_REFERENCES: dg.CodeReferencesMetadataValue(code_references=[reference])}

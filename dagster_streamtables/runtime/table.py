@@ -7,7 +7,7 @@ import enum
 import re
 import zoneinfo
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from dagster_streamtables.compiler.dialect import require_dialect
@@ -15,6 +15,7 @@ from dagster_streamtables.compiler.inline import text_of
 from dagster_streamtables.compiler.text import Text, read
 from dagster_streamtables.compiler.views import View, sources_through
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+from dagster_streamtables.runtime.labels import checked_group, checked_owners, checked_tags
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 
@@ -57,7 +58,8 @@ class StreamTable:
 
     Raises:
         InvalidDefinition: A name that is not one to three SQL identifiers joined by dots, an empty
-            query, a mode, a dialect or a time zone that does not exist, or a ratio outside 0 to 1.
+            query, a mode, a dialect or a time zone that does not exist, a ratio outside 0 to 1, or
+            owners, tags or a group that cannot be.
     """
 
     name: str
@@ -91,6 +93,14 @@ class StreamTable:
     initialize: bool = True
     """Whether the sensor makes the table when it is new. If not, it waits for the first refresh by
     hand, and keeps the table up to date from then on."""
+    owners: tuple[str, ...] = ()
+    """Of the asset: e-mail addresses, and teams such as ``team:finance``."""
+    tags: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
+    """Of the asset."""
+    group: str = ""
+    """Of the asset; empty for the one that the code location gives."""
+    line: int = 1
+    """The line of `file` in which the query begins."""
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
@@ -146,8 +156,8 @@ class StreamTable:
             raise InvalidDefinition(
                 "the query is empty", fix="write one SELECT, it is what the table will hold"
             ).about(self.name)
-        for field, kind in _CHOICES.items():
-            object.__setattr__(self, field, _chosen(field, kind, getattr(self, field), self.name))
+        for key, kind in _CHOICES.items():
+            object.__setattr__(self, key, _chosen(key, kind, getattr(self, key), self.name))
         if not 0 <= self.differential_max_change_ratio <= 1:
             raise InvalidDefinition(
                 f"differential_max_change_ratio is {self.differential_max_change_ratio}",
@@ -161,6 +171,9 @@ class StreamTable:
             ).about(self.name)
         object.__setattr__(self, "views", tuple(self.views))
         try:
+            object.__setattr__(self, "owners", checked_owners(self.owners))
+            object.__setattr__(self, "tags", checked_tags(self.tags))
+            checked_group(self.group)
             require_dialect(self.dialect)
             _require_zone(self.session_timezone)
         except StreamTablesError as error:

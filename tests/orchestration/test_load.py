@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.orchestration.header import read_header
 from dagster_streamtables.orchestration.load import (
     BrokenTable,
     declare,
     load_tables,
     read_folder,
-    read_header,
 )
 from dagster_streamtables.runtime.table import Mode, StreamTable
 
@@ -26,6 +26,9 @@ def folder(tmp_path: Path) -> Path:
         "-- mode: full\n"
         "-- timezone: Europe/Berlin\n"
         "-- differential_max_change_ratio: 0.5\n"
+        "-- owners: team:finance, ann@example.com\n"
+        "-- tags: tier=gold, streams/pii\n"
+        "-- group: money/in\n"
         "-- description: Orders that were paid,\n"
         "--   one row each.\n"
         "\n"
@@ -47,6 +50,10 @@ def test_a_file_is_a_table_named_after_it_and_its_folder(folder: Path) -> None:
         "Orders that were paid, one row each.",
         0.5,
         str(folder / "sales" / "paid.sql"),
+        owners=("team:finance", "ann@example.com"),
+        tags={"tier": "gold", "streams/pii": ""},
+        group="money/in",
+        line=12,
     )
     assert (totals.name, totals.mode, totals.schedule) == ("totals", Mode.DIFFERENTIAL, None)
 
@@ -73,6 +80,11 @@ def test_a_name_in_the_header_wins(folder: Path) -> None:
         ("-- max_consecutive_errors: -1\nSELECT 1 AS a", "errors is -1", "in a row"),
         ("-- differential_max_change_ratio: 2\nSELECT 1 AS a", "ratio is 2.0", "from 0"),
         ("-- schedule: 5m\n", "the query is empty", "one SELECT"),
+        ("-- owners: team:a, ann\nSELECT 1 AS a", '"ann" is no owner', "team:ann"),
+        ("-- tags: tier=very gold\nSELECT 1 AS a", '"very gold" is no value', "tier=gold"),
+        ("-- tags: a b=c\nSELECT 1 AS a", '"a b" is no key of a tag', "tier=gold"),
+        ("-- group: our money\nSELECT 1 AS a", '"our money" is no name for a group', "our_money"),
+        ("-- cdc_mode: none\nSELECT 1 AS a", 'there is no cdc_mode "none"', "snapshot"),
         ("-- name: my-table\nSELECT 1 AS a", '"my-table" is not a name', "letters"),
     ],
 )
@@ -95,6 +107,24 @@ def test_the_known_settings_are_listed_and_the_line_is_named() -> None:
         read_header("-- schedule: 5m\n-- owner: me\nSELECT 1 AS a")
     assert raised.value.where == "line 2, column 4\n-- owner: me\n   ^^^^^"
     assert "differential_max_change_ratio" in raised.value.why
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("-- owners: team:owners, ann", "ann"),
+        ("-- tags: tier=gold, stage=two words", "two words"),
+        ("-- group: no group", "no group"),
+        ("  --  mode :  group", "group"),
+        ("-- mode: mode", "mode"),
+    ],
+)
+def test_a_value_that_cannot_be_is_underlined(line: str, words: str) -> None:
+    with pytest.raises(InvalidDefinition) as raised:
+        read_header(f"-- schedule: 5m\n\n{line}\nSELECT 1 AS a")
+    place = line.rindex(words)
+    carets = " " * place + "^" * len(words)
+    assert raised.value.where == f"line 3, column {place + 1}\n{line}\n{carets}"
 
 
 def test_a_file_that_is_no_text_is_broken(folder: Path) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 import pytest
@@ -117,6 +119,31 @@ def test_a_translator_changes_keys_and_dependencies_follow() -> None:
     assert metadata.read_definition(clean.spec.metadata) == CLEAN
 
 
+def test_owners_tags_and_group_reach_the_asset_and_a_translator_wins() -> None:
+    class Mine(StreamTablesTranslator):
+        def get_asset_spec(self, props: StreamTableProps) -> dg.AssetSpec:
+            spec = super().get_asset_spec(props)
+            assert (props.schema, props.sources) == ("sales", ("clean",))
+            return spec.merge_attributes(tags={"tier": "silver"}, owners=["a@example.com"])
+
+    class Grouped(StreamTablesTranslator):
+        def get_asset_spec(self, props: StreamTableProps) -> dg.AssetSpec:
+            return super().get_asset_spec(props).replace_attributes(group_name="theirs")
+
+    labels: dict[str, Any] = {"owners": ("team:x",), "tags": {"tier": "gold", "pii": ""}}
+    tables = [replace(TOTALS, group="money", **labels)]
+    [plain] = build_catalog(tables, group_name="rest").entries
+    assert (plain.spec.owners, plain.spec.group_name) == (["team:x"], "money")
+    assert plain.spec.tags.items() >= labels["tags"].items()
+    assert metadata.read_definition(plain.spec.metadata) == tables[0]
+    [mine] = build_catalog(tables, translator=Mine()).entries
+    assert mine.spec.tags.items() >= {"tier": "silver", "pii": ""}.items()
+    assert list(mine.spec.owners) == ["team:x", "a@example.com"]
+    [grouped] = build_catalog(tables, group_name="rest", translator=Grouped()).entries
+    assert grouped.spec.group_name == "theirs"
+    assert build_catalog([CLEAN], group_name="rest").entries[0].spec.group_name == "rest"
+
+
 def test_a_source_that_an_asset_writes_is_a_plain_dependency(logs: StreamTablesResource) -> None:
     @dg.asset(key=["sales", "orders"])
     def orders() -> None: ...
@@ -134,12 +161,34 @@ def test_the_file_of_a_table_is_a_code_reference(
 ) -> None:
     folder = tmp_path / "tables"
     folder.mkdir()
-    (folder / "clean.sql").write_text(CLEAN.query)
+    (folder / "clean.sql").write_text(f"-- schedule: 1h\n\n{CLEAN.query}")
     defs = build_definitions(resource=logs, folder=folder, tables=[TOTALS])
     specs = {spec.key: spec for spec in defs.resolve_all_asset_specs()}
     [reference] = specs[key("clean")].metadata[metadata.CODE_REFERENCES].code_references
-    assert reference.file_path == str(folder / "clean.sql")
+    assert (reference.file_path, reference.line_number) == (str(folder / "clean.sql"), 3)
     assert key("sales/totals") in specs
+
+
+def test_two_calls_with_two_names_go_into_one_code_location(
+    logs: StreamTablesResource, tmp_path: Path
+) -> None:
+    other = StreamTablesResource(root=str(tmp_path / "other"))
+    defs = dg.Definitions.merge(
+        build_definitions(resource=logs, tables=[CLEAN]),
+        build_definitions(
+            resource=other,
+            name="other",
+            tables=[StreamTable("b", "SELECT id FROM other.orders", schedule="5m")],
+        ),
+    )
+    dg.Definitions.validate_loadable(defs)
+    repository = defs.get_repository_def()
+    assert {sensor.name for sensor in repository.sensor_defs} == {
+        "streamtables_refresh",
+        "other_refresh",
+    }
+    assert defs.resolve_assets_def(key("b")).required_resource_keys == {"other", "io_manager"}
+    assert repository.get_sensor_def("other_refresh").required_resource_keys == {"other"}
 
 
 def test_everything_is_in_one_call_and_can_be_merged(logs: StreamTablesResource) -> None:

@@ -1,0 +1,8 @@
+"""Stream tables as a Dagster component: what `build_definitions` takes, as YAML."""
+
+from __future__ import annotations
+
+from dagster_streamtables.components.component import StreamTablesComponent
+from dagster_streamtables.components.scaffolder import StreamTablesScaffolder
+
+__all__ = ["StreamTablesComponent", "StreamTablesScaffolder"]

@@ -1,0 +1,287 @@
+"""`StreamTablesComponent`: stream tables as a Dagster component."""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of fields at run time.
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any
+
+import dagster as dg
+from dagster.components.component.component import ComponentTypeSpec
+from dagster.components.resolved.core_models import ResolvedAssetKey
+from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
+
+from dagster_streamtables.compiler.views import View
+from dagster_streamtables.components.elsewhere import written_elsewhere
+from dagster_streamtables.components.fields import (
+    CheckFields,
+    ExecutorName,
+    OpFields,
+    ResourceFields,
+    SensorFields,
+    about,
+    executor_of,
+)
+from dagster_streamtables.components.place import folder_of, name_of
+from dagster_streamtables.components.resource import resolve_resource
+from dagster_streamtables.components.scaffolder import StreamTablesScaffolder
+from dagster_streamtables.components.tables import (
+    TableFields,
+    ViewFields,
+    resolve_tables,
+    resolve_views,
+)
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.orchestration.assets import RefreshConfig, refresh_asset
+from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
+from dagster_streamtables.orchestration.definitions import build_definitions, for_a_run
+from dagster_streamtables.orchestration.load import Declared, read_files
+from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.orchestration.schedule import MIN_SCHEDULE_SECONDS
+from dagster_streamtables.orchestration.translator import StreamTableProps, StreamTablesTranslator
+
+
+@dg.scaffold_with(StreamTablesScaffolder)
+@dataclass
+class StreamTablesComponent(dg.Component, dg.Resolvable):
+    """Delta tables that are defined by SQL queries and kept up to date by the change of the query.
+
+    Each `.sql` file of a folder, or each entry of `tables`, becomes an asset that depends on what
+    its SQL reads. A sensor refreshes what is due, freshness policies watch, and checks prove that a
+    table equals its query. What other components or Python files of the project write joins the
+    same graph; what nobody writes is observed, with its Delta version as data version.
+
+    `dg scaffold defs dagster_streamtables.StreamTablesComponent my_tables` writes a first one.
+    """
+
+    resource: Annotated[
+        StreamTablesResource,
+        dg.Resolver(
+            resolve_resource,
+            model_field_type=ResourceFields.model(),
+            description="Where the tables are and which Spark refreshes them.",
+        ),
+    ]
+    folder: Annotated[
+        str | None,
+        about(
+            description="A folder of .sql files, one table or view in each, named after its path: "
+            "mart/revenue.sql is mart.revenue. A relative path begins at the folder of this file.",
+            examples=["tables"],
+        ),
+    ] = None
+    tables: Annotated[
+        Sequence[Declared],
+        dg.Resolver(
+            resolve_tables,
+            model_field_type=Sequence[TableFields.model()],
+            description="Stream tables that are written here.",
+        ),
+    ] = field(default_factory=list)
+    views: Annotated[
+        Sequence[View],
+        dg.Resolver(
+            resolve_views,
+            model_field_type=Sequence[ViewFields.model()],
+            description="Queries that those of the tables may name, and that are stored nowhere.",
+        ),
+    ] = field(default_factory=list)
+    name: Annotated[
+        str | None,
+        about(
+            description="Of the resource, and what the names of sensor, schedules and checks begin "
+            "with. By default the path of this folder below the defs folder."
+        ),
+    ] = None
+    translation: Annotated[
+        Annotated[
+            TranslationFn[StreamTableProps],
+            TranslationFnResolver[StreamTableProps](lambda props: {"st": props}),
+        ]
+        | None,
+        about(
+            description="What the asset of each table is to look like. `st` has name, schema, "
+            "sources and table, which has all its settings; `spec` is the asset as it would be.",
+            examples=[{"key_prefix": "lake", "group_name": "{{ st.schema }}"}],
+        ),
+    ] = None
+    group_name: Annotated[
+        str | None, about(description="The group of the tables that declare none.")
+    ] = None
+    source_group_name: Annotated[
+        str | None, about(description="The group of the observed sources.")
+    ] = None
+    source_keys: Annotated[
+        dict[str, ResolvedAssetKey],
+        about(
+            description="The asset keys of sources, by their names in queries, where they are not "
+            "the name taken apart at the dots.",
+            examples=[{"sales.orders": "raw/shop/orders"}],
+        ),
+    ] = field(default_factory=dict)
+    observe_sources: Annotated[
+        bool,
+        about(description="Whether sources that no asset writes become observable assets."),
+    ] = True
+    written_by_dagster: Annotated[
+        Sequence[ResolvedAssetKey] | None,
+        about(
+            description="The keys of sources that other assets write. By default that is found out "
+            "from the rest of the defs folder."
+        ),
+    ] = None
+    op: Annotated[OpFields, about(description="The ops that refresh the tables.")] = field(
+        default_factory=OpFields
+    )
+    sensor: Annotated[SensorFields, about(description="The sensor that refreshes what is due.")] = (
+        field(default_factory=SensorFields)
+    )
+    checks: Annotated[CheckFields, about(description="When checks run, and how.")] = field(
+        default_factory=CheckFields
+    )
+    executor: Annotated[ExecutorName, about(description="Of scheduled refreshes and checks.")] = (
+        "in_process"
+    )
+    min_schedule_seconds: Annotated[
+        float, about(description="Refuse schedules that are tighter.")
+    ] = MIN_SCHEDULE_SECONDS
+    compile_at_load: Annotated[
+        bool,
+        about(
+            description="Compile the queries when the code location is loaded, so that broken ones "
+            "are found, and assets show their columns before they are refreshed."
+        ),
+    ] = True
+    strict: Annotated[
+        bool,
+        about(
+            description="Fail to load where a definition is broken, instead of making an asset of "
+            "it that fails."
+        ),
+    ] = False
+
+    @classmethod
+    def get_spec(cls) -> ComponentTypeSpec:
+        return ComponentTypeSpec(
+            tags=["delta", "spark", "sql", "incremental"],
+            produces=["asset", "asset_check", "sensor", "schedule", "resource"],
+        )
+
+    def get_asset_spec(self, props: StreamTableProps) -> dg.AssetSpec:
+        """The asset of a stream table, before `translation`. Override it for what YAML cannot say.
+
+        Args:
+            props: The table, what is known of it, and the keys of what it reads.
+
+        Examples:
+            .. code-block:: python
+
+                class Mine(StreamTablesComponent):
+                    def get_asset_spec(self, props):
+                        spec = super().get_asset_spec(props)
+                        return spec.merge_attributes(tags={"layer": props.schema})
+        """
+        return StreamTablesTranslator().get_asset_spec(props)
+
+    def execute(
+        self,
+        context: dg.AssetExecutionContext,
+        streamtables: StreamTablesResource,
+        spec: dg.AssetSpec,
+        config: RefreshConfig,
+    ) -> Iterator[dg.MaterializeResult]:
+        """Refresh the stream table of an asset. Override it to do something before or after.
+
+        Args:
+            context: Of the op.
+            streamtables: The resource.
+            spec: The asset.
+            config: What the run was launched with.
+
+        Raises:
+            dg.Failure: Its definition is broken, or the refresh failed.
+        """
+        yield from refresh_asset(context, streamtables, spec, config)
+
+    def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        name = self.name_in(context)
+        return build_definitions(
+            resource=self.resource,
+            name=name,
+            tables=self._observed(context),
+            source_group_name=self.source_group_name,
+            sensor=self.sensor.settings(f"{name}_refresh"),
+            sensor_interval_seconds=self.sensor.interval_seconds,
+            sensor_status=self.sensor.status,
+            checks=self.checks.settings,
+            executor=executor_of(self.executor),
+            pool=self.op.pool,
+            op_tags=self.op.tags,
+            retry_policy=self.op.retry_policy,
+            refresh=self.execute,
+        )
+
+    def name_in(self, context: dg.ComponentLoadContext) -> str:
+        """What the names of resource, sensor, schedules and checks begin with."""
+        return self.name or name_of(context)
+
+    def catalog(self, context: dg.ComponentLoadContext) -> Catalog:
+        """The stream tables with their assets; what any other code writes is among the observed.
+
+        Raises:
+            StreamTablesError: The folder does not exist or, if `strict`, a definition is broken.
+        """
+        if context.component_loc not in self._catalogs:
+            self._catalogs[context.component_loc] = self._build_catalog(folder_of(context))
+        return self._catalogs[context.component_loc]
+
+    @cached_property
+    def _catalogs(self) -> dict[Any, Catalog]:
+        return {}
+
+    def _build_catalog(self, here: Path) -> Catalog:
+        found, views = read_files(here / self.folder) if self.folder else ([], [])
+        if not [*found, *self.tables]:
+            raise InvalidDefinition(
+                "there are no stream tables",
+                where=str(here / (self.folder or "")),
+                fix="name a folder with .sql files, or write tables below `tables`",
+            )
+        return build_catalog(
+            [*self.tables, *found],
+            views=[*self.views, *views],
+            lake=self.resource.logs() if self.compile_at_load and not for_a_run() else None,
+            translator=_Translator(self),
+            group_name=self.group_name,
+            source_keys=self.source_keys,
+            min_schedule_seconds=self.min_schedule_seconds,
+            strict=self.strict,
+        )
+
+    def _observed(self, context: dg.ComponentLoadContext) -> Catalog:
+        """The catalog, with those sources observed that nobody else in the code location has."""
+        catalog = self.catalog(context)
+        if not self.observe_sources:
+            return replace(catalog, observed={})
+        written = (
+            written_elsewhere(context, _catalog_of)
+            if self.written_by_dagster is None
+            else set(self.written_by_dagster)
+        )
+        observed: Mapping[str, dg.AssetKey] = catalog.observed
+        return replace(catalog, observed={n: k for n, k in observed.items() if k not in written})
+
+
+class _Translator(StreamTablesTranslator):
+    def __init__(self, component: StreamTablesComponent) -> None:
+        self._component = component
+
+    def get_asset_spec(self, props: StreamTableProps) -> dg.AssetSpec:
+        spec = self._component.get_asset_spec(props)
+        translation = self._component.translation
+        return translation(spec, props) if translation else spec
+
+
+def _catalog_of(component: dg.Component, context: dg.ComponentLoadContext) -> Catalog | None:
+    return component.catalog(context) if isinstance(component, StreamTablesComponent) else None

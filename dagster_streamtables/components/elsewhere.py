@@ -1,0 +1,89 @@
+"""What the rest of a defs folder writes: tables that a component must not observe as its own.
+
+An asset has one definition in a code location. So a source that a component, or a Python file,
+beside a `StreamTablesComponent` writes is a dependency, and one that two such components read is
+observed by the first of them. Assets beside such a component in one Python file are not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+import dagster as dg
+from dagster.components.core.decl import (
+    ComponentDecl,
+    ComponentLoaderDecl,
+    PythonFileDecl,
+    YamlDecl,
+)
+from dagster.components.core.defs_module import ComponentLoc
+
+from dagster_streamtables.orchestration.catalog import Catalog
+from dagster_streamtables.orchestration.definitions import asset_keys
+
+_ASKING: ContextVar[frozenset[ComponentLoc]] = ContextVar("asking", default=frozenset())
+"""The components that are looking around now. What they ask for may ask for them in turn."""
+
+CatalogOf = Callable[[dg.Component, dg.ComponentLoadContext], Catalog | None]
+
+
+def written_elsewhere(context: dg.ComponentLoadContext, catalog_of: CatalogOf) -> set[dg.AssetKey]:
+    """The keys that the rest of the code location defines.
+
+    Args:
+        context: Of the component that asks.
+        catalog_of: The stream tables of a component, or None for one of another kind.
+    """
+    own = context.component_loc
+    # In a test that makes a component out of nothing there is no folder around it.
+    if not isinstance(context.component_decl, ComponentDecl) or own in _ASKING.get():
+        return set()
+    with _asking(own):
+        return set(_keys(context, catalog_of))
+
+
+@contextmanager
+def _asking(loc: ComponentLoc) -> Iterator[None]:
+    token = _ASKING.set(_ASKING.get() | {loc})
+    try:
+        yield
+    finally:
+        _ASKING.reset(token)
+
+
+def _keys(context: dg.ComponentLoadContext, catalog_of: CatalogOf) -> Iterator[dg.AssetKey]:
+    earlier = True
+    for loc, decl in context.component_tree.find_root_decl().iterate_loc_component_decl_pairs():
+        if loc == context.component_loc:
+            earlier = False
+        elif isinstance(decl, YamlDecl | ComponentLoaderDecl):
+            catalog = catalog_of(*_component(context, decl))
+            if catalog is None:
+                yield from _defined(context, loc)
+            else:
+                yield from (entry.key for entry in catalog.entries)
+                yield from catalog.observed.values() if earlier else ()
+        elif isinstance(decl, PythonFileDecl) and _is_plain(context, decl, catalog_of):
+            yield from _defined(context, loc)
+
+
+def _defined(context: dg.ComponentLoadContext, loc: ComponentLoc) -> Iterator[dg.AssetKey]:
+    for asset in context.build_defs(loc).assets or ():
+        yield from asset_keys(asset)
+
+
+def _component(
+    context: dg.ComponentLoadContext, decl: ComponentDecl
+) -> tuple[dg.Component, dg.ComponentLoadContext]:
+    component = context.component_tree.load_structural_component_at_loc(decl.loc)
+    return component, dg.ComponentLoadContext.from_decl_load_context(decl.context, decl)
+
+
+def _is_plain(
+    context: dg.ComponentLoadContext, decl: PythonFileDecl, catalog_of: CatalogOf
+) -> bool:
+    """Whether a file has no component of stream tables, perhaps the one that asks."""
+    components = (_component(context, each) for each in decl.iterate_child_component_decls())
+    return all(catalog_of(*each) is None for each in components)

@@ -1,0 +1,44 @@
+"""Where a component is: the folder of its relative paths, and its name."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import dagster as dg
+from dagster.components.core.decl import PythonFileDecl
+from dagster.components.core.defs_module import ComponentPath
+
+from dagster_streamtables.orchestration.resource import RESOURCE_KEY
+
+
+def folder_of(context: dg.ComponentLoadContext) -> Path:
+    """Where a component's relative paths begin: the folder of its YAML or Python file."""
+    loc = context.component_loc
+    if not isinstance(loc, ComponentPath):
+        return context.project_root
+    return loc.file_path.parent if loc.file_path.is_file() else loc.file_path
+
+
+def name_of(context: dg.ComponentLoadContext) -> str:
+    """
+    The path below the defs folder, with the number of the document or the name of the function
+    where a file has several.
+    """
+    loc = context.component_loc
+    if not isinstance(loc, ComponentPath) or not loc.file_path.is_relative_to(
+        context.defs_module_path
+    ):
+        return RESOURCE_KEY
+    path = loc.file_path.relative_to(context.defs_module_path)
+    path = path.parent if path.name == "component.py" else path.with_suffix("")
+    alone = loc.instance_key in (None, 0) or _functions_in(context) == 1
+    parts = [*path.parts, *([] if alone else [str(loc.instance_key)])]
+    return "_".join(re.sub(r"[^A-Za-z0-9_]", "_", part) for part in parts) or RESOURCE_KEY
+
+
+def _functions_in(context: dg.ComponentLoadContext) -> int:
+    """How many components the Python file has, of which the one that is loaded is one."""
+    file = context.component_loc.without_instance_key()
+    decl = dict(context.component_tree.find_root_decl().iterate_loc_component_decl_pairs())[file]
+    return len([*decl.iterate_child_component_decls()]) if isinstance(decl, PythonFileDecl) else 0

@@ -1,0 +1,62 @@
+"""`resource` in YAML → `StreamTablesResource`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+
+from dagster_streamtables.components.fields import ResourceFields
+from dagster_streamtables.components.place import folder_of
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.orchestration.resource import StreamTablesResource
+
+_VARIABLE = re.compile(r"\s*\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}\s*")
+_WITH_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
+
+
+def resolve_resource(context: dg.ResolutionContext, model: Any) -> StreamTablesResource:
+    """
+    Raises:
+        InvalidDefinition: There is no root, as where it is a variable that is not set.
+    """
+    options = dict(model.storage_options or {})
+    fields = ResourceFields.resolve_from_model(
+        context, model.model_copy(update={"storage_options": None})
+    )
+    if not fields.root:
+        raise InvalidDefinition(
+            "resource.root is empty",
+            where=f"root: {model.root}",
+            fix="give a folder or a URI; if it is a variable of the environment, set it",
+        )
+    return StreamTablesResource(
+        root=_absolute(str(fields.root), folder_of(_load_context(context))),
+        spark=fields.spark or None,
+        storage_options=_options(context.at_path("storage_options"), options),
+        max_concurrent_refreshes=fields.max_concurrent_refreshes,
+        preview_rows=fields.preview_rows,
+    )
+
+
+def _load_context(context: dg.ResolutionContext) -> dg.ComponentLoadContext:
+    return dg.ComponentLoadContext.from_resolution_context(context)  # type: ignore[return-value]
+
+
+def _absolute(root: str, here: Path) -> str:
+    return root if _WITH_SCHEME.match(root) else str(here / Path(root).expanduser())
+
+
+def _options(context: dg.ResolutionContext, options: dict[str, Any]) -> dict[str, Any]:
+    """Secrets go by the name of their variable, as the UI shows what a resource is given."""
+    found: dict[str, Any] = {}
+    for key, text in options.items():
+        variable = _VARIABLE.fullmatch(text) if isinstance(text, str) else None
+        if variable is None:
+            value = context.at_path(key).resolve_value(text)
+            found |= {key: str(value)} if value is not None else {}
+        elif dg.EnvVar(variable[1]).get_value():
+            found[key] = dg.EnvVar(variable[1])
+    return found

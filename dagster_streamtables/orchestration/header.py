@@ -1,0 +1,229 @@
+"""The header of a `.sql` file: comment lines that are settings, and where the query begins.
+
+    -- schedule: 5m
+    -- owners: team:finance
+    -- tags: tier=gold, pii
+    -- description: Orders that were paid,
+    --   one row each.
+    SELECT id, amount FROM sales.orders WHERE paid
+
+Comment lines that are no setting are comments, except directly below a description, which they
+continue. What is wrong with a setting is said with its line.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from dagster_streamtables.errors import InvalidDefinition, underline
+from dagster_streamtables.runtime.labels import checked_group, checked_owners, checked_tags
+from dagster_streamtables.runtime.table import CdcMode, Mode, OnSchemaChange
+
+SETTINGS = (
+    "name",
+    "schedule",
+    "mode",
+    "timezone",
+    "description",
+    "owners",
+    "tags",
+    "group",
+    "differential_max_change_ratio",
+    "max_consecutive_errors",
+    "on_schema_change",
+    "cdc_mode",
+    "dialect",
+    "session_timezone",
+    "initialize",
+    "kind",
+    "columns",
+)
+KINDS = ("table", "view")
+_SETTING = re.compile(r"--\s*([A-Za-z_]+)\s*:(?:\s+(.*))?$")
+
+
+@dataclass(frozen=True)
+class Header:
+    """A file, taken apart."""
+
+    settings: Mapping[str, object] = field(default_factory=dict[str, object])
+    """With the types that `StreamTable` wants; empty ones are left out."""
+    query: str = ""
+    line: int = 1
+    """The line of the file in which the query begins."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A setting as it is written."""
+
+    key: str
+    value: str
+    text: str
+    number: int
+
+    def where(self, words: str, *, in_value: bool = False) -> str:
+        """The line with the words underlined."""
+        after = self.text.index(":") if in_value else 0
+        start = max(0, self.text.lower().find(words.lower(), after))
+        shown = underline(self.text, start, start + len(words) - 1)
+        return shown.replace("line 1,", f"line {self.number},", 1)
+
+
+def read_header(text: str) -> Header:
+    """Split a file into the settings of its header and its query.
+
+    Raises:
+        InvalidDefinition: A setting that does not exist, that comes twice, or whose value cannot
+            be.
+    """
+    lines = text.lstrip("\ufeff").splitlines(keepends=True)
+    found: dict[str, _Line] = {}
+    continued: list[str] = []
+    last = ""
+    for number, line in enumerate(lines, 1):
+        stripped = line.strip()
+        if stripped and not stripped.startswith("--"):
+            return Header(_typed(found, continued), "".join(lines[number - 1 :]), number)
+        setting = _SETTING.match(stripped)
+        if setting:
+            last = setting[1].lower()
+            value = (setting[2] or "").strip()
+            found |= {last: _checked(_Line(last, value, line.rstrip(), number), found)}
+        elif last == "description" and stripped.strip("- "):
+            continued.append(stripped.lstrip("- "))
+        else:
+            last = ""
+    return Header(_typed(found, continued))
+
+
+def read_setting(key: str, value: object) -> object:
+    """The value of a setting with the type that `StreamTable` wants; what is no text stays.
+
+    Raises:
+        InvalidDefinition: The text is no such value.
+    """
+    return _READ.get(key, str)(value) if isinstance(value, str) else value
+
+
+def _checked(line: _Line, found: Mapping[str, _Line]) -> _Line:
+    if line.key in found:
+        raise InvalidDefinition(
+            f'the setting "{line.key}" comes twice', where=line.where(line.key), fix="keep one"
+        )
+    if line.key not in SETTINGS:
+        near = difflib.get_close_matches(line.key, SETTINGS, n=1)
+        raise InvalidDefinition(
+            f'there is no setting "{line.key}"',
+            where=line.where(line.key),
+            fix=f'write "{near[0]}"' if near else "",
+            why=f"the settings are {', '.join(SETTINGS)}",
+        )
+    return line
+
+
+def _typed(found: Mapping[str, _Line], description: list[str]) -> dict[str, object]:
+    typed: dict[str, object] = {}
+    for key, line in found.items():
+        value = " ".join([line.value, *description]).strip() if key == "description" else line.value
+        if value:
+            typed[key] = _value(line, value)
+    return typed
+
+
+def _value(line: _Line, text: str) -> object:
+    try:
+        return read_setting(line.key, text)
+    except InvalidDefinition as error:
+        named = _named(error.what)
+        words = named if named and named in text else text
+        raise InvalidDefinition(
+            error.what, where=line.where(words, in_value=True), why=error.why, fix=error.fix
+        ) from None
+
+
+def _named(what: str) -> str:
+    """The words of the author that a message quotes first."""
+    quoted = re.search(r'"(.+?)"', what)
+    return quoted[1] if quoted else ""
+
+
+def _kind(text: str) -> str:
+    if text.lower() in KINDS:
+        return text.lower()
+    raise InvalidDefinition(f'there is no kind "{text}"', fix="write table or view")
+
+
+def _mode(text: str) -> Mode:
+    if text.upper() in list(Mode):
+        return Mode(text.upper())
+    near = difflib.get_close_matches(text.upper(), list(Mode), n=1)
+    raise InvalidDefinition(
+        f'there is no mode "{text}"',
+        fix=f"write {near[0]}" if near else f"choose one of {', '.join(Mode)}",
+        why=f"the modes are {', '.join(Mode)}" if near else "",
+    )
+
+
+def _one_of(key: str, kind: type[OnSchemaChange] | type[CdcMode]) -> Callable[[str], str]:
+    def read(text: str) -> str:
+        if text.lower() in list(kind):
+            return kind(text.lower())
+        raise InvalidDefinition(
+            f'there is no {key} "{text}"', fix=f"choose one of {', '.join(kind)}"
+        )
+
+    return read
+
+
+def _ratio(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidDefinition(
+            f'differential_max_change_ratio is "{text}", which is no number',
+            fix="give a number from 0 (never recompute) to 1 (always)",
+        ) from None
+
+
+def _truth(text: str) -> bool:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    raise InvalidDefinition(f'initialize is "{text}"', fix="write true or false")
+
+
+def _count(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidDefinition(
+            f'max_consecutive_errors is "{text}", which is no whole number',
+            fix="give how many errors in a row stop the table, or 0 for never",
+        ) from None
+
+
+def _list(text: str) -> list[str]:
+    return [part for part in (part.strip() for part in text.split(",")) if part]
+
+
+def _tags(text: str) -> dict[str, str]:
+    pairs = (part.partition("=") for part in _list(text))
+    return checked_tags({key.strip(): value.strip() for key, _, value in pairs})
+
+
+_READ: Mapping[str, Callable[[str], object]] = {
+    "mode": _mode,
+    "differential_max_change_ratio": _ratio,
+    "max_consecutive_errors": _count,
+    "initialize": _truth,
+    "on_schema_change": _one_of("on_schema_change", OnSchemaChange),
+    "cdc_mode": _one_of("cdc_mode", CdcMode),
+    "kind": _kind,
+    "columns": lambda text: tuple(name.strip().strip('`"') for name in text.split(",")),
+    "owners": lambda text: checked_owners(_list(text)),
+    "tags": _tags,
+    "group": checked_group,
+}

@@ -1,0 +1,408 @@
+"""`StreamTablesComponent`: YAML and `.sql` files → the definitions of a code location."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pytest
+from dagster.components.core.component_tree import ComponentTreeException
+from dagster.components.resolved.errors import ResolutionException
+from dagster.components.testing import DefsFolderSandbox
+
+from components.conftest import TYPE, Load
+from dagster_streamtables import StreamTablesComponent
+from dagster_streamtables.compiler.views import View
+from dagster_streamtables.components.tables import TableFields, ViewFields
+from dagster_streamtables.orchestration import build_definitions, metadata
+from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.runtime.table import Mode, StreamTable
+
+Put = Callable[[str, str], Path]
+HERE = f"type: {TYPE}\nattributes:\n  resource: {{root: '{{{{ context.project_root }}}}/lake'}}\n"
+PAID = "-- schedule: 5m\n-- tags: tier=gold\nSELECT id, amount FROM sales.orders WHERE amount > 5\n"
+
+
+def key(path: str) -> dg.AssetKey:
+    return dg.AssetKey(path.split("/"))
+
+
+def specs(defs: dg.Definitions) -> dict[dg.AssetKey, dg.AssetSpec]:
+    return {spec.key: spec for spec in defs.resolve_all_asset_specs()}
+
+
+def references(spec: dg.AssetSpec) -> list[tuple[str, int | None]]:
+    found = spec.metadata[metadata.CODE_REFERENCES].code_references
+    return [(Path(each.file_path).name, each.line_number) for each in found]
+
+
+def test_a_folder_of_files_is_a_code_location(put: Put, load: Load, lake: Path) -> None:
+    put("mart/defs.yaml", f"{HERE}  folder: tables\n")
+    put("mart/tables/sales/paid.sql", PAID)
+    defs = load()
+    dg.Definitions.validate_loadable(defs)
+    paid = specs(defs)[key("sales/paid")]
+    assert [dep.asset_key for dep in paid.deps] == [key("sales/orders")]
+    assert paid.tags["tier"] == "gold"
+    assert paid.freshness_policy is not None
+    assert [column.name for column in paid.metadata[metadata.COLUMN_SCHEMA].columns] == [
+        "id",
+        "amount",
+    ]
+    assert references(paid) == [("paid.sql", 3), ("defs.yaml", 1)]
+    repository = defs.get_repository_def()
+    assert [sensor.name for sensor in repository.sensor_defs] == ["mart_refresh"]
+    assert {schedule.name for schedule in repository.schedule_defs} == {
+        f"mart_{kind}_schedule"
+        for kind in ("equality", "state", "schema", "freshness", "retention")
+    }
+    assert defs.resolve_asset_graph().get(key("sales/orders")).is_observable
+    assert (defs.resources or {})["mart"].root == str(lake)
+
+
+def test_tables_and_views_are_written_in_the_yaml(put: Put, load: Load, lake: Path) -> None:
+    put(
+        "mart/defs.yaml",
+        HERE
+        + """\
+  views:
+    - name: big
+      query: SELECT id, amount FROM sales.orders WHERE amount > 5
+  tables:
+    - name: mart.big
+      query: |
+        SELECT id
+        FROM big
+      mode: full
+      schedule: 1h
+      owners: [team:finance]
+      tags: {tier: 1}
+      group: money
+      differential_max_change_ratio: 1
+    - {name: mart.one, query: SELECT id FROM mart.big, owners: a@example.com}
+""",
+    )
+    found = specs(load())
+    big, one = found[key("mart/big")], found[key("mart/one")]
+    table = metadata.read_definition(big.metadata)
+    assert (table.mode, table.schedule, table.differential_max_change_ratio) == (
+        Mode.FULL,
+        "1h",
+        1,
+    )
+    assert [view.name for view in table.views] == ["big"]
+    assert (list(big.owners), big.tags["tier"], big.group_name) == (["team:finance"], "1", "money")
+    assert [dep.asset_key for dep in big.deps] == [key("sales/orders")]
+    assert [dep.asset_key for dep in one.deps] == [key("mart/big")]
+    assert list(one.owners) == ["a@example.com"]
+    assert references(big)[0] == ("defs.yaml", 9)
+
+
+def test_a_table_that_cannot_be_is_said_with_its_line_and_leaves_the_others_alone(
+    put: Put, load: Load, lake: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tables = """\
+  tables:
+    - {name: good, query: SELECT id FROM sales.orders}
+    - name: mode
+      query: SELECT id FROM sales.orders
+      mode: quick
+    - name: owner
+      query: SELECT id FROM sales.orders
+      owners: [ann]
+"""
+    put("mart/defs.yaml", HERE + tables)
+    with caplog.at_level(logging.WARNING):
+        found = specs(load())
+    assert metadata.PROBLEM not in found[key("good")].metadata
+    mode = found[key("mode")].metadata[metadata.PROBLEM].value
+    assert mode["what"] == 'stream table "mode": there is no mode "quick"'
+    assert mode["where"].endswith("mart/defs.yaml, line 7")
+    assert '"ann" is no owner' in found[key("owner")].metadata[metadata.PROBLEM].value["what"]
+    put("mart/defs.yaml", f"{HERE}{tables}  strict: true\n")
+    with pytest.raises(ComponentTreeException) as raised:
+        load()
+    assert 'there is no mode "quick"' in str(causes(raised.value))
+
+
+def causes(error: BaseException | None) -> list[str]:
+    return [str(error), *causes(error.__cause__ or error.__context__)] if error else []
+
+
+def test_translation_sets_what_the_asset_looks_like(put: Put, load: Load, lake: Path) -> None:
+    put(
+        "mart/defs.yaml",
+        HERE
+        + """\
+  folder: tables
+  group_name: rest
+  translation:
+    key_prefix: [lake]
+    group_name: "{{ st.schema }}"
+    description: "{{ st.table.schedule }} of {{ st.sources[0] }}"
+    owners: [team:them]
+    tags: {schema: "{{ st.schema }}"}
+post_processing:
+  assets:
+    - target: key:"lake/sales/paid"
+      attributes: {tags: {seen: "yes"}}
+""",
+    )
+    put("mart/tables/sales/paid.sql", PAID.replace("-- tags", "-- owners: team:us\n-- tags"))
+    put("mart/tables/sales/n.sql", "SELECT COUNT(*) AS n FROM sales.paid")
+    found = specs(load())
+    paid, n = found[key("lake/sales/paid")], found[key("lake/sales/n")]
+    assert (paid.group_name, paid.description) == ("sales", "5m of sales.orders")
+    assert list(paid.owners) == ["team:them"]
+    assert {"tier": "gold", "schema": "sales", "seen": "yes"}.items() <= paid.tags.items()
+    assert "seen" not in n.tags
+    assert [dep.asset_key for dep in n.deps] == [paid.key]
+    assert metadata.read_definition(paid.metadata).name == "sales.paid"
+
+
+def test_settings_reach_what_they_set(
+    put: Put, load: Load, sandbox: DefsFolderSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKE_SECRET", "hidden")
+    put(
+        "mart/defs.yaml",
+        f"""\
+type: {TYPE}
+attributes:
+  name: money
+  resource:
+    root: ../../lake
+    spark: "{{{{ env('NO_SPARK', 'sc://spark:15002') }}}}"
+    storage_options:
+      SECRET: "{{{{ env.LAKE_SECRET }}}}"
+      ABSENT: "{{{{ env.LAKE_ABSENT }}}}"
+      MADE: "x-{{{{ env.LAKE_SECRET }}}}"
+    max_concurrent_refreshes: 2
+  tables:
+    - {{name: t, query: SELECT id FROM sales.orders, schedule: 10s}}
+  group_name: gold
+  source_group_name: raw
+  source_keys: {{sales.orders: shop/orders}}
+  op: {{pool: spark, tags: {{size: small}}, max_retries: 7, retry_delay_seconds: 2}}
+  sensor: {{enabled: false, interval_seconds: 11}}
+  checks:
+    {{equality: "0 4 * * *", state: null, schema: null, freshness: null, retention: null,
+    timezone: Europe/Berlin, enabled: true}}
+  executor: code_location
+  min_schedule_seconds: 10
+  compile_at_load: false
+""",
+    )
+    defs = load()
+    resource = (defs.resources or {})["money"]
+    assert resource.root == str(sandbox.defs_folder_path / "mart" / "../../lake")
+    assert (resource.spark, resource.max_concurrent_refreshes) == ("sc://spark:15002", 2)
+    assert isinstance(resource.storage_options["SECRET"], dg.EnvVar)
+    assert set(resource.storage_options) == {"SECRET", "MADE"}
+    assert resource.storage_options["MADE"] == "x-hidden"
+    assert resource.process_config_and_initialize().storage_options["SECRET"] == "hidden"
+    asset = defs.resolve_assets_def(key("t"))
+    assert (asset.op.pool, asset.op.tags["size"]) == ("spark", "small")
+    assert asset.op.retry_policy == dg.RetryPolicy(
+        max_retries=7, delay=2, backoff=dg.Backoff.EXPONENTIAL
+    )
+    found = specs(defs)
+    assert (found[key("t")].group_name, found[key("shop/orders")].group_name) == ("gold", "raw")
+    sensor = defs.resolve_sensor_def("money_refresh")
+    assert sensor.default_status is dg.DefaultSensorStatus.STOPPED
+    assert sensor.minimum_interval_seconds == 11
+    [schedule] = defs.get_repository_def().schedule_defs
+    assert (schedule.cron_schedule, schedule.execution_timezone) == ("0 4 * * *", "Europe/Berlin")
+    assert schedule.default_status is dg.DefaultScheduleStatus.RUNNING
+
+
+@pytest.mark.parametrize(
+    ("attributes", "said"),
+    [
+        ("resource: {root: '{{ env.NO_ROOT }}'}\n  folder: .", "resource.root is empty"),
+        ("resource: {root: lake}\n  folder: nowhere", "there is no folder"),
+        ("resource: {root: lake}", "there are no stream tables"),
+        ("resource: {root: lake}\n  folders: tables", "folders"),
+        (
+            "resource: {root: lake}\n  tables: [{name: a, query: SELECT id FROM b}]"
+            "\n  sensor: {stuck_after: soon}",
+            "soon",
+        ),
+        (
+            "resource: {root: lake, max_concurrent_refreshes: 0}\n  folder: .",
+            "at least one table",
+        ),
+    ],
+)
+def test_a_mistake_is_named(put: Put, load: Load, attributes: str, said: str) -> None:
+    put("mart/defs.yaml", f"type: {TYPE}\nattributes:\n  {attributes}\n")
+    with pytest.raises((ComponentTreeException, ResolutionException)) as raised:
+        load()
+    assert said in str(causes(raised.value))
+
+
+def test_what_a_python_file_or_another_component_writes_joins_the_graph(
+    put: Put, load: Load, lake: Path
+) -> None:
+    put("a/defs.yaml", HERE + "  tables: [{name: clean, query: SELECT id FROM sales.orders}]\n")
+    put(
+        "b/defs.yaml",
+        HERE
+        + "  tables:\n    - {name: n, query: SELECT COUNT(*) AS n FROM clean}\n"
+        + "    - {name: m, query: SELECT id FROM sales.returns}\n"
+        + f"---\n{HERE}  tables: [{{name: l, query: SELECT id FROM sales.returns}}]\n",
+    )
+    put(
+        "ingest.py",
+        """\
+        import dagster as dg
+
+        @dg.asset(key=["sales", "orders"])
+        def orders() -> None: ...
+        """,
+    )
+    defs = load()
+    dg.Definitions.validate_loadable(defs)
+    graph = defs.resolve_asset_graph()
+    assert graph.get(key("clean")).parent_keys == {key("sales/orders")}
+    assert graph.get(key("n")).parent_keys == {key("clean")}
+    assert graph.get(key("sales/orders")).is_materializable
+    assert graph.get(key("sales/returns")).is_observable
+    assert set(defs.resources or {}) == {"a", "b", "b_1"}
+
+
+def test_components_in_python_may_ask_for_one_another(put: Put, load: Load, lake: Path) -> None:
+    for name, query in (("a", "SELECT id FROM sales.orders"), ("b", "SELECT id FROM a")):
+        put(
+            f"{name}.py",
+            f"""\
+            import dagster as dg
+            import dagster_streamtables as st
+
+            @dg.component_instance
+            def tables(context: dg.ComponentLoadContext) -> st.StreamTablesComponent:
+                return st.StreamTablesComponent(
+                    resource=st.StreamTablesResource(root={str(lake)!r}),
+                    tables=[st.StreamTable("{name}", "{query}")],
+                )
+
+            @dg.component_instance
+            def more(context: dg.ComponentLoadContext) -> st.StreamTablesComponent:
+                return st.StreamTablesComponent(
+                    resource=st.StreamTablesResource(root={str(lake)!r}),
+                    tables=[st.StreamTable("{name}2", "SELECT id FROM {name}")],
+                )
+            """,
+        )
+    put(
+        "c.py",
+        """\
+        import dagster as dg
+
+        @dg.definitions
+        def defs(context: dg.ComponentLoadContext):
+            mine = {spec.key for spec in context.build_defs("d").resolve_all_asset_specs()}
+            return dg.Definitions(assets=[dg.AssetSpec("c", deps=sorted(mine))])
+        """,
+    )
+    put("d/defs.yaml", HERE + "  tables: [{name: d, query: SELECT id FROM a}]\n")
+    defs = load()
+    dg.Definitions.validate_loadable(defs)
+    graph = defs.resolve_asset_graph()
+    names = {"a", "a2", "b", "b2", "c", "d", "sales/orders"}
+    assert graph.get_all_asset_keys() == {key(name) for name in names}
+    assert graph.get(key("sales/orders")).is_observable
+    assert len(defs.resources or {}) == 5
+    assert graph.get(key("d")).parent_keys == {key("a")}
+
+
+def test_sources_are_left_to_others_where_that_is_said(put: Put, load: Load, lake: Path) -> None:
+    table = "  tables: [{name: clean, query: SELECT id FROM sales.orders}]\n"
+    for more in ("  observe_sources: false\n", "  written_by_dagster: [sales/orders]\n"):
+        put("a/defs.yaml", HERE + table + more)
+        elsewhere = dg.Definitions([dg.AssetSpec(["sales", "orders"])])
+        graph = dg.Definitions.merge(load(), elsewhere).resolve_asset_graph()
+        assert not graph.get(key("sales/orders")).is_observable
+
+
+def test_a_component_and_plain_definitions_are_one_code_location(
+    put: Put, load: Load, lake: Path
+) -> None:
+    put("a/defs.yaml", HERE + "  tables: [{name: clean, query: SELECT id FROM sales.orders}]\n")
+    plain = build_definitions(
+        resource=StreamTablesResource(root=str(lake)),
+        tables=[StreamTable("n", "SELECT COUNT(*) AS n FROM clean, sales.orders")],
+        written_by_dagster=[key("clean"), key("sales/orders")],
+    )
+    defs = dg.Definitions.merge(load(), plain)
+    dg.Definitions.validate_loadable(defs)
+    graph = defs.resolve_asset_graph()
+    assert graph.get(key("n")).parent_keys == {key("clean"), key("sales/orders")}
+    assert graph.get(key("sales/orders")).is_observable
+    assert set(defs.resources or {}) == {"a", "streamtables"}
+
+
+def test_a_subclass_changes_assets_and_what_a_refresh_does(
+    put: Put, load: Load, lake: Path
+) -> None:
+    put(
+        "a/kind.py",
+        """\
+        import dagster as dg
+        from dagster_streamtables import StreamTablesComponent
+
+        class Mine(StreamTablesComponent):
+            def get_asset_spec(self, props):
+                return super().get_asset_spec(props).merge_attributes(tags={"by": "subclass"})
+
+            def execute(self, context, streamtables, spec, config):
+                yield dg.MaterializeResult(
+                    asset_key=spec.key, metadata={"root": streamtables.root, "full": config.full}
+                )
+        """,
+    )
+    put(
+        "a/defs.yaml",
+        HERE.replace(TYPE, ".kind.Mine")
+        + "  tables: [{name: t, query: SELECT id FROM sales.orders}]\n"
+        "  translation: {tags: {also: '{{ spec.tags.by }}'}}\n",
+    )
+    defs = load()
+    spec = specs(defs)[key("t")]
+    assert {"by": "subclass", "also": "subclass"}.items() <= spec.tags.items()
+    done = dg.materialize([defs.resolve_assets_def(key("t"))])
+    [event] = done.get_asset_materialization_events()
+    found = event.materialization.metadata
+    assert (found["root"].value, found["full"].value) == (str(lake), False)
+
+
+def test_yaml_has_every_setting_of_a_table_and_of_a_view_with_the_same_default() -> None:
+    def defaults(kind: type) -> dict[str, Any]:
+        return {each.name: each.default for each in fields(kind)}
+
+    table, view = defaults(StreamTable), defaults(View)
+    for name in ("file", "line", "views"):
+        table.pop(name)
+    view.pop("file")
+    table["tags"] = None  # a mutable default
+    assert defaults(TableFields) == table
+    assert defaults(ViewFields) == view
+
+
+def test_the_schema_is_documented() -> None:
+    schema = StreamTablesComponent.get_model_cls().model_json_schema()  # type: ignore[union-attr]
+    models = {"": schema, **schema["$defs"]}
+    ours = {name: each for name, each in models.items() if name.endswith("FieldsModel") or not name}
+    undocumented = [
+        f"{name}.{field}"
+        for name, model in ours.items()
+        for field, about in model["properties"].items()
+        if not about.get("description")
+    ]
+    assert len(ours) == 8
+    assert undocumented == []
+    assert StreamTablesComponent.get_spec().produces

@@ -5,7 +5,8 @@
 All ways do the same work in the same run on the same Spark server: the same window of `orders`, one
 third inserts, one third updates, one third deletes, of the newest orders and then of scattered
 ones. Every figure is the median of the runs after one to warm up; every stream table is compared
-with its query at the end. `python -m benchmarks.report` writes what was measured into the docs.
+with its query at the end. Ctrl-C ends the measuring early, and keeps what there is.
+`python -m benchmarks.report` writes what was measured into the docs.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from dagster_streamtables import Lake, Mode, Refresh
 from dagster_streamtables.runtime.session import open_session
 
 CONSOLE = Console(soft_wrap=True, highlight=False)
-_SMALL_PART = 0.01
+_SMALL_PART = 0.001
 """A MERGE by hand of more than this takes minutes, and is not the question there."""
 
 
@@ -49,9 +50,7 @@ def main(
     chosen = [each for each in SHAPES if not shapes or each.name in shapes.split(",")]
     with tempfile.TemporaryDirectory(prefix="streamtables-bench-") as folder:
         bench = _prepared(Path(folder), rows, chosen, runs)
-        for scattered in (False, True):
-            for count in (int(each) for each in changes.split(",")):
-                bench.measure(count, scattered=scattered)
+        bench.measure_all([int(each) for each in changes.split(",")])
         bench.finish()
     if not shapes:
         bench.results.store()
@@ -72,6 +71,15 @@ class Bench:
         for shape in self.shapes:
             for way in self.ways.values():
                 way.create(shape)
+
+    def measure_all(self, changes: list[int]) -> None:
+        """Windows of each size; Ctrl-C ends it after those that were measured."""
+        try:
+            for count in changes:
+                for scattered in (False, True):
+                    self.measure(count, scattered=scattered)
+        except KeyboardInterrupt:
+            CONSOLE.print("broken off; what was measured is compared and kept")
 
     def measure(self, count: int, *, scattered: bool) -> None:
         """All ways on the same windows of `count` changed rows."""

@@ -6,7 +6,7 @@ own, on a schedule of its own, and never in the way of a refresh.
 """
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -134,7 +134,7 @@ def _result(
     if found.part is not None:
         metadata |= {keys.PART: found.part.fraction, keys.SEED: found.part.seed}
     if found.sample:
-        metadata[keys.SAMPLE] = sample_of_rows(found.sample, first="__difference")
+        metadata[keys.SAMPLE] = keys.rows_table(found.sample, first="__difference")
     said = (
         "The table equals its recomputation."
         if found.equal
@@ -168,16 +168,3 @@ def not_answered(
         description=str(error),
         metadata={keys.PROBLEM: keys.problem_metadata(error)},
     )
-
-
-def sample_of_rows(rows: Sequence[Mapping[str, Any]], *, first: str) -> dg.TableMetadataValue:
-    """Rows as a table, with one column before the others."""
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    columns.sort(key=lambda name: name != first)
-    records = [dg.TableRecord({name: _plain(row.get(name)) for name in columns}) for row in rows]
-    schema = dg.TableSchema([dg.TableColumn(name) for name in columns])
-    return dg.MetadataValue.table(records, schema)
-
-
-def _plain(value: object) -> Any:
-    return value if value is None or isinstance(value, str | int | float | bool) else str(value)

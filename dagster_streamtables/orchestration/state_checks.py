@@ -17,7 +17,6 @@ from dagster_streamtables.orchestration.catalog import Tables, build_catalog
 from dagster_streamtables.orchestration.checks import (
     checks_of_tables,
     not_answered,
-    sample_of_rows,
 )
 from dagster_streamtables.orchestration.metadata import read_definition
 from dagster_streamtables.orchestration.resource import RESOURCE_KEY, StreamTablesResource
@@ -63,7 +62,7 @@ def build_state_checks(
             keys.SECONDS: float(found.seconds),
         }
         if found.sample:
-            metadata[keys.SAMPLE] = sample_of_rows(found.sample, first="__broken")
+            metadata[keys.SAMPLE] = keys.rows_table(found.sample, first="__broken")
         return dg.AssetCheckResult(
             passed=not found.violations,
             severity=severity,
@@ -110,7 +109,7 @@ def build_schema_checks(
             passed=not found,
             severity=severity,
             description=f"{said}. The next refresh {does}." if found else "No column differs.",
-            metadata={keys.DRIFT: sample_of_rows(rows, first="table")} if rows else {},
+            metadata={keys.DRIFT: keys.rows_table(rows, first="table")} if rows else {},
         )
 
     description = "The columns of the table and of its sources fit the definition."

@@ -9,14 +9,16 @@ is built anew, which is right, and costs a run of its query.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime import upkeep
 from dagster_streamtables.runtime.delta_log import Logs, TableLog
 from dagster_streamtables.runtime.intermediate import location_of
@@ -57,10 +59,25 @@ class SourceHealth:
     """Until what the next refresh needs may go; below 0, it may go any time; None: nothing is."""
     lost: str
     """Why the next refresh must build the table anew; empty where it need not."""
+    behind_since: float | None = None
+    """When the first version was committed whose rows the table does not reflect, in seconds since
+    1970; None where it reflects all."""
 
     @property
     def versions_behind(self) -> int:
         return self.newest - self.frontier
+
+    def warning(self, before: timedelta) -> str:
+        """What to tell about history that is gone, or may be so long before; empty for nothing."""
+        if self.lost:
+            return f'"{self.source}": {self.lost}, so the next refresh builds the table anew'
+        if self.seconds_left is None or self.seconds_left >= before.total_seconds():
+            return ""
+        hours = max(0.0, self.seconds_left / 3600)
+        return (
+            f'"{self.source}" need not keep version {self.frontier} for more than {hours:.0f} '
+            "hours; refresh the table before that"
+        )
 
 
 @dataclass(frozen=True)
@@ -83,14 +100,33 @@ class Retention:
         self._logs = logs
         self._session = session
 
-    def stream_tables(self) -> list[str]:
-        """Their names, sorted. Those of another root that read a source by path are not seen."""
+    def stream_tables(self, *, damaged: bool = True) -> list[str]:
+        """Their names, sorted. Those of another root that read a source by path are not seen.
+
+        Args:
+            damaged: Raise where a table cannot be read, which may be one; else leave it out.
+
+        Raises:
+            DamagedTable: A table below the root cannot be read.
+        """
         found = self._names.tables(self._logs.storage_options)
-        return sorted(name for name in found if self._log_of(name) is not None)
+        return sorted(name for name in found if self._is_stream_table(name, damaged))
+
+    def _is_stream_table(self, name: str, damaged: bool) -> bool:
+        try:
+            return self._log_of(name) is not None
+        except DamagedTable:
+            if damaged:
+                raise
+            return False
 
     def of(self, table: str) -> list[SourceHealth]:
         """The sources of a stream table, sorted by name; none before its first refresh."""
         return [self._health(table, name, seen) for name, seen in self._seen(table).items()]
+
+    def sources(self, table: str) -> tuple[str, ...]:
+        """What a stream table read last, by the names in its query."""
+        return tuple(self._seen(table))
 
     def vacuum(self, name: str, *, keep: timedelta | None = None, dry: bool = False) -> Vacuumed:
         """Delete the files of a table that are out of use, but none that a stream table needs; of
@@ -185,7 +221,32 @@ class Retention:
             capture=change.capture,
             seconds_left=_seconds_left(log, change),
             lost=_lost(log, change, seen),
+            behind_since=_behind_since(log, change, seen),
         )
+
+
+def _behind_since(log: TableLog, change: SourceChange, seen: Seen) -> float | None:
+    same = seen.id == log.id
+    if same and not change.moved:
+        return None
+    # A table that was put in the place of a longer one of its id: nothing in it is newer.
+    begin = -1 if not same else min(change.before, change.after)
+    for version, commit in log.commits(begin, change.after):
+        if any(_has_rows(action) for action in commit or ()):
+            return log.time_of(version)
+    return log.committed_at
+
+
+def _has_rows(action: Mapping[str, Any]) -> bool:
+    """Whether rows came or went with an action of a commit."""
+    add, remove = action.get("add"), action.get("remove")
+    if add is not None:
+        return add.get("dataChange", True) and _rows(add) != 0
+    return "cdc" in action or (remove is not None and remove.get("dataChange", True))
+
+
+def _rows(add: Mapping[str, Any]) -> int | None:
+    return json.loads(add.get("stats") or "{}").get("numRecords")
 
 
 def _seconds_left(log: TableLog, change: SourceChange) -> float | None:

@@ -1,33 +1,80 @@
-"""Stream tables ↔ Dagster: when to refresh, and a record of what happened. Never how to refresh."""
+"""Stream tables ↔ Dagster: when to refresh, and a record of what happened. Never how to refresh.
+
+Names are imported when they are first used: declarations, schedules and the graph need no Dagster,
+which takes a second to load.
+"""
 
 from __future__ import annotations
 
-from dagster_streamtables.orchestration.assets import (
-    RefreshConfig,
-    build_source_assets,
-    build_stream_table_assets,
-    stream_table_assets,
-)
-from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
-from dagster_streamtables.orchestration.checks import build_equality_checks, build_equality_schedule
-from dagster_streamtables.orchestration.definitions import build_definitions
-from dagster_streamtables.orchestration.dueness import Backoff
-from dagster_streamtables.orchestration.examine import Problem, find_problems
-from dagster_streamtables.orchestration.load import (
-    BrokenTable,
-    declare,
-    load_tables,
-    read_folder,
-)
-from dagster_streamtables.orchestration.resource import StreamTablesResource
-from dagster_streamtables.orchestration.retention import (
-    build_retention_checks,
-    build_retention_schedule,
-)
-from dagster_streamtables.orchestration.schedule import Cron, Duration, parse_schedule
-from dagster_streamtables.orchestration.sensor import build_refresh_sensor
-from dagster_streamtables.orchestration.tick import SensorSettings
-from dagster_streamtables.orchestration.translator import StreamTableProps, StreamTablesTranslator
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dagster_streamtables.orchestration.alter import alter_table
+    from dagster_streamtables.orchestration.assets import (
+        RefreshConfig,
+        build_source_assets,
+        build_stream_table_assets,
+        stream_table_assets,
+    )
+    from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
+    from dagster_streamtables.orchestration.checks import (
+        build_equality_checks,
+        build_equality_schedule,
+    )
+    from dagster_streamtables.orchestration.definitions import build_definitions
+    from dagster_streamtables.orchestration.dueness import Backoff
+    from dagster_streamtables.orchestration.examine import Problem, find_problems
+    from dagster_streamtables.orchestration.expected import expected_tables
+    from dagster_streamtables.orchestration.load import (
+        BrokenTable,
+        declare,
+        load_tables,
+        read_folder,
+    )
+    from dagster_streamtables.orchestration.resource import StreamTablesResource
+    from dagster_streamtables.orchestration.retention import (
+        build_retention_checks,
+        build_retention_schedule,
+    )
+    from dagster_streamtables.orchestration.schedule import Cron, Duration, parse_schedule
+    from dagster_streamtables.orchestration.sensor import build_refresh_sensor
+    from dagster_streamtables.orchestration.tick import SensorSettings
+    from dagster_streamtables.orchestration.translator import (
+        StreamTableProps,
+        StreamTablesTranslator,
+    )
+
+_WHERE = {
+    "Backoff": "dueness",
+    "BrokenTable": "load",
+    "Catalog": "catalog",
+    "Cron": "schedule",
+    "Duration": "schedule",
+    "Problem": "examine",
+    "RefreshConfig": "assets",
+    "SensorSettings": "tick",
+    "StreamTableProps": "translator",
+    "StreamTablesResource": "resource",
+    "StreamTablesTranslator": "translator",
+    "alter_table": "alter",
+    "build_catalog": "catalog",
+    "build_definitions": "definitions",
+    "build_equality_checks": "checks",
+    "build_equality_schedule": "checks",
+    "build_refresh_sensor": "sensor",
+    "build_retention_checks": "retention",
+    "build_retention_schedule": "retention",
+    "build_source_assets": "assets",
+    "build_stream_table_assets": "assets",
+    "declare": "load",
+    "expected_tables": "expected",
+    "find_problems": "examine",
+    "load_tables": "load",
+    "parse_schedule": "schedule",
+    "read_folder": "load",
+    "stream_table_assets": "assets",
+}
 
 __all__ = [
     "Backoff",
@@ -41,6 +88,7 @@ __all__ = [
     "StreamTableProps",
     "StreamTablesResource",
     "StreamTablesTranslator",
+    "alter_table",
     "build_catalog",
     "build_definitions",
     "build_equality_checks",
@@ -51,9 +99,16 @@ __all__ = [
     "build_source_assets",
     "build_stream_table_assets",
     "declare",
+    "expected_tables",
     "find_problems",
     "load_tables",
     "parse_schedule",
     "read_folder",
     "stream_table_assets",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)

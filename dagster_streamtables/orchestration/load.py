@@ -41,7 +41,7 @@ SETTINGS = (
 )
 VIEW_SETTINGS = ("name", "kind", "columns", "dialect", "description")
 KINDS = ("table", "view")
-_SETTING = re.compile(r"--\s*([A-Za-z_]+)\s*:(?:\s+(.*))?$")
+SETTING = re.compile(r"--\s*([A-Za-z_]+)\s*:(?:\s+(.*))?$")
 _MODE = "mode"
 _RATIO = "differential_max_change_ratio"
 _ERRORS = "max_consecutive_errors"
@@ -157,18 +157,38 @@ def declare(name: str, query: str, **settings: object) -> Declared:
 def _read_file(path: Path, root: Path) -> Declared | View:
     name = ".".join(path.relative_to(root).with_suffix("").parts)
     try:
-        settings, query = read_header(path.read_text(encoding="utf-8"))
-        name = str(settings.pop("name", name))
-        settings = _typed(settings)
-        if settings.pop("kind", "table") == "view":
-            return View(name, query, **_of_view(settings), file=str(path))
-        _refuse_settings(settings, ("columns",), "a stream table")
+        return _read_text(path.read_text(encoding="utf-8"), name, str(path))
     except UnicodeDecodeError:
         error = InvalidDefinition(f"{path.name} is not a text in UTF-8", fix="save it as UTF-8")
         return BrokenTable(name, error.about(name), file=str(path))
+
+
+def read_text(text: str, name: str, file: str | None = None) -> Declared:
+    """The stream table that the text of a file declares.
+
+    Args:
+        text: Header and query.
+        name: Of the table, where the header gives none.
+        file: Where the text is from.
+    """
+    found = _read_text(text, name, file)
+    if isinstance(found, View):
+        error = InvalidDefinition("it is a view", fix="name a stream table")
+        return BrokenTable(name, error.about(name), found.query, file)
+    return found
+
+
+def _read_text(text: str, name: str, file: str | None) -> Declared | View:
+    try:
+        settings, query = read_header(text)
+        name = str(settings.pop("name", name))
+        settings = _typed(settings)
+        if settings.pop("kind", "table") == "view":
+            return View(name, query, **_of_view(settings), file=file)
+        _refuse_settings(settings, ("columns",), "a stream table")
     except StreamTablesError as error:
-        return BrokenTable(name, error.about(name), file=str(path))
-    return declare(name, query, **settings, file=str(path))
+        return BrokenTable(name, error.about(name), file=file)
+    return declare(name, query, **settings, file=file)
 
 
 def _of_view(settings: Mapping[str, object]) -> dict[str, Any]:
@@ -195,7 +215,7 @@ def read_header(text: str) -> tuple[dict[str, object], str]:
         stripped = line.strip()
         if stripped and not stripped.startswith("--"):
             return found, "".join(lines[number:])
-        setting = _SETTING.match(stripped)
+        setting = SETTING.match(stripped)
         if setting:
             last = _checked(setting[1].lower(), found, line.rstrip(), number)
             found[last] = (setting[2] or "").strip()

@@ -131,7 +131,9 @@ class Controls:
     def _write(self, name: str, control: Control) -> None:
         content = json.dumps(asdict(control)).encode()
         if self._local is None:
-            with self._remote.open_output_stream(f"{FOLDER}/{name}.json") as stream:
+            # What does not fit a buffer, pyarrow hands to delta-rs as an object that it refuses.
+            path, size = f"{FOLDER}/{name}.json", len(content) + 1
+            with self._remote.open_output_stream(path, buffer_size=size) as stream:
                 stream.write(content)
             return
         self._local.mkdir(parents=True, exist_ok=True)

@@ -11,9 +11,10 @@ from typing import Protocol
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.begin import Shelf
 from dagster_streamtables.runtime.control import Control, Controls
+from dagster_streamtables.runtime.health import SourceHealth
 from dagster_streamtables.runtime.intermediate import location_of
 from dagster_streamtables.runtime.machine import first_line
-from dagster_streamtables.runtime.retention import Retention, SourceHealth
+from dagster_streamtables.runtime.retention import Retention
 from dagster_streamtables.runtime.state import State, Stored
 from dagster_streamtables.runtime.table import StreamTable
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         SuspendedTable,
         UnsupportedQuery,
     )
+    from dagster_streamtables.metrics import StreamTablesCollector
     from dagster_streamtables.orchestration import (
         StreamTablesResource,
         StreamTablesTranslator,
@@ -69,6 +70,7 @@ _WHERE = {
     "RefusedOperation": "errors",
     "SourceProblem": "errors",
     "StreamTable": "runtime.table",
+    "StreamTablesCollector": "metrics",
     "StreamTablesError": "errors",
     "StreamTablesResource": "orchestration",
     "StreamTablesTranslator": "orchestration",
@@ -108,6 +110,7 @@ __all__ = [
     "RefusedOperation",
     "SourceProblem",
     "StreamTable",
+    "StreamTablesCollector",
     "StreamTablesError",
     "StreamTablesResource",
     "StreamTablesTranslator",

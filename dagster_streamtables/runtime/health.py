@@ -7,7 +7,7 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dagster_streamtables.runtime.delta_log import TableLog
@@ -41,9 +41,9 @@ class SourceHealth:
     """Until what the next refresh needs may go; below 0, it may go any time; None: nothing is."""
     lost: str
     """Why the next refresh must build the table anew; empty where it need not."""
-    behind_since: float | None = None
-    """When the first version was committed whose rows the table does not reflect, in seconds since
-    1970; None where it reflects all."""
+    behind_since: datetime | None = None
+    """When the first version was committed whose rows the table does not reflect; None where it
+    reflects all."""
 
     @property
     def versions_behind(self) -> int:
@@ -75,6 +75,7 @@ def health_of(table: str, name: str, seen: Seen, log: TableLog | None) -> Source
         gone = f'there is no table "{name}"'
         return SourceHealth(table, name, seen.version, seen.version, None, "", None, gone)
     change = change_between(log, seen.version)
+    since = _behind_since(log, change, seen)
     return SourceHealth(
         table=table,
         source=name,
@@ -84,7 +85,7 @@ def health_of(table: str, name: str, seen: Seen, log: TableLog | None) -> Source
         capture=change.capture,
         seconds_left=_seconds_left(log, change),
         lost=_lost(log, change, seen),
-        behind_since=_behind_since(log, change, seen),
+        behind_since=None if since is None else datetime.fromtimestamp(since, UTC),
     )
 
 

@@ -76,6 +76,10 @@ class Status:
     status: Condition
     why: str = ""
     """Why it is suspended, or what is wrong; empty where nothing is."""
+    suspended: bool = False
+    """Whether a refresh is refused, until somebody resumes it."""
+    unreadable: bool = False
+    """Its log, its control, or the log of a source cannot be read; `why` has the error."""
     declared: bool = False
     """Whether it is among the declarations that were given."""
     mode: str | None = None
@@ -167,7 +171,7 @@ class Statuses:
         self, name: str, found: Mapping[str, Status], above: tuple[str, ...]
     ) -> datetime | None:
         """The first moment that a table does not reflect, through the stream tables it reads."""
-        own = [_moment(each.behind_since) for each in found[name].sources]
+        own = [each.behind_since for each in found[name].sources]
         below = [
             self._since(each.source, found, (*above, name))
             for each in found[name].sources
@@ -188,6 +192,7 @@ def _declared(name: str, expected: Expected | None, control: Control, *, populat
         table=name,
         status=_condition(control, problem, populated),
         why=problem.what if problem is not None else control.suspended,
+        suspended=bool(control.suspended),
         declared=expected is not None,
         mode=None if table is None else str(table.mode),
         schedule=None if table is None else table.schedule or "CALCULATED",
@@ -209,7 +214,7 @@ def _condition(control: Control, problem: StreamTablesError | None, populated: b
 
 def _broken(name: str, expected: Expected | None, why: str) -> Status:
     found = _declared(name, expected, Control(), populated=False)
-    return replace(found, status=Condition.ERROR, why=why)
+    return replace(found, status=Condition.ERROR, why=why, unreadable=True)
 
 
 def _aged(

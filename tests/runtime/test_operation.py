@@ -169,6 +169,7 @@ def test_the_log_tells_what_each_refresh_did(lake: Lake) -> None:
     assert counts == found.actions
 
 
+@pytest.mark.long
 def test_rows_that_spark_writes_are_told_too(lake: Lake, spark: SparkSession) -> None:
     lake = Lake(lake.root, spark=spark, driver_rows=1)
     lake.refresh(TOTALS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dagster_streamtables.cli.app import (
@@ -100,13 +101,13 @@ def _show(found: list[Outcome]) -> None:
         if done is not None:
             rows = (done.rows_in, done.inserted, done.deleted, done.row_count)
             shown.add_row(each.table, f"[green]{done.action}[/]", *map(count, rows),
-                          lasting(done.seconds), done.reason)  # fmt: skip
+                          lasting(done.seconds), escape(done.reason))  # fmt: skip
         elif each.held_by:
             waits = f"it reads {', '.join(each.held_by)}"
             shown.add_row(each.table, "[yellow]held up[/]", "", "", "", "", "", waits)
         else:
             what = str(each.error).splitlines()[0] if str(each.error) else repr(each.error)
-            shown.add_row(each.table, "[red]failed[/]", "", "", "", "", "", what)
+            shown.add_row(each.table, "[red]failed[/]", "", "", "", "", "", escape(what))
     out.print(shown)
     for each in found:
         if each.error is not None:

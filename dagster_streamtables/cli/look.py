@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from dagster_streamtables.cli.app import (
     NO,
@@ -91,14 +92,19 @@ def _show_all(found: list[Status]) -> None:
     columns = ("table", "status", "mode", "schedule", "data as of", "staleness")
     shown = grid(*columns, *numbers, "", right=numbers)
     for each in found:
-        behind = sum(source.versions_behind for source in each.sources)
         shown.add_row(
             each.table, _condition(each), each.mode or "?",
             each.resolved_schedule or each.schedule or "?", moment(each.data_timestamp),
-            _staleness(each), count(each.rows), size(each.bytes), count(each.files),
-            f"{behind:,}" if each.populated else "", each.why or each.error,
+            _staleness(each), *_contents(each), escape(each.why or each.error),
         )  # fmt: skip
     out.print(shown)
+
+
+def _contents(status: Status) -> tuple[str, ...]:
+    if not status.populated:
+        return "", "", "", ""
+    behind = sum(source.versions_behind for source in status.sources)
+    return count(status.rows), size(status.bytes), count(status.files), f"{behind:,}"
 
 
 def _condition(status: Status) -> str:
@@ -118,8 +124,11 @@ def _show_one(status: Status) -> None:
         pairs(
             ("table", status.table),
             ("status", _condition(status)),
-            ("why", status.why),
-            ("errors in a row", f"{status.errors}: {status.error}" if status.errors else "0"),
+            ("why", escape(status.why)),
+            (
+                "errors in a row",
+                escape(f"{status.errors}: {status.error}" if status.errors else "0"),
+            ),
             ("mode", status.mode or "?"),
             ("schedule", status.schedule or "?"),
             ("that is", status.resolved_schedule or "?"),
@@ -137,7 +146,7 @@ def _show_one(status: Status) -> None:
         behind = size(each.bytes_behind)
         since = moment(each.behind_since)
         versions = (str(each.frontier), str(each.newest))
-        sources.add_row(each.source, *versions, behind, each.capture, since, each.lost)
+        sources.add_row(each.source, *versions, behind, each.capture, since, escape(each.lost))
     out.print(sources)
     if status.intermediates:
         kept = grid("intermediate table", "version", "rows", "size", "files")
@@ -161,7 +170,7 @@ def history(table: Table, root: Root, limit: Number = 20, as_json: Json = False)
     shown = grid("time", "action", *numbers, "frontier", "reason", right=numbers)
     if control.errors:
         shown.add_row(control.at[:19].replace("T", " "), f"[red]failed {control.errors} times[/]",
-                      "", "", "", "", "", "", control.error)  # fmt: skip
+                      "", "", "", "", "", "", escape(control.error))  # fmt: skip
     for each in past:
         shown.add_row(*_past(each))
     out.print(shown)
@@ -172,7 +181,7 @@ def _past(past: PastRefresh) -> tuple[str, ...]:
     seconds = "?" if past.seconds is None else f"{past.seconds:.2f}"
     frontier = ", ".join(f"{name}@{version}" for name, version in past.frontier.items())
     return (moment(past.time), past.action or "?", *map(count, numbers), seconds,
-            str(past.version), frontier, past.reason)  # fmt: skip
+            str(past.version), frontier, escape(past.reason))  # fmt: skip
 
 
 @app.command()
@@ -230,5 +239,6 @@ def events(
     shown = grid("time", "table", "event", "")
     for each in found:
         color = "red" if each.kind in ALERTS else "green"
-        shown.add_row(moment(each.time), each.table, f"[{color}]{each.kind}[/]", each.message)
+        shown.add_row(moment(each.time), each.table, f"[{color}]{each.kind}[/]",
+                      escape(each.message))  # fmt: skip
     out.print(shown)

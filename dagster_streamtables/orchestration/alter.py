@@ -21,6 +21,7 @@ from dagster_streamtables.runtime.table import StreamTable
 ALTERABLE = tuple(s for s in SETTINGS if s not in ("name", "kind", "columns"))
 _BOM = "\ufeff"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")
+_LINE_END = re.compile(r"\r\n?")
 
 
 def alter_table(
@@ -48,7 +49,7 @@ def alter_table(
         _require_alterable(name)
     before = path.read_bytes().decode("utf-8")
     after = with_settings(before, settings)
-    declared = read_text(after, table.name, str(path))
+    declared = read_text(_LINE_END.sub("\n", after), table.name, str(path))
     try:
         if isinstance(declared, BrokenTable):
             raise declared.error

@@ -83,7 +83,7 @@ def _progress() -> Progress:
         TimeElapsedColumn(),
         TextColumn("{task.description}"),
     )
-    return Progress(*columns, console=err, transient=True)
+    return Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
 
 
 def _values(outcome: Outcome) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def _parts(error: StreamTablesError) -> dict[str, str]:
 
 
 def _show(found: Explanation, sql: bool) -> None:
-    out.print(f"{found.table}, mode {found.mode}; reads {', '.join(found.sources) or '?'}\n")
+    out.print(f"{found.table}, mode {found.mode}; reads {', '.join(found.sources)}\n")
     out.print(str(found), markup=False, soft_wrap=True)
     if sql and found.maintained:
         out.print("\nChange, in SQL")

@@ -88,7 +88,7 @@ def _named(found: list[Status], names: list[str] | None) -> list[Status]:
 
 
 def _show_all(found: list[Status]) -> None:
-    numbers = ("rows", "size", "files", "behind")
+    numbers = ("rows", "size", "behind")
     columns = ("table", "status", "mode", "schedule", "data as of", "staleness")
     shown = grid(*columns, *numbers, "", right=numbers)
     for each in found:
@@ -102,9 +102,9 @@ def _show_all(found: list[Status]) -> None:
 
 def _contents(status: Status) -> tuple[str, ...]:
     if not status.populated:
-        return "", "", "", ""
+        return "", "", ""
     behind = sum(source.versions_behind for source in status.sources)
-    return count(status.rows), size(status.bytes), count(status.files), f"{behind:,}"
+    return count(status.rows), size(status.bytes), f"{behind:,}"
 
 
 def _condition(status: Status) -> str:
@@ -135,12 +135,11 @@ def _show_one(status: Status) -> None:
             ("data as of", moment(status.data_timestamp)),
             ("last commit", moment(status.refreshed_at)),
             ("staleness", _staleness(status)),
-            ("version", count(status.version)),
-            ("rows", count(status.rows)),
-            ("size", f"{size(status.bytes)} in {count(status.files)} files"),
-            ("refreshes", ", ".join(f"{n:,} {action}" for action, n in status.refreshes.items())),
+            *(_stored(status) if status.populated else ()),
         )
     )
+    if not status.populated:
+        return
     sources = grid("source", "reflects", "newest", "bytes behind", "read by", "since", "lost")
     for each in status.sources:
         behind = size(each.bytes_behind)
@@ -156,6 +155,17 @@ def _show_one(status: Status) -> None:
         out.print(kept)
 
 
+def _stored(status: Status) -> tuple[tuple[str, str], ...]:
+    done = ", ".join(f"{number:,} {action}" for action, number in status.refreshes.items())
+    return (
+        ("version", count(status.version)),
+        ("rows", count(status.rows)),
+        ("size", size(status.bytes)),
+        ("files", count(status.files)),
+        ("refreshes", done),
+    )
+
+
 @app.command()
 def history(table: Table, root: Root, limit: Number = 20, as_json: Json = False) -> None:
     """Show what the refreshes of a stream table did, as its log tells, and how attempts failed."""
@@ -167,7 +177,8 @@ def history(table: Table, root: Root, limit: Number = 20, as_json: Json = False)
         show_json({"table": table, "failed": failed, "refreshes": past})
         return
     numbers = ("rows in", "inserted", "deleted", "seconds", "version")
-    shown = grid("time", "action", *numbers, "frontier", "reason", right=numbers)
+    columns = ("time", "action", *numbers, "frontier", "reason")
+    shown = grid(*columns, right=numbers, wrap=("frontier",))
     if control.errors:
         shown.add_row(control.at[:19].replace("T", " "), f"[red]failed {control.errors} times[/]",
                       "", "", "", "", "", "", escape(control.error))  # fmt: skip

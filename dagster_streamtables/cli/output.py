@@ -64,19 +64,28 @@ def plain(value: Any) -> Any:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-def grid(*columns: str, right: tuple[str, ...] = ()) -> Grid:
-    """A table with headers; some columns hold numbers, and stand to the right."""
-    made = Grid(box=SIMPLE, pad_edge=False)
+def grid(*columns: str, right: tuple[str, ...] = (), wrap: tuple[str, ...] = ()) -> Grid:
+    """A table with headers.
+
+    Args:
+        columns: Their headers.
+        right: Those of numbers, which stand to the right.
+        wrap: Those whose texts are broken where the screen is too narrow, beside the last.
+    """
+    made = Grid(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
     for each in columns:
-        made.add_column(each, justify="right" if each in right else "left", overflow="fold")
+        wraps = each in wrap or each == columns[-1]
+        side = "right" if each in right else "left"
+        made.add_column(each, justify=side, overflow="fold", no_wrap=not wraps)
     return made
 
 
 def pairs(*rows: tuple[str, str]) -> Grid:
-    """Names and values below one another."""
+    """Names and values below one another, where there is a value."""
     made = Grid.grid(padding=(0, 2))
-    for row in rows:
-        made.add_row(*row)
+    for name, value in rows:
+        if value:
+            made.add_row(name, value)
     return made
 
 

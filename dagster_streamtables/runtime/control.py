@@ -33,6 +33,7 @@ from dagster_streamtables.runtime.table import StreamTable
 
 FOLDER = "_streamtables"
 """Below the root: what is kept beside the tables."""
+_LONGEST = 200
 _LASTING = (FailedQuery, InvalidDefinition, SourceProblem)
 
 
@@ -154,10 +155,17 @@ class Controls:
 
 
 def _counted(control: Control, error: StreamTablesError, table: StreamTable) -> Control:
-    counted = Control(control.errors + 1, error.what, _now(), "", _fingerprint(table))
+    said = _in_a_line(error)
+    counted = Control(control.errors + 1, said, _now(), "", _fingerprint(table))
     if not 0 < table.max_consecutive_errors <= counted.errors:
         return counted
-    return replace(counted, suspended=f"it failed {counted.errors} times in a row: {error.what}")
+    return replace(counted, suspended=f"it failed {counted.errors} times in a row: {said}")
+
+
+def _in_a_line(error: StreamTablesError) -> str:
+    """What, and the beginning of why: Spark's reasons have many lines."""
+    why = error.why.strip().partition("\n")[0][:_LONGEST]
+    return f"{error.what}: {why}" if why else error.what
 
 
 def _suspended(control: Control) -> SuspendedTable:

@@ -62,7 +62,7 @@ class Dropping:
             raise RefusedOperation(
                 f'"{name}" is read by {", ".join(readers)}',
                 why="without it they cannot be refreshed",
-                fix="drop those first, or ask to drop it even if it is read (--force)",
+                fix="drop those first, or ask for it even if it is read (even_if_read, --force)",
             )
         size = sum(log.file_sizes)
         done = Dropped(name, location, log.row_count, size, readers)

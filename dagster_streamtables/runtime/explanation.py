@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dagster_streamtables.compiler import Plan
 from dagster_streamtables.compiler.explain import Line, lines
-from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.errors import UnsupportedQuery
 
 _PLACE = re.compile(r"line (\d+), column (\d+)")
 
@@ -35,7 +35,7 @@ class Explanation:
     sources: tuple[str, ...]
     plan: Plan | None = None
     """None where the query is refused."""
-    refusal: InvalidDefinition | None = None
+    refusal: UnsupportedQuery | None = None
     """Why its change cannot be computed, with the place in its SQL."""
 
     @property

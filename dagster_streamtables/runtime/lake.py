@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.compiler import Plan
 from dagster_streamtables.compiler.dialect import UnknownType
 from dagster_streamtables.compiler.views import View
-from dagster_streamtables.errors import InvalidDefinition, SourceProblem, StreamTablesError
+from dagster_streamtables.errors import SourceProblem, StreamTablesError, UnsupportedQuery
 from dagster_streamtables.runtime import refresh as refreshing
 from dagster_streamtables.runtime.begin import Shelf, begun, with_views
 from dagster_streamtables.runtime.blame import last_word
@@ -225,12 +225,13 @@ class Lake:
             upstream: As for `plan`.
 
         Raises:
+            InvalidDefinition: The query is no query, or names what is not there.
             MissingSource: The columns of a source are not known.
         """
         try:
             plan = self.plan(table, upstream=upstream).with_intermediates
-        except InvalidDefinition as error:
-            return Explanation(table.name, table.mode, (), refusal=error)
+        except UnsupportedQuery as error:
+            return Explanation(table.name, table.mode, table.sources, refusal=error)
         return Explanation(table.name, table.mode, table.sources, plan)
 
     def read(self, name: str) -> DataFrame:

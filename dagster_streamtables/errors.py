@@ -60,6 +60,10 @@ class SuspendedTable(StreamTablesError):
     """Too many errors in a row, or a person, stopped the table: somebody must resume it."""
 
 
+class RefusedOperation(StreamTablesError):
+    """What an operator asks for cannot be done, or would harm something: ask for something else."""
+
+
 class ConflictingCommit(StreamTablesError):
     """Another refresh of the same table committed first; trying again is enough."""
 

@@ -2,28 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from dagster_streamtables.compiler.operators import Operator, Step
 from dagster_streamtables.compiler.share import rebuild
 
 
-def outline(root: Step, *, laws: bool = False) -> str:
+@dataclass(frozen=True)
+class Line:
+    """One line of an outline."""
+
+    number: int
+    depth: int
+    operator: str
+    law: str = ""
+    """Which law serves it; empty for what is no operator, and for a subtree that came before."""
+    cost: str = ""
+    """What its change reads."""
+
+    def __str__(self) -> str:
+        law = f"  [{self.law}: reads {self.cost}]" if self.law else ""
+        return f"{self.number:>3}  {'  ' * self.depth}{self.operator}{law}"
+
+
+def lines(root: Step, *, laws: bool = False) -> list[Line]:
     """
     Args:
+        root: The tree.
         laws: Say for each operator which law serves it, and what its change reads.
     """
-    lines: list[str] = []
+    found: list[Line] = []
     written: dict[Step, int] = {}
 
     def write(step: Step, depth: int) -> None:
-        indent = "  " * depth
+        number = len(found) + 1
         if step in written and step.inputs:
-            lines.append(f"{indent}line {written[step]} again")
+            found.append(Line(number, depth, f"line {written[step]} again"))
             return
-        law = f"  [{step.law}: reads {step.cost}]" if laws and isinstance(step, Operator) else ""
-        lines.append(f"{indent}{step.explain()}{law}")
-        written[step] = len(lines)
+        said = (step.law, step.cost) if laws and isinstance(step, Operator) else ()
+        found.append(Line(number, depth, step.explain(), *said))
+        written[step] = number
         for each in step.inputs:
             write(each, depth + 1)
 
     write(rebuild(root), 0)
-    return "\n".join(f"{number:>3}  {line}" for number, line in enumerate(lines, start=1))
+    return found
+
+
+def outline(root: Step, *, laws: bool = False) -> str:
+    """The lines as a text; see `lines`."""
+    return "\n".join(map(str, lines(root, laws=laws)))

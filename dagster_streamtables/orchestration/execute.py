@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from datetime import UTC, datetime
-from graphlib import TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
@@ -21,6 +19,7 @@ from dagster_streamtables.errors import (
 from dagster_streamtables.orchestration import metadata as keys
 from dagster_streamtables.orchestration.provenance import consumed_versions, observations
 from dagster_streamtables.runtime.machine import first_line
+from dagster_streamtables.runtime.order import in_order
 from dagster_streamtables.runtime.report import Action, Refresh
 from dagster_streamtables.runtime.table import StreamTable
 
@@ -70,7 +69,10 @@ def refresh_selected(
         return lake.refresh(keys.read_definition(spec.metadata), until=until(spec))
 
     failed: dict[dg.AssetKey, Exception] = {}
-    for key, done in _in_order(specs, work, failed, parallel):
+    needs = {key: [dep.asset_key for dep in spec.deps] for key, spec in specs.items()}
+    for key, done in in_order(needs, work, parallel=parallel):
+        if done is None:
+            continue
         try:
             refresh = done.result()
         except Exception as error:
@@ -101,32 +103,6 @@ def _beginning(context: dg.AssetExecutionContext) -> Callable[[dg.AssetSpec], di
         return {name: began for name, key in sources.items() if key not in selected}
 
     return until
-
-
-def _in_order(
-    specs: Mapping[dg.AssetKey, dg.AssetSpec],
-    work: Callable[[dg.AssetKey], Refresh],
-    failed: Mapping[dg.AssetKey, Exception],
-    parallel: int,
-) -> Iterator[tuple[dg.AssetKey, Future[Refresh]]]:
-    """Run the work of every asset whose dependencies did not fail, when those are done."""
-    needs = {key: {dep.asset_key for dep in spec.deps} & set(specs) for key, spec in specs.items()}
-    sorter = TopologicalSorter(needs)
-    sorter.prepare()
-    held: set[dg.AssetKey] = set()
-    running: dict[Future[Refresh], dg.AssetKey] = {}
-    with ThreadPoolExecutor(parallel, thread_name_prefix="refresh") as pool:
-        while sorter.is_active():
-            for key in sorter.get_ready():
-                if needs[key] & (held | set(failed)):
-                    held.add(key)
-                    sorter.done(key)
-                else:
-                    running[pool.submit(work, key)] = key
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
-                key = running.pop(done)
-                yield key, done
-                sorter.done(key)
 
 
 def _told(

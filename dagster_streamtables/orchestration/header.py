@@ -42,7 +42,7 @@ SETTINGS = (
     "columns",
 )
 KINDS = ("table", "view")
-_SETTING = re.compile(r"--\s*([A-Za-z_]+)\s*:(?:\s+(.*))?$")
+SETTING = re.compile(r"--\s*([A-Za-z_]+)\s*:(?:\s+(.*))?$")
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def read_header(text: str) -> Header:
         stripped = line.strip()
         if stripped and not stripped.startswith("--"):
             return Header(_typed(found, continued), "".join(lines[number - 1 :]), number)
-        setting = _SETTING.match(stripped)
+        setting = SETTING.match(stripped)
         if setting:
             last = setting[1].lower()
             value = (setting[2] or "").strip()

@@ -137,18 +137,38 @@ def declare(name: str, query: str, **settings: object) -> Declared:
 def _read_file(path: Path, root: Path) -> Declared | View:
     name = ".".join(path.relative_to(root).with_suffix("").parts)
     try:
-        header = read_header(path.read_text(encoding="utf-8"))
-        settings = dict(header.settings)
-        name = str(settings.pop("name", name))
-        if settings.pop("kind", "table") == "view":
-            return View(name, header.query, **_of_view(settings), file=str(path))
-        _refuse_settings(settings, ("columns",), "a stream table")
+        return _read_text(path.read_text(encoding="utf-8"), name, str(path))
     except UnicodeDecodeError:
         error = InvalidDefinition(f"{path.name} is not a text in UTF-8", fix="save it as UTF-8")
         return BrokenTable(name, error.about(name), file=str(path))
+
+
+def read_text(text: str, name: str, file: str | None = None) -> Declared:
+    """The stream table that the text of a file declares.
+
+    Args:
+        text: Header and query.
+        name: Of the table, where the header gives none.
+        file: Where the text is from.
+    """
+    found = _read_text(text, name, file)
+    if isinstance(found, View):
+        error = InvalidDefinition("it is a view", fix="name a stream table")
+        return BrokenTable(name, error.about(name), found.query, file)
+    return found
+
+
+def _read_text(text: str, name: str, file: str | None) -> Declared | View:
+    try:
+        header = read_header(text)
+        settings = dict(header.settings)
+        name = str(settings.pop("name", name))
+        if settings.pop("kind", "table") == "view":
+            return View(name, header.query, **_of_view(settings), file=file)
+        _refuse_settings(settings, ("columns",), "a stream table")
     except StreamTablesError as error:
-        return BrokenTable(name, error.about(name), file=str(path))
-    return declare(name, header.query, **settings, file=str(path), line=header.line)
+        return BrokenTable(name, error.about(name), file=file)
+    return declare(name, header.query, **settings, file=file, line=header.line)
 
 
 def _of_view(settings: Mapping[str, object]) -> dict[str, Any]:

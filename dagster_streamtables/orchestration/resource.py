@@ -2,13 +2,19 @@
 
 # No `from __future__ import annotations`: Dagster reads the annotations of fields at run time.
 from collections.abc import Iterator
+from importlib.metadata import version
 from typing import Any
 
 import dagster as dg
+from dagster_shared.libraries import DagsterLibraryRegistry
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.lake import Lake
+
+DagsterLibraryRegistry.register(
+    "dagster-streamtables", version("dagster-streamtables"), is_dagster_package=False
+)
 
 RESOURCE_KEY = "streamtables"
 """Under which a code location with one root has its resource."""

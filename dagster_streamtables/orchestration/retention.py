@@ -5,7 +5,6 @@ which a warning days before can spare. The check reads logs only, and starts no 
 """
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +15,12 @@ from dagster_streamtables.orchestration.catalog import Tables
 from dagster_streamtables.orchestration.checks import checks_of_tables
 from dagster_streamtables.orchestration.metadata import read_definition
 from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.runtime.events import WARN_BEFORE
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.retention import SourceHealth
 
 CHECK_NAME = "history_is_kept"
-WARN_BEFORE = timedelta(days=2)
 
 
 def build_retention_checks(
@@ -60,7 +59,7 @@ def _result(
     found: "list[SourceHealth]",
     warn_before: timedelta,
 ) -> dg.AssetCheckResult:
-    said = [each for health in found for each in _warning(health, warn_before)]
+    said = [each for health in found if (each := health.warning(warn_before))]
     return dg.AssetCheckResult(
         passed=not said,
         asset_key=key,
@@ -69,17 +68,6 @@ def _result(
         description="; ".join(said) or "Everything that the next refresh needs is there.",
         metadata={keys.HISTORY: _table(found)} if found else {},
     )
-
-
-def _warning(health: "SourceHealth", warn_before: timedelta) -> Iterator[str]:
-    if health.lost:
-        yield f'"{health.source}": {health.lost}, so the next refresh builds the table anew'
-    elif health.seconds_left is not None and health.seconds_left < warn_before.total_seconds():
-        hours = max(0.0, health.seconds_left / 3600)
-        yield (
-            f'"{health.source}" need not keep version {health.frontier} for more than {hours:.0f} '
-            "hours; refresh the table before that"
-        )
 
 
 def _table(found: "list[SourceHealth]") -> dg.TableMetadataValue:

@@ -8,6 +8,7 @@ from typing import Any
 
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime import delta_rs_writer, spark_writer, upkeep
+from dagster_streamtables.runtime.account import Account, Taken
 from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.costs import Effort, Way
 from dagster_streamtables.runtime.delta_log import TableLog
@@ -27,9 +28,24 @@ def effort(report: Refresh, clock: Clock) -> Effort | None:
     return Effort(way, report.rows_in, round(clock.worked, 3), time.time(), cold)
 
 
+def account(job: Job, report: Refresh, clock: Clock) -> Account:
+    """What the refresh did until now, when it is about to commit."""
+    windows = report.windows.items()
+    return Account(
+        action=str(report.action),
+        reason=report.reason,
+        mode=str(job.table.mode),
+        seconds=round(clock.seconds, 3),
+        until=time.time(),
+        phases={phase: round(seconds, 3) for phase, seconds in clock.phases.items()},
+        windows={name: Taken(each.before, each.capture, each.rows) for name, each in windows},
+        expected=report.expected,
+    )
+
+
 def advance(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
     """Move the frontier over a window in which nothing visible came; `report` says why."""
-    target = job.target(changed=False)
+    target = job.target(account(job, report, clock), changed=False)
     log = job.held.log
     with clock.phase("commit"):
         if delta_rs_writer.can_write(log):

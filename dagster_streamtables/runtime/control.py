@@ -31,7 +31,9 @@ from dagster_streamtables.errors import (
 from dagster_streamtables.runtime.blame import last_word
 from dagster_streamtables.runtime.table import StreamTable
 
-_FOLDER = "_streamtables"
+FOLDER = "_streamtables"
+"""Below the root: what is kept beside the tables."""
+_LONGEST = 200
 _LASTING = (FailedQuery, InvalidDefinition, SourceProblem)
 
 
@@ -65,7 +67,7 @@ class Controls:
         except (ValueError, TypeError) as error:
             raise DamagedTable(
                 "what is known of the table's errors cannot be read",
-                where=f"{self._root}/{_FOLDER}/{name}.json",
+                where=f"{self._root}/{FOLDER}/{name}.json",
                 why=str(error),
                 fix="delete the file; if the table was suspended, it is refreshed again",
             ).about(name) from error
@@ -84,6 +86,15 @@ class Controls:
         was = self.read(name)
         self._write(name, Control())
         return bool(was.suspended)
+
+    def forget(self, name: str) -> bool:
+        """Delete what is known of a table; whether anything was."""
+        known = self._read(name) is not None
+        if known and self._local is not None:
+            (self._local / f"{name}.json").unlink(missing_ok=True)
+        elif known:
+            self._remote.delete_file(f"{FOLDER}/{name}.json")
+        return known
 
     @contextmanager
     def watching(self, table: StreamTable) -> Iterator[None]:
@@ -113,7 +124,7 @@ class Controls:
         try:
             if self._local is not None:
                 return (self._local / f"{name}.json").read_bytes()
-            with self._remote.open_input_file(f"{_FOLDER}/{name}.json") as stream:
+            with self._remote.open_input_file(f"{FOLDER}/{name}.json") as stream:
                 return stream.read()
         except FileNotFoundError:
             return None
@@ -121,7 +132,9 @@ class Controls:
     def _write(self, name: str, control: Control) -> None:
         content = json.dumps(asdict(control)).encode()
         if self._local is None:
-            with self._remote.open_output_stream(f"{_FOLDER}/{name}.json") as stream:
+            # What does not fit a buffer, pyarrow hands to delta-rs as an object that it refuses.
+            path, size = f"{FOLDER}/{name}.json", len(content) + 1
+            with self._remote.open_output_stream(path, buffer_size=size) as stream:
                 stream.write(content)
             return
         self._local.mkdir(parents=True, exist_ok=True)
@@ -131,7 +144,7 @@ class Controls:
 
     @property
     def _local(self) -> Path | None:
-        return None if "://" in self._root else Path(self._root) / _FOLDER
+        return None if "://" in self._root else Path(self._root) / FOLDER
 
     @cached_property
     def _remote(self) -> Any:
@@ -142,10 +155,17 @@ class Controls:
 
 
 def _counted(control: Control, error: StreamTablesError, table: StreamTable) -> Control:
-    counted = Control(control.errors + 1, error.what, _now(), "", _fingerprint(table))
+    said = _in_a_line(error)
+    counted = Control(control.errors + 1, said, _now(), "", _fingerprint(table))
     if not 0 < table.max_consecutive_errors <= counted.errors:
         return counted
-    return replace(counted, suspended=f"it failed {counted.errors} times in a row: {error.what}")
+    return replace(counted, suspended=f"it failed {counted.errors} times in a row: {said}")
+
+
+def _in_a_line(error: StreamTablesError) -> str:
+    """What, and the beginning of why: Spark's reasons have many lines."""
+    why = error.why.strip().partition("\n")[0][:_LONGEST]
+    return f"{error.what}: {why}" if why else error.what
 
 
 def _suspended(control: Control) -> SuspendedTable:

@@ -87,6 +87,8 @@ def _write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
     if pc.min(left).as_py() < 0:
         raise NotStored
     again = _copies(went, left)
+    deleted = int(-(pc.sum(went.column(WEIGHT)).as_py() or 0))
+    target = target.counting(inserts.num_rows, deleted)
     source = _marked(inserts, False, again, False, went.drop_columns([WEIGHT]), True)
     match = _same(again.column_names)
     predicate = _all([f"s.{_GOES}", *_bounds(went), match])
@@ -95,7 +97,6 @@ def _write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
     columns = {delta_rs_name(n): f"s.{delta_rs_name(n)}" for n in again.column_names}
     merge = merge.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
     _execute(merge)
-    deleted = int(-(pc.sum(went.column(WEIGHT)).as_py() or 0))
     return Written(inserts.num_rows, deleted, "delta-rs")
 
 

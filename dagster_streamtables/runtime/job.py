@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from dagster_streamtables.compiler import Plan, Text
 from dagster_streamtables.runtime import storage
+from dagster_streamtables.runtime.account import Account
 from dagster_streamtables.runtime.costs import Costs, Effort
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.definition import fingerprint_of
@@ -82,7 +83,12 @@ class Job:
         return self.held.costs if same else Costs()
 
     def target(
-        self, *, changed: bool, replaces: bool = False, effort: Effort | None = None
+        self,
+        account: Account,
+        *,
+        changed: bool,
+        replaces: bool = False,
+        effort: Effort | None = None,
     ) -> Target:
         """The table to write, with the state that the commit will carry."""
         before = self.stored.state if self.stored is not None else None
@@ -112,6 +118,8 @@ class Job:
             costs=self.costs,
             intermediates=self.intermediates,
             whole=self.whole,
+            account=account,
+            counts=_with_one_more(before.counts if before is not None else {}, account.action),
         )
         return Target(self.location, state, self.key, self.storage_options)
 
@@ -122,3 +130,7 @@ class Job:
             return 1
         known = self.stored.log.table.transaction_version(storage.application(self.table.name))
         return (known or 0) + 1
+
+
+def _with_one_more(counts: Mapping[str, int], action: str) -> dict[str, int]:
+    return {**counts, action: counts.get(action, 0) + 1}

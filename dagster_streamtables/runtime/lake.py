@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,32 +14,32 @@ from dagster_streamtables.compiler.dialect import UnknownType
 from dagster_streamtables.compiler.views import View
 from dagster_streamtables.errors import SourceProblem, StreamTablesError, UnsupportedQuery
 from dagster_streamtables.runtime import refresh as refreshing
-from dagster_streamtables.runtime.align import Reading, aligned
+from dagster_streamtables.runtime.begin import Shelf, begun, with_views
 from dagster_streamtables.runtime.blame import last_word
 from dagster_streamtables.runtime.checks import Checks
 from dagster_streamtables.runtime.clock import CONNECT, Clock
 from dagster_streamtables.runtime.compare import Comparison
 from dagster_streamtables.runtime.control import Controls
-from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.definition import (
     compiled,
-    fingerprint_of,
     guessed,
     known_types,
-    used_columns,
     visible,
 )
-from dagster_streamtables.runtime.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.delta_log import Logs
+from dagster_streamtables.runtime.drop import Dropped, Dropping
+from dagster_streamtables.runtime.explanation import Explanation
 from dagster_streamtables.runtime.inputs import LIMIT, Inputs
 from dagster_streamtables.runtime.job import Job
 from dagster_streamtables.runtime.missing import missing
+from dagster_streamtables.runtime.monitor import Monitor
 from dagster_streamtables.runtime.names import Names
+from dagster_streamtables.runtime.outcome import Outcome, outcomes
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Refresh
 from dagster_streamtables.runtime.retention import Retention
 from dagster_streamtables.runtime.sources import Views, views_of
-from dagster_streamtables.runtime.state import Stored, read_state, state_of
-from dagster_streamtables.runtime.table import Mode, StreamTable
+from dagster_streamtables.runtime.table import StreamTable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,6 +80,7 @@ class Lake:
         self._given = spark
         self.storage_options = storage_options
         self._logs = Logs(storage_options)
+        self._shelf = Shelf(self._names, self._logs)
         self._limit, self._preview = driver_rows, preview_rows
         self._views = tuple(views)
         self.controls = Controls(self.root, storage_options)
@@ -91,9 +91,11 @@ class Lake:
             self._names,
             self._logs,
             lambda table: self._session(table.name, table.session_timezone),
-            self._with_views,
+            lambda table: with_views(table, self._views),
         )
         """Whether a stream table is right, whole, fresh, and as defined."""
+        self.monitor = Monitor(self._shelf, self.controls, self.retention)
+        """Status, history, statistics and events of stream tables, without Spark."""
 
     def refresh(
         self,
@@ -121,15 +123,61 @@ class Lake:
             SuspendedTable: It was suspended, or failed too often; nothing was read.
         """
         clock = Clock()
-        table = self._with_views(table)
+        table = with_views(table, self._views)
         try:
             with self.controls.watching(table), last_word():
                 with clock.phase("log"):
-                    job = self._job(table, full=full, until=until)
+                    job = begun(table, self._shelf, full=full, until=until)
                 with closing(self._inputs(job, clock)) as inputs:
                     return refreshing.run(job, inputs, clock)
         except StreamTablesError as error:
             raise error.about(table.name) from error.__cause__
+
+    def refresh_all(
+        self,
+        tables: Iterable[StreamTable],
+        *,
+        full: bool = False,
+        max_concurrent: int = 4,
+        told: Callable[[Outcome], None] = lambda outcome: None,
+    ) -> list[Outcome]:
+        """Refresh tables, each after those of them that it reads, others at the same time.
+
+        A table that fails holds up those that read it; the others go on. All reflect their other
+        sources as they were when this began.
+
+        Args:
+            tables: The declarations, in any order.
+            full: Run the queries again, whatever the change.
+            max_concurrent: How many at once, each by a thread, all on one Spark.
+            told: Called with each outcome as it comes, in this thread.
+
+        Raises:
+            InvalidDefinition: Tables read one another in a circle.
+        """
+        declared = list(tables)
+        own, began = {table.name for table in declared}, datetime.now(UTC)
+
+        def work(table: StreamTable) -> Refresh:
+            until = {name: began for name in table.sources if name not in own}
+            return self.refresh(table, full=full, until=until if len(declared) > 1 else None)
+
+        found: list[Outcome] = []
+        for outcome in outcomes(declared, work, parallel=max_concurrent):
+            found.append(outcome)
+            told(outcome)
+        return found
+
+    def drop(self, name: str, *, even_if_read: bool = False) -> Dropped:
+        """Delete a stream table, its intermediate tables and its control; see `drop`.
+
+        Raises:
+            MissingSource: There is no such table.
+            RefusedOperation: It is no stream table, or another one reads it.
+        """
+        return Dropping(self._shelf, self.controls, self.retention).drop(
+            name, even_if_read=even_if_read
+        )
 
     def check(
         self, table: StreamTable, *, sample: float | None = None, seed: int | None = None
@@ -148,11 +196,11 @@ class Lake:
             InvalidDefinition: The query cannot be maintained, or names what is not there.
             MissingSource: The columns of a source are not known.
         """
-        table = self._with_views(table)
+        table = with_views(table, self._views)
         columns: dict[str, Mapping[str, str]] = {}
         known: dict[str, Mapping[str, str]] = {}
         for name in table.sources:
-            log = self._logs.newest(self.location(name))
+            log = self._shelf.newest(name)
             if log is not None:
                 known[name] = columns[name] = visible(log.columns)
             elif upstream and name in upstream:
@@ -170,9 +218,28 @@ class Lake:
                 fix="refresh the stream tables that it reads first, or add a cast",
             ) from None  # fmt: skip
 
+    def explain(
+        self, table: StreamTable, *, upstream: Mapping[str, Plan] | None = None
+    ) -> Explanation:
+        """How a table is maintained, or why its change cannot be computed; without Spark.
+
+        Args:
+            table: The declaration.
+            upstream: As for `plan`.
+
+        Raises:
+            InvalidDefinition: The query is no query, or names what is not there.
+            MissingSource: The columns of a source are not known.
+        """
+        try:
+            plan = self.plan(table, upstream=upstream).with_intermediates
+        except UnsupportedQuery as error:
+            return Explanation(table.name, table.mode, table.sources, refusal=error)
+        return Explanation(table.name, table.mode, table.sources, plan)
+
     def read(self, name: str) -> DataFrame:
         """The rows of a table as Spark has them now; the columns of its own state left out."""
-        log = self._logs.newest(self.location(name))
+        log = self._shelf.newest(name)
         if log is None:
             raise missing(name, self.location(name))
         rows = self._session(name).spark.read.format("delta").load(log.location)
@@ -184,69 +251,18 @@ class Lake:
 
     def version(self, name: str) -> int | None:
         """The newest Delta version of a table, in milliseconds; None where there is none."""
-        log = self._logs.newest(self.location(name))
+        log = self._shelf.newest(name)
         return None if log is None else log.version
 
     def columns(self, name: str) -> Mapping[str, str] | None:
         """The visible columns of a table and their types; None where there is none."""
-        log = self._logs.newest(self.location(name))
+        log = self._shelf.newest(name)
         return None if log is None else visible(log.columns)
 
     def frontier(self, table: StreamTable) -> Mapping[str, int] | None:
         """The version of each source that the table reflects; None before its first refresh."""
-        stored = self._stored(self.location(table.name))
+        stored = self._shelf.stored(self.location(table.name))
         return None if stored is None or stored.state is None else stored.state.frontier
-
-    def _job(self, table: StreamTable, *, full: bool, until: Mapping[str, datetime] | None) -> Job:
-        plan, refusal = None, None
-        location = self.location(table.name)
-        stored = self._stored(location)
-        consumed = _consumed(stored, table.sources)
-        read: dict[str, TableLog] = {}  # two names of one table are read at one version
-        for name in table.sources:
-            times = (until or {}).get(name), (consumed or {}).get(name, 0)
-            read.setdefault(self.location(name), self._source_log(name, *times))
-        newest = {name: read[self.location(name)] for name in table.sources}
-        agreed = aligned(newest, consumed, self._reading)
-        logs = agreed.logs or newest
-        columns = {name: visible(log.columns) for name, log in logs.items()}
-        text = table.text(columns)
-        if table.mode is not Mode.FULL:
-            try:
-                plan = compiled(table, text, columns).with_intermediates
-            except UnsupportedQuery as error:
-                if table.mode is not Mode.AUTO:
-                    raise
-                refusal = error.what
-        fingerprint = fingerprint_of(text, plan, table.session_timezone)
-        state = stored.state if stored is not None else None
-        used = {name: used_columns(plan, name, log) for name, log in logs.items()}
-        sources = {name: Source(name, log, used[name]) for name, log in logs.items()}
-        job = Job(
-            table=table,
-            text=text,
-            fingerprint=fingerprint,
-            plan=plan,
-            refusal=refusal,
-            location=location,
-            stored=stored,
-            sources=sources,
-            full=full,
-            waiting=agreed.waiting,
-            blocked=not agreed.logs,
-            storage_options=self._logs.storage_options,
-            intermediates=state.intermediates if state is not None else {},
-        )
-        kept_whole = state is not None and state.whole == fingerprint
-        return job.without_intermediates if kept_whole else job
-
-    @property
-    def _reading(self) -> Reading:
-        return Reading(
-            lambda name: self._logs.newest(self.location(name)),
-            lambda name, version: self._logs.at(self.location(name), version),
-            state_of,
-        )
 
     def _inputs(self, job: Job, clock: Clock) -> Inputs:
         def session() -> Views:
@@ -256,29 +272,12 @@ class Lake:
         state = job.stored.state if job.stored is not None else None
         return Inputs(
             session=session,
-            stored=self._stored,
+            stored=self._shelf.stored,
             limit=self._limit,
             preview=self._preview,
             now=job.now,
             then=(state.now if state is not None else None) or job.now,
         )
-
-    def _with_views(self, table: StreamTable) -> StreamTable:
-        own = {view.name for view in table.views}
-        more = [view for view in self._views if view.name not in own]
-        return replace(table, views=(*table.views, *more)) if more else table
-
-    def _stored(self, location: str) -> Stored | None:
-        log = self._logs.newest(location)
-        return None if log is None else read_state(log)
-
-    def _source_log(self, name: str, until: datetime | None, consumed: int) -> TableLog:
-        log = self._logs.newest(self.location(name))
-        if log is None:
-            raise missing(name, self.location(name))
-        if until is None or state_of(name, log) is not None:
-            return log
-        return self._logs.until(log, until.timestamp(), consumed)
 
     def _session(self, table: str, zone: str | None = None) -> Views:
         """The views of a stream table; its session is its own too, where Spark allows.
@@ -292,9 +291,3 @@ class Lake:
         about = f"{self.root}#{table}" if zone in (None, "UTC") else f"{self.root}#{table}#{zone}"
         identity = str(uuid.uuid5(uuid.NAMESPACE_URL, about))
         return views_of(open_session(self._given, session_id=identity, zone=zone), about)
-
-
-def _consumed(stored: Stored | None, sources: Iterable[str]) -> Mapping[str, int] | None:
-    """The versions of the sources that the last refresh read."""
-    state = stored.state if stored is not None else None
-    return state.frontier if state is not None and set(state.frontier) == set(sources) else None

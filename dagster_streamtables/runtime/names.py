@@ -56,4 +56,6 @@ def _tables(files: Any, parts: tuple[str, ...]) -> Iterator[str]:
         yield parts[1] if short else ".".join(parts)
         return
     for folder in folders:
+        if folder.startswith(("_", ".")):  # nobody's tables: controls, and what is being deleted
+            continue
         yield from _tables(files, (*parts, folder))

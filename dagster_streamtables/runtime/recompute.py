@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime import compute, delta_rs_writer, spark_writer, storage
 from dagster_streamtables.runtime.clock import Clock
-from dagster_streamtables.runtime.commit import advance, committed, effort, finish, finish_change
+from dagster_streamtables.runtime.commit import (
+    account,
+    advance,
+    committed,
+    effort,
+    finish,
+    finish_change,
+)
 from dagster_streamtables.runtime.difference import difference
 from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.job import Job
@@ -27,7 +34,8 @@ def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refres
         corrected = _correct(job, inputs, clock, report, local)
         if corrected is not None:
             return corrected
-    target = job.target(changed=True, replaces=True, effort=effort(report, clock))
+    told = account(job, report, clock)
+    target = job.target(told, changed=True, replaces=True, effort=effort(report, clock))
     with clock.phase("commit"):
         if local is not None and (old is None or delta_rs_writer.can_write(old)):
             writer = "delta-rs"
@@ -54,7 +62,8 @@ def _correct(
     if not change.num_rows:
         same = replace(report, reason=f"{report.reason}, the result is the same")
         return advance(job, inputs, clock, same)
-    target = job.target(changed=True, effort=effort(report, clock))
+    told = account(job, report, clock)
+    target = job.target(told, changed=True, effort=effort(report, clock))
     try:
         with clock.phase("commit"):
             written = delta_rs_writer.write_change(log, target, change)

@@ -18,7 +18,14 @@ from dagster_streamtables.runtime import (
 )
 from dagster_streamtables.runtime.blame import LostHistory, explained, is_about_the_statement
 from dagster_streamtables.runtime.clock import Clock
-from dagster_streamtables.runtime.commit import advance, committed, effort, extent, finish_change
+from dagster_streamtables.runtime.commit import (
+    account,
+    advance,
+    committed,
+    effort,
+    extent,
+    finish_change,
+)
 from dagster_streamtables.runtime.compute import Computed
 from dagster_streamtables.runtime.costs import Choice
 from dagster_streamtables.runtime.decide import Decision, Source
@@ -191,7 +198,8 @@ def _differentiate(
             return _nothing(job, inputs, clock, same, changes)
         return advance(job, inputs, clock, same)
     report = replace(report, preview=preview_of(computed.local, stored.log, inputs.preview))
-    target = job.target(changed=True, effort=effort(report, clock))
+    told = account(job, report, clock)
+    target = job.target(told, changed=True, effort=effort(report, clock))
     try:
         with clock.phase("commit"):
             written = _write(stored.log, target, computed, inputs)

@@ -100,13 +100,18 @@ class Refresh:
         return max(parts, default=None)
 
     @property
-    def forecast_error(self) -> float | None:
-        """How many times as long as expected it took; None where nothing was expected."""
+    def expected(self) -> float | None:
+        """Seconds that it was expected to take; None where nothing was expected."""
         if self.forecast is None:
             return None
-        expected = {
+        return {
             Action.DIFFERENTIAL: self.forecast.differential,
             Action.FULL: self.forecast.full,
         }.get(self.action)
+
+    @property
+    def forecast_error(self) -> float | None:
+        """How many times as long as expected it took; None where nothing was expected."""
+        expected = self.expected
         worked = self.seconds - self.phases.get(CONNECT, 0.0)
         return worked / expected if expected else None

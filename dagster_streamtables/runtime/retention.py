@@ -10,57 +10,31 @@ is built anew, which is right, and costs a run of its query.
 from __future__ import annotations
 
 import math
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime import upkeep
 from dagster_streamtables.runtime.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.health import (
+    SourceHealth,
+    files_kept_for,
+    health_of,
+    out_of_use_since,
+)
 from dagster_streamtables.runtime.intermediate import location_of
 from dagster_streamtables.runtime.missing import missing
 from dagster_streamtables.runtime.names import Names
 from dagster_streamtables.runtime.state import Seen, state_of
-from dagster_streamtables.runtime.window import SourceChange, change_between
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_FILES = "delta.deletedFileRetentionDuration", "interval 1 week"
-_LOG = "delta.logRetentionDuration", "interval 30 days"
-_UNITS = {
-    "week": 7 * 86400, "day": 86400, "hour": 3600, "minute": 60, "second": 1,
-    "millisecond": 1e-3, "microsecond": 1e-6,
-}  # fmt: skip
-_PART = re.compile(rf"(\d+)\s*({'|'.join(_UNITS)})s?\b", re.IGNORECASE)
 # Files are older than the commit that names them, by as long as its job ran.
 _MARGIN = 86400
-_LOOKED_FOR = 100  # files of before; asking for each of a million would take minutes
-
-
-@dataclass(frozen=True)
-class SourceHealth:
-    """One source of one stream table: how far the table is behind, and how long it may be."""
-
-    table: str
-    source: str
-    frontier: int
-    """The version of the source that the stream table reflects."""
-    newest: int
-    bytes_behind: int | None
-    """Of the files that came after the frontier; None where the log no longer tells."""
-    capture: str
-    """How the window would be read now; see `window`."""
-    seconds_left: float | None
-    """Until what the next refresh needs may go; below 0, it may go any time; None: nothing is."""
-    lost: str
-    """Why the next refresh must build the table anew; empty where it need not."""
-
-    @property
-    def versions_behind(self) -> int:
-        return self.newest - self.frontier
 
 
 @dataclass(frozen=True)
@@ -83,14 +57,33 @@ class Retention:
         self._logs = logs
         self._session = session
 
-    def stream_tables(self) -> list[str]:
-        """Their names, sorted. Those of another root that read a source by path are not seen."""
+    def stream_tables(self, *, damaged: bool = True) -> list[str]:
+        """Their names, sorted. Those of another root that read a source by path are not seen.
+
+        Args:
+            damaged: Raise where a table cannot be read, which may be one; else leave it out.
+
+        Raises:
+            DamagedTable: A table below the root cannot be read.
+        """
         found = self._names.tables(self._logs.storage_options)
-        return sorted(name for name in found if self._log_of(name) is not None)
+        return sorted(name for name in found if self._is_stream_table(name, damaged))
+
+    def _is_stream_table(self, name: str, damaged: bool) -> bool:
+        try:
+            return self._log_of(name) is not None
+        except DamagedTable:
+            if damaged:
+                raise
+            return False
 
     def of(self, table: str) -> list[SourceHealth]:
         """The sources of a stream table, sorted by name; none before its first refresh."""
         return [self._health(table, name, seen) for name, seen in self._seen(table).items()]
+
+    def sources(self, table: str) -> tuple[str, ...]:
+        """What a stream table read last, by the names in its query."""
+        return tuple(self._seen(table))
 
     def vacuum(self, name: str, *, keep: timedelta | None = None, dry: bool = False) -> Vacuumed:
         """Delete the files of a table that are out of use, but none that a stream table needs; of
@@ -115,7 +108,7 @@ class Retention:
     def _vacuumed(
         self, name: str, log: TableLog, since: float | None, keep: timedelta | None, dry: bool
     ) -> Vacuumed:
-        wanted = _seconds(log, *_FILES) if keep is None else keep.total_seconds()
+        wanted = files_kept_for(log) if keep is None else keep.total_seconds()
         needed = 0.0 if since is None else time.time() - since + _MARGIN
         hours = math.ceil(max(wanted, needed) / 3600)
         paths = upkeep.vacuum(self._session(name), log, hours=hours, dry=dry)
@@ -131,7 +124,7 @@ class Retention:
         for each, kept in (state.intermediates if state is not None else {}).items():
             below = self._logs.newest(location_of(log.location, each))
             if below is not None and below.id == kept.id:
-                yield below, _out_of_use_since(below, kept.version, below.version)
+                yield below, out_of_use_since(below, kept.version, below.version)
 
     def _again(self, log: TableLog) -> TableLog:
         return self._logs.newest(log.location) or log
@@ -149,7 +142,7 @@ class Retention:
             if self._names.location(name) == log.location
         )
         times = [
-            _out_of_use_since(log, health.frontier, health.newest)
+            out_of_use_since(log, health.frontier, health.newest)
             for health in found
             if not health.lost
         ]
@@ -172,69 +165,4 @@ class Retention:
 
     def _health(self, table: str, name: str, seen: Seen) -> SourceHealth:
         log = self._logs.newest(self._names.location(name))
-        if log is None:
-            gone = f'there is no table "{name}"'
-            return SourceHealth(table, name, seen.version, seen.version, None, "", None, gone)
-        change = change_between(log, seen.version)
-        return SourceHealth(
-            table=table,
-            source=name,
-            frontier=seen.version,
-            newest=log.version,
-            bytes_behind=_bytes(log, change),
-            capture=change.capture,
-            seconds_left=_seconds_left(log, change),
-            lost=_lost(log, change, seen),
-        )
-
-
-def _seconds_left(log: TableLog, change: SourceChange) -> float | None:
-    if change.before >= change.after:
-        return None
-    at, since = log.time_of(change.before), _out_of_use_since(log, change.before, change.after)
-    ends = [at + _seconds(log, *_LOG)] if at is not None else []
-    ends += [since + _seconds(log, *_FILES)] if since is not None else []
-    return min(ends) - time.time() if ends else None
-
-
-def _out_of_use_since(log: TableLog, before: int, after: int) -> float | None:
-    """When the first of the files that a window needs went out of use, or was made for the feed."""
-    for version, commit in log.commits(before, after):
-        if any("remove" in action or "cdc" in action for action in commit or ()):
-            return log.time_of(version)
-    return None
-
-
-def _seconds(log: TableLog, setting: str, default: str) -> float:
-    """A setting that is an interval, in seconds.
-
-    Delta takes what Spark takes for an interval, but for months and years.
-    """
-    parts = _PART.findall(log.settings.get(setting, default)) or _PART.findall(default)
-    return sum(int(number) * _UNITS[unit.lower()] for number, unit in parts)
-
-
-def _lost(log: TableLog, change: SourceChange, seen: Seen) -> str:
-    if seen.id != log.id:
-        return "it was dropped and created again"
-    if change.before > change.after:
-        return f"it is at version {change.after}, before the {change.before} read last"
-    if change.lost:
-        return "the log no longer has all commits of the window"
-    if not change.moved:
-        return ""
-    removed = (file.path for file in change.without_feed.removed[:_LOOKED_FOR])
-    paths = [path for path in removed if "://" not in path]
-    gone = [info.path for info in log.files.get_file_info(paths) if info.type.name == "NotFound"]
-    return f"{len(gone)} files of version {change.before} are gone" if gone else ""
-
-
-def _bytes(log: TableLog, change: SourceChange) -> int | None:
-    if change.lost:
-        return None
-    return sum(
-        action["add"]["size"]
-        for _, commit in log.commits(change.before, change.after)
-        for action in commit or ()
-        if action.get("add", {}).get("dataChange")
-    )
+        return health_of(table, name, seen, log)

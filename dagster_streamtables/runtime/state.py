@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
+from dagster_streamtables.runtime.account import Account
 from dagster_streamtables.runtime.costs import Costs, Effort
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.window import change_between
@@ -68,6 +69,11 @@ class State:
     table was made without."""
     whole: str = ""
     """Fingerprint of a definition whose intermediate tables cannot be kept."""
+    account: Account | None = None
+    """What the refresh did, and why; None in commits of before there were accounts."""
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Refreshes that committed, this one among them, by their actions: of the table's whole life,
+    of which the log forgets the beginning."""
 
     @property
     def frontier(self) -> dict[str, int]:
@@ -90,6 +96,8 @@ class State:
         values["costs"] = Costs.from_values(values["costs"])
         kept = values.pop("intermediates", {})
         values["intermediates"] = {name: Kept(**each) for name, each in kept.items()}
+        account = values.get("account")
+        values["account"] = account and Account.from_values(account)
         return cls(**values)
 
 

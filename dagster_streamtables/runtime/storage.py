@@ -13,7 +13,7 @@ writers do the same to the table:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.state import State, application
@@ -57,6 +57,13 @@ class Target:
     key: tuple[str, ...] | None
     """The columns that identify a row; None for a bag."""
     storage_options: Mapping[str, str] | None = None
+
+    def counting(self, inserted: int, deleted: int) -> Target:
+        """The same, its account telling the rows: the metrics of a MERGE that puts copies back
+        count those, too."""
+        told = self.state.account
+        told = told and replace(told, rows=(inserted, deleted))
+        return replace(self, state=replace(self.state, account=told))
 
     @property
     def application(self) -> str:

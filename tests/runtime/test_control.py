@@ -97,6 +97,15 @@ def test_a_person_suspends_and_resumes_by_the_command_line(tmp_path: Path) -> No
         lake.refresh(SHARES)
 
 
+def test_a_control_in_an_object_store_is_written_read_and_forgotten(tmp_path: Path) -> None:
+    controls = Lake(f"file://{tmp_path}", spark=NOWHERE).controls
+    controls.suspend("mart.totals", "moving house" * 10_000)
+    assert controls.read("mart.totals").suspended.startswith("moving house")
+    assert controls.forget("mart.totals")
+    assert not controls.forget("mart.totals")
+    assert not controls.read("mart.totals").suspended
+
+
 def test_a_control_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=NOWHERE)
     lake.controls.suspend("mart.totals", "")

@@ -1,0 +1,5 @@
+"""``python -m dagster_streamtables.cli``."""
+
+from dagster_streamtables.cli import app
+
+app()

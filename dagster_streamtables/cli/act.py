@@ -1,0 +1,204 @@
+"""What is done to stream tables: refresh, alter, suspend, resume, drop."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from dagster_streamtables.cli.app import (
+    File,
+    Folder,
+    Json,
+    MaybeRoot,
+    Module,
+    Root,
+    Some,
+    Table,
+    app,
+)
+from dagster_streamtables.cli.output import (
+    count,
+    err,
+    errors_in_words,
+    grid,
+    lasting,
+    out,
+    plain,
+    show_json,
+    size,
+)
+from dagster_streamtables.cli.project import open_project, require_declarations, sound
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.orchestration.alter import alter_table
+from dagster_streamtables.runtime.control import Controls
+from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.outcome import Outcome
+
+
+@app.command()
+def refresh(
+    tables: Some = None,
+    root: MaybeRoot = "",
+    folder: Folder = "",
+    module: Module = "",
+    file: File = "",
+    full: Annotated[bool, typer.Option(help="Run the queries again, whatever changed.")] = False,
+    upstream: Annotated[bool, typer.Option(help="Those, too, that they read.")] = False,
+    downstream: Annotated[bool, typer.Option(help="Those, too, that read them.")] = False,
+    max_concurrent: Annotated[
+        int, typer.Option(min=1, help="So many at once that do not read each other.")
+    ] = 4,
+    as_json: Json = False,
+) -> None:
+    """Refresh stream tables, each after those it reads.
+
+    One that fails holds up those that read it; the others go on. Exits with 1 if one failed.
+    """
+    with errors_in_words():
+        project = open_project(root=root, tables=folder, module=module, file=file)
+        chosen = require_declarations(project).chosen(tables, above=upstream, below=downstream)
+        broken = [Outcome(each.name, error=each.error) for each in chosen if each.error]
+        ready = sound(chosen)
+        with _progress() as progress:
+            task = progress.add_task("", total=len(ready))
+            done = project.work().refresh_all(
+                ready,
+                full=full,
+                max_concurrent=max_concurrent,
+                told=lambda outcome: progress.update(task, advance=1, description=outcome.table),
+            )
+    found = [*broken, *done]
+    show_json([_values(each) for each in found]) if as_json else _show(found)
+    if any(each.refresh is None for each in found):
+        raise typer.Exit(1)
+
+
+def _progress() -> Progress:
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    return Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
+
+
+def _values(outcome: Outcome) -> dict[str, Any]:
+    done = outcome.refresh
+    about = plain(done) if done is not None else {"table": outcome.table}
+    more = {"rows_in": done.rows_in} if done is not None else {}
+    return {**about, **more, "error": outcome.error, "held_by": outcome.held_by}
+
+
+def _show(found: list[Outcome]) -> None:
+    numbers = ("rows in", "inserted", "deleted", "rows", "took")
+    shown = grid("table", "action", *numbers, "reason", right=numbers)
+    for each in found:
+        done = each.refresh
+        if done is not None:
+            rows = (done.rows_in, done.inserted, done.deleted, done.row_count)
+            shown.add_row(each.table, f"[green]{done.action}[/]", *map(count, rows),
+                          lasting(done.seconds), escape(done.reason))  # fmt: skip
+        elif each.held_by:
+            waits = f"it reads {', '.join(each.held_by)}"
+            shown.add_row(each.table, "[yellow]held up[/]", "", "", "", "", "", waits)
+        else:
+            what = str(each.error).splitlines()[0] if str(each.error) else repr(each.error)
+            shown.add_row(each.table, "[red]failed[/]", "", "", "", "", "", escape(what))
+    out.print(shown)
+    for each in found:
+        if each.error is not None:
+            err.print(str(each.error), "", sep="\n", markup=False, soft_wrap=True)
+
+
+@app.command()
+def alter(
+    table: Table,
+    folder: Folder = "",
+    module: Module = "",
+    file: File = "",
+    setting: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE, as in the header of a .sql file; repeatable."),
+    ] = None,
+    unset: Annotated[
+        list[str] | None, typer.Option(help="Take a setting out, so that its default holds.")
+    ] = None,
+    schedule: Annotated[str | None, typer.Option(help="Short for --set schedule=…")] = None,
+    mode: Annotated[str | None, typer.Option(help="Short for --set mode=…")] = None,
+    description: Annotated[str | None, typer.Option(help="Short for --set description=…")] = None,
+    min_schedule_seconds: Annotated[
+        float, typer.Option(help="Refuse schedules that are tighter.")
+    ] = 60,
+) -> None:
+    """Change settings of a stream table in the .sql file that declares it, and nothing else there.
+
+    A code location sees the change when it is loaded again.
+    """
+    short = {"schedule": schedule, "mode": mode, "description": description}
+    with errors_in_words():
+        settings: dict[str, object] = {name: v for name, v in short.items() if v is not None}
+        settings |= dict(_pair(each) for each in setting or ()) | dict.fromkeys(unset or ())
+        if not settings:
+            raise InvalidDefinition("nothing is to be altered", fix="give --set NAME=VALUE")
+        # Nothing of this looks at tables, so a root is none of its business.
+        project = open_project(root="/", tables=folder, module=module, file=file)
+        declared = require_declarations(project).one(table).declared
+        done = alter_table(declared, settings, min_schedule_seconds=min_schedule_seconds)
+    for name, value in settings.items():
+        said = "its default" if value is None else str(getattr(done, name))
+        out.print(f"{table}: {name} is {said}", markup=False, soft_wrap=True)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InvalidDefinition(f'"{text}" sets nothing', fix="write NAME=VALUE")
+    return name.strip().lower(), value
+
+
+@app.command()
+def suspend(
+    table: Table,
+    root: Root,
+    why: Annotated[str, typer.Option(help="Shown to whoever asks for a refresh.")] = "",
+) -> None:
+    """Leave a stream table alone, whatever asks for its refresh, until it is resumed."""
+    with errors_in_words():
+        Controls(root).suspend(table, why)
+    out.print(f"{table} is suspended.")
+
+
+@app.command()
+def resume(table: Table, root: Root) -> None:
+    """Let a stream table be refreshed again, its errors forgotten."""
+    with errors_in_words():
+        was = Controls(root).resume(table)
+    out.print(f"{table} is resumed." if was else f"{table} was not suspended.")
+
+
+@app.command()
+def drop(
+    table: Table,
+    root: Root,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    force: Annotated[bool, typer.Option(help="Even if other stream tables read it.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete a stream table: its rows, its intermediate tables, its suspension and errors.
+
+    A declaration that stays makes it anew at the next refresh.
+    """
+    if not yes:
+        typer.confirm(f"Delete {table} below {root}?", abort=True, err=True)
+    with errors_in_words():
+        done = Lake(root).drop(table, even_if_read=force)
+    if as_json:
+        show_json(done)
+        return
+    out.print(f"{table} is gone: {count(done.rows)} rows, {size(done.bytes)}.")
+    if done.readers:
+        out.print(f"Its readers will miss it: {', '.join(done.readers)}.")

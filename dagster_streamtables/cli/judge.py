@@ -1,0 +1,144 @@
+"""How stream tables are maintained, and whether they hold what they should."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import typer
+from rich.markup import escape
+from rich.syntax import Syntax
+
+from dagster_streamtables.cli.app import (
+    NO,
+    File,
+    Folder,
+    Json,
+    MaybeRoot,
+    Module,
+    Some,
+    Table,
+    app,
+)
+from dagster_streamtables.cli.output import (
+    err,
+    errors_in_words,
+    grid,
+    lasting,
+    out,
+    show_json,
+)
+from dagster_streamtables.cli.project import Project, open_project, require_declarations, sound
+from dagster_streamtables.compiler import Plan
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.runtime.compare import Comparison
+from dagster_streamtables.runtime.explanation import Explanation
+
+
+@app.command()
+def explain(
+    table: Table,
+    root: MaybeRoot = "",
+    folder: Folder = "",
+    module: Module = "",
+    file: File = "",
+    sql: bool = typer.Option(False, "--sql", help="Show the SQL of the change, too."),
+    as_json: Json = False,
+) -> None:
+    """Show how a query is maintained: operators, their laws and costs, intermediate tables.
+
+    Exits with 3 if it cannot be, and says where in the SQL and why. Starts no Spark.
+    """
+    with errors_in_words():
+        project = open_project(root=root, tables=folder, module=module, file=file)
+        declared = require_declarations(project).one(table).table
+        found = project.logs.explain(declared, upstream=_plans(project, table))
+    if as_json:
+        show_json(_values(found))
+    else:
+        _show(found, sql)
+    if not found.maintained:
+        raise typer.Exit(NO)
+
+
+def _plans(project: Project, table: str) -> dict[str, Plan]:
+    """Plans of the stream tables above, whose columns are needed where they are not there yet."""
+    plans: dict[str, Plan] = {}
+    for each in sound(project.chosen([table], above=True)):
+        if each.name == table:
+            break
+        try:
+            plans[each.name] = project.logs.plan(each, upstream=plans)
+        except StreamTablesError:
+            continue  # what is wrong with it is said where it is needed
+    return plans
+
+
+def _values(found: Explanation) -> dict[str, Any]:
+    line, column = found.place or (None, None)
+    refusal = found.refusal
+    return {
+        "table": found.table,
+        "mode": found.mode,
+        "maintained": found.maintained,
+        "law": found.plan.law if found.plan is not None else None,
+        "sources": found.sources,
+        "intermediate_tables": [each.name for each in found.queries if each.name],
+        "queries": found.queries,
+        "change_sql": found.change_sql or None,
+        "refusal": None if refusal is None else {**_parts(refusal), "line": line, "column": column},
+    }
+
+
+def _parts(error: StreamTablesError) -> dict[str, str]:
+    return {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
+
+
+def _show(found: Explanation, sql: bool) -> None:
+    out.print(f"{found.table}, mode {found.mode}; reads {', '.join(found.sources)}\n")
+    out.print(str(found), markup=False, soft_wrap=True)
+    if sql and found.maintained:
+        out.print("\nChange, in SQL")
+        out.print(Syntax(found.change_sql, "sql", background_color="default", word_wrap=True))
+
+
+@app.command()
+def check(
+    tables: Some = None,
+    root: MaybeRoot = "",
+    folder: Folder = "",
+    module: Module = "",
+    file: File = "",
+    as_json: Json = False,
+) -> None:
+    """Compare stream tables with their queries, run by plain Spark at the tables' frontiers.
+
+    Exits with 3 if one differs.
+    """
+    with errors_in_words():
+        project = open_project(root=root, tables=folder, module=module, file=file)
+        chosen = sound(require_declarations(project).chosen(tables))
+        lake, found = project.work(), []
+        with err.status("Comparing") as said:
+            for table in chosen:
+                said.update(f"Comparing {table.name}")
+                found.append(lake.check(table))
+    show_json(found) if as_json else _show_comparisons(found)
+    if not all(each.equal for each in found):
+        raise typer.Exit(NO)
+
+
+def _show_comparisons(found: list[Comparison]) -> None:
+    numbers = ("missing", "unexpected", "version", "took")
+    shown = grid("table", "equal", *numbers, right=numbers)
+    for each in found:
+        equal = "[green]yes[/]" if each.equal else "[red]no[/]"
+        counts = (f"{each.missing:,}", f"{each.unexpected:,}", str(each.version))
+        shown.add_row(each.table, equal, *counts, lasting(each.seconds))
+    out.print(shown)
+    for each in found:
+        if each.sample:
+            rows = grid(*map(escape, each.sample[0]), right=())
+            for row in each.sample:
+                rows.add_row(*(escape(str(value)) for value in row.values()))
+            out.print(f"Rows of {each.table} that differ:")
+            out.print(rows)

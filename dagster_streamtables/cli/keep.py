@@ -1,0 +1,72 @@
+"""What sources keep for stream tables, and a vacuum that leaves it to them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Annotated
+
+import typer
+
+from dagster_streamtables.cli.app import Json, Root, Table, app
+from dagster_streamtables.cli.output import (
+    err,
+    errors_in_words,
+    grid,
+    lasting,
+    out,
+    plain,
+    show_json,
+    size,
+)
+from dagster_streamtables.runtime.lake import Lake
+
+
+@app.command()
+def retention(root: Root, as_json: Json = False) -> None:
+    """Show how far each stream table is behind its sources, and for how long it may be."""
+    with errors_in_words():
+        kept = Lake(root).retention
+        found = [each for table in kept.stream_tables() for each in kept.of(table)]
+    if as_json:
+        show_json([{**plain(each), "versions_behind": each.versions_behind} for each in found])
+        return
+    numbers = ("reflects", "newest", "behind")
+    columns = ("stream table", "source", *numbers, "read by", "history left")
+    shown = grid(*columns, right=numbers)
+    for each in found:
+        left = "all" if each.seconds_left is None else _left(each.seconds_left)
+        shown.add_row(
+            each.table, each.source, str(each.frontier), str(each.newest),
+            size(each.bytes_behind), each.capture, each.lost or left,
+        )  # fmt: skip
+    out.print(shown)
+
+
+def _left(seconds: float) -> str:
+    return "none: may go any time" if seconds < 0 else lasting(seconds)
+
+
+@app.command()
+def vacuum(
+    table: Table,
+    root: Root,
+    keep_hours: Annotated[
+        float | None, typer.Option(help="Keep files this long; else the table's own setting.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option(help="Delete nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Delete files of a table that are out of use, but none that a stream table still needs."""
+    keep = None if keep_hours is None else timedelta(hours=keep_hours)
+    with errors_in_words(), err.status("Looking for files"):
+        done = Lake(root).retention.vacuum(table, keep=keep, dry=dry_run)
+    since = None if done.held_since is None else datetime.fromtimestamp(done.held_since, UTC)
+    if as_json:
+        about = {"table": table, "dry_run": dry_run, "files": done.files, "hours": done.hours}
+        show_json({**about, "held_since": since})
+        return
+    if since is not None:
+        at = since.isoformat(timespec="seconds")
+        out.print(f"Stream tables still need what {table} was at {at}; nothing since is touched.")
+    said = "would be deleted" if dry_run else "were deleted"
+    out.print(f"{done.files} files, out of use for more than {done.hours} hours, {said}.")

@@ -1,0 +1,255 @@
+"""What is seen of stream tables: status, history, statistics, events."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from dagster_streamtables.cli.app import (
+    NO,
+    File,
+    Folder,
+    Json,
+    MaybeRoot,
+    Module,
+    Root,
+    Some,
+    Table,
+    app,
+)
+from dagster_streamtables.cli.output import (
+    count,
+    errors_in_words,
+    grid,
+    lasting,
+    moment,
+    out,
+    pairs,
+    show_json,
+    size,
+)
+from dagster_streamtables.cli.project import open_project
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.runtime.events import ALERTS
+from dagster_streamtables.runtime.history import PastRefresh
+from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.status import Condition, Status
+
+_COLORS = {Condition.ERROR: "red", Condition.SUSPENDED: "yellow", Condition.NEW: "cyan"}
+Number = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show so many, newest first.")]
+
+
+@app.command()
+def status(
+    tables: Some = None,
+    root: MaybeRoot = "",
+    folder: Folder = "",
+    module: Module = "",
+    file: File = "",
+    strict: Annotated[
+        bool,
+        typer.Option(help="Exit with 3 if a table is suspended, in error, or stale."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Show how stream tables are; one that is named, in full.
+
+    Reads logs only. Without declarations, tables are found by their logs, and schedules are not
+    known.
+    """
+    with errors_in_words():
+        project = open_project(root=root, tables=folder, module=module, file=file)
+        found = _named(project.logs.monitor.status(project.expected), tables)
+    if as_json:
+        show_json(found)
+    elif tables and len(found) == 1:
+        _show_one(found[0])
+    else:
+        _show_all(found)
+    if strict and any(each.stale or each.status in _ILL for each in found):
+        raise typer.Exit(NO)
+
+
+_ILL = (Condition.ERROR, Condition.SUSPENDED)
+
+
+def _named(found: list[Status], names: list[str] | None) -> list[Status]:
+    known = {each.table: each for each in found}
+    for name in names or ():
+        if name not in known:
+            there = ", ".join(known) or "none"
+            raise InvalidDefinition(
+                f'there is no stream table "{name}"', fix=f"the stream tables are: {there}"
+            )
+    return [each for each in found if not names or each.table in names]
+
+
+def _show_all(found: list[Status]) -> None:
+    numbers = ("rows", "size", "behind")
+    columns = ("table", "status", "mode", "schedule", "data as of", "staleness")
+    shown = grid(*columns, *numbers, "", right=numbers)
+    for each in found:
+        shown.add_row(
+            each.table, _condition(each), each.mode or "?",
+            each.resolved_schedule or each.schedule or "?", moment(each.data_timestamp),
+            _staleness(each), *_contents(each), escape(each.why or each.error),
+        )  # fmt: skip
+    out.print(shown)
+
+
+def _contents(status: Status) -> tuple[str, ...]:
+    if not status.populated:
+        return "", "", ""
+    behind = sum(source.versions_behind for source in status.sources)
+    return count(status.rows), size(status.bytes), f"{behind:,}"
+
+
+def _condition(status: Status) -> str:
+    color = _COLORS.get(status.status, "green")
+    return f"[{color}]{status.status}[/{color}]"
+
+
+def _staleness(status: Status) -> str:
+    if not status.staleness_seconds:
+        return "" if status.staleness_seconds is None else "none"
+    text = lasting(status.staleness_seconds)
+    return f"[red]{text}, stale[/red]" if status.stale else text
+
+
+def _show_one(status: Status) -> None:
+    out.print(
+        pairs(
+            ("table", status.table),
+            ("status", _condition(status)),
+            ("why", escape(status.why)),
+            (
+                "errors in a row",
+                escape(f"{status.errors}: {status.error}" if status.errors else "0"),
+            ),
+            ("mode", status.mode or "?"),
+            ("schedule", status.schedule or "?"),
+            ("that is", status.resolved_schedule or "?"),
+            ("data as of", moment(status.data_timestamp)),
+            ("last commit", moment(status.refreshed_at)),
+            ("staleness", _staleness(status)),
+            *(_stored(status) if status.populated else ()),
+        )
+    )
+    if not status.populated:
+        return
+    sources = grid("source", "reflects", "newest", "bytes behind", "read by", "since", "lost")
+    for each in status.sources:
+        behind = size(each.bytes_behind)
+        since = moment(each.behind_since)
+        versions = (str(each.frontier), str(each.newest))
+        sources.add_row(each.source, *versions, behind, each.capture, since, escape(each.lost))
+    out.print(sources)
+    if status.intermediates:
+        kept = grid("intermediate table", "version", "rows", "size", "files")
+        for each in status.intermediates:
+            numbers = (each.version, each.rows)
+            kept.add_row(each.name, *map(count, numbers), size(each.bytes), count(each.files))
+        out.print(kept)
+
+
+def _stored(status: Status) -> tuple[tuple[str, str], ...]:
+    done = ", ".join(f"{number:,} {action}" for action, number in status.refreshes.items())
+    return (
+        ("version", count(status.version)),
+        ("rows", count(status.rows)),
+        ("size", size(status.bytes)),
+        ("files", count(status.files)),
+        ("refreshes", done),
+    )
+
+
+@app.command()
+def history(table: Table, root: Root, limit: Number = 20, as_json: Json = False) -> None:
+    """Show what the refreshes of a stream table did, as its log tells, and how attempts failed."""
+    with errors_in_words():
+        lake = Lake(root)
+        past, control = lake.monitor.history(table, limit), lake.controls.read(table)
+    if as_json:
+        failed = {"errors": control.errors, "error": control.error, "at": control.at or None}
+        show_json({"table": table, "failed": failed, "refreshes": past})
+        return
+    numbers = ("rows in", "inserted", "deleted", "seconds", "version")
+    columns = ("time", "action", *numbers, "frontier", "reason")
+    shown = grid(*columns, right=numbers, wrap=("frontier",))
+    if control.errors:
+        shown.add_row(control.at[:19].replace("T", " "), f"[red]failed {control.errors} times[/]",
+                      "", "", "", "", "", "", escape(control.error))  # fmt: skip
+    for each in past:
+        shown.add_row(*_past(each))
+    out.print(shown)
+
+
+def _past(past: PastRefresh) -> tuple[str, ...]:
+    numbers = (past.rows_in, past.inserted, past.deleted)
+    seconds = "?" if past.seconds is None else f"{past.seconds:.2f}"
+    frontier = ", ".join(f"{name}@{version}" for name, version in past.frontier.items())
+    return (moment(past.time), past.action or "?", *map(count, numbers), seconds,
+            str(past.version), frontier, escape(past.reason))  # fmt: skip
+
+
+@app.command()
+def stats(tables: Some = None, *, root: Root, as_json: Json = False) -> None:
+    """Add up the refreshes of stream tables, as far as their logs go back."""
+    with errors_in_words():
+        lake = Lake(root)
+        names = tables or lake.retention.stream_tables()
+        found = [lake.monitor.statistics(name) for name in names]
+    if as_json:
+        show_json(found)
+        return
+    numbers = ("refreshes", "rows in", "inserted", "deleted", "median", "p95", "most")
+    shown = grid("table", "since", *numbers, "actions", right=numbers)
+    for each in found:
+        actions = ", ".join(f"{number:,} {action}" for action, number in each.actions.items())
+        rows = (each.refreshes, each.rows_in, each.inserted, each.deleted)
+        times = (each.seconds_median, each.seconds_p95, each.seconds_most)
+        shown.add_row(each.table, moment(each.since), *map(count, rows), *map(lasting, times),
+                      actions)  # fmt: skip
+    out.print(shown)
+
+
+@app.command()
+def events(
+    tables: Some = None,
+    root: MaybeRoot = "",
+    folder: Folder = "",
+    module: Module = "",
+    file: File = "",
+    alerts: Annotated[bool, typer.Option(help="Leave out refreshes that went well.")] = False,
+    since: Annotated[datetime | None, typer.Option(help="Leave out what was before, UTC.")] = None,
+    warn_hours: Annotated[
+        float, typer.Option(help="Warn so long before a source may lose what is needed.")
+    ] = 48,
+    limit: Number = 50,
+    as_json: Json = False,
+) -> None:
+    """Show what happened to stream tables, and what somebody should look at."""
+    with errors_in_words():
+        project = open_project(root=root, tables=folder, module=module, file=file)
+        warn = timedelta(hours=warn_hours)
+        found = project.logs.monitor.events(project.expected, limit=limit, warn_before=warn)
+    begin = "" if since is None else since.isoformat()
+    found = [
+        each
+        for each in found
+        if (not tables or each.table in tables)
+        and (not alerts or each.kind in ALERTS)
+        and each.time.isoformat() >= begin
+    ][:limit]
+    if as_json:
+        show_json(found)
+        return
+    shown = grid("time", "table", "event", "")
+    for each in found:
+        color = "red" if each.kind in ALERTS else "green"
+        shown.add_row(moment(each.time), each.table, f"[{color}]{each.kind}[/]",
+                      escape(each.message))  # fmt: skip
+    out.print(shown)

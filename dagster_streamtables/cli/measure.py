@@ -1,0 +1,47 @@
+"""Metrics for Prometheus."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dagster_streamtables.cli.app import File, Folder, MaybeRoot, Module, app
+from dagster_streamtables.cli.output import err, errors_in_words
+from dagster_streamtables.cli.project import open_project
+from dagster_streamtables.runtime.status import Expected
+
+
+@app.command()
+def metrics(
+    root: MaybeRoot = "",
+    folder: Folder = "",
+    module: Module = "",
+    file: File = "",
+    port: Annotated[
+        int | None, typer.Option(help="Serve them there, read anew at each scrape.")
+    ] = None,
+    address: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+) -> None:
+    """Print the metrics of the stream tables as Prometheus reads them, or serve them."""
+    from dagster_streamtables.metrics import StreamTablesCollector, exposition, serve
+
+    with errors_in_words():
+        project = open_project(root=root, tables=folder, module=module, file=file)
+
+        def declared() -> list[Expected]:
+            """Files are read again; a code location is what it was when it was loaded."""
+            if not folder:
+                return project.expected
+            return open_project(root=root, tables=folder, module="", file="").expected
+
+        collector = StreamTablesCollector(project.logs.monitor, declared)
+        if port is None:
+            typer.echo(exposition(collector), nl=False)
+            return
+        server, thread = serve(collector, port=port, address=address)
+    err.print(f"Serving http://{address}:{server.server_port}/metrics")
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        server.shutdown()

@@ -1,0 +1,124 @@
+"""How answers look: for people in tables, for programs in JSON, and errors in words."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import pairwise
+from typing import Any
+
+import typer
+from rich.box import SIMPLE
+from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Table as Grid
+
+from dagster_streamtables.errors import StreamTablesError
+
+# A pipe has no width, and rich's 80 columns for it would break what grep looks for.
+_WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200
+
+out = Console(highlight=False, width=_WIDTH)
+err = Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def errors_in_words() -> Iterator[None]:
+    """Tell an error of this package as it is meant to be read, and exit with 1."""
+    try:
+        yield
+    except StreamTablesError as error:
+        err.print(str(error), markup=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+
+
+def show_json(value: Any) -> None:
+    out.print_json(data=plain(value))
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: dataclasses as objects, times in ISO 8601, errors in their parts.
+
+    >>> plain({"at": datetime(2026, 1, 2, tzinfo=UTC), "of": (1, None)})
+    {'at': '2026-01-02T00:00:00+00:00', 'of': [1, None]}
+    """
+    if isinstance(value, enum.Enum):
+        return str(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, StreamTablesError):
+        return {part: getattr(value, part) for part in ("what", "where", "why", "fix")}
+    if isinstance(value, Exception):
+        return {"what": str(value), "where": "", "why": "", "fix": ""}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {each.name: plain(getattr(value, each.name)) for each in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+def grid(*columns: str, right: tuple[str, ...] = (), wrap: tuple[str, ...] = ()) -> Grid:
+    """A table with headers.
+
+    Args:
+        columns: Their headers.
+        right: Those of numbers, which stand to the right.
+        wrap: Those whose texts are broken where the screen is too narrow, beside the last.
+    """
+    made = Grid(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
+    for each in columns:
+        wraps = each in wrap or each == columns[-1]
+        side = "right" if each in right else "left"
+        made.add_column(each, justify=side, overflow="fold", no_wrap=not wraps)
+    return made
+
+
+def pairs(*rows: tuple[str, str]) -> Grid:
+    """Names and values below one another, where there is a value."""
+    made = Grid.grid(padding=(0, 2))
+    for name, value in rows:
+        if value:
+            made.add_row(name, value)
+    return made
+
+
+def size(number: int | None) -> str:
+    return "?" if number is None else decimal(number)
+
+
+def count(number: int | None) -> str:
+    return "?" if number is None else f"{number:,}"
+
+
+def moment(time: datetime | None) -> str:
+    """In UTC, to the second.
+
+    >>> moment(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
+    '2026-01-02 03:04:05'
+    """
+    return "" if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def lasting(seconds: float | None) -> str:
+    """The two largest units.
+
+    >>> lasting(0.1234), lasting(59.4), lasting(125), lasting(7300), lasting(100_000)
+    ('0.12 s', '59 s', '2 min 5 s', '2 h 1 min', '1 d 3 h')
+    """
+    if seconds is None:
+        return ""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    units = (("d", 86_400), ("h", 3600), ("min", 60), ("s", 1))
+    for (large, many), (small, few) in pairwise(units):
+        if seconds >= many:
+            whole, rest = divmod(int(seconds), many)
+            return f"{whole} {large} {rest // few} {small}"
+    return f"{int(seconds)} s"

@@ -1,0 +1,68 @@
+"""The local Spark server: started, shown, stopped."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import typer
+from rich.table import Table as Grid
+
+from dagster_streamtables.cli.app import NO, Json, app
+from dagster_streamtables.cli.output import (
+    err,
+    errors_in_words,
+    lasting,
+    out,
+    pairs,
+    show_json,
+)
+from dagster_streamtables.runtime.server import (
+    ServerStatus,
+    ensure_server,
+    server_status,
+    stop_server,
+)
+
+spark = typer.Typer(no_args_is_help=True, help="The Spark server that this machine's runs share.")
+app.add_typer(spark, name="spark")
+
+
+@spark.command()
+def status(as_json: Json = False) -> None:
+    """Show the server. Exits with 3 if none is running, as service scripts do."""
+    found = server_status()
+    if as_json:
+        show_json(found)
+    else:
+        out.print("No Spark server is running." if found is None else _described(found))
+    if found is None:
+        raise typer.Exit(NO)
+
+
+@spark.command()
+def start() -> None:
+    """Start the server unless it runs, and print its address."""
+    with errors_in_words():
+        with err.status("Starting Spark"):
+            address = ensure_server()
+        out.print(address, soft_wrap=True)
+
+
+@spark.command()
+def stop() -> None:
+    """Stop the server. It is no error if none is running."""
+    with errors_in_words():
+        stopped = stop_server()
+    out.print("Stopped the Spark server." if stopped else "No Spark server is running.")
+
+
+def _described(found: ServerStatus) -> Grid:
+    running = datetime.now(UTC) - found.started
+    return pairs(
+        ("address", found.address),
+        ("process", str(found.pid)),
+        ("running for", lasting(running.total_seconds())),
+        ("last used", f"{lasting(found.idle_seconds)} ago"),
+        ("memory", f"{found.memory_bytes / 2**20:,.0f} MB"),
+        ("log", str(found.log)),
+    )

@@ -1,0 +1,13 @@
+"""Metrics of stream tables for Prometheus, and a dashboard for Grafana (`dashboard.json`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dagster_streamtables.metrics.collector import StreamTablesCollector
+from dagster_streamtables.metrics.export import exposition, serve
+
+DASHBOARD = Path(__file__).parent / "dashboard.json"
+"""Import it into Grafana and choose the Prometheus that scrapes the metrics."""
+
+__all__ = ["DASHBOARD", "StreamTablesCollector", "exposition", "serve"]

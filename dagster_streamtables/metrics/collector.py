@@ -1,0 +1,133 @@
+"""`StreamTablesCollector`: statuses and histories → metrics, read anew at each scrape."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+from datetime import datetime
+from typing import TypeAlias
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from dagster_streamtables.metrics.families import FAMILIES, PREFIX
+from dagster_streamtables.runtime.health import SourceHealth
+from dagster_streamtables.runtime.history import PastRefresh
+from dagster_streamtables.runtime.monitor import Monitor
+from dagster_streamtables.runtime.status import Condition, Expected, Status
+from dagster_streamtables.runtime.table import StreamTable
+
+logger = logging.getLogger("dagster_streamtables")
+
+Sample: TypeAlias = tuple[str, tuple[str, ...], float | None]
+"""A family's name, the values of its labels, and a value; None where it is not known."""
+Declarations = Callable[[], Iterable[StreamTable | Expected]]
+
+
+class StreamTablesCollector(Collector):
+    """The metrics of the stream tables below one root.
+
+    Examples:
+        .. code-block:: python
+
+            tables = load_tables("tables")
+            collector = StreamTablesCollector(lake.monitor, lambda: expected_tables(tables))
+            prometheus_client.REGISTRY.register(collector)
+    """
+
+    def __init__(self, monitor: Monitor, declared: Declarations = lambda: ()) -> None:
+        """
+        Args:
+            monitor: `Lake.monitor`.
+            declared: Asked at each scrape. Where it raises, what it said before holds.
+        """
+        self._monitor = monitor
+        self._declared = declared
+        self._last: list[StreamTable | Expected] = []
+
+    def describe(self) -> Iterable[Metric]:
+        """So that registering it reads no table."""
+        return (_family(name) for name in FAMILIES)
+
+    def collect(self) -> Iterable[Metric]:
+        begin = time.perf_counter()
+        families = {name: _family(name) for name in FAMILIES}
+        for name, labels, value in self._samples():
+            if value is not None:
+                families[name].add_metric(labels, value)
+        families["collect_seconds"].add_metric((), time.perf_counter() - begin)
+        return families.values()
+
+    def _samples(self) -> Iterator[Sample]:
+        try:
+            self._last = list(self._declared())
+            yield "declarations_unreadable", (), 0
+        except Exception as error:
+            logger.warning("the declarations cannot be read: %s", error)
+            yield "declarations_unreadable", (), 1
+        for status in self._monitor.status(self._last):
+            yield from _of_table(status)
+            yield from self._of_history(status)
+
+    def _of_history(self, status: Status) -> Iterator[Sample]:
+        table = (status.table,)
+        try:
+            past = self._monitor.history(status.table, 1) if status.populated else []
+            found = [sample for each in past for sample in _of_refresh(each)]
+        # A table that cannot be read must not hide the others.
+        except Exception as error:
+            logger.warning("the history of %s cannot be read: %s", status.table, error)
+            yield "unreadable", table, 1
+            return
+        yield "unreadable", table, status.unreadable
+        yield from found
+
+
+def _of_table(status: Status) -> Iterator[Sample]:
+    table = (status.table,)
+    for each in Condition:
+        yield "status", (*table, each), each is status.status
+    yield "suspended", table, status.suspended
+    yield "errors_in_a_row", table, status.errors
+    yield "staleness_seconds", table, status.staleness_seconds
+    yield "stale", table, status.stale
+    yield "data_timestamp_seconds", table, _stamp(status.data_timestamp)
+    yield "last_commit_timestamp_seconds", table, _stamp(status.refreshed_at)
+    yield "rows", table, status.rows
+    yield "bytes", table, status.bytes
+    yield "files", table, status.files
+    if status.populated:
+        yield "intermediate_bytes", table, sum(each.bytes for each in status.intermediates)
+    for each in status.sources:
+        yield from _of_source(each)
+    for action, number in status.refreshes.items():
+        yield "refreshes", (*table, action), number
+
+
+def _of_source(health: SourceHealth) -> Iterator[Sample]:
+    labels = (health.table, health.source)
+    yield "source_versions_behind", labels, health.versions_behind
+    yield "source_bytes_behind", labels, health.bytes_behind
+    yield "source_history_seconds_left", labels, health.seconds_left
+    yield "source_history_lost", labels, bool(health.lost)
+
+
+def _of_refresh(past: PastRefresh) -> Iterator[Sample]:
+    table = (past.table,)
+    for phase, seconds in past.phases.items():
+        yield "last_refresh_seconds", (*table, phase), seconds
+    yield "last_refresh_rows_in", table, past.rows_in
+    yield "last_refresh_rows_inserted", table, past.inserted
+    yield "last_refresh_rows_deleted", table, past.deleted
+    yield "last_refresh_forecast_ratio", table, past.forecast_error
+
+
+def _family(name: str) -> CounterMetricFamily | GaugeMetricFamily:
+    about = FAMILIES[name]
+    kind = CounterMetricFamily if about.counter else GaugeMetricFamily
+    return kind(PREFIX + name, about.help, labels=about.labels)
+
+
+def _stamp(time: datetime | None) -> float | None:
+    return None if time is None else time.timestamp()

@@ -1,0 +1,112 @@
+"""The stream tables of a code location that is there already, for who works without Dagster's UI.
+
+Their assets carry the declarations, so whatever made them (`build_definitions`, a component, a
+factory in code) they are found in the loaded definitions, and nothing is declared twice.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import dagster as dg
+from dagster.components.definitions import LazyDefinitions
+
+from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+from dagster_streamtables.orchestration import metadata as keys
+from dagster_streamtables.orchestration.load import BrokenTable, Declared
+from dagster_streamtables.orchestration.resource import StreamTablesResource
+
+
+@dataclass(frozen=True)
+class CodeLocation:
+    """The stream tables of one code location, and where they are."""
+
+    tables: tuple[Declared, ...]
+    resource: StreamTablesResource
+    """With the values of environment variables in place."""
+
+
+def load_code_location(*, module: str = "", file: str = "") -> CodeLocation:
+    """Import a module, or a file, and find the stream tables in its `Definitions`.
+
+    Raises:
+        InvalidDefinition: It cannot be imported, or holds no definitions with stream tables.
+    """
+    where = module or file
+    found = _definitions(_imported(module, file), where)
+    specs = found.resolve_all_asset_specs()
+    tables = tuple(_declared(spec) for spec in specs if _is_ours(spec))
+    if not tables:
+        raise InvalidDefinition(
+            f"no asset in the definitions of {where} is a stream table",
+            fix="name the module whose Definitions hold the stream tables",
+        )
+    return CodeLocation(tables, _resource(found, where))
+
+
+def _imported(module: str, file: str) -> ModuleType:
+    """As `dagster -m` and `-f` import it: what lies beside it can be imported, too."""
+    beside = str(Path(file).absolute().parent) if file else str(Path.cwd())
+    if beside not in sys.path:
+        sys.path.insert(0, beside)
+    try:
+        if module:
+            return importlib.import_module(module)
+        spec = importlib.util.spec_from_file_location(Path(file).stem, file)
+        if spec is None or spec.loader is None or not Path(file).is_file():
+            raise FileNotFoundError(f"there is no Python file {file}")
+        loaded = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(loaded)
+        return loaded
+    except StreamTablesError:
+        raise
+    except Exception as error:
+        raise InvalidDefinition(
+            f"{module or file} cannot be imported",
+            why=f"{type(error).__name__}: {error}",
+            fix="name it as you would for dagster dev",
+        ) from error
+
+
+def _definitions(module: ModuleType, where: str) -> dg.Definitions:
+    values = list(vars(module).values())
+    lazy = [each for each in values if isinstance(each, LazyDefinitions)]
+    ready = [each for each in values if isinstance(each, dg.Definitions)]
+    found = [*(each() for each in lazy), *ready]
+    for each in found:
+        if isinstance(each, dg.Definitions):
+            return each
+    raise InvalidDefinition(
+        f"{where} holds no dagster.Definitions",
+        fix="name the module that dagster dev loads, or a folder of .sql files by --tables",
+    )
+
+
+def _is_ours(spec: dg.AssetSpec) -> bool:
+    return keys.DEFINITION in spec.metadata or keys.PROBLEM in spec.metadata
+
+
+def _declared(spec: dg.AssetSpec) -> Declared:
+    try:
+        return keys.read_definition(spec.metadata)
+    except StreamTablesError as error:
+        name = spec.metadata.get(keys.TABLE_NAME) or ".".join(spec.key.path)
+        return BrokenTable(str(name), error)
+
+
+def _resource(definitions: dg.Definitions, where: str) -> StreamTablesResource:
+    resources = dict(definitions.resources or {})
+    ours = {n: each for n, each in resources.items() if isinstance(each, StreamTablesResource)}
+    if not ours:
+        raise InvalidDefinition(
+            f"the definitions of {where} have no StreamTablesResource",
+            why="it says where the tables are",
+            fix='give them resources={"streamtables": StreamTablesResource(root=…)}',
+        )
+    found = ours.get("streamtables") or next(iter(ours.values()))
+    return found.process_config_and_initialize()

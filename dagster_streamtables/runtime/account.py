@@ -1,0 +1,46 @@
+"""`Account`: what a refresh did and why, told in its own commit: the history of a table is its log.
+
+A refresh that commits nothing, since nothing came, leaves no account, and one that fails leaves a
+word in the table's control. A commit cannot hold what is known only after it: the rest of the time
+and, of a MERGE, the rows it changed; both are beside the account, in the commit's own entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The window of one source; its end is the frontier's version."""
+
+    before: int | None
+    capture: str
+    rows: int | None
+
+
+@dataclass(frozen=True)
+class Account:
+    """One refresh, until it began to commit."""
+
+    action: str
+    reason: str
+    mode: str
+    seconds: float
+    until: float
+    """When it began to commit, in seconds since 1970."""
+    phases: Mapping[str, float] = field(default_factory=dict[str, float])
+    windows: Mapping[str, Taken] = field(default_factory=dict[str, Taken])
+    """Of each source, by its name in the query."""
+    rows: tuple[int, int] | None = None
+    """Inserted and deleted, where that is known before the commit."""
+    expected: float | None = None
+    """Seconds that it was expected to take, where mode AUTO chose between two ways."""
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Account:
+        windows = {name: Taken(**each) for name, each in values["windows"].items()}
+        rows = values["rows"] and tuple(values["rows"])
+        return cls(**{**values, "windows": windows, "rows": rows})

@@ -1,0 +1,111 @@
+"""A stream table is deleted: its rows, its log, its intermediate tables, and its control.
+
+On a local disk its folder is moved out of the way in one step and then deleted, so there is no
+moment with half a table. An object store has no such step; there the log goes first, newest commit
+first, and a reader finds an older version, then no table.
+"""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dagster_streamtables.errors import RefusedOperation
+from dagster_streamtables.runtime.begin import Shelf
+from dagster_streamtables.runtime.control import FOLDER, Controls
+from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.missing import missing
+from dagster_streamtables.runtime.retention import Retention
+from dagster_streamtables.runtime.state import state_of
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """A stream table that is no more."""
+
+    table: str
+    location: str
+    rows: int | None
+    """It had; None where its log did not say, or where there was nothing but a control."""
+    bytes: int
+    """Of its newest version."""
+    readers: tuple[str, ...]
+    """Stream tables of the same root whose next refresh will miss it."""
+
+
+@dataclass(frozen=True)
+class Dropping:
+    """Deletes stream tables below one root."""
+
+    shelf: Shelf
+    controls: Controls
+    retention: Retention
+
+    def drop(self, name: str, *, even_if_read: bool = False) -> Dropped:
+        """
+        Raises:
+            MissingSource: There is no such table.
+            RefusedOperation: It is no stream table, or another one reads it.
+        """
+        location = self.shelf.names.location(name)
+        log = self.shelf.newest(name)
+        if log is None:
+            if not self.controls.forget(name):
+                raise missing(name, location)
+            return Dropped(name, location, None, 0, ())
+        self._require_stream_table(name, log)
+        readers = self._readers(name)
+        if readers and not even_if_read:
+            raise RefusedOperation(
+                f'"{name}" is read by {", ".join(readers)}',
+                why="without it they cannot be refreshed",
+                fix="drop those first, or ask for it even if it is read (even_if_read, --force)",
+            )
+        size = sum(log.file_sizes)
+        done = Dropped(name, location, log.row_count, size, readers)
+        self._delete(log)
+        self.shelf.logs.forget(location)
+        self.controls.forget(name)
+        return done
+
+    def _require_stream_table(self, name: str, log: TableLog) -> None:
+        if state_of(name, log) is None:
+            raise RefusedOperation(
+                f'"{name}" is no stream table',
+                where=log.location,
+                why="no commit of it carries the state of a refresh under that name",
+                fix="name a stream table; other tables are their owners' to delete",
+            )
+
+    def _readers(self, name: str) -> tuple[str, ...]:
+        place = self.shelf.names.location(name)
+        found = (
+            table
+            for table in self.retention.stream_tables()
+            for source in self.retention.sources(table)
+            if self.shelf.names.location(source) == place
+        )
+        return tuple(dict.fromkeys(found))
+
+    def _delete(self, log: TableLog) -> None:
+        if "://" in log.location:
+            _delete_objects(log.files)
+            return
+        aside = Path(self.shelf.names.root) / FOLDER / "dropped"
+        aside.mkdir(parents=True, exist_ok=True)
+        Path(log.location).rename(aside / uuid.uuid4().hex)
+        # Those, too, that a killed process has left.
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _delete_objects(files: Any) -> None:
+    import pyarrow.fs
+
+    found = files.get_file_info(pyarrow.fs.FileSelector("", recursive=True, allow_not_found=True))
+    paths = [each.path for each in found if each.type is pyarrow.fs.FileType.File]
+    logs = {path for path in paths if path.lstrip("/").startswith("_delta_log/")}
+    for path in [*sorted(logs, reverse=True), *(path for path in paths if path not in logs)]:
+        files.delete_file(path)

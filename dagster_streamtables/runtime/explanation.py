@@ -1,0 +1,67 @@
+"""`Explanation`: how a stream table is maintained, or why its change cannot be computed."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from dagster_streamtables.compiler import Plan
+from dagster_streamtables.compiler.explain import Line, lines
+from dagster_streamtables.errors import UnsupportedQuery
+
+_PLACE = re.compile(r"line (\d+), column (\d+)")
+
+
+@dataclass(frozen=True)
+class Query:
+    """One maintained query: the table's own, or that of an intermediate table."""
+
+    name: str
+    """Of the intermediate table; empty for the table's own."""
+    law: str
+    """How its change enters the stored rows."""
+    reads: tuple[str, ...]
+    """Sources and intermediate tables."""
+    operators: tuple[Line, ...]
+    """Each with the law that serves it, and what its change reads."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of a stream table without running it."""
+
+    table: str
+    mode: str
+    sources: tuple[str, ...]
+    plan: Plan | None = None
+    """None where the query is refused."""
+    refusal: UnsupportedQuery | None = None
+    """Why its change cannot be computed, with the place in its SQL."""
+
+    @property
+    def maintained(self) -> bool:
+        """Whether the table follows the change of its sources."""
+        return self.plan is not None
+
+    @property
+    def queries(self) -> tuple[Query, ...]:
+        """Those of the intermediate tables first, each after those it reads."""
+        plans = (*self.plan.intermediates, self.plan) if self.plan is not None else ()
+        return tuple(
+            Query(each.name, each.law, each.reads, tuple(lines(each.view, laws=True)))
+            for each in plans
+        )
+
+    @property
+    def change_sql(self) -> str:
+        """The change when every source moved; empty where there is none."""
+        return self.plan.change_sql() if self.plan is not None else ""
+
+    @property
+    def place(self) -> tuple[int, int] | None:
+        """Line and column in the SQL of what is refused, counted from 1."""
+        found = _PLACE.search(self.refusal.where) if self.refusal is not None else None
+        return None if found is None else (int(found[1]), int(found[2]))
+
+    def __str__(self) -> str:
+        return self.plan.explain() if self.plan is not None else str(self.refusal)

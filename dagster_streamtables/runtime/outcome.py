@@ -1,0 +1,63 @@
+"""`Outcome`: what became of one table in a refresh of many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass
+from graphlib import CycleError
+
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.runtime.order import in_order
+from dagster_streamtables.runtime.report import Refresh
+from dagster_streamtables.runtime.table import StreamTable
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Exactly one of `refresh`, `error`, and `held_by` says something."""
+
+    table: str
+    refresh: Refresh | None = None
+    error: Exception | None = None
+    """Why it failed. A `StreamTablesError`, or what nobody expected."""
+    held_by: tuple[str, ...] = ()
+    """The tables it reads that failed, or were held up themselves: it was left alone."""
+
+
+def outcomes(
+    tables: Iterable[StreamTable], refresh: Callable[[StreamTable], Refresh], *, parallel: int
+) -> Iterator[Outcome]:
+    """Refresh tables, each after those it reads; who reads one that failed is left alone.
+
+    Raises:
+        InvalidDefinition: Tables read one another in a circle.
+    """
+    named = {table.name: table for table in tables}
+    needs = {name: table.sources for name, table in named.items()}
+    out: set[str] = set()
+    try:
+        for name, done in in_order(needs, lambda name: refresh(named[name]), parallel=parallel):
+            outcome = _outcome(name, done, needs, out)
+            if outcome.refresh is None:
+                out.add(name)
+            yield outcome
+    except CycleError as error:
+        raise InvalidDefinition(
+            "the stream tables read one another in a circle",
+            where=" is read by ".join(error.args[1]),
+            fix="take one of these tables out of one of these queries",
+        ) from None
+
+
+def _outcome(
+    name: str, done: Future[Refresh] | None, needs: Mapping[str, tuple[str, ...]], out: set[str]
+) -> Outcome:
+    if done is None:
+        return Outcome(name, held_by=tuple(each for each in needs[name] if each in out))
+    error = done.exception()
+    if error is None:
+        return Outcome(name, refresh=done.result())
+    if not isinstance(error, Exception):
+        raise error
+    return Outcome(name, error=error)

@@ -1,0 +1,156 @@
+"""What the command line shows and does, on tables that were refreshed."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from cli.conftest import Shop
+
+pytestmark = pytest.mark.spark
+
+STATUS = {
+    "table", "status", "why", "suspended", "unreadable", "declared", "mode", "schedule",
+    "resolved_schedule", "populated", "errors", "error", "error_at", "data_timestamp",
+    "refreshed_at", "stale_since", "staleness_seconds", "stale", "version", "rows", "bytes",
+    "files", "sources", "intermediates", "refreshes",
+}  # fmt: skip
+REFRESH = {
+    "table", "version", "time", "frontier", "action", "reason", "mode", "rows_in", "inserted",
+    "deleted", "seconds", "phases", "windows", "data_timestamp", "forecast_error",
+}  # fmt: skip
+
+
+def test_status_shows_all_tables_or_one_in_full(shop: Shop) -> None:
+    found = {each["table"]: each for each in shop.json("status")}
+    assert list(found) == ["mart.best", "mart.busy", "mart.revenue"]
+    revenue = found["mart.revenue"]
+    assert set(revenue) == STATUS, "the keys are stable"
+    assert (revenue["status"], revenue["rows"], revenue["version"]) == ("ACTIVE", 4, 1)
+    assert (revenue["schedule"], revenue["resolved_schedule"]) == (
+        "CALCULATED", "5m, from mart.best",
+    )  # fmt: skip
+    assert (revenue["staleness_seconds"], revenue["stale"]) == (0, False)
+    assert datetime.fromisoformat(revenue["data_timestamp"]).tzinfo is not None
+    assert found["mart.busy"]["intermediates"][0]["rows"] == 4
+
+    shop.sell(22)
+    text = shop.said("status")
+    assert "mart.revenue" in text
+    assert "5m, from mart.best" in text
+    one = shop.said("status", "mart.busy")
+    assert "intermediate table" in one
+    assert "sales.orders" in one
+    assert shop.json("status", "mart.busy")[0]["staleness_seconds"] > 0
+    unknown = shop.run("status", "mart.besd")
+    assert (unknown.exit_code, "there is no stream table" in unknown.stderr) == (1, True)
+
+
+def test_without_declarations_tables_are_found_by_their_logs(shop: Shop) -> None:
+    [found] = json.loads(shop.run("status", "mart.best", "--json", tables=False).stdout)
+    assert (found["declared"], found["stale"], found["schedule"]) == (False, None, None)
+    assert (found["status"], found["mode"]) == ("ACTIVE", "DIFFERENTIAL")
+
+
+def test_strict_is_no_where_a_table_is_not_well(shop: Shop) -> None:
+    shop.said("status", "--strict")
+    shop.said("suspend", "mart.best", "--why", "moving [house]")
+    assert "moving [house]" in shop.said("status", "--strict", code=3)
+    shop.said("status", "mart.busy", "--strict")
+    assert "is resumed" in shop.said("resume", "mart.best")
+    shop.said("status", "--strict")
+
+
+def test_history_and_statistics_tell_what_was_done(shop: Shop) -> None:
+    found = shop.json("history", "mart.revenue")
+    assert set(found) == {"table", "failed", "refreshes"}
+    newest, first = found["refreshes"]
+    assert set(newest) == REFRESH
+    assert (newest["action"], newest["rows_in"], newest["frontier"]) == (
+        "DIFFERENTIAL", 1, {"sales.orders": 1},
+    )  # fmt: skip
+    assert (newest["inserted"], newest["deleted"], newest["mode"]) == (1, 1, "DIFFERENTIAL")
+    assert first["action"] == "REINITIALIZE"
+    assert len(shop.json("history", "mart.revenue", "-n", "1")["refreshes"]) == 1
+    text = shop.said("history", "mart.revenue")
+    assert "there is no table yet" in text
+    assert "sales.orders@1" in text
+
+    [stats] = shop.json("stats", "mart.revenue")
+    assert stats["actions"] == {"DIFFERENTIAL": 1, "REINITIALIZE": 1}
+    assert stats["seconds_median"] <= stats["seconds_p95"] == stats["seconds_most"]
+    assert shop.said("stats").count("mart.") == 3
+
+
+def test_events_are_filtered(shop: Shop) -> None:
+    kinds = [each["kind"] for each in shop.json("events")]
+    assert kinds.count("reinitialized") == 3
+    assert shop.json("events", "--alerts") == []
+    shop.said("suspend", "mart.best")
+    [alert] = shop.json("events", "--alerts")
+    assert (alert["table"], alert["kind"]) == ("mart.best", "suspended")
+    assert {each["table"] for each in shop.json("events", "mart.busy")} == {"mart.busy"}
+    assert len(shop.json("events", "-n", "2")) == 2
+    assert shop.json("events", "--since", "2999-01-01") == []
+    assert shop.json("events", "--since", alert["time"][:19])[0]["kind"] == "suspended"
+    assert "suspended" in shop.said("events")
+
+
+def test_retention_is_shown(shop: Shop) -> None:
+    shop.sell(22)
+    found = {each["table"]: each for each in shop.json("retention")}
+    assert found["mart.revenue"]["versions_behind"] == 1
+    assert datetime.fromisoformat(found["mart.revenue"]["behind_since"])
+    assert found["mart.best"]["behind_since"] is None
+
+
+def test_refresh_goes_through_the_graph_and_says_what_failed(shop: Shop) -> None:
+    shop.sell(22, 23)
+    [best] = shop.json("refresh", "mart.best")
+    assert (best["action"], best["error"], best["held_by"]) == ("NO_DATA", None, [])
+    found = {each["table"]: each for each in shop.json("refresh", "mart.best", "--upstream")}
+    assert {*found} == {"mart.best", "mart.revenue"}
+    assert (found["mart.revenue"]["rows_in"], found["mart.revenue"]["row_count"]) == (2, 4)
+    assert "mart.busy" in shop.said("refresh")
+    assert shop.json("refresh", "mart.busy", "--full")[0]["reason"].startswith("asked for")
+
+    (shop.tables / "mart/revenue.sql").write_text("SELECT amount / 0 AS n, id FROM sales.orders")
+    (shop.tables / "mart/worse.sql").write_text("-- schedul: 5m\nSELECT 1 AS n")
+    failed = {each["table"]: each for each in shop.json("refresh", code=1)}
+    assert "DIVIDE_BY_ZERO" in failed["mart.revenue"]["error"]["why"]
+    assert failed["mart.best"]["held_by"] == ["mart.revenue"]
+    assert 'there is no setting "schedul"' in failed["mart.worse"]["error"]["what"]
+    assert failed["mart.busy"]["action"] == "NO_DATA"
+    done = shop.run("refresh")
+    assert (done.exit_code, "held up" in done.stdout) == (1, True)
+    assert "DIVIDE_BY_ZERO" in done.stderr
+    history = shop.json("history", "mart.revenue")
+    assert history["failed"]["errors"] == 2
+    assert "Traceback" not in done.output
+
+
+def test_check_is_no_where_a_table_is_not_its_query(shop: Shop) -> None:
+    assert [each["equal"] for each in shop.json("check")] == [True, True, True]
+    table = DeltaTable(shop.lake.location("mart.revenue"))
+    table.update({"total": "total + 1"}, predicate="customer = 1")
+    found = {each["table"]: each for each in shop.json("check", code=3)}
+    assert (found["mart.revenue"]["missing"], found["mart.revenue"]["unexpected"]) == (1, 1)
+    assert "Rows of mart.revenue that differ" in shop.said("check", "mart.revenue", code=3)
+
+
+def test_a_table_is_dropped_unless_it_is_read(shop: Shop) -> None:
+    refused = shop.run("drop", "mart.revenue", "--yes")
+    assert (refused.exit_code, "is read by mart.best" in refused.stderr) == (1, True)
+    assert shop.run("drop", "mart.best").exit_code == 1, "nobody answered the question"
+    assert Path(shop.root, "mart/best").exists()
+    assert "mart.best is gone" in shop.said("drop", "mart.best", "-y")
+    assert not Path(shop.root, "mart/best").exists()
+    assert shop.json("drop", "mart.revenue", "-y", "--force")["rows"] == 4
+    [left] = json.loads(shop.run("status", "--json", tables=False).stdout)
+    assert left["table"] == "mart.busy"
+    refused = shop.run("drop", "sales.orders", "-y")
+    assert (refused.exit_code, "is no stream table" in refused.stderr) == (1, True)

@@ -27,6 +27,7 @@ MAKERS: dict[str, tuple[int, str]] = {
     "_no_rule": (2, "{} is not supported yet"),
     "unsupported": (1, "{} is not supported yet"),
     "_refused": (1, "{} is not maintained"),
+    "_tag": (0, "{}"),
 }
 _PASSED_ON = {"what", "problem"}
 """Arguments that are the message of an error that was caught, or stored."""
@@ -36,7 +37,8 @@ _PASSED_ON = {"what", "problem"}
 def classes() -> frozenset[str]:
     """The names of all errors."""
     for module in pkgutil.walk_packages([str(PACKAGE)], "dagster_streamtables."):
-        importlib.import_module(module.name)
+        if not module.name.endswith("__main__"):  # which would run the command line
+            importlib.import_module(module.name)
     found: set[type] = {StreamTablesError, Refusal}
     todo = list(found)
     while todo:

@@ -139,7 +139,7 @@ def test_commands_are_there_and_take_these_options(path: Path) -> None:
 
 
 def _is_command(words: list[str]) -> bool:
-    while "=" in words[0]:  # a variable before the command
+    while "=" in words[0] and words[1:]:  # a variable before the command
         words = words[1:]
     match words:
         case ["make", target, *_]:
@@ -150,7 +150,7 @@ def _is_command(words: list[str]) -> bool:
         case (
             [".venv/bin/pytest", *_]
             | ["pip", "install", *_]
-            | ["export", _]
+            | ["export", *_]
             | ["git", "clone", *_]
             | ["cd", _]
         ):

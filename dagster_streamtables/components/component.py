@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import dagster as dg
 from dagster.components.component.component import ComponentTypeSpec
@@ -41,6 +41,13 @@ from dagster_streamtables.orchestration.resource import StreamTablesResource
 from dagster_streamtables.orchestration.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.translator import StreamTableProps, StreamTablesTranslator
 
+if TYPE_CHECKING:
+    Resource = StreamTablesResource
+else:
+    # At run time Dagster asks of a type that each of its fields can be written in YAML, even where
+    # a resolver makes the value; a resource of dagster-pyspark cannot.
+    Resource = Any
+
 
 @dg.scaffold_with(StreamTablesScaffolder)
 @dataclass
@@ -56,7 +63,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
     """
 
     resource: Annotated[
-        StreamTablesResource,
+        Resource,
         dg.Resolver(
             resolve_resource,
             model_field_type=ResourceFields.model(),

@@ -6,9 +6,11 @@ factory in code) they are found in the loaded definitions, and nothing is declar
 
 from __future__ import annotations
 
+import atexit
 import importlib
 import importlib.util
 import sys
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -109,4 +111,7 @@ def _resource(definitions: dg.Definitions, where: str) -> StreamTablesResource:
             fix='give them resources={"streamtables": StreamTablesResource(root=…)}',
         )
     found = ours.get("streamtables") or next(iter(ours.values()))
-    return found.process_config_and_initialize()
+    # It may hold a resource that is to be closed, and the command is all that this process does.
+    open_ones = ExitStack()
+    atexit.register(open_ones.close)
+    return open_ones.enter_context(found.process_config_and_initialize_cm())

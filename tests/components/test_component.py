@@ -204,7 +204,8 @@ attributes:
     assert isinstance(resource.storage_options["SECRET"], dg.EnvVar)
     assert set(resource.storage_options) == {"SECRET", "MADE"}
     assert resource.storage_options["MADE"] == "x-hidden"
-    assert resource.process_config_and_initialize().storage_options["SECRET"] == "hidden"
+    with resource.process_config_and_initialize_cm() as opened:
+        assert opened.storage_options["SECRET"] == "hidden"
     asset = defs.resolve_assets_def(key("t"))
     assert (asset.op.pool, asset.op.tags["size"]) == ("spark", "small")
     assert asset.op.retry_policy == dg.RetryPolicy(
@@ -403,6 +404,6 @@ def test_the_schema_is_documented() -> None:
         for field, about in model["properties"].items()
         if not about.get("description")
     ]
-    assert len(ours) == 8
+    assert len(ours) == 7
     assert undocumented == []
     assert StreamTablesComponent.get_spec().produces

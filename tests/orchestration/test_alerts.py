@@ -53,15 +53,14 @@ class Watch:
     def tick(self) -> list[tuple[str, str]]:
         """What is told in one tick."""
         before = len(self.told)
-        context = dg.build_sensor_context(
+        with dg.build_sensor_context(
             instance=self.instance,
             cursor=self.cursor,
             resources={"streamtables": self.resource},
-        )
-        result = self.sensor(context)
-        assert isinstance(result, dg.SkipReason)
-        self.said = result.skip_message
-        self.cursor = context.cursor
+        ) as context:
+            done = self.sensor.evaluate_tick(context)
+            self.said = done.skip_message
+            self.cursor = done.cursor
         return [(alert.table, str(alert.kind)) for alert in self.told[before:]]
 
     def run(self, selection: dg.AssetSelection | None = None) -> bool:

@@ -25,7 +25,7 @@ from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.table import OnSchemaChange, StreamTable
 
 if TYPE_CHECKING:
-    from dagster_streamtables.runtime.behind import Behind
+    from dagster_streamtables.runtime.health import SourceHealth
 
 STATE = "state_is_whole"
 SCHEMA = "columns_are_as_defined"
@@ -149,7 +149,7 @@ def build_freshness_checks(
         found = lake.checks.behind(table)
         late = [each for each in found if _late(each, schedule, now - grace, turns=0)]
         very = [each for each in late if _late(each, schedule, now - grace, turns=1)]
-        ages = [now.timestamp() - each.since for each in found if each.since is not None]
+        ages = [(now - each.behind_since).total_seconds() for each in found if each.behind_since]
         return dg.AssetCheckResult(
             passed=not late,
             severity=ERROR if very else WARN,
@@ -180,28 +180,24 @@ def _of(
     return evaluated
 
 
-def _late(each: "Behind", schedule: Schedule | None, now: datetime, *, turns: int) -> bool:
-    if schedule is None:
+def _late(each: "SourceHealth", schedule: Schedule | None, now: datetime, *, turns: int) -> bool:
+    if schedule is None or each.behind_since is None:
         return False
-    if each.since is None:
-        return True
-    since = datetime.fromtimestamp(each.since, UTC)
-    return now > schedule.deadline(since) + turns * timedelta(seconds=schedule.longest_gap())
+    allowed = turns * timedelta(seconds=schedule.longest_gap())
+    return bool(each.lost) or now > schedule.deadline(each.behind_since) + allowed
 
 
-def _lateness(late: "list[Behind]", now: datetime) -> Iterator[str]:
+def _lateness(late: "list[SourceHealth]", now: datetime) -> Iterator[str]:
     for each in late:
-        since = "nobody knows when: its log no longer tells"
-        if each.since is not None:
-            moment = datetime.fromtimestamp(each.since, UTC)
-            since = f"{moment:%Y-%m-%d %H:%M:%S} UTC, {(now - moment).total_seconds():.0f} s ago"
+        since = each.behind_since or now
         yield (
             f"it reflects version {each.frontier} of {each.source}, which is at {each.newest}, "
-            f"and lacks rows since {since}"
+            f"and lacks rows since {since:%Y-%m-%d %H:%M:%S} UTC, "
+            f"{(now - since).total_seconds():.0f} s ago"
         )
 
 
-def _timely(found: "list[Behind]", schedule: Schedule | None) -> str:
+def _timely(found: "list[SourceHealth]", schedule: Schedule | None) -> str:
     if not found:
         return "No source has rows that the table does not reflect."
     names = ", ".join(each.source for each in found)

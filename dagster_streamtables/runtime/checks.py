@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 
 from dagster_streamtables.compiler import Plan
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.runtime.behind import Behind, behind
 from dagster_streamtables.runtime.blame import last_word
 from dagster_streamtables.runtime.compare import Comparison, compare
 from dagster_streamtables.runtime.definition import compiled, fingerprint_of, visible
 from dagster_streamtables.runtime.delta_log import Logs, Place, TableLog
 from dagster_streamtables.runtime.drift import Drift, columns_of, of_result, of_sources
+from dagster_streamtables.runtime.health import SourceHealth, health_of
 from dagster_streamtables.runtime.invariants import Findings, Held, examine
 from dagster_streamtables.runtime.missing import MissingSource, missing
 from dagster_streamtables.runtime.names import Names
@@ -103,15 +103,20 @@ class Checks:
         return [*of_sources(state, sources), *found]
 
     @last_word()
-    def behind(self, table: StreamTable) -> list[Behind]:
+    def behind(self, table: StreamTable) -> list[SourceHealth]:
         """The sources that have rows which a stream table does not reflect; needs no Spark.
+
+        A table is as fresh as it can be while there is none, however long ago its last refresh was.
 
         Raises:
             MissingSource: The table has never been refreshed.
         """
         _, state = self._stored(table)
-        logs = {name: self._newest(name) for name in state.sources}
-        return behind(state, {name: log for name, log in logs.items() if log is not None})
+        found = (
+            health_of(table.name, name, seen, self._newest(name))
+            for name, seen in state.sources.items()
+        )
+        return [each for each in found if each.behind_since is not None]
 
     def _stored(self, table: StreamTable) -> tuple[Stored, State]:
         log = self._newest(table.name)

@@ -239,6 +239,7 @@ def test_a_table_is_behind_from_the_first_commit_with_rows_that_it_lacks(orders:
     orders.write(ROWS + 10, 10)
     [found] = lake.checks.behind(BAG)
     assert (found.source, found.frontier, found.newest) == ("orders", 0, 3)
-    assert found.since is not None and before - 1 <= found.since <= after + 1
+    assert found.behind_since is not None
+    assert before - 1 <= found.behind_since.timestamp() <= after + 1
     lake.refresh(BAG)
     assert lake.checks.behind(BAG) == []

@@ -45,7 +45,14 @@ def main() -> None:
 
 
 def _section(results: Results) -> Iterable[str]:
-    told = {"tpch": _tpch, "refresh": _refresh, "graph": _graph, "memory": _memory, "load": _load}
+    told = {
+        "tpch": _tpch,
+        "refresh": _refresh,
+        "graph": _graph,
+        "memory": _memory,
+        "load": _load,
+        "tick": _tick,
+    }
     yield from told[results.name](results)
     versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
     yield f"Medians of {results.runs}, on {results.cores} cores, {results.date}; {versions}.\n"
@@ -69,6 +76,10 @@ def _memory(results: Results) -> Iterable[str]:
 
 def _load(results: Results) -> Iterable[str]:
     return _figures(results, f"Loading a code location with {results.size:,} stream tables")
+
+
+def _tick(results: Results) -> Iterable[str]:
+    return _figures(results, f"A tick of the refresh sensor over {results.size:,} stream tables")
 
 
 def _figures(results: Results, title: str) -> Iterable[str]:

@@ -146,3 +146,12 @@ def _chain(tables: int, join: str) -> str:
     steps = " ".join(f"{join} t{i} ON t{i}.id = t{i - 1}.k" for i in range(1, tables))
     plan = compile_query(f"SELECT t0.id, t{tables - 1}.k FROM t0 {steps}", DECLARED)
     return render(plan.change(stored={"id": "bigint", "k": "bigint"}), pretty=False)
+
+
+def test_queries_with_the_same_words_are_normally_the_same() -> None:
+    query = read("SELECT id, 'it -- is' AS `select` FROM t WHERE x = 'A'")
+    same = read("select id , 'it -- is' as `select` -- no\nfrom t /* t */ where x='A'")
+    assert query.normal == same.normal
+    changes = {"'it -- is'": "'it -- Is'", "`select`": "`Select`", "'A'": "A", "id": "Id"}
+    for word, other in changes.items():
+        assert read(query.sql.replace(word, other)).normal != query.normal

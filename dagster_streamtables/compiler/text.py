@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import sqlglot
 from sqlglot import exp
@@ -32,7 +32,12 @@ class Text:
 
     @cached_property
     def tokens(self) -> list[Token]:
-        return sqlglot.tokenize(self.sql, dialect=DIALECT)
+        return tokenized(self.sql)
+
+    @property
+    def normal(self) -> str:
+        """The same for queries that differ in comments, spaces and the case of keywords only."""
+        return _normal(self.sql)
 
     def shown(self, start: int, end: int) -> str:
         """The line that holds ``sql[start : end + 1]``, for the part `where` of an error."""
@@ -143,6 +148,21 @@ def read(sql: str) -> Text:
             fix="write a SELECT; its result is what the table holds",
         )
     return Text(sql, tree)
+
+
+@lru_cache(maxsize=1024)
+def _normal(sql: str) -> str:
+    return "\x00".join(f"{each.token_type.name} {_word(each)}" for each in tokenized(sql))
+
+
+def _word(token: Token) -> str:
+    kind = token.token_type
+    as_written = kind in (TokenType.VAR, TokenType.IDENTIFIER) or "STRING" in kind.name
+    return token.text if as_written else token.text.upper()
+
+
+def tokenized(sql: str) -> list[Token]:
+    return sqlglot.tokenize(sql, dialect=DIALECT)
 
 
 def sources_of(query: str) -> tuple[str, ...]:

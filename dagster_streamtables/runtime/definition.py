@@ -83,7 +83,7 @@ def fingerprint_of(text: Text | None, plan: Plan | None, zone: str) -> str:
     An intermediate table has no text, and is named by what it holds.
     """
     hidden = ",".join(plan.stored_columns) if plan is not None else ""
-    query = text.sql if text is not None else plan.name if plan is not None else ""
+    query = text.normal if text is not None else plan.name if plan is not None else ""
     parts = [query, hidden, plan.entry if plan is not None else "full"]
     definition = "\x00".join(parts if zone == "UTC" else [*parts, zone])
     return hashlib.sha256(definition.encode()).hexdigest()[:16]

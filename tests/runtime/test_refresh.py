@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable, UnsupportedQuery
-from dagster_streamtables.runtime.lake import MissingSource
+from dagster_streamtables.runtime.missing import MissingSource
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
 
@@ -188,6 +189,21 @@ def test_a_table_is_mentioned_again_beside_a_natural_join(lake: Lake) -> None:
     write(lake, "orders", orders(0))
     write(lake, "customers", pa.table({"id": pa.array([0], pa.int64()), "region": ["c"]}))
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
+
+
+def test_comments_and_spaces_are_no_other_definition(lake: Lake) -> None:
+    first = refreshed(lake, LARGE)
+    again = "-- those that matter\nselect id,\n  amount /* in cents */ from orders where amount > 3"
+
+    done = Lake(lake.root, spark=NOWHERE).refresh(replace(LARGE, query=again))
+
+    assert (done.action, done.version) == (Action.NO_DATA, first.version)
+    for other in (
+        "SELECT id, amount FROM orders WHERE amount > 4",
+        "SELECT id, Amount FROM orders",
+    ):
+        done = refreshed(lake, replace(LARGE, query=other))
+        assert (done.action, done.reason) == (Action.REINITIALIZE, "the definition changed")
 
 
 def test_a_refresh_says_how_large_the_table_is_and_which_part_of_a_source_changed(

@@ -20,6 +20,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ import typer
 from deltalake import DeltaTable
 from rich.console import Console
 
+from dagster_streamtables.orchestration.history import SENSOR_TAG
 from example_defs.demo import PROJECT
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ class Tour:
         self._picture("materialization")
         self._open("/assets/delay/carrier_days")
         self.page.get_by_role("button", name="Plots").first.click()
-        self._see_in_the_end("streamtables/seconds")
+        self._see("streamtables/seconds")
         self.page.get_by_text("dagster/row_count").first.scroll_into_view_if_needed()
         self._picture("plots")
 
@@ -133,12 +135,9 @@ class Tour:
 
     def _materialize(self) -> str:
         """Click, and wait until the run is over; its id."""
+        begin = datetime.now(UTC)
         self.page.get_by_role("button", name="Materialize").first.click()
-        link = self.page.get_by_role("link", name="View").first
-        link.wait_for()
-        run = (link.get_attribute("href") or "").rsplit("/", 1)[-1]
-        _wait_for_run(run)
-        return run
+        return _finished_run(begin)
 
     def _open(self, path: str) -> None:
         self.page.goto(f"http://127.0.0.1:{PORT}{path}", wait_until="domcontentloaded")
@@ -158,7 +157,9 @@ class Tour:
             if time.monotonic() > until:
                 self._picture("missing")
                 raise AssertionError(f"{missing} is not on {self.page.url}")
-            self.page.wait_for_timeout(2000)
+            self.page.wait_for_timeout(5000)
+            self.page.reload(wait_until="domcontentloaded")
+            self.page.wait_for_timeout(5000)
 
     def _picture(self, name: str) -> None:
         self.page.wait_for_timeout(1500)  # until what moves stands still
@@ -166,18 +167,20 @@ class Tour:
         CONSOLE.print(f"{name}: seen")
 
 
-def _wait_for_run(run: str) -> None:
+def _finished_run(begin: datetime) -> str:
+    """The id of the run that was launched by hand since then, when it is over."""
     import dagster as dg
 
     os.environ["DAGSTER_HOME"] = str(PROJECT / ".demo/dagster")
     with dg.DagsterInstance.get() as instance:
         until = time.monotonic() + _PATIENCE
-        while True:
-            record = instance.get_run_by_id(run)
-            if record is not None and record.is_finished:
-                return
-            assert time.monotonic() < until, f"run {run} does not end"
+        while time.monotonic() < until:
+            records = instance.get_run_records(dg.RunsFilter(created_after=begin))
+            for run in (record.dagster_run for record in records):
+                if run.is_finished and SENSOR_TAG not in run.tags:
+                    return run.run_id
             time.sleep(1)
+    raise AssertionError("no run was launched, or it does not end")
 
 
 @contextmanager

@@ -80,7 +80,7 @@ def _run(
     dev = ("dev", "-w", "workspace.yaml", "-p", str(port))
     dagster = running.enter_context(_program("dagster", *dev, stop=signal.SIGINT, log=log))
     address = f"http://127.0.0.1:{port}"
-    while not stopping.wait(0.5) and not _answers(f"{address}/server_info"):
+    while not stopping.wait(0.5) and not answers(address):
         if dagster.poll() is not None:
             raise EnvironmentProblem("dagster dev ended while it was starting", where=_end(log))
     if stopping.is_set():
@@ -171,9 +171,10 @@ def _environment() -> Mapping[str, str]:
     }
 
 
-def _answers(address: str) -> bool:
+def answers(address: str) -> bool:
+    """Whether a Dagster webserver is there."""
     try:
-        with urllib.request.urlopen(address, timeout=5) as response:
+        with urllib.request.urlopen(f"{address}/server_info", timeout=5) as response:
             return response.status == 200
     except (urllib.error.URLError, TimeoutError, ConnectionError):
         return False

@@ -16,7 +16,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +28,7 @@ from deltalake import DeltaTable
 from rich.console import Console
 
 from dagster_streamtables.orchestration.history import SENSOR_TAG
-from example_defs.demo import PROJECT
+from example_defs.demo import PROJECT, answers
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -38,6 +37,7 @@ CONSOLE = Console(soft_wrap=True, highlight=False)
 LAKE = PROJECT / ".demo/lake"
 LOCATION = "flights_of_2013"
 PORT = 3210
+ADDRESS = f"http://127.0.0.1:{PORT}"
 _BROWSER = [
     "--no-sandbox",
     "--disable-gpu",
@@ -140,7 +140,7 @@ class Tour:
         return _finished_run(begin)
 
     def _open(self, path: str) -> None:
-        self.page.goto(f"http://127.0.0.1:{PORT}{path}", wait_until="domcontentloaded")
+        self.page.goto(f"{ADDRESS}{path}", wait_until="domcontentloaded")
 
     def _see(self, *texts: str) -> None:
         for text in texts:
@@ -190,7 +190,7 @@ def _demo() -> Iterator[None]:
     demo = subprocess.Popen([*command, "--pace", "86400", "--port", str(PORT)], cwd=PROJECT)
     try:
         until = time.monotonic() + 2 * _PATIENCE
-        while not _answers():
+        while not answers(ADDRESS):
             assert demo.poll() is None, "the demo ended"
             assert time.monotonic() < until, "the demo does not answer"
             time.sleep(1)
@@ -199,14 +199,6 @@ def _demo() -> Iterator[None]:
         demo.send_signal(signal.SIGTERM)
         demo.wait(_PATIENCE)
         shutil.rmtree(PROJECT / ".demo", ignore_errors=True)
-
-
-def _answers() -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{PORT}/server_info", timeout=5):
-            return True
-    except OSError:
-        return False
 
 
 @contextmanager

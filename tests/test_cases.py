@@ -9,6 +9,7 @@ sources stand still.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 
 import duckdb
@@ -54,12 +55,7 @@ def test_the_delta_is_the_one_written_down(case: Case, database: Database) -> No
 def follow_case(prepared: Prepared, case: Case, database: Database) -> None:
     sources = prepared.plan.sources
     with database.fresh():
-        database.write(case.before)
-        for table in sources:
-            database.keep(f"{table}@before", f"FROM {table}")
-        database.write(case.change)
-        for table in sources:
-            database.keep(f"{table}@after", f"FROM {table}")
+        play(case, database, sources)
         moved = {table for table in sources if database.rows(difference(table, net=True))}
         for net in (True, False):
             for table in sources:
@@ -70,6 +66,16 @@ def follow_case(prepared: Prepared, case: Case, database: Database) -> None:
                 stored.refresh(unmoved=unmoved)
                 assert signed(stored.visible, before) == case.expected
                 stored.check()
+
+
+def play(case: Case, database: Database, sources: Iterable[str]) -> None:
+    """Make the rows of a case before and after its change."""
+    database.write(case.before)
+    for table in sources:
+        database.keep(f"{table}@before", f"FROM {table}")
+    database.write(case.change)
+    for table in sources:
+        database.keep(f"{table}@after", f"FROM {table}")
 
 
 several = [case for case in cases if len(statements(case.change)) > 1]

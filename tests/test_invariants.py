@@ -17,7 +17,7 @@ from dagster_streamtables.compiler.invariants import (
     rules,
 )
 from database import TABLES, Database, Prepared, Stored, _in_duckdb
-from test_cases import difference
+from test_cases import difference, play
 
 TABLE = f"`{Stored.TABLE}`"
 cases = [case for case in casefile.load() if not (case.error or case.spark)]
@@ -59,12 +59,8 @@ def test_they_hold_before_and_after_a_refresh(case: Case, database: Database) ->
     prepared = Prepared(plan_of(case.query))
     sources = prepared.plan.sources
     with database.fresh():
-        database.write(case.before)
+        play(case, database, sources)
         for table in sources:
-            database.keep(f"{table}@before", f"FROM {table}")
-        database.write(case.change)
-        for table in sources:
-            database.keep(f"{table}@after", f"FROM {table}")
             database.keep(f"{table}@change", difference(table, net=True))
         stored = Stored(database, prepared)
         assert broken(database, stored) == []

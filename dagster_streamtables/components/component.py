@@ -34,9 +34,9 @@ from dagster_streamtables.components.tables import (
 )
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.assets import RefreshConfig, refresh_asset
-from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
-from dagster_streamtables.orchestration.definitions import build_definitions, for_a_run
-from dagster_streamtables.orchestration.load import Declared, read_files
+from dagster_streamtables.orchestration.catalog import Catalog
+from dagster_streamtables.orchestration.definitions import build_declared, build_definitions
+from dagster_streamtables.orchestration.load import Declared
 from dagster_streamtables.orchestration.resource import StreamTablesResource
 from dagster_streamtables.orchestration.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.translator import StreamTableProps, StreamTablesTranslator
@@ -248,23 +248,26 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         return {}
 
     def _build_catalog(self, here: Path) -> Catalog:
-        found, views = read_files(here / self.folder) if self.folder else ([], [])
-        if not [*found, *self.tables]:
-            raise InvalidDefinition(
-                "there are no stream tables",
-                where=str(here / (self.folder or "")),
-                fix="name a folder with .sql files, or write tables below `tables`",
-            )
-        return build_catalog(
-            [*self.tables, *found],
-            views=[*self.views, *views],
-            lake=self.resource.logs() if self.compile_at_load and not for_a_run() else None,
+        folder = here / self.folder if self.folder else None
+        catalog = build_declared(
+            self.tables,
+            folder,
+            self.views,
+            resource=self.resource,
+            compile_at_load=self.compile_at_load,
             translator=_Translator(self),
             group_name=self.group_name,
             source_keys=self.source_keys,
             min_schedule_seconds=self.min_schedule_seconds,
             strict=self.strict,
         )
+        if not catalog.entries:
+            raise InvalidDefinition(
+                "there are no stream tables",
+                where=str(folder or here),
+                fix="name a folder with .sql files, or write tables below `tables`",
+            )
+        return catalog
 
     def _observed(self, context: dg.ComponentLoadContext) -> Catalog:
         """The catalog, with those sources observed that nobody else in the code location has."""

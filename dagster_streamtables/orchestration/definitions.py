@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -96,11 +96,12 @@ def build_definitions(
         StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
     """
     written = {key for asset in assets for key in asset_keys(asset)}
-    catalog = _catalog(
+    catalog = build_declared(
         tables,
         folder,
         views,
-        lake=resource.logs() if compile_at_load and not for_a_run() else None,
+        resource=resource,
+        compile_at_load=compile_at_load,
         translator=translator,
         group_name=group_name,
         source_keys=source_keys,
@@ -111,6 +112,7 @@ def build_definitions(
     )
     about: dict[str, Any] = {"tables": catalog, "resource_key": name}
     settings = sensor or SensorSettings(name=f"{name}_refresh")
+    checking = checks or CheckSettings()
     return dg.Definitions(
         assets=[
             *build_stream_table_assets(**about, **ops),
@@ -121,13 +123,13 @@ def build_definitions(
             *_sensors(about, settings, sensor_interval_seconds, sensor_status, executor),
             *_alert_sensors(about, name, alerts),
         ],
-        asset_checks=[*build_checks(catalog, checks or CheckSettings(), name)],
-        schedules=[*build_check_schedules(catalog, checks or CheckSettings(), executor, name)],
+        asset_checks=[*build_checks(catalog, checking, name)],
+        schedules=[*build_check_schedules(catalog, checking, executor, name)],
         resources={name: resource},
     )
 
 
-def for_a_run() -> bool:
+def _for_a_run() -> bool:
     """Whether a process loads the definitions to run a part of them: what assets show was written
     down when the code location was loaded, and nobody looks at it here."""
     known = DefinitionsLoadContext.is_set()
@@ -142,21 +144,35 @@ def asset_keys(asset: Any) -> Iterator[dg.AssetKey]:
         yield asset.key
 
 
-def _catalog(
+def build_declared(
     tables: Tables,
     folder: str | Path | None,
     views: Iterable[View],
     *,
-    not_here: set[dg.AssetKey],
+    resource: StreamTablesResource,
+    compile_at_load: bool,
     strict: bool,
+    not_here: Collection[dg.AssetKey] = (),
     **about: Any,
 ) -> Catalog:
+    """The catalog of declarations in Python and of those in a folder.
+
+    Args:
+        tables: As for `build_definitions`; and `folder`, `views`, `resource`, `compile_at_load`
+            and `strict`.
+        not_here: Keys of assets that other code writes in the same code location.
+        about: More for `build_catalog`.
+
+    Raises:
+        StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
+    """
     if isinstance(tables, Catalog):
         return tables
     found, found_views = read_files(folder) if folder is not None else ([], [])
     return build_catalog(
         _not_written([*tables, *found], not_here, strict),
         views=[*views, *found_views],
+        lake=resource.logs() if compile_at_load and not _for_a_run() else None,
         strict=strict,
         **about,
     )
@@ -197,7 +213,7 @@ def _told(key: dg.AssetKey | str | Sequence[str]) -> dg.AssetKey:
 
 
 def _not_written(
-    declared: Iterable[Declared], written: set[dg.AssetKey], strict: bool
+    declared: Iterable[Declared], written: Collection[dg.AssetKey], strict: bool
 ) -> Iterator[Declared]:
     """Leave out stream tables whose key an asset of other code has: an asset has one writer."""
     for table in declared:

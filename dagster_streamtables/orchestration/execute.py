@@ -17,7 +17,7 @@ from dagster_streamtables.errors import (
     UnsupportedQuery,
 )
 from dagster_streamtables.orchestration import metadata as keys
-from dagster_streamtables.orchestration.provenance import consumed_versions, observations
+from dagster_streamtables.orchestration.provenance import consumed
 from dagster_streamtables.runtime.machine import first_line
 from dagster_streamtables.runtime.order import in_order
 from dagster_streamtables.runtime.report import Action, Refresh
@@ -155,7 +155,8 @@ def _record(
         return
     sources = keys.read_source_keys(spec.metadata)
     table = keys.read_definition(spec.metadata)
-    for seen in observations(context.instance, refresh.windows, sources):
+    tags, news = consumed(context.instance, refresh.windows, sources)
+    for seen in news:
         context.log_event(seen)
     yield dg.MaterializeResult(
         asset_key=spec.key,
@@ -163,7 +164,7 @@ def _record(
         # An unchanged data version: downstream steps run, the freshness clock starts again, and
         # nothing that waits for new data is woken.
         data_version=dg.DataVersion(refresh.data_version),
-        tags=consumed_versions(context.instance, refresh.windows, sources),
+        tags=tags,
     )
 
 

@@ -7,7 +7,7 @@ whose events carry a Delta version of ours are corrected; what others write keep
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
@@ -29,48 +29,34 @@ KEPT_TAGS = (
 _LOOK_BACK = 20
 
 
-def consumed_versions(
+def consumed(
     instance: dg.DagsterInstance,
     windows: Mapping[str, Window],
     source_keys: Mapping[str, dg.AssetKey],
-) -> dict[str, str]:
-    """Tags for a materialization, one for each dependency whose version is known.
+) -> tuple[dict[str, str], list[dg.AssetObservation]]:
+    """Tags for a materialization, one for each dependency whose version is known; and what the
+    refresh saw of sources that nobody in Dagster writes, where that is news. Without those, the
+    asset would be shown as unsynced with a source that nobody has looked at since.
 
     Args:
         instance: Where the events of the dependencies are.
         windows: What the refresh consumed, by the names of the sources.
         source_keys: The asset key of each source.
     """
-    tags = {}
+    tags: dict[str, str] = {}
+    news: list[dg.AssetObservation] = []
     for name, window in windows.items():
         key = source_keys.get(name)
-        version = _data_version(instance, key, window.after) if key else None
-        if key and version:
-            tags[INPUT_VERSION + key.to_user_string()] = version
-    return tags
-
-
-def observations(
-    instance: dg.DagsterInstance,
-    windows: Mapping[str, Window],
-    source_keys: Mapping[str, dg.AssetKey],
-) -> Iterator[dg.AssetObservation]:
-    """What a refresh saw of sources that nobody in Dagster writes, where that is news: else its
-    asset would be shown as unsynced with a source that nobody has looked at since.
-
-    Args:
-        instance: Where the events of the sources are.
-        windows: What the refresh consumed, by the names of the sources.
-        source_keys: The asset key of each source.
-    """
-    for name, window in windows.items():
-        key = source_keys.get(name)
-        if key is None or instance.get_latest_materialization_event(key) is not None:
+        if key is None:
             continue
-        record = instance.get_latest_data_version_record(key)
-        seen = _observed(record.event_log_entry) if record is not None else None
-        if seen is None or seen < window.after:
-            yield observation(key, window.after)
+        records = instance.fetch_materializations(key, limit=_LOOK_BACK).records
+        # An observed source has none; its data version is its Delta version.
+        version = _data_version(records, window.after) if records else str(window.after)
+        if not records and _is_news(instance, key, window.after):
+            news.append(observation(key, window.after))
+        if version:
+            tags[INPUT_VERSION + key.to_user_string()] = version
+    return tags, news
 
 
 def observation(key: dg.AssetKey, version: int) -> dg.AssetObservation:
@@ -83,10 +69,7 @@ def carried_on(tags: Mapping[str, str]) -> dict[str, str]:
     return {tag: value for tag, value in tags.items() if tag.startswith(KEPT_TAGS)}
 
 
-def _data_version(instance: dg.DagsterInstance, key: dg.AssetKey, version: int) -> str | None:
-    records = instance.fetch_materializations(key, limit=_LOOK_BACK).records
-    if not records:  # an observed source, whose data version is its Delta version
-        return str(version)
+def _data_version(records: Sequence[dg.EventLogRecord], version: int) -> str | None:
     for record in records:
         event = record.asset_materialization
         if event and _delta_version(event.metadata) == version:
@@ -94,9 +77,11 @@ def _data_version(instance: dg.DagsterInstance, key: dg.AssetKey, version: int) 
     return None
 
 
-def _observed(entry: dg.EventLogEntry) -> int | None:
-    event = entry.asset_observation
-    return _delta_version(event.metadata) if event is not None else None
+def _is_news(instance: dg.DagsterInstance, key: dg.AssetKey, version: int) -> bool:
+    record = instance.get_latest_data_version_record(key)
+    event = record.event_log_entry.asset_observation if record is not None else None
+    seen = _delta_version(event.metadata) if event is not None else None
+    return seen is None or seen < version
 
 
 def _delta_version(metadata: Mapping[str, dg.MetadataValue]) -> int | None:

@@ -5,22 +5,22 @@ Nothing here changes a table, and nothing needs an orchestrator.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from dagster_streamtables.compiler import Plan
 from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.runtime.begin import Shelf, begun
 from dagster_streamtables.runtime.blame import last_word
 from dagster_streamtables.runtime.compare import Comparison, compare
-from dagster_streamtables.runtime.definition import compiled, fingerprint_of, visible
-from dagster_streamtables.runtime.delta_log import Logs, Place, TableLog
+from dagster_streamtables.runtime.definition import compiled, visible
+from dagster_streamtables.runtime.delta_log import Place
 from dagster_streamtables.runtime.drift import Drift, columns_of, of_result, of_sources
 from dagster_streamtables.runtime.health import SourceHealth, health_of
 from dagster_streamtables.runtime.invariants import Findings, Held, examine
 from dagster_streamtables.runtime.missing import MissingSource, missing
-from dagster_streamtables.runtime.names import Names
 from dagster_streamtables.runtime.part import part_of
 from dagster_streamtables.runtime.sources import Relations, Views
-from dagster_streamtables.runtime.state import State, Stored, read_state
+from dagster_streamtables.runtime.state import State, Stored
 from dagster_streamtables.runtime.table import Mode, StreamTable
 
 
@@ -29,20 +29,17 @@ class Checks:
 
     def __init__(
         self,
-        names: Names,
-        logs: Logs,
+        shelf: Shelf,
         session: Callable[[StreamTable], Views],
         declared: Callable[[StreamTable], StreamTable],
     ) -> None:
         """
         Args:
-            names: Where the tables are.
-            logs: Of the tables.
+            shelf: The tables.
             session: Of a stream table.
             declared: A declaration with the views that it may name.
         """
-        self._names = names
-        self._logs = logs
+        self._shelf = shelf
         self._session = session
         self._declared = declared
 
@@ -63,7 +60,7 @@ class Checks:
         """
         table, (stored, state) = self._declared(table), self._stored(table)
         part = part_of(table, stored, sample, seed)
-        locations = {name: self._names.location(name) for name in state.sources}
+        locations = {name: self._shelf.names.location(name) for name in state.sources}
         places = {name: Place(locations[name], seen.id) for name, seen in state.sources.items()}
         with Relations(self._session(table)) as relations:
             return compare(table, stored, places, relations, part)
@@ -76,10 +73,10 @@ class Checks:
             MissingSource: The table has never been refreshed.
         """
         table, (stored, state) = self._declared(table), self._stored(table)
-        sources = {name: self._newest(name) for name in state.sources}
-        held = Held(table.name, stored, self._plan(table, state, sources))
+        sources = {name: self._shelf.newest(name) for name in state.sources}
+        held = Held(table.name, stored, self._plan(table, state))
         with Relations(self._session(table)) as relations:
-            return examine(held, sources, self._logs, relations)
+            return examine(held, sources, self._shelf.logs, relations)
 
     @last_word()
     def drift(self, table: StreamTable) -> list[Drift]:
@@ -90,10 +87,10 @@ class Checks:
             InvalidDefinition: The query no longer fits its sources.
         """
         table, (stored, state) = self._declared(table), self._stored(table)
-        logs = {name: self._newest(name) for name in table.sources}
+        logs = {name: self._shelf.newest(name) for name in table.sources}
         for name, log in logs.items():
             if log is None:
-                raise missing(name, self._names.location(name)).about(table.name)
+                raise missing(name, self._shelf.names.location(name)).about(table.name)
         sources = {name: visible(log.columns) for name, log in logs.items() if log is not None}
         text = table.text(sources)
         if table.mode is Mode.DIFFERENTIAL:  # whose words for what does not fit are the better ones
@@ -113,35 +110,21 @@ class Checks:
         """
         _, state = self._stored(table)
         found = (
-            health_of(table.name, name, seen, self._newest(name))
+            health_of(table.name, name, seen, self._shelf.newest(name))
             for name, seen in state.sources.items()
         )
         return [each for each in found if each.behind_since is not None]
 
     def _stored(self, table: StreamTable) -> tuple[Stored, State]:
-        log = self._newest(table.name)
-        stored = None if log is None else read_state(log)
+        stored = self._shelf.stored(self._shelf.names.location(table.name))
         if stored is None or stored.state is None:
             raise MissingSource("has never been refreshed", fix="refresh it once").about(table.name)
         return stored, stored.state
 
-    def _newest(self, name: str) -> TableLog | None:
-        return self._logs.newest(self._names.location(name))
-
-    def _plan(
-        self, table: StreamTable, state: State, sources: Mapping[str, TableLog | None]
-    ) -> Plan | None:
+    def _plan(self, table: StreamTable, state: State) -> Plan | None:
         """The plan that a stored table was built by; None where the definition is another one."""
-        columns = {name: visible(log.columns) for name, log in sources.items() if log is not None}
-        if set(columns) != set(table.sources) or table.mode is Mode.FULL:
-            return None
         try:
-            text = table.text(columns)
-            plan = compiled(table, text, columns).with_intermediates
+            job = begun(table, self._shelf, until=None)
         except StreamTablesError:
             return None
-        known = fingerprint_of(text, plan, table.session_timezone)
-        if state.whole == known and plan.whole is not None:
-            plan = plan.whole
-            known = fingerprint_of(text, plan, table.session_timezone)
-        return plan if state.query == known else None
+        return job.plan if job.fingerprint == state.query else None

@@ -29,6 +29,7 @@ from dagster_streamtables.errors import (
     SuspendedTable,
 )
 from dagster_streamtables.runtime.blame import last_word
+from dagster_streamtables.runtime.names import files_below
 from dagster_streamtables.runtime.table import StreamTable
 
 FOLDER = "_streamtables"
@@ -148,10 +149,7 @@ class Controls:
 
     @cached_property
     def _remote(self) -> Any:
-        import pyarrow.fs
-        from deltalake.fs import DeltaStorageHandler
-
-        return pyarrow.fs.PyFileSystem(DeltaStorageHandler(self._root, self._options))
+        return files_below(self._root, self._options)
 
 
 def _counted(control: Control, error: StreamTablesError, table: StreamTable) -> Control:

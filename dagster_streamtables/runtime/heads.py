@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
+from dagster_streamtables.runtime.names import files_below
 from dagster_streamtables.runtime.state import State
 
 _AT_ONCE = 16
@@ -175,10 +176,7 @@ class _Remote:
 
     @cached_property
     def _files(self) -> Any:
-        import pyarrow.fs
-        from deltalake.fs import DeltaStorageHandler
-
-        return pyarrow.fs.PyFileSystem(DeltaStorageHandler(self._location, self._options))
+        return files_below(self._location, self._options)
 
 
 def asked(

@@ -88,8 +88,7 @@ class Lake:
         self.retention = Retention(self._names, self._logs, lambda name: self._session(name).spark)
         """How far behind stream tables are and may be; a vacuum that leaves what they need."""
         self.checks = Checks(
-            self._names,
-            self._logs,
+            self._shelf,
             lambda table: self._session(table.name, table.session_timezone),
             lambda table: with_views(table, self._views),
         )

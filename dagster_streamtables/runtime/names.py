@@ -38,11 +38,15 @@ class Names:
 
     def tables(self, storage_options: Mapping[str, str] | None = None) -> Iterator[str]:
         """The names of the Delta tables below the root, at whatever depth."""
-        import pyarrow.fs
-        from deltalake.fs import DeltaStorageHandler
+        yield from _tables(files_below(self.root, storage_options), ())
 
-        handler = DeltaStorageHandler(self.root, dict(storage_options or {}))
-        yield from _tables(pyarrow.fs.PyFileSystem(handler), ())
+
+def files_below(place: str, storage_options: Mapping[str, str] | None) -> Any:
+    """The files below a folder or URI, as a file system of pyarrow whose root it is."""
+    import pyarrow.fs
+    from deltalake.fs import DeltaStorageHandler
+
+    return pyarrow.fs.PyFileSystem(DeltaStorageHandler(place, dict(storage_options or {})))
 
 
 def _tables(files: Any, parts: tuple[str, ...]) -> Iterator[str]:

@@ -126,8 +126,10 @@ class Statuses:
         declared = {each.name: _expected(each) for each in tables}
         names = sorted({*declared, *self.retention.stream_tables(damaged=False)})
         found = {name: self._read(name, declared.get(name)) for name in names}
-        since = {name: self._since(name, found, ()) for name in found}
-        return [_aged(each, since[each.table], declared, now) for each in found.values()]
+        since: dict[str, datetime | None] = {}
+        return [
+            _aged(each, _since(each.table, found, since), declared, now) for each in found.values()
+        ]
 
     def _read(self, name: str, expected: Expected | None) -> Status:
         # A table that cannot be read must not hide the others.
@@ -167,17 +169,24 @@ class Statuses:
                 sizes = log.file_sizes
                 yield KeptTable(name, log.version, log.row_count, sum(sizes), len(sizes))
 
-    def _since(
-        self, name: str, found: Mapping[str, Status], above: tuple[str, ...]
-    ) -> datetime | None:
-        """The first moment that a table does not reflect, through the stream tables it reads."""
-        own = [each.behind_since for each in found[name].sources]
-        below = [
-            self._since(each.source, found, (*above, name))
-            for each in found[name].sources
-            if each.source in found and each.source not in (*above, name)
-        ]
-        return min((each for each in (*own, *below) if each is not None), default=None)
+
+def _since(
+    name: str, found: Mapping[str, Status], known: dict[str, datetime | None]
+) -> datetime | None:
+    """The first moment that a table does not reflect, through the stream tables it reads.
+
+    Args:
+        name: Of the table.
+        found: All tables.
+        known: The moments that were found already, and each that is found from now on.
+    """
+    if name not in known:
+        known[name] = None  # what a table that reads itself, through others, adds to itself
+        sources = found[name].sources
+        own = [each.behind_since for each in sources]
+        below = [_since(each.source, found, known) for each in sources if each.source in found]
+        known[name] = min((each for each in (*own, *below) if each is not None), default=None)
+    return known[name]
 
 
 def _expected(each: StreamTable | Expected) -> Expected:

@@ -23,7 +23,14 @@ from dagster_streamtables.runtime.arrow import storable
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.quote import delta_rs_name
 from dagster_streamtables.runtime.ranges import condition
-from dagster_streamtables.runtime.storage import PROPERTIES, NotStored, Target, Written, lost_race
+from dagster_streamtables.runtime.storage import (
+    FILE_SIZE,
+    PROPERTIES,
+    NotStored,
+    Target,
+    Written,
+    lost_race,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -54,7 +61,7 @@ def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
             storable(rows),
             mode="overwrite" if log is not None else "error",
             schema_mode="overwrite" if log is not None else None,
-            configuration=dict(PROPERTIES) if log is None else None,
+            configuration={**PROPERTIES, **FILE_SIZE} if log is None else None,
             storage_options=dict(target.storage_options or {}) or None,
             # Of two that create the table at once, the other must not write its rows on top.
             commit_properties=_properties(target, retries=None if log is not None else 0),
@@ -65,6 +72,16 @@ def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
         if log is None and "already exists" in str(error):
             raise lost_race(str(error)) from error
         raise
+
+
+def keep_files_small(target: Target) -> None:
+    """Tell later merges how large files are to be, of a table that Spark has made."""
+    try:
+        table = DeltaTable(target.location, storage_options=dict(target.storage_options or {}))
+        if not FILE_SIZE.keys() <= table.metadata().configuration.keys():
+            table.alter.set_table_properties(dict(FILE_SIZE))
+    except DeltaError:
+        return  # delta-rs does not write such tables, or somebody else committed
 
 
 def write_change(log: TableLog, target: Target, change: pa.Table) -> Written:

@@ -43,6 +43,7 @@ def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refres
         else:
             writer = "spark"
             spark_writer.replace_rows(inputs.spark, target, rows)
+            delta_rs_writer.keep_files_small(target)
         log = committed(inputs, target)
     return finish(report, log, target, Written(log.row_count or 0, 0, writer), clock)
 

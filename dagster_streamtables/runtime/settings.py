@@ -9,10 +9,16 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime.data_files import MOST_FILES
 from dagster_streamtables.runtime.home import home
 from dagster_streamtables.runtime.jars import delta_jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 COMMIT_SETTINGS = (
     "spark.databricks.delta.write.txnAppId",
@@ -87,6 +93,19 @@ def delta_settings() -> dict[str, str]:
     settings = spark_settings()
     jars = ",".join(map(str, delta_jars()))
     return {"spark.jars": jars, **{name: settings[name] for name in _RELIED_ON}}
+
+
+@contextmanager
+def settings_for_now(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a session, which may be somebody else's, until the end of a block."""
+    before = {name: spark.conf.get(name, None) for name in settings}
+    try:
+        for name, value in settings.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.unset(name) if value is None else spark.conf.set(name, value)
 
 
 def driver_memory() -> str:

@@ -18,6 +18,14 @@ from dataclasses import dataclass, replace
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.state import State, application
 
+FILE_BYTES = 16 * 2**20
+"""Of a stream table's files. To change a row is to write its file anew: of 100 MB, as Delta's
+writers make them for want of a size, that takes more than a second, of 10 MB a quarter of one."""
+FILE_ROWS = 1_000_000
+"""The same for Spark, which counts rows."""
+FILE_SIZE: Mapping[str, str] = {"delta.targetFileSize": str(FILE_BYTES)}
+"""A property that delta-rs heeds, and Spark does not know."""
+
 PROPERTIES: Mapping[str, str] = {
     "delta.enableChangeDataFeed": "true",
     # delta-rs cannot leave deletion vectors as they are, and pyarrow cannot read under them.

@@ -8,19 +8,19 @@ writers' own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.quote import spark_name
+from dagster_streamtables.runtime.settings import settings_for_now
+from dagster_streamtables.runtime.storage import FILE_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SMALL = 8 * 2**20
+_SMALL = FILE_BYTES // 2
 _MANY = 32
 _VACUUM = {
     # The length of time is ours to know; and the commits that it makes say what was deleted.
@@ -39,7 +39,7 @@ def has_many_small_files(log: TableLog) -> bool:
 def compact(log: TableLog) -> None:
     """Put small files together; no row changes, and readers of changes see nothing."""
     try:
-        log.table.optimize.compact(target_size=4 * _SMALL)
+        log.table.optimize.compact(target_size=FILE_BYTES)
     except (DeltaError, OSError):
         return  # somebody else committed, or the disk is full; the next refresh tries again
 
@@ -53,7 +53,7 @@ def vacuum(spark: SparkSession, log: TableLog, *, hours: int, dry: bool) -> list
         For a dry run, the files that would be deleted, up to 1000.
     """
     command = f"VACUUM delta.{spark_name(log.location)} RETAIN {hours} HOURS"
-    with _settings(spark, _VACUUM):
+    with settings_for_now(spark, _VACUUM):
         rows = spark.sql(f"{command} DRY RUN" if dry else command).collect()
     return [row["path"] for row in rows] if dry else []
 
@@ -65,16 +65,3 @@ def deleted_files(log: TableLog) -> int:
             metrics = action.get("commitInfo", {}).get("operationMetrics") or {}
             return int(metrics.get("numDeletedFiles", 0))
     return 0
-
-
-@contextmanager
-def _settings(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings of a session that may be its owner's, for a while."""
-    before = {name: spark.conf.get(name, None) for name in settings}
-    try:
-        for name, value in settings.items():
-            spark.conf.set(name, value)
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.unset(name) if value is None else spark.conf.set(name, value)

@@ -19,6 +19,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 import dagster as dg
@@ -151,11 +152,12 @@ def _latencies(lake: Lake, table: str, since: float) -> Iterator[float]:
     ]
     for (before, _), (after, stamp) in pairwise(own):
         for source, version in after.frontier.items():
-            stamps = dict(enumerate(each for each, _ in _commits(lake.location(source))))
+            stamps = [each for each, _ in _commits(lake.location(source))]
             came = range(before.frontier.get(source, version) + 1, version + 1)
             yield from (stamp - stamps[each] for each in came if stamps[each] > since)
 
 
+@cache
 def _commits(location: str) -> list[tuple[float, str | None]]:
     """Time and user metadata of each commit of a table, oldest first."""
     history = DeltaTable(location).history()

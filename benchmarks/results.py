@@ -66,8 +66,15 @@ class Results:
     def store(self) -> None:
         """Keep the figures for the report, instead of earlier ones of the same size."""
         folder().mkdir(parents=True, exist_ok=True)
-        place = folder() / f"{self.name}-{self.size:g}.json"
-        place.write_text(json.dumps(asdict(self), indent=1))
+        self._place.write_text(json.dumps(asdict(self), indent=1))
+
+    def withdraw(self) -> None:
+        """Keep nothing: what was measured turned out to be wrong."""
+        self._place.unlink(missing_ok=True)
+
+    @property
+    def _place(self) -> Path:
+        return folder() / f"{self.name}-{self.size:g}.json"
 
     @property
     def differential(self) -> list[Figure]:

@@ -30,7 +30,7 @@ from tests.tpch.market import Market
 from tests.tpch.queries import chosen
 
 CONSOLE = Console(soft_wrap=True, highlight=False)
-_SLOW, _ENOUGH = 15.0, 2
+_SLOW, _ENOUGH = 8.0, 2
 """A recomputation of more seconds is measured so many times only."""
 
 

@@ -1,8 +1,9 @@
 """What refreshes of a table took, and what the next one would take in either way.
 
 Either way takes about as long as so many rows, and a fixed number more: the rows that changed, or
-the rows of all sources. Where nothing of like size was measured, that scales what was. Of like
-ones the least counts: whatever else the machine was doing has made the others slower.
+the rows of all sources. Where nothing of like size was measured, that scales what was. Of the
+nearest ones the least counts: whatever else the machine was doing has made the others slower. A
+change larger than any that was measured is tried once, if it may not take too long.
 
 What was measured is kept with the frontier, in the commits of the table. A commit cannot hold the
 time that it takes itself; the next refresh finds it in the log.
@@ -27,13 +28,16 @@ class Way(enum.StrEnum):
 _FIXED = {Way.DIFFERENTIAL: 20_000, Way.FULL: 1_000_000}
 """Rows that take as long as what every refresh does."""
 _KEPT, _NEWEST, _LIKE = 8, 3, 4.0
+_NEAR = 2.0
+"""Farther than so many times the size of what was measured, scaling errs: a merge that writes a
+whole table anew takes as long for ten times the rows."""
 _KNOWN = 10.0
 """Beyond so many times the size of anything measured, a prediction is a guess."""
 _COLD = 3.0
 """The first refresh of either way may take so many times as long as later ones."""
 _AGAIN, _WORTH = 32, 3.0
 """After so many refreshes the other way is tried again, if it may take up to so many times as long:
-nothing else would notice that it has become the better one."""
+nothing else would notice that it has become the better one. The second holds for any trial."""
 
 
 @dataclass(frozen=True)
@@ -77,16 +81,16 @@ class Forecast:
 class Choice:
     way: Way
     forecast: Forecast
-    again: bool = False
-    """The other way is cheaper by what is known, which is long ago."""
+    trial: str = ""
+    """Why it is taken although the other one is cheaper by what is known; empty if it is not."""
 
     def __str__(self) -> str:
-        return f"{self.forecast}{', measured long ago' if self.again else ''}"
+        return f"{self.forecast}{', ' if self.trial else ''}{self.trial}"
 
 
 @dataclass(frozen=True)
 class Costs:
-    """The newest measurements of each way, oldest first."""
+    """Measurements of each way, oldest first: the newest ones of each size."""
 
     differential: tuple[Measured, ...] = ()
     full: tuple[Measured, ...] = ()
@@ -101,7 +105,7 @@ class Costs:
         kept = {way: getattr(self, way) for way in Way}
         cold = effort.cold or not kept[effort.way]
         more = Measured(sequence, effort.rows, round(seconds, 3), cold)
-        kept[effort.way] = (*kept[effort.way], more)[-_KEPT:]
+        kept[effort.way] = _kept(effort.way, (*kept[effort.way], more))
         return Costs(**kept)
 
     def choice(self, changed: int, rows: int, sequence: int) -> Choice | None:
@@ -112,7 +116,7 @@ class Costs:
             rows: Rows of all sources.
             sequence: Of the refresh that is to be.
         """
-        if not (_is_known(self.differential, changed) and self.full):
+        if not (_is_within(_KNOWN, self.differential, changed) and self.full):
             return None
         forecast = Forecast(
             _predicted(Way.DIFFERENTIAL, self.differential, changed),
@@ -121,15 +125,34 @@ class Costs:
         full_is_better = forecast.full < forecast.differential
         better, other = list(Way)[::-1] if full_is_better else list(Way)
         least, most = sorted((forecast.differential, forecast.full))
-        long_ago = sequence - getattr(self, other)[-1].sequence > _AGAIN
-        if long_ago and most <= _WORTH * least:
-            return Choice(other, forecast, again=True)
+        trial = self._trial(other, changed, sequence)
+        if trial and most <= _WORTH * least:
+            return Choice(other, forecast, trial)
         return Choice(better, forecast)
 
+    def _trial(self, way: Way, changed: int, sequence: int) -> str:
+        """Why what is known of a way, which is not the cheaper one, may be wrong."""
+        if sequence - getattr(self, way)[-1].sequence > _AGAIN:
+            return "measured long ago"
+        if way is Way.DIFFERENTIAL and not _is_within(_NEAR, self.differential, changed):
+            return "not measured for so many rows"
+        return ""
 
-def _is_known(measured: Sequence[Measured], rows: int) -> bool:
+
+def _kept(way: Way, measured: tuple[Measured, ...]) -> tuple[Measured, ...]:
+    """Without the oldest of the size that was measured most often, if there are too many: what a
+    rare large change took would be forgotten among small ones."""
+    if len(measured) <= _KEPT:
+        return measured
+    sizes = [math.floor(math.log(_FIXED[way] + each.rows, _LIKE)) for each in measured]
+    gone = sizes.index(max(sizes, key=sizes.count))
+    return measured[:gone] + measured[gone + 1 :]
+
+
+def _is_within(times: float, changes: Sequence[Measured], rows: int) -> bool:
+    """Whether a change has no more than so many times the rows of a measured one."""
     fixed = _FIXED[Way.DIFFERENTIAL]
-    return any(fixed + rows <= _KNOWN * (fixed + each.rows) for each in measured)
+    return any(fixed + rows <= times * (fixed + each.rows) for each in changes)
 
 
 def _predicted(way: Way, measured: Sequence[Measured], rows: int) -> float:
@@ -137,9 +160,12 @@ def _predicted(way: Way, measured: Sequence[Measured], rows: int) -> float:
         return (_FIXED[way] + rows) / (_FIXED[way] + each.rows)
 
     nearest = min(reversed(measured), key=lambda each: abs(math.log(factor(each))))
-    like = [each for each in measured if 1 / _LIKE <= factor(each) <= _LIKE]
-    warm = [each for each in like if not each.cold][-_NEWEST:]
+    like, near = (
+        [each for each in measured if 1 / width <= factor(each) <= width]
+        for width in (_LIKE, _NEAR)
+    )
+    warm = [[each for each in some if not each.cold][-_NEWEST:] for some in (near, like)]
     return min(
         each.seconds * factor(each) / (_COLD if each.cold else 1.0)
-        for each in warm or like or [nearest]
+        for each in warm[0] or warm[1] or like or [nearest]
     )

@@ -92,9 +92,27 @@ def test_the_other_way_is_tried_again_after_a_while() -> None:
     for machine.sequence in range(1, 33):
         machine.measured(Way.FULL, 1_000_000, 1.0)
     before, after = (machine.costs.choice(100, 1_000_000, each) for each in (32, 33))
-    assert before and not before.again and before.way is Way.FULL
-    assert after and after.again and after.way is Way.DIFFERENTIAL
+    assert before and not before.trial and before.way is Way.FULL
+    assert after and after.way is Way.DIFFERENTIAL
     assert str(after).endswith(", measured long ago")
+
+
+def test_a_larger_change_than_any_before_is_tried_once() -> None:
+    """A merge of keys all over a table writes all of it anew, however many they are."""
+    machine = Machine(lambda rows: 1.5 + 1e-5 * rows, lambda _: 3.4)
+    for _ in range(3):
+        machine.measured(Way.FULL, 10_000_000, 3.4)
+        machine.measured(Way.DIFFERENTIAL, 10_000, 1.9)
+    choice = machine.costs.choice(100_000, 10_000_000, 1)
+    assert choice and choice.way is Way.DIFFERENTIAL
+    assert str(choice) == (
+        "differential about 7.6 s, full about 3.4 s, not measured for so many rows"
+    )
+    machine.measured(choice.way, 100_000, 2.5)
+    choice = machine.costs.choice(100_000, 10_000_000, 2)
+    assert choice and choice.way is Way.DIFFERENTIAL and not choice.trial
+    far = machine.costs.choice(1_000_000, 10_000_000, 3)
+    assert far and far.way is Way.FULL, "it may take more than three times as long"
 
 
 def test_only_so_much_is_kept() -> None:

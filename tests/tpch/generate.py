@@ -18,13 +18,18 @@ TEXTS = "queries.json"
 
 def generate(folder: Path, scale: float) -> None:
     """Write ``<table>.parquet`` for each table, and the texts by number as one JSON object."""
-    connection = duckdb.connect(config={"allow_unsigned_extensions": "true"})
+    # In memory, scale factor 10 is more than 20 GB.
+    config = {"allow_unsigned_extensions": "true", "memory_limit": "4GB"}
+    database = folder / "generated.duckdb"
+    connection = duckdb.connect(database, config=config)
     connection.execute(f"LOAD '{_extension()}'")
     connection.execute(f"CALL dbgen(sf = {scale})")
     for table in TABLES:
         connection.execute(f"COPY {table} TO '{folder / table}.parquet'")
     texts = connection.execute("SELECT query_nr, query FROM tpch_queries()").fetchall()
     (folder / TEXTS).write_text(json.dumps(dict(texts)))
+    connection.close()
+    database.unlink()
 
 
 def _extension() -> Path:

@@ -108,7 +108,9 @@ class Tour:
             self._open("/assets/fleet/plane_use")
             run = self._materialize()
             self._open(f"/runs/{run}")
-            self._see_in_the_end("STEP_FAILURE", "there is no table")
+            self._see_in_the_end(
+                "RUN_FAILURE", 'source "air.planes" is not a Delta table', "fix: create it"
+            )
             self._picture("failure")
             assert "org.apache.spark" not in self.page.inner_text("body")
         finally:
@@ -124,7 +126,7 @@ class Tour:
         DeltaTable(LAKE / "delay/carrier_days").delete("carrier = 'AA'")
         page = "/assets/delay/carrier_days?view=checks&checkDetail=equals_recomputation"
         self._open(page)
-        self.page.get_by_role("button", name="Execute", exact=True).first.click()
+        self.page.get_by_text("Execute", exact=True).first.click()
         self._see_in_the_end("rows are missing", "__difference")
         self._picture("check")
         self._open("/assets/delay/carrier_days")

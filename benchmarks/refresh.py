@@ -22,19 +22,15 @@ import typer
 from rich.console import Console
 
 from benchmarks.orders import Orders
-from benchmarks.results import Figure, Results, print_tables
+from benchmarks.results import Figure, Results, is_enough, print_tables
 from benchmarks.shapes import SHAPES, Shape
 from benchmarks.ways import ByHand, Duck, Overwritten, Streamed, Way
 from dagster_streamtables import Lake, Mode, Refresh
 from dagster_streamtables.runtime.session import open_session
 
 CONSOLE = Console(soft_wrap=True, highlight=False)
-_SMALL_PART = 0.0001
-"""A MERGE by hand of more than this takes minutes, and is not the question there."""
-
-_SLOW, _ENOUGH = 8.0, 2
-"""A refresh of more seconds is measured so many times only; the next one that is measured comes
-after one that warms up, which takes in the windows that were left out."""
+_BY_HAND = 10_000
+"""A MERGE by hand of more rows takes minutes, and is not the question there."""
 
 
 def main(
@@ -94,8 +90,8 @@ class Bench:
             for name, way in self._ways(count).items():
                 for shape in self.shapes:
                     several = measured[shape.name, name]
-                    if len(several) >= _ENOUGH and min(each for each, _ in several) > _SLOW:
-                        continue
+                    if is_enough([each for each, _ in several]):
+                        continue  # the next to warm up takes in the windows that it leaves out
                     timed = _timed(way, shape, self.sources.version)
                     if run >= 0:
                         several.append(timed)
@@ -107,12 +103,11 @@ class Bench:
     def _ways(self, count: int) -> dict[str, Way]:
         """Recomputations take as long after any change, so they are measured after one of them."""
         done = {figure.way for figure in self.results.figures}
-        large = count > _SMALL_PART * self.sources.rows
         return {
             name: way
             for name, way in self.ways.items()
             if not (name in ("FULL", "DuckDB") and name in done)
-            and not (name == "by hand" and large)
+            and not (name == "by hand" and count > _BY_HAND)
         }
 
     def finish(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -17,11 +17,17 @@ from rich.table import Table
 from dagster_streamtables.runtime.home import home
 
 WAYS = ("DIFFERENTIAL", "AUTO", "FULL", "by hand", "DuckDB")
+_SLOW, _ENOUGH = 8.0, 2
 _PACKAGES = ("dagster-streamtables", "pyspark", "delta-spark", "deltalake", "duckdb")
 
 
 def _versions() -> dict[str, str]:
     return {name: version(name) for name in _PACKAGES}
+
+
+def is_enough(seconds: Sequence[float]) -> bool:
+    """Whether to leave it at what was measured: of what takes long, two figures are enough."""
+    return len(seconds) >= _ENOUGH and min(seconds) > _SLOW
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.market import SparkSources
-from benchmarks.results import Figure, Results
+from benchmarks.results import Figure, Results, is_enough
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.session import open_session
 from tests.tpch.generate import TABLES
@@ -30,8 +30,6 @@ from tests.tpch.market import Market
 from tests.tpch.queries import chosen
 
 CONSOLE = Console(soft_wrap=True, highlight=False)
-_SLOW, _ENOUGH = 8.0, 2
-"""A recomputation of more seconds is measured so many times only."""
 
 
 @dataclass
@@ -59,7 +57,7 @@ class Query:
                 self.phases.setdefault(name, []).append(seconds)
 
     def recompute(self, spark: Any, folder: Path, *, warm: bool) -> None:
-        if len(self.full) >= _ENOUGH and min(self.full) > _SLOW:
+        if is_enough(self.full):
             return
         begin = time.perf_counter()
         place = folder / f"q{self.number}"

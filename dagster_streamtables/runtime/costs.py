@@ -160,12 +160,10 @@ def _predicted(way: Way, measured: Sequence[Measured], rows: int) -> float:
         return (_FIXED[way] + rows) / (_FIXED[way] + each.rows)
 
     nearest = min(reversed(measured), key=lambda each: abs(math.log(factor(each))))
-    like, near = (
-        [each for each in measured if 1 / width <= factor(each) <= width]
-        for width in (_LIKE, _NEAR)
-    )
-    warm = [[each for each in some if not each.cold][-_NEWEST:] for some in (near, like)]
+    like = [each for each in measured if 1 / _LIKE <= factor(each) <= _LIKE]
+    warm = [each for each in like if not each.cold]
+    near = [each for each in warm if 1 / _NEAR <= factor(each) <= _NEAR]
     return min(
         each.seconds * factor(each) / (_COLD if each.cold else 1.0)
-        for each in warm[0] or warm[1] or like or [nearest]
+        for each in near[-_NEWEST:] or warm[-_NEWEST:] or like or [nearest]
     )

@@ -74,16 +74,6 @@ def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
         raise
 
 
-def keep_files_small(target: Target) -> None:
-    """Tell later merges how large files are to be, of a table that Spark has made."""
-    try:
-        table = DeltaTable(target.location, storage_options=dict(target.storage_options or {}))
-        if not FILE_SIZE.keys() <= table.metadata().configuration.keys():
-            table.alter.set_table_properties(dict(FILE_SIZE))
-    except DeltaError:
-        return  # delta-rs does not write such tables, or somebody else committed
-
-
 def write_change(log: TableLog, target: Target, change: pa.Table) -> Written:
     """Commit a change in the form that the table takes: of a bag, or of keys."""
     write = _write_bag if target.key is None else _write_keyed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.runtime import compute, delta_rs_writer, spark_writer, storage
+from dagster_streamtables.runtime import compute, delta_rs_writer, spark_writer, storage, upkeep
 from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.commit import (
     account,
@@ -43,8 +43,8 @@ def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refres
         else:
             writer = "spark"
             spark_writer.replace_rows(inputs.spark, target, rows)
-            delta_rs_writer.keep_files_small(target)
         log = committed(inputs, target)
+        upkeep.keep_files_small(log)
     return finish(report, log, target, Written(log.row_count or 0, 0, writer), clock)
 
 

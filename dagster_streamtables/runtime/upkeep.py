@@ -2,8 +2,8 @@
 
 Every refresh adds a file or more, most of them tiny, and a reader opens each. So when 32 files have
 less than 8 MB, they are put together: a refresh pays for that once in about thirty times, and a row
-is carried over about once. Checkpoints of the log (every 20 commits, see `storage`) are the
-writers' own.
+is carried over about once. Files do not grow beyond what a small change writes anew quickly.
+Checkpoints of the log (every 20 commits, see `storage`) are the writers' own.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from deltalake.exceptions import DeltaError
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.settings import settings_for_now
-from dagster_streamtables.runtime.storage import FILE_BYTES
+from dagster_streamtables.runtime.storage import FILE_BYTES, FILE_SIZE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +34,16 @@ _VACUUM = {
 def has_many_small_files(log: TableLog) -> bool:
     sizes = log.file_sizes
     return len(sizes) >= _MANY and sum(size < _SMALL for size in sizes) >= _MANY
+
+
+def keep_files_small(log: TableLog) -> None:
+    """Have the merges of delta-rs keep to a size, in a table that Spark has made."""
+    if FILE_SIZE.keys() <= log.settings.keys():
+        return
+    try:
+        log.table.alter.set_table_properties(dict(FILE_SIZE))
+    except DeltaError:
+        return  # delta-rs does not write such tables, or somebody else committed
 
 
 def compact(log: TableLog) -> None:

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import Action, Lake
-from dagster_streamtables.runtime import delta_rs_writer, spark_writer
+from dagster_streamtables.runtime import spark_writer, storage
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, orders
 
@@ -46,7 +46,7 @@ def test_delta_rs_counts_their_bytes(
 ) -> None:
     """Whoever made the table."""
     size = {"delta.targetFileSize": str(BYTES)}
-    monkeypatch.setattr(delta_rs_writer, "FILE_SIZE", size)
+    monkeypatch.setitem(storage.FILE_SIZE, "delta.targetFileSize", str(BYTES))
     write(lake, "orders", orders(*range(5 * ROWS)))
     refreshed(Lake(lake.root, spark=spark, driver_rows=driver_rows), LARGE)
     configuration = DeltaTable(lake.location(LARGE.name)).metadata().configuration

@@ -35,7 +35,7 @@ from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.state import State
 from example_defs.demo import PROJECT
 
-CONSOLE = Console(soft_wrap=True, highlight=False)
+CONSOLE = Console(soft_wrap=True, highlight=False, width=120)
 FOLDER = PROJECT / ".demo"
 WARM = 180.0
 """Seconds from the start after which figures count."""

@@ -61,6 +61,7 @@ def build_refresh_sensor(
     )
     def refresh(context: dg.SensorEvaluationContext) -> dg.SensorResult:
         lake = getattr(context.resources, resource_key).logs()
+        repository = context.repository_def
         ends = heads.setdefault(lake.root, Heads(lake.location, lake.storage_options))
         return evaluate(
             graph,
@@ -70,6 +71,7 @@ def build_refresh_sensor(
             settings=settings,
             cursor=context.cursor,
             heads=ends,
+            checks=repository.asset_graph.asset_check_keys if repository is not None else (),
         )
 
     return refresh

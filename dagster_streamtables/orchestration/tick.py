@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from dagster_streamtables.orchestration.history import (
 )
 from dagster_streamtables.orchestration.provenance import CODE_VERSION, carried_on, observation
 from dagster_streamtables.orchestration.schedule import Schedule
+from dagster_streamtables.orchestration.standing import standing
 from dagster_streamtables.runtime.heads import Heads, asked
 from dagster_streamtables.runtime.report import Action
 
@@ -65,6 +66,7 @@ def evaluate(
     settings: SensorSettings | None = None,
     cursor: str | None = None,
     heads: Heads | None = None,
+    checks: Collection[dg.AssetCheckKey] = (),
 ) -> dg.SensorResult:
     """What a tick asks Dagster for.
 
@@ -76,6 +78,7 @@ def evaluate(
         settings: How to decide.
         cursor: The versions of sources that were recorded, as the tick before gave them.
         heads: What the ticks before found at the ends of the logs.
+        checks: Those of which a failure is told again of a table that is marked fresh.
     """
     settings = settings or SensorSettings()
     tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: catalog.fingerprint}
@@ -101,6 +104,7 @@ def evaluate(
         cursor=json.dumps(seen | observed),
         asset_events=[
             *(_unchanged(entries[name], past[name]) for name in fresh),
+            *standing(instance, checks, {entries[name].key: past[name] for name in fresh}),
             *(observation(catalog.observed[name], version) for name, version in observed.items()),
         ],
     )

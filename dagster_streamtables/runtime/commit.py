@@ -101,4 +101,5 @@ def finish_change(
     if upkeep.has_many_small_files(log):
         with clock.phase("compact"):
             upkeep.compact(log)
+            upkeep.keep_files_small(log)
     return finish(report, log, target, written, clock)

@@ -29,6 +29,7 @@ from dagster_streamtables.runtime.storage import (
     NotStored,
     Target,
     Written,
+    file_bytes,
     lost_race,
 )
 
@@ -55,13 +56,14 @@ def can_write(log: TableLog) -> bool:
 
 def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
     """Store `rows` in place of everything, creating the table if there is none."""
+    properties = {**PROPERTIES, FILE_SIZE: str(file_bytes(0))}
     try:
         write_deltalake(
             target.location if log is None else log.table,
             storable(rows),
             mode="overwrite" if log is not None else "error",
             schema_mode="overwrite" if log is not None else None,
-            configuration={**PROPERTIES, **FILE_SIZE} if log is None else None,
+            configuration=properties if log is None else None,
             storage_options=dict(target.storage_options or {}) or None,
             # Of two that create the table at once, the other must not write its rows on top.
             commit_properties=_properties(target, retries=None if log is not None else 0),

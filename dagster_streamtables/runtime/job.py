@@ -121,7 +121,14 @@ class Job:
             account=account,
             counts=_with_one_more(before.counts if before is not None else {}, account.action),
         )
-        return Target(self.location, state, self.key, self.storage_options)
+        rows = self.expected_rows
+        return Target(self.location, state, self.key, self.storage_options, rows)
+
+    @property
+    def expected_rows(self) -> int:
+        """About how many the result has: as many as last time, or no more than were read."""
+        held = self.stored.log.row_count if self.stored is not None else None
+        return held or sum(source.log.row_count or 0 for source in self.sources.values())
 
     @property
     def sequence(self) -> int:

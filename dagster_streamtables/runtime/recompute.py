@@ -29,7 +29,7 @@ def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refres
     old = job.stored.log if job.stored is not None else None
     with clock.phase("compute"):
         rows = compute.full(job.plan, job.text, job.sources, inputs)
-        local = compute.fetched(rows, inputs) if _expected(job) <= _limit(inputs) else None
+        local = compute.fetched(rows, inputs) if job.expected_rows <= _limit(inputs) else None
     if local is not None and report.action is Action.FULL:
         corrected = _correct(job, inputs, clock, report, local)
         if corrected is not None:
@@ -77,9 +77,3 @@ def _correct(
 def _limit(inputs: Inputs) -> int:
     """Rows of a result that are compared with what is stored."""
     return min(inputs.limit, 100_000)
-
-
-def _expected(job: Job) -> int:
-    """About how many rows the result has: as many as last time, or no more than were read."""
-    held = job.stored.log.row_count if job.stored is not None else None
-    return held or sum(source.log.row_count or 0 for source in job.sources.values())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.settings import COMMIT_SETTINGS, settings_for_now
-from dagster_streamtables.runtime.storage import FILE_ROWS, PROPERTIES, NotStored, Target, Written
+from dagster_streamtables.runtime.storage import PROPERTIES, NotStored, Target, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +32,7 @@ def replace_rows(spark: SparkSession, target: Target, rows: DataFrame) -> None:
         .write.format("delta")
         .mode("overwrite")
         .option("overwriteSchema", "true")
-        .option("maxRecordsPerFile", FILE_ROWS)
+        .option("maxRecordsPerFile", target.file_rows)
         .option("userMetadata", target.state.to_json())
         .option("txnAppId", target.application)
         .option("txnVersion", target.state.sequence)
@@ -152,7 +152,7 @@ def _stored_only() -> Iterator[None]:
 def _commit_confs(spark: SparkSession, target: Target) -> Iterator[None]:
     values = target.application, str(target.state.sequence), target.state.to_json()
     settings: dict[str, str] = dict(zip(COMMIT_SETTINGS, values, strict=True))
-    settings["spark.sql.files.maxRecordsPerFile"] = str(FILE_ROWS)
+    settings["spark.sql.files.maxRecordsPerFile"] = str(target.file_rows)
     with _writing[spark], settings_for_now(spark, settings):
         yield
 

@@ -18,12 +18,14 @@ from dataclasses import dataclass, replace
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.state import State, application
 
-FILE_BYTES = 16 * 2**20
-"""Of a stream table's files. To change a row is to write its file anew: of 100 MB, as Delta's
-writers make them for want of a size, that takes more than a second, of 10 MB a quarter of one."""
-FILE_ROWS = 1_000_000
-"""The same for Spark, which counts rows."""
-FILE_SIZE: Mapping[str, str] = {"delta.targetFileSize": str(FILE_BYTES)}
+FILES = 32
+"""Into which a stream table is divided, as to change a row is to write its file anew."""
+FILE_BYTES = tuple(size * 2**20 for size in (2, 4, 8, 16))
+"""The largest of which there are so many, else the smallest. It takes a tenth to a quarter of a
+second to write one; of 100 MB, as Delta's writers make them for want of a size, more than one."""
+FILE_ROWS = 100_000, 1_000_000
+"""The least and the most for Spark, which counts rows."""
+FILE_SIZE = "delta.targetFileSize"
 """A property that delta-rs heeds, and Spark does not know."""
 
 PROPERTIES: Mapping[str, str] = {
@@ -32,6 +34,11 @@ PROPERTIES: Mapping[str, str] = {
     "delta.enableDeletionVectors": "false",
     "delta.checkpointInterval": "20",
 }
+
+
+def file_bytes(size: int) -> int:
+    """For a file of a table of so many bytes."""
+    return max((each for each in FILE_BYTES if each * FILES <= size), default=FILE_BYTES[0])
 
 
 class NotStored(Exception):
@@ -65,6 +72,14 @@ class Target:
     key: tuple[str, ...] | None
     """The columns that identify a row; None for a bag."""
     storage_options: Mapping[str, str] | None = None
+    rows: int = 0
+    """About how many it has, or will have."""
+
+    @property
+    def file_rows(self) -> int:
+        """How many rows Spark writes to a file."""
+        least, most = FILE_ROWS
+        return min(most, max(least, self.rows // FILES))
 
     def counting(self, inserted: int, deleted: int) -> Target:
         """The same, its account telling the rows: the metrics of a MERGE that puts copies back

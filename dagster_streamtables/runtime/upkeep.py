@@ -1,8 +1,8 @@
 """What keeps a Delta table quick to read: few files, and none that nobody needs.
 
-Every refresh adds a file or more, most of them tiny, and a reader opens each. So when 32 files have
-less than 8 MB, they are put together: a refresh pays for that once in about thirty times, and a row
-is carried over about once. Files do not grow beyond what a small change writes anew quickly.
+Every refresh adds a file or more, most of them tiny, and a reader opens each. So when 32 files are
+small, they are put together: a refresh pays for that once in about thirty times, and a row is
+carried over about once. Files do not grow beyond what a small change writes anew quickly.
 Checkpoints of the log (every 20 commits, see `storage`) are the writers' own.
 """
 
@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
+from dagster_streamtables.runtime import storage
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.settings import settings_for_now
-from dagster_streamtables.runtime.storage import FILE_BYTES, FILE_SIZE
+from dagster_streamtables.runtime.storage import FILE_SIZE, FILES, file_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SMALL = FILE_BYTES // 2
 _MANY = 32
+_SMALL = 2**16
+"""Bytes below which a file is small in any table; in a large one it is below a 128th of it."""
 _VACUUM = {
     # The length of time is ours to know; and the commits that it makes say what was deleted.
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
@@ -32,16 +34,22 @@ _VACUUM = {
 
 
 def has_many_small_files(log: TableLog) -> bool:
+    """So many that are small for a table of that size."""
     sizes = log.file_sizes
-    return len(sizes) >= _MANY and sum(size < _SMALL for size in sizes) >= _MANY
+    if len(sizes) < _MANY:
+        return False
+    size = sum(sizes)
+    small = min(file_bytes(size) // 2, max(_SMALL, size // (4 * FILES)))
+    return sum(each < small for each in sizes) >= _MANY
 
 
 def keep_files_small(log: TableLog) -> None:
-    """Have the merges of delta-rs keep to a size, in a table that Spark has made."""
-    if FILE_SIZE.keys() <= log.settings.keys():
+    """Tell the merges of delta-rs how large files are to be, unless somebody else has told them."""
+    wanted, told = file_bytes(sum(log.file_sizes)), log.settings.get(FILE_SIZE)
+    if told == str(wanted) or told not in (None, *map(str, storage.FILE_BYTES)):
         return
     try:
-        log.table.alter.set_table_properties(dict(FILE_SIZE))
+        log.table.alter.set_table_properties({FILE_SIZE: str(wanted)})
     except DeltaError:
         return  # delta-rs does not write such tables, or somebody else committed
 
@@ -49,7 +57,7 @@ def keep_files_small(log: TableLog) -> None:
 def compact(log: TableLog) -> None:
     """Put small files together; no row changes, and readers of changes see nothing."""
     try:
-        log.table.optimize.compact(target_size=FILE_BYTES)
+        log.table.optimize.compact(target_size=file_bytes(sum(log.file_sizes)))
     except (DeltaError, OSError):
         return  # somebody else committed, or the disk is full; the next refresh tries again
 

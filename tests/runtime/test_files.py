@@ -8,7 +8,9 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import Action, Lake
-from dagster_streamtables.runtime import spark_writer, storage
+from dagster_streamtables.runtime import storage, upkeep
+from dagster_streamtables.runtime.state import State
+from dagster_streamtables.runtime.storage import Target
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, orders
 
@@ -25,10 +27,32 @@ def rows_of_files(lake: Lake) -> list[int]:
     return added.column("num_records").to_pylist()
 
 
+def told(lake: Lake) -> int:
+    return int(DeltaTable(lake.location(LARGE.name)).metadata().configuration[storage.FILE_SIZE])
+
+
+@pytest.mark.parametrize(
+    ("table", "file"),
+    [(0, 2), (63, 2), (127, 2), (128, 4), (256, 8), (511, 8), (512, 16), (9999, 16)],
+)
+def test_a_larger_table_has_larger_files(table: int, file: int) -> None:
+    """In MB."""
+    assert storage.file_bytes(table * 2**20) == file * 2**20
+
+
+@pytest.mark.parametrize(
+    ("table", "file"), [(0, 100_000), (10_000_000, 312_500), (10**9, 1_000_000)]
+)
+def test_a_longer_table_has_longer_files(table: int, file: int) -> None:
+    """In rows."""
+    state = State("mart.large", 1, "", {}, "", None, "")
+    assert Target("", state, None, rows=table).file_rows == file
+
+
 def test_spark_counts_the_rows_of_a_file(
     lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spark_writer, "FILE_ROWS", ROWS)
+    monkeypatch.setattr(storage, "FILE_ROWS", (ROWS, ROWS))
     lake = Lake(lake.root, spark=spark, driver_rows=0)
     write(lake, "orders", orders(*range(5 * ROWS)))
     assert refreshed(lake, LARGE).writer == "spark"
@@ -45,13 +69,34 @@ def test_delta_rs_counts_their_bytes(
     driver_rows: int, lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever made the table."""
-    size = {"delta.targetFileSize": str(BYTES)}
-    monkeypatch.setitem(storage.FILE_SIZE, "delta.targetFileSize", str(BYTES))
+    monkeypatch.setattr(storage, "FILE_BYTES", (BYTES, 2 * BYTES))
     write(lake, "orders", orders(*range(5 * ROWS)))
     refreshed(Lake(lake.root, spark=spark, driver_rows=driver_rows), LARGE)
-    configuration = DeltaTable(lake.location(LARGE.name)).metadata().configuration
-    assert size.items() <= configuration.items()
+    assert told(lake) == BYTES
     write(lake, "orders", orders(*range(1, 5 * ROWS, 2)))
     done = refreshed(lake, LARGE)
     assert (done.action, done.writer) == (Action.DIFFERENTIAL, "delta-rs")
     assert len(rows_of_files(lake)) > 2
+
+
+@pytest.mark.parametrize("own", [None, 12345])
+def test_files_grow_with_the_table(
+    own: int | None, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When it is compacted; but nobody overrides what its owner has set."""
+    monkeypatch.setattr(upkeep, "_MANY", 3)
+    monkeypatch.setattr(storage, "FILE_BYTES", (BYTES, 2 * BYTES))
+    monkeypatch.setattr(storage, "FILES", 1)
+    write(lake, "orders", orders(1))
+    refreshed(lake, LARGE)
+    assert told(lake) == BYTES
+    if own is not None:
+        table = DeltaTable(lake.location(LARGE.name))
+        table.alter.set_table_properties({storage.FILE_SIZE: str(own)})
+    write(lake, "orders", orders(*range(2, 5 * ROWS)))
+    for number in range(2):
+        assert "compact" not in refreshed(lake, LARGE).phases
+        write(lake, "orders", orders(-number))
+    assert "compact" in refreshed(lake, LARGE).phases
+    assert told(lake) == (own or 2 * BYTES)
+    assert refreshed(lake, LARGE).action is Action.NO_DATA

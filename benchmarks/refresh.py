@@ -29,7 +29,7 @@ from dagster_streamtables import Lake, Mode, Refresh
 from dagster_streamtables.runtime.session import open_session
 
 CONSOLE = Console(soft_wrap=True, highlight=False)
-_BY_HAND = 10_000
+_BY_HAND = 1_000
 """A MERGE by hand of more rows takes minutes, and is not the question there."""
 
 

@@ -22,8 +22,9 @@ from dagster_streamtables.runtime.sources import bound, mentions
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-STAGE = 50_000
-"""Rows of a part of a change that may come, and go back as a local relation."""
+_FEW, _TIMES = 50_000, 100
+"""Rows of a change, or of a part of it, that may come and go back as a local relation; of a long
+source so many times fewer than it has."""
 AT_ONCE = 20_000
 """Rows that Spark may make while it plans, without a job."""
 STORED_ROWS = relation(STORED, Moment.BEFORE)
@@ -50,10 +51,11 @@ def planned(
         return made
 
     step = rebuild(closed(step, evaluate) if has_closures(step) else step)
+    most = _few(captured, inputs)
     while (stage := next_stage(step)) is not None:
         asked = _query(as_statement(stage), stored, captured, inputs, places)
-        rows = arrow_rows(asked.limit(STAGE + 1))
-        if rows.num_rows > STAGE:
+        rows = arrow_rows(asked.limit(most + 1))
+        if rows.num_rows > most:
             # Not thin, and the rest would hardly be.
             break
         name = f"__st_stage_{len(places)}" if rows.num_rows else None
@@ -67,6 +69,24 @@ def asked_at_once(step: Step, places: Mapping[str, str], inputs: Inputs) -> Data
     """The rows of a plan that looks at each of some local rows by itself."""
     sql = bound(render(step, pretty=False), places)
     return inputs.relations.sql(sql, gathered=False)
+
+
+def few(longest: int, limit: int) -> int:
+    """Rows that it takes less to bring here, and back, than to read the sources once more.
+
+    Args:
+        longest: Rows of the longest source.
+        limit: Rows that may come here at all.
+
+    >>> few(1_000_000, limit=500_000), few(10_000_000, limit=500_000), few(10**9, limit=500_000)
+    (50000, 100000, 500000)
+    """
+    return max(_FEW, min(limit, longest // _TIMES))
+
+
+def _few(captured: Captured, inputs: Inputs) -> int:
+    counts = (log.row_count or 0 for log in captured.logs.values())
+    return few(max(counts, default=0), inputs.limit)
 
 
 def _moment(rows: Operator) -> Moment:
@@ -85,7 +105,7 @@ def _query(
     def known(name: str, column: str) -> Bounds | None:
         return inputs.relations.bounds(places[name], column) if name in places else None
 
-    if inputs.relations.few(captured.bound.values(), STAGE):
+    if inputs.relations.few(captured.bound.values(), _few(captured, inputs)):
         step = narrowed(step)
     sql = render(bounded(step, known), pretty=False)
     for moment, time in ((Moment.BEFORE, inputs.then), (Moment.AFTER, inputs.now)):

@@ -26,16 +26,15 @@ import dagster as dg
 import psutil
 import typer
 from deltalake import DeltaTable
-from rich.console import Console
 from rich.table import Table
 
+from benchmarks.results import CONSOLE
 from dagster_streamtables.orchestration import Catalog, build_catalog, load_tables, metadata
 from dagster_streamtables.orchestration.schedule import Duration
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.state import State
 from example_defs.demo import PROJECT
 
-CONSOLE = Console(soft_wrap=True, highlight=False, width=120)
 FOLDER = PROJECT / ".demo"
 WARM = 180.0
 """Seconds from the start after which figures count."""

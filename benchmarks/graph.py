@@ -19,10 +19,9 @@ import numpy as np
 import pyarrow as pa
 import typer
 from deltalake import DeltaTable, write_deltalake
-from rich.console import Console
 
 from benchmarks.orders import FEED
-from benchmarks.results import Figure, Results, print_figures
+from benchmarks.results import CONSOLE, Figure, Results, print_figures
 from dagster_streamtables import Action, Lake, Refresh, StreamTable
 
 TABLES = 100
@@ -60,7 +59,7 @@ def main(runs: int = 5, rows: int = 100_000) -> None:
         results.figures += _unchanged(lake, runs)
         results.figures.append(_chain(lake, runs))
     results.store()
-    print_figures(results, Console(soft_wrap=True, highlight=False))
+    print_figures(results, CONSOLE)
 
 
 def _unchanged(lake: Lake, runs: int) -> list[Figure]:

@@ -18,9 +18,8 @@ from datetime import timedelta
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
-from benchmarks.results import Figure, Results, print_figures
+from benchmarks.results import CONSOLE, Figure, Results, print_figures
 from example_defs.dataset import START
 from example_defs.replay import Replay
 
@@ -66,7 +65,7 @@ def main(tables: int = 500, runs: int = 5) -> None:
             title = f"{made} tables, for a {purpose}"
             results.figures.append(Figure(title, "load", 0, False, seconds, phases, ""))
     results.store()
-    print_figures(results, Console(soft_wrap=True, highlight=False))
+    print_figures(results, CONSOLE)
 
 
 def _copies(folder: Path, tables: int) -> int:

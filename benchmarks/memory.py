@@ -17,10 +17,9 @@ from pathlib import Path
 
 import psutil
 import typer
-from rich.console import Console
 
 from benchmarks.orders import Orders
-from benchmarks.results import Figure, Results, print_figures
+from benchmarks.results import CONSOLE, Figure, Results, print_figures
 from benchmarks.shapes import SHAPES, Shape
 from benchmarks.ways import Streamed
 from dagster_streamtables import Lake, Mode
@@ -48,7 +47,7 @@ def main(rows: int = 10_000_000) -> None:
         orders.append(rows)
         results.figures += [_measured(lake, tables, shape, rows) for shape in SHAPES]
     results.store()
-    print_figures(results, Console(soft_wrap=True, highlight=False))
+    print_figures(results, CONSOLE)
 
 
 def _measured(lake: Lake, tables: Streamed, shape: Shape, rows: int) -> Figure:

@@ -19,16 +19,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import typer
-from rich.console import Console
 
 from benchmarks.orders import Orders
-from benchmarks.results import Figure, Results, is_enough, print_tables
+from benchmarks.results import CONSOLE, Figure, Results, is_enough, print_tables
 from benchmarks.shapes import SHAPES, Shape
 from benchmarks.ways import ByHand, Duck, Overwritten, Streamed, Way
 from dagster_streamtables import Lake, Mode, Refresh
 from dagster_streamtables.runtime.session import open_session
 
-CONSOLE = Console(soft_wrap=True, highlight=False)
 _BY_HAND = 1_000
 """A MERGE by hand of more rows takes minutes, and is not the question there."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import statistics
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -17,6 +18,8 @@ from rich.table import Table
 from dagster_streamtables.runtime.home import home
 
 WAYS = ("DIFFERENTIAL", "AUTO", "FULL", "by hand", "DuckDB")
+CONSOLE = Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else 160)
+"""Tables are whole in a file, too, where there is no width to ask for."""
 _SLOW, _ENOUGH = 8.0, 2
 _PACKAGES = ("dagster-streamtables", "pyspark", "delta-spark", "deltalake", "duckdb")
 

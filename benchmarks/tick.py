@@ -32,10 +32,9 @@ import typer
 from dagster import DagsterRunStatus
 from dagster._core.test_utils import create_run_for_test
 from deltalake import CommitProperties, Transaction, write_deltalake
-from rich.console import Console
 from rich.table import Table
 
-from benchmarks.results import Figure, Results
+from benchmarks.results import CONSOLE, Figure, Results
 from dagster_streamtables.orchestration import metadata as keys
 from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
 from dagster_streamtables.orchestration.history import DEFINITIONS_TAG, SENSOR_TAG
@@ -79,7 +78,7 @@ def main(tables: int = 500, ticks: int = 5, profile: bool = False) -> None:
                     kind, f"{seconds:.3f}", str(len(found.run_requests or [])), str(marked)
                 )
     results.store()
-    Console().print(grid)
+    CONSOLE.print(grid)
 
 
 def _kinds(

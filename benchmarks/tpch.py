@@ -17,19 +17,16 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from benchmarks.market import SparkSources
-from benchmarks.results import Figure, Results, is_enough
+from benchmarks.results import CONSOLE, Figure, Results, is_enough
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.session import open_session
 from tests.tpch.generate import TABLES
 from tests.tpch.generated import generated
 from tests.tpch.market import Market
 from tests.tpch.queries import chosen
-
-CONSOLE = Console(soft_wrap=True, highlight=False)
 
 
 @dataclass

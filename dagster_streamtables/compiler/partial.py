@@ -160,5 +160,7 @@ def _several() -> exp.Expr:
 
 
 def _any(condition: exp.Expr) -> exp.Expr:
-    one = exp.Case().when(condition, exp.Literal.number(1)).else_(exp.Literal.number(0))
-    return exp.Max(this=one)
+    """1 or 0; 0 of no rows, too, which a query without GROUP BY adds up as well."""
+    zero = exp.Literal.number(0)
+    one = exp.Case().when(condition, exp.Literal.number(1)).else_(zero)
+    return exp.Coalesce(this=exp.Max(this=one), expressions=[zero.copy()])

@@ -289,6 +289,25 @@ INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6);
 -- -1 | 0 | NULL | NULL | NULL
 -- +1 | 2 | 11 | 5.5 | 5
 
+--- case: a total of floats that no changed row reaches
+--- covers: Q4 no GROUP BY; Q5 SUM and AVG of floats
+SELECT COUNT(*) AS n, SUM(mass) AS total, AVG(mass) AS mean FROM sales WHERE product = 'tea';
+--- before
+INSERT INTO sales (product, mass) VALUES ('tea', 0.5), ('milk', 0.25);
+--- change
+INSERT INTO sales (product, mass) VALUES ('milk', 0.75);
+DELETE FROM sales WHERE mass = 0.25;
+--- delta
+
+--- case: a total of wide decimals that no changed row reaches
+--- covers: Q4 no GROUP BY; Q5 SUM of wide decimals
+SELECT SUM(total) AS total FROM ledger WHERE account < 5;
+--- before
+INSERT INTO ledger VALUES (1, 1.5, 'x');
+--- change
+INSERT INTO ledger VALUES (9, 2.25, 'y');
+--- delta
+
 --- case: a total that loses its least value
 --- covers: Q4 no GROUP BY; Q6 MIN that is lost
 SELECT MIN(amount) AS least, MAX(amount) AS most FROM orders;

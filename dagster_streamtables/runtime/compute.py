@@ -40,18 +40,20 @@ from dagster_streamtables.runtime.capture import (
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.difference import difference
+from dagster_streamtables.runtime.handed import AT_ONCE
 from dagster_streamtables.runtime.inputs import Captured, Inputs
 from dagster_streamtables.runtime.matched import matched
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Window
 from dagster_streamtables.runtime.rounds import runnable
-from dagster_streamtables.runtime.statements import AT_ONCE, STORED_ROWS, asked_at_once, planned
+from dagster_streamtables.runtime.sources import Relations
+from dagster_streamtables.runtime.statements import STORED_ROWS, asked_at_once, planned
 from dagster_streamtables.runtime.stored import stored_rows
 from dagster_streamtables.runtime.window import SourceChange
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -66,11 +68,11 @@ class Computed:
     def empty(self) -> bool:
         return self.local is not None and self.local.num_rows == 0
 
-    def in_spark(self, spark: SparkSession) -> DataFrame:
+    def in_spark(self, relations: Relations) -> DataFrame:
         if self.spread is not None:
             return self.spread
         assert self.local is not None
-        return spark.createDataFrame(self.local)
+        return relations.handed(self.local)
 
 
 def full(plan: Plan | None, text: Text, sources: Mapping[str, Source], inputs: Inputs) -> DataFrame:
@@ -214,7 +216,7 @@ def _sums(work: _Work, touched: pa.Table) -> pa.Table:
     plan = work.plan
     stored = _stored(work, touched)
     keys = {name: work.types[name] for name, _ in plan.root.key}
-    if stored is None or touched.num_rows > AT_ONCE or not netted_here(keys):
+    if stored is None or not netted_here(keys):
         return arrow_rows(work.run(plan.fold(stored=work.types), _local(work, touched, stored)))
     pairs = work.inputs.relations.local(matched(touched, stored, plan.root.key))
     step = plan.fold(stored=work.types, matched=True)
@@ -240,7 +242,7 @@ def _stored(work: _Work, touched: pa.Table) -> pa.Table | None:
 
 
 def _local(work: _Work, touched: pa.Table, stored: pa.Table | None) -> dict[str, str]:
-    """Touched groups and their stored rows as local relations."""
+    """Touched groups and their stored rows as local rows."""
     relations = work.inputs.relations
     places = {_TOUCHED: relations.local(touched)}
     return places if stored is None else places | {STORED_ROWS: relations.local(stored)}

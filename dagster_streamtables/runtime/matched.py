@@ -26,20 +26,32 @@ def matched(touched: pa.Table, stored: pa.Table, key: Sequence[tuple[str, str]])
         stored: Stored rows, each key once; those of other groups may be among them.
         key: The stored key columns and those of `touched`, of types that `netted_here` knows.
     """
-    import pyarrow as pa
-
-    places = {values: i for i, values in enumerate(_values(stored, (name for name, _ in key)))}
-    found = [places.get(values) for values in _values(touched, (name for _, name in key))]
-    beside = stored.take(pa.array(found, pa.int64()))
+    beside = stored.take(_places(touched, stored, key))
     partial = touched.rename_columns([added(name) for name in touched.column_names])
     for name, column in zip(stored.column_names, beside.columns, strict=True):
         partial = partial.append_column(held(name), column)
     return partial
 
 
-def _values(rows: pa.Table, names: Iterable[str]) -> Iterable[tuple[object, ...]]:
-    columns = [_comparable(rows.column(name)).to_pylist() for name in names]
-    return zip(*columns, strict=True) if columns else [()] * rows.num_rows
+def _places(
+    touched: pa.Table, stored: pa.Table, key: Sequence[tuple[str, str]]
+) -> pa.Array | pa.ChunkedArray:
+    """For each touched group the number of its stored row, or NULL."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wanted = [_comparable(touched.column(name)) for _, name in key]
+    there = [_comparable(stored.column(name)) for name, _ in key]
+    if len(key) == 1 and wanted[0].type == there[0].type:
+        return pc.index_in(wanted[0], value_set=there[0])
+    numbers = {values: number for number, values in enumerate(_values(there, stored.num_rows))}
+    found = [numbers.get(values) for values in _values(wanted, touched.num_rows)]
+    return pa.array(found, pa.int64())
+
+
+def _values(columns: Sequence[pa.ChunkedArray], count: int) -> Iterable[tuple[object, ...]]:
+    lists = [column.to_pylist() for column in columns]
+    return zip(*lists, strict=True) if lists else [()] * count
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -222,7 +222,7 @@ def _between(job: Job, inputs: Inputs, clock: Clock) -> Intermediates:
 def _write(log: TableLog, target: Target, computed: Computed, inputs: Inputs) -> Written:
     if computed.local is not None and delta_rs_writer.can_write(log):
         return delta_rs_writer.write_change(log, target, computed.local)
-    rows = computed.in_spark(inputs.spark)
+    rows = computed.in_spark(inputs.relations)
     change = inputs.relations.named(rows)
     names = [name for name in rows.columns if name != WEIGHT]
     if target.key is None:

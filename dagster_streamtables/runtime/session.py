@@ -1,7 +1,7 @@
 """Spark sessions: the one that is given, one at an address, or one on the local server.
 
-The runtime asks Spark for SQL text and small local relations only, so a classic session and one
-over Spark Connect are the same to it. `open_session` is the one place that knows the difference.
+The runtime asks Spark for SQL text and local rows only, so a classic session and one over Spark
+Connect are the same to it. `open_session` is the one place that knows the difference.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import os
 import socket
 import threading
 import uuid
+import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -20,6 +21,7 @@ from urllib.parse import urlsplit
 from filelock import FileLock, Timeout
 
 from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.runtime.calls import is_connect
 from dagster_streamtables.runtime.home import home
 from dagster_streamtables.runtime.jars import check_java, delta_jars
 from dagster_streamtables.runtime.leftovers import take_over
@@ -37,6 +39,7 @@ _UTC = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT")
 
 _TRIES = 100
 
+_here: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 _taken: dict[SparkSession, contextlib.ExitStack] = {}
 _sessions: dict[tuple[str, str | None], SparkSession] = {}
 _opening = threading.RLock()
@@ -74,12 +77,24 @@ def open_session(
         return _connect(address, session_id, zone) if address else _local(session_id, zone)
 
 
+def shares_files(spark: SparkSession) -> bool:
+    """Whether Spark opens files of this machine: it runs in this process, or is the local server.
+
+    An address says nothing about it, not even that of this machine: it may be forwarded.
+    """
+    if is_connect(spark):
+        return spark in _here
+    return (spark.sparkContext.master or "").startswith("local")
+
+
 def _local(session_id: str | None, zone: str | None) -> SparkSession:
     try:
-        return _connect(ensure_server(), session_id, zone)
+        opened = _connect(ensure_server(), session_id, zone)
     except EnvironmentProblem:
         # It ended between the two calls; by now it is known to be gone.
-        return _connect(ensure_server(), session_id, zone)
+        opened = _connect(ensure_server(), session_id, zone)
+    _here.add(opened)
+    return opened
 
 
 def _connect(address: str, session_id: str | None, zone: str | None) -> SparkSession:

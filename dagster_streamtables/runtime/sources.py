@@ -4,8 +4,8 @@ A source before and after is a temporary view over a DataFrame that keeps its sn
 ``VERSION AS OF`` would build the old snapshot again in each statement. The version that is *after*
 in this refresh is *before* in the next, so a plan's newest two of each table are kept.
 
-A small change enters as a local relation: of exact size to the planner, and never computed twice.
-Threads that refresh over one session meet in it: two local relations of one name, or a version that
+A small change enters as local rows: of known size to the planner, and never computed twice.
+Threads that refresh over one session meet in it: two relations of one name, or a version that
 is dropped while it is read, would be wrong rows.
 """
 
@@ -17,6 +17,7 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import Bounds, Text
@@ -24,6 +25,7 @@ from dagster_streamtables.runtime.calls import arrow_rows, query
 from dagster_streamtables.runtime.capture import at_version
 from dagster_streamtables.runtime.data_files import from_files
 from dagster_streamtables.runtime.delta_log import Place, TableLog
+from dagster_streamtables.runtime.handed import discard, in_file, in_statement
 from dagster_streamtables.runtime.leftovers import VIEWS
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.ranges import bounds
@@ -121,6 +123,7 @@ class Relations:
         self._bounds: dict[tuple[str, str], Bounds | None] = {}
         self._own: list[str] = []
         self._kept: list[DataFrame] = []
+        self._files: list[Path] = []
 
     def __enter__(self) -> Relations:
         return self
@@ -134,6 +137,8 @@ class Relations:
             self.spark.catalog.dropTempView(self._own.pop())
         while self._kept:
             self._kept.pop().unpersist()
+        while self._files:
+            discard(self._files.pop())
         self._views.leave(self._used.values())
         self._used.clear()
         self._local.clear()
@@ -188,10 +193,18 @@ class Relations:
 
     def local(self, rows: pa.Table) -> str:
         """A name for local rows, in backticks, which statements by `sql` may read."""
-        local = self.spark.createDataFrame(rows if rows.num_rows else _one_null_row(rows.schema))
         name = f"{VIEWS}{uuid.uuid4().hex}"
-        self._local[name] = local if rows.num_rows else local.where("false"), rows
+        self._local[name] = self.handed(rows), rows
         return f"`{name}`"
+
+    def handed(self, rows: pa.Table) -> DataFrame:
+        """Local rows in Spark, until this is closed."""
+        found = in_file(self.spark, rows)
+        if found is None:
+            return in_statement(self.spark, rows)
+        handed, path = found
+        self._files.append(path)
+        return handed
 
     def rows(self, view: str) -> pa.Table | None:
         """The local rows of a name; None if its rows are not local ones."""
@@ -254,13 +267,6 @@ class Relations:
 def _seen(rows: DataFrame) -> DataFrame:
     """Without the columns that a stream table keeps for itself."""
     return rows.select(rows.colRegex("`(?!__st_).+`"))
-
-
-def _one_null_row(schema: pa.Schema) -> pa.Table:
-    """Spark takes no column types from a table without rows."""
-    import pyarrow as pa
-
-    return pa.table([pa.nulls(1, field.type) for field in schema], names=schema.names)
 
 
 def mentions(sql: str, name: str) -> bool:

@@ -23,10 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _FEW, _TIMES = 50_000, 100
-"""Rows of a change, or of a part of it, that may come and go back as a local relation; of a long
+"""Rows of a change, or of a part of it, that may come and go back as local rows; of a long
 source so many times fewer than it has."""
-AT_ONCE = 20_000
-"""Rows that Spark may make while it plans, without a job."""
 STORED_ROWS = relation(STORED, Moment.BEFORE)
 
 

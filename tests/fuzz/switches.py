@@ -20,7 +20,7 @@ CONSTRUCTS: Mapping[str, float] = {
     "case": 2, "in list": 1, "like": 1, "lambda": 1, "array": 1, "struct": 1, "timestamp": 1,
     "null-safe": 1, "truth": 1, "now": 1,
     # aggregates
-    "aggregate": 5, "grand total": 1, "having": 2, "filter clause": 2, "ordinal": 1,
+    "aggregate": 5, "grand total": 2, "having": 2, "filter clause": 2, "ordinal": 1,
     "count distinct": 1, "sum distinct": 1, "grouping sets": 1, "cube": 1, "rollup": 1,
     "grouping": 1, "bool aggregate": 1, "bit aggregate": 1, "count_if": 1, "collect": 1,
     "listagg": 1, "variance": 1, "covariance": 1, "regression": 1, "correlation": 0.3,

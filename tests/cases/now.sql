@@ -124,6 +124,19 @@ INSERT INTO sales (product, sold) VALUES ('bb', DATE '2013-02-01');
 -- +1 | 1 | NULL
 -- +1 | 2 | bb
 
+--- case: a left join with all that is due, whoever asks
+--- covers: Q25 in ON of an outer join
+SELECT o.id, v.id AS due FROM orders AS o LEFT JOIN visits AS v ON v.happened <= now();
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+INSERT INTO visits (id, happened) VALUES (2, TIMESTAMP '2013-01-31 13:00:00');
+--- change
+INSERT INTO orders VALUES (11, 1, 5);
+--- delta
+-- -1 | 10 | NULL
+-- +1 | 10 | 2
+-- +1 | 11 | 2
+
 --- case: a full join on a time that each row sets for itself
 --- covers: Q25 in ON of an outer join
 SELECT o.id, s.product FROM orders AS o FULL JOIN sales AS s ON length(s.product) = o.amount AND s.sold > CURRENT_TIMESTAMP() - o.customer * INTERVAL 1 DAY;

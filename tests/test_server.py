@@ -259,14 +259,18 @@ def test_a_session_that_is_given_is_used() -> None:
 def test_a_classic_session_has_the_same_delta(tmp_path: Path) -> None:
     # A process of its own, since one Python process holds one kind of session.
     program = f"""
+import pyarrow as pa
 from dagster_streamtables.runtime.calls import is_connect
+from dagster_streamtables.runtime.handed import AT_ONCE, in_file
 from dagster_streamtables.runtime.session import open_session
 session = open_session("local[1]")
 session.sql("CREATE TABLE delta.`{tmp_path}/t` USING delta AS SELECT 7 AS x")
 print(session.sql("SELECT x FROM delta.`{tmp_path}/t`").collect()[0].x, is_connect(session))
 print(open_session("local[1]") is session, session.conf.get("spark.sql.shuffle.partitions"))
+rows, path = in_file(session, pa.table({{"x": [2] * (AT_ONCE + 1)}}))
+print(rows.groupBy().sum("x").first()[0] == 2 * (AT_ONCE + 1), path.unlink())
 """
-    assert said(python(program)).splitlines() == ["7 False", "True 2"]
+    assert said(python(program)).splitlines() == ["7 False", "True 2", "True None"]
 
 
 @pytest.mark.spark

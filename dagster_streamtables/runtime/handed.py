@@ -8,10 +8,12 @@ group 170,000 rows takes 0.9 seconds so, and 0.25 from a file, writing it includ
 from __future__ import annotations
 
 import contextlib
+import tempfile
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.runtime.calls import is_connect
 from dagster_streamtables.runtime.home import home
 from dagster_streamtables.runtime.session import shares_files
 
@@ -39,8 +41,7 @@ def in_file(spark: SparkSession, rows: pa.Table) -> tuple[DataFrame, Path] | Non
     """
     if rows.num_rows <= AT_ONCE or not _is_kept(rows.schema) or not shares_files(spark):
         return None
-    # `tmp` is Spark's, and emptied before its server starts: also of what a killed refresh left.
-    path = home() / "tmp" / f"{uuid.uuid4().hex}.parquet"
+    path = _folder(spark) / f"streamtables-{uuid.uuid4().hex}.parquet"
     try:
         _write(rows, path)
     except OSError:
@@ -53,6 +54,14 @@ def discard(path: Path) -> None:
     """Delete a file of rows, if Spark's server did not when it started again."""
     with contextlib.suppress(OSError):
         path.unlink()
+
+
+def _folder(spark: SparkSession) -> Path:
+    """Where Spark keeps its own temporary files.
+
+    That of the server is emptied before one starts, also of what a killed refresh left there.
+    """
+    return home() / "tmp" if is_connect(spark) else Path(tempfile.gettempdir())
 
 
 def _write(rows: pa.Table, path: Path) -> None:

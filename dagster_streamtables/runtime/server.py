@@ -151,6 +151,7 @@ def _supervise(command: list[str], port: int, java: Path) -> threading.Thread:
 
 def _command(port: int, jars: list[Path]) -> list[str]:
     settings = spark_settings() | {
+        "spark.local.dir": str(home() / "tmp"),
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.connect.grpc.maxInboundMessageSize": str(512 * 1024 * 1024),

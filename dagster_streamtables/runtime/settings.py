@@ -74,7 +74,6 @@ def spark_settings() -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
         "spark.sql.warehouse.dir": str(home() / "warehouse"),
-        "spark.local.dir": str(home() / "tmp"),
         "spark.driver.memory": driver_memory(),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -166,7 +166,7 @@ def _commits(location: str) -> list[tuple[float, str | None]]:
 def _spread(values: list[float]) -> tuple[str, str, str]:
     if len(values) < 2:
         return ("", "", "")
-    p95 = statistics.quantiles(values, n=20)[-1]
+    p95 = statistics.quantiles(values, n=20, method="inclusive")[-1]
     return (f"{statistics.median(values):.1f}", f"{p95:.1f}", f"{max(values):.1f}")
 
 

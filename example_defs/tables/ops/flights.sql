@@ -1,4 +1,4 @@
--- schedule: 10s
+-- schedule: 20s
 -- description: Every flight with its airline's name, the hour it is due, and whether it is late.
 SELECT
   f.flight_id,

@@ -45,7 +45,7 @@ def in_file(spark: SparkSession, rows: pa.Table) -> tuple[DataFrame, Path] | Non
     try:
         _write(rows, path)
     except OSError:
-        path.unlink(missing_ok=True)
+        discard(path)
         return None
     return _read(spark, rows.schema, path), path
 

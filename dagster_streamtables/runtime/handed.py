@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime.calls import is_connect
-from dagster_streamtables.runtime.home import home
+from dagster_streamtables.runtime.home import temporary
 from dagster_streamtables.runtime.session import shares_files
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ def in_file(spark: SparkSession, rows: pa.Table) -> tuple[DataFrame, Path] | Non
     """
     if rows.num_rows <= AT_ONCE or not _is_kept(rows.schema) or not shares_files(spark):
         return None
-    path = _folder(spark) / f"streamtables-{uuid.uuid4().hex}.parquet"
+    folder = temporary() if is_connect(spark) else Path(tempfile.gettempdir())
+    path = folder / f"streamtables-{uuid.uuid4().hex}.parquet"
     try:
         _write(rows, path)
     except OSError:
@@ -54,14 +55,6 @@ def discard(path: Path) -> None:
     """Delete a file of rows, if Spark's server did not when it started again."""
     with contextlib.suppress(OSError):
         path.unlink()
-
-
-def _folder(spark: SparkSession) -> Path:
-    """Where Spark keeps its own temporary files.
-
-    That of the server is emptied before one starts, also of what a killed refresh left there.
-    """
-    return home() / "tmp" if is_connect(spark) else Path(tempfile.gettempdir())
 
 
 def _write(rows: pa.Table, path: Path) -> None:

@@ -17,3 +17,9 @@ def home() -> Path:
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder
+
+
+def temporary() -> Path:
+    """Where the server's temporary files are. It is emptied before a server starts, also of what
+    one that was killed left there, or a refresh."""
+    return home() / "tmp"

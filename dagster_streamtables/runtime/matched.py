@@ -1,7 +1,7 @@
 """What `Match` yields, made here: touched groups beside their stored rows.
 
-A statement over the two is a join, and a job of Spark's. Over the pairs it looks at each row by
-itself, and Spark computes it while it plans.
+A statement over the two is a join. Over the pairs it looks at each row by itself, and if they are
+few, Spark computes it while it plans, without a job.
 """
 
 # pyright: reportAttributeAccessIssue=false

@@ -27,7 +27,7 @@ from filelock import FileLock
 
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime import supervisor
-from dagster_streamtables.runtime.home import home
+from dagster_streamtables.runtime.home import home, temporary
 from dagster_streamtables.runtime.jars import check_java, delta_jars, spark_folder
 from dagster_streamtables.runtime.settings import driver_memory, spark_settings
 from dagster_streamtables.runtime.supervisor import ServerState, read_state, stop_processes
@@ -151,7 +151,7 @@ def _supervise(command: list[str], port: int, java: Path) -> threading.Thread:
 
 def _command(port: int, jars: list[Path]) -> list[str]:
     settings = spark_settings() | {
-        "spark.local.dir": str(home() / "tmp"),
+        "spark.local.dir": str(temporary()),
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.connect.grpc.maxInboundMessageSize": str(512 * 1024 * 1024),
@@ -189,8 +189,8 @@ def _clear_away(state: ServerState | None) -> None:
             if process is not None:
                 stop_processes([process])
     (home() / "server.json").unlink(missing_ok=True)
-    shutil.rmtree(home() / "tmp", ignore_errors=True)
-    (home() / "tmp").mkdir(exist_ok=True)
+    shutil.rmtree(temporary(), ignore_errors=True)
+    temporary().mkdir(exist_ok=True)
 
 
 def _address(state: ServerState) -> str:

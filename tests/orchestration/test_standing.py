@@ -3,13 +3,13 @@
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
 
 import asyncio
-import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 
 import dagster as dg
 import pytest
 from dagster._core.loader import LoadingContextForTest
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
+from dagster._core.test_utils import freeze_time
 from dagster_shared.record import replace
 
 from dagster_streamtables.orchestration import StreamTablesResource, build_definitions
@@ -116,8 +116,16 @@ def test_a_failure_of_a_table_that_is_not_marked_is_left(instance: dg.DagsterIns
 
 @pytest.mark.spark
 def test_the_page_shows_it_through_ticks(
-    resource: StreamTablesResource, write: Write, instance: dg.DagsterInstance
+    resource: StreamTablesResource,
+    write: Write,
+    instance: dg.DagsterInstance,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return now
+
     write("orders", id=[1, 2, 3])
     definitions = build_definitions(resource=resource, tables=[TABLE], min_schedule_seconds=1)
     repository = definitions.get_repository_def()
@@ -126,13 +134,15 @@ def test_the_page_shows_it_through_ticks(
     assert job.execute_in_process(instance=instance).success
     in_a_run(instance, FAILED)
     told: list[Event] = []
-    for _ in range(3):
-        time.sleep(1.1)  # until the table is due: the sensor looks at the clock itself
+    monkeypatch.setattr("dagster_streamtables.orchestration.sensor.datetime", Clock)
+    for tick in (1, 2, 3):
+        now = datetime.now(UTC) + timedelta(seconds=2 * tick)  # the table is due after a second
         with dg.build_sensor_context(
             instance, repository_def=repository, resources=repository.get_top_level_resources()
         ) as context:
             events = sensor.evaluate_tick(context).asset_events
-        without_a_run(instance, *events)
+        with freeze_time(now):
+            without_a_run(instance, *events)
         told += [event for event in events if event.asset_key == KEY]
         assert shown(instance)
     kinds = [type(event) for event in told]

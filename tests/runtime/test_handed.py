@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
@@ -18,9 +17,8 @@ from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime import sources
 from dagster_streamtables.runtime.calls import arrow_rows
 from dagster_streamtables.runtime.handed import AT_ONCE, in_file, in_statement
-from dagster_streamtables.runtime.home import home
+from dagster_streamtables.runtime.home import temporary
 from dagster_streamtables.runtime.server import ensure_server
-from dagster_streamtables.runtime.session import open_session
 from dagster_streamtables.runtime.sources import Relations, views_of
 from runtime.delta import refreshed, write
 from runtime.orders import orders, source
@@ -126,8 +124,13 @@ def test_few_rows_go_along(relations: Relations) -> None:
 
 @pytest.mark.spark
 def test_spark_behind_an_address_is_asked_for_no_file() -> None:
-    behind = open_session(ensure_server(), session_id=str(uuid.uuid4()))
-    assert in_file(behind, pa.table({"v": [1] * MANY})) is None
+    from pyspark.sql import SparkSession
+
+    behind = SparkSession.builder.remote(ensure_server()).create()
+    try:
+        assert in_file(behind, pa.table({"v": [1] * MANY})) is None
+    finally:
+        behind.stop()
 
 
 @pytest.mark.spark
@@ -151,7 +154,7 @@ def test_a_refresh_deletes_its_files(
     def noted(spark: SparkSession, rows: pa.Table) -> object:
         found = in_file(spark, rows)
         if found is not None:
-            assert found[1].parent == home() / "tmp"
+            assert found[1].parent == temporary()
             made.append(found[1])
         return found
 

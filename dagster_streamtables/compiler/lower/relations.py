@@ -162,7 +162,8 @@ def _paired_in_time(
     names = {each.name for part in asking for each in part.find_all(exp.Column)}
     if keeps_left and names <= {NOW, *right.schema}:
         rest = [each for each in conjuncts(condition) if each not in asking]
-        return _paired(left, filtered(right, asking), exp.and_(exp.true(), *rest), join)
+        condition = exp.and_(*rest) if rest else exp.true()
+        return _paired(left, filtered(right, asking), condition, join)
     rows = _paired(timed(left), right, condition, join)
     kept = ((name, type_) for name, type_ in rows.schema.items() if name != NOW)
     return Project(rows, tuple((name, typed(column(name), type_)) for name, type_ in kept))

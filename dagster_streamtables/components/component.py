@@ -1,7 +1,7 @@
 """`StreamTablesComponent`: stream tables as a Dagster component."""
 
 # No `from __future__ import annotations`: Dagster reads the annotations of fields at run time.
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +13,7 @@ from dagster.components.resolved.core_models import ResolvedAssetKey
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
 from dagster_streamtables.compiler.views import View
-from dagster_streamtables.components.elsewhere import written_elsewhere
+from dagster_streamtables.components.elsewhere import catalogs_elsewhere, written_elsewhere
 from dagster_streamtables.components.fields import (
     CheckFields,
     ExecutorName,
@@ -37,6 +37,7 @@ from dagster_streamtables.orchestration.assets import RefreshConfig, refresh_ass
 from dagster_streamtables.orchestration.catalog import Catalog
 from dagster_streamtables.orchestration.definitions import build_declared, build_definitions
 from dagster_streamtables.orchestration.load import Declared
+from dagster_streamtables.orchestration.readers import read_by
 from dagster_streamtables.orchestration.resource import StreamTablesResource
 from dagster_streamtables.orchestration.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.translator import StreamTableProps, StreamTablesTranslator
@@ -216,7 +217,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         return build_definitions(
             resource=self.resource,
             name=name,
-            tables=self._observed(context),
+            tables=self._joined(context),
             source_group_name=self.source_group_name,
             sensor=self.sensor.settings(f"{name}_refresh"),
             sensor_interval_seconds=self.sensor.interval_seconds,
@@ -269,9 +270,10 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
             )
         return catalog
 
-    def _observed(self, context: dg.ComponentLoadContext) -> Catalog:
-        """The catalog, with those sources observed that nobody else in the code location has."""
-        catalog = self.catalog(context)
+    def _joined(self, context: dg.ComponentLoadContext) -> Catalog:
+        """The catalog as a part of the code location: as fresh as tables of other components need
+        it, with those sources observed that nobody else has."""
+        catalog = read_by(self.catalog(context), catalogs_elsewhere(context, _catalog_of))
         if not self.observe_sources:
             return replace(catalog, observed={})
         written = (
@@ -279,8 +281,8 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
             if self.written_by_dagster is None
             else set(self.written_by_dagster)
         )
-        observed: Mapping[str, dg.AssetKey] = catalog.observed
-        return replace(catalog, observed={n: k for n, k in observed.items() if k not in written})
+        observed = {n: key for n, key in catalog.observed.items() if key not in written}
+        return replace(catalog, observed=observed)
 
 
 class _Translator(StreamTablesTranslator):

@@ -1,4 +1,5 @@
-"""What the rest of a defs folder writes: tables that a component must not observe as its own.
+"""The rest of a defs folder: who else has stream tables, and what a component must not observe as
+its own because others write it.
 
 An asset has one definition in a code location. So a source that a component, or a Python file,
 beside a `StreamTablesComponent` writes is a dependency, and one that two such components read is
@@ -42,6 +43,24 @@ def written_elsewhere(context: dg.ComponentLoadContext, catalog_of: CatalogOf) -
         return set()
     with _asking(own):
         return set(_keys(context, catalog_of))
+
+
+def catalogs_elsewhere(
+    context: dg.ComponentLoadContext, catalog_of: CatalogOf
+) -> Iterator[Catalog]:
+    """The stream tables of the other components of the code location.
+
+    Args:
+        context: Of the component that asks.
+        catalog_of: As for `written_elsewhere`.
+    """
+    if not isinstance(context.component_decl, ComponentDecl):
+        return
+    for loc, decl in context.component_tree.find_root_decl().iterate_loc_component_decl_pairs():
+        if loc != context.component_loc and isinstance(decl, YamlDecl | ComponentLoaderDecl):
+            catalog = catalog_of(*_component(context, decl))
+            if catalog is not None:
+                yield catalog
 
 
 @contextmanager

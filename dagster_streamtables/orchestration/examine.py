@@ -46,6 +46,8 @@ class Examined:
     """Its own, or the one it inherits; None if it is refreshed on demand."""
     inherits: tuple[str, ...] | None = None
     """The path to the table whose duration it takes; None if it has a schedule of its own."""
+    cron_readers_elsewhere: tuple[str, ...] = ()
+    """Tables of other catalogs with a cron schedule, which wait for it in vain."""
     plan: Plan | None = None
     """None where a source does not exist yet, or nobody said where the tables are."""
     refusal: str = ""
@@ -88,6 +90,12 @@ class Examined:
         """The schedule in words, with where it comes from."""
         if self.inherits is None:
             return self.schedule.text if self.schedule else "none"
+        if self.cron_readers_elsewhere:
+            readers = " and ".join(self.cron_readers_elsewhere)
+            return (
+                f"on demand: the cron schedule of {readers}, elsewhere in the code location, does "
+                "not refresh it; give it a schedule of its own"
+            )
         if self.schedule is None:
             return "on demand: no table with a duration as its schedule reads this one"
         return f"{self.schedule.text}, from {' through '.join(reversed(self.inherits))}"

@@ -321,6 +321,32 @@ def test_components_in_python_may_ask_for_one_another(put: Put, load: Load, lake
     assert graph.get(key("d")).parent_keys == {key("a")}
 
 
+def test_a_layer_is_as_fresh_as_the_components_over_it_need(
+    put: Put, load: Load, lake: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tables = {
+        "bronze": "{name: clean, query: SELECT id FROM sales.orders}, "
+        "{name: daily, query: SELECT id FROM sales.orders}",
+        "silver": "{name: paid, query: SELECT id FROM clean}",
+        "gold": "{name: top, query: SELECT id FROM paid, schedule: 1m}, "
+        "{name: report, query: SELECT id FROM daily, schedule: '0 6 * * *'}",
+    }
+    for layer, written in tables.items():
+        put(f"{layer}/defs.yaml", f"{HERE}  tables: [{written}]\n")
+    with caplog.at_level(logging.WARNING):
+        found = specs(load())
+    schedules = {
+        spec.key.to_user_string(): spec.metadata[metadata.RESOLVED_SCHEDULE]
+        for spec in found.values()
+        if metadata.RESOLVED_SCHEDULE in spec.metadata
+    }
+    assert schedules["clean"] == "1m, from top through paid"
+    assert schedules["paid"] == "1m, from top"
+    assert found[key("clean")].freshness_policy == found[key("top")].freshness_policy
+    assert "the cron schedule of report, elsewhere" in schedules["daily"]
+    assert 'stream table "daily": on demand' in caplog.text
+
+
 def test_sources_are_left_to_others_where_that_is_said(put: Put, load: Load, lake: Path) -> None:
     table = "  tables: [{name: clean, query: SELECT id FROM sales.orders}]\n"
     for more in ("  observe_sources: false\n", "  written_by_dagster: [sales/orders]\n"):

@@ -1,0 +1,146 @@
+"""`read_by`: schedules that are inherited from the readers in other catalogs."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import dagster as dg
+import pytest
+
+from dagster_streamtables.orchestration import metadata
+from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
+from dagster_streamtables.orchestration.freshness import freshness_policy
+from dagster_streamtables.orchestration.readers import read_by
+from dagster_streamtables.orchestration.schedule import Duration
+from dagster_streamtables.orchestration.translator import StreamTableProps, StreamTablesTranslator
+from dagster_streamtables.runtime.table import StreamTable
+
+
+def table(name: str, source: str, schedule: str | None = None) -> StreamTable:
+    return StreamTable(name, f"SELECT id FROM {source}", schedule=schedule)
+
+
+def resolved(catalog: Catalog) -> dict[str, str]:
+    told = {entry.name: entry.examined.resolved_schedule for entry in catalog.entries}
+    shown = {e.name: e.spec.metadata[metadata.RESOLVED_SCHEDULE] for e in catalog.entries}
+    assert told == shown
+    return told
+
+
+class In(StreamTablesTranslator):
+    """Assets below a prefix, and its sources with them."""
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+
+    def get_asset_spec(self, props: StreamTableProps) -> dg.AssetSpec:
+        spec = super().get_asset_spec(props)
+        return spec.replace_attributes(key=spec.key.with_prefix(self.prefix))
+
+
+@pytest.mark.parametrize(
+    ("own", "theirs", "expected"),
+    [
+        pytest.param(
+            [table("a", "s")], [table("b", "a", "5m"), table("c", "b", "2m")],
+            {"a": "2m, from c through b"},
+            id="the tightest, through others",
+        ),
+        pytest.param(
+            [table("a", "s"), table("d", "c", "1m")], [table("b", "a"), table("c", "b", "2m")],
+            {"a": "1m, from d through c through b", "d": "1m"},
+            id="out of the catalog and back into it",
+        ),
+        pytest.param(
+            [table("a", "s"), table("d", "a", "1m")], [table("b", "a", "2m")],
+            {"a": "1m, from d", "d": "1m"},
+            id="a reader of its own is tighter",
+        ),
+        pytest.param(
+            [table("a", "s"), table("d", "a", "2m")], [table("b", "a", "2m")],
+            {"a": "2m, from d", "d": "2m"},
+            id="of two as tight, that of its own",
+        ),
+        pytest.param(
+            [table("a", "s", "1h")], [table("b", "a", "2m")],
+            {"a": "1h"},
+            id="a schedule of its own stays",
+        ),
+        pytest.param(
+            [table("a", "s")], [table("b", "s", "2m")],
+            {"a": "on demand: no table with a duration as its schedule reads this one"},
+            id="nobody reads it",
+        ),
+        pytest.param(
+            [table("a", "s")], [table("b", "a", "@daily"), table("c", "b", "2m")],
+            {"a": "2m, from c through b"},
+            id="a duration over a cron schedule",
+        ),
+        pytest.param(
+            [table("a", "s")],
+            [table("b", "a"), table("c", "b", "@daily"), table("d", "a", "@daily")],
+            {"a": "on demand: the cron schedule of c and d, elsewhere in the code location, does "
+                  "not refresh it; give it a schedule of its own"},
+            id="cron schedules only",
+        ),
+        pytest.param(
+            [table("a", "s"), table("d", "a", "@daily")], [table("b", "s", "2m")],
+            {"a": "on demand: no table with a duration as its schedule reads this one",
+             "d": "@daily"},
+            id="a cron schedule of its own catalog refreshes it",
+        ),
+    ],
+)  # fmt: skip
+def test_a_table_takes_the_duration_of_the_tightest_reader(
+    own: list[StreamTable], theirs: list[StreamTable], expected: dict[str, str]
+) -> None:
+    assert resolved(read_by(build_catalog(own), [build_catalog(theirs)])) == expected
+
+
+def test_several_catalogs_are_one_graph() -> None:
+    bronze, silver, gold = (
+        build_catalog([each]) for each in (table("a", "s"), table("b", "a"), table("c", "b", "2m"))
+    )
+    assert resolved(read_by(bronze, [gold, silver])) == {"a": "2m, from c through b"}
+    assert resolved(read_by(silver, [bronze, gold])) == {"b": "2m, from c"}
+    assert read_by(gold, [bronze, silver]) == gold
+    assert read_by(bronze, []) is bronze
+
+
+def test_a_table_of_the_same_name_elsewhere_is_another_one() -> None:
+    here = build_catalog([table("a", "s")], translator=In("eu"))
+    theirs = [table("a", "s"), table("b", "a", "1m")]
+    there = build_catalog(theirs, translator=In("us"))
+    assert read_by(here, [there]).entries[0].examined.schedule is None
+    over = build_catalog(
+        [table("b", "a", "1m")],
+        translator=In("us"),
+        source_keys={"a": dg.AssetKey(["eu", "a"])},
+    )
+    assert resolved(read_by(here, [over])) == {"a": "1m, from b"}
+
+
+def test_the_asset_shows_it_unless_the_translator_knows_better() -> None:
+    reader = build_catalog([table("b", "a", "5m")])
+    [entry] = read_by(build_catalog([table("a", "s")]), [reader]).entries
+    assert entry.spec.freshness_policy == freshness_policy(Duration("5m", 300))
+    mine = dg.FreshnessPolicy.cron("0 6 * * *", lower_bound_delta=timedelta(minutes=9))
+
+    class Mine(StreamTablesTranslator):
+        def get_asset_spec(self, props: StreamTableProps) -> dg.AssetSpec:
+            spec = super().get_asset_spec(props)
+            return spec.replace_attributes(freshness_policy=mine, metadata={})
+
+    [entry] = read_by(build_catalog([table("a", "s")], translator=Mine()), [reader]).entries
+    assert entry.spec.freshness_policy == mine
+    assert metadata.RESOLVED_SCHEDULE not in entry.spec.metadata
+    assert entry.examined.schedule is not None
+
+
+def test_what_is_broken_stays_out_of_it() -> None:
+    broken = StreamTable("a", "SELECT id FROM s", schedule="1s")
+    [entry] = read_by(build_catalog([broken]), [build_catalog([table("b", "a", "5m")])]).entries
+    assert entry.examined.error is not None
+    unread = StreamTable("b", "SELECT id FROM a", schedule="1s")
+    [entry] = read_by(build_catalog([table("a", "s")]), [build_catalog([unread])]).entries
+    assert entry.examined.schedule is None

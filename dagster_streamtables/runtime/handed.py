@@ -61,6 +61,7 @@ def _write(rows: pa.Table, path: Path) -> None:
     import pyarrow.parquet as pq
 
     path.parent.mkdir(exist_ok=True)
+    path.touch(mode=0o600, exist_ok=False)  # the folder of a session in this process is everybody's
     # Read at once, whole, and on this machine: what makes a file small or easy to skip costs more.
     plain = rows.rename_columns(_numbered(rows.schema))
     pq.write_table(plain, path, compression="none", use_dictionary=False, write_statistics=False)

@@ -111,6 +111,15 @@ def test_columns_keep_their_names(relations: Relations) -> None:
 
 
 @pytest.mark.spark
+def test_a_file_is_for_its_owner_alone(relations: Relations) -> None:
+    found = in_file(relations.spark, pa.table({"v": [1] * MANY}))
+    assert found is not None
+    assert found[1].stat().st_mode & 0o077 == 0
+    assert arrow_rows(found[0].groupBy().count()).to_pylist() == [{"count": MANY}]
+    found[1].unlink()
+
+
+@pytest.mark.spark
 @pytest.mark.parametrize("kind", OTHERS)
 def test_what_parquet_may_give_back_otherwise_goes_along(kind: str, relations: Relations) -> None:
     rows = pa.table({"v": repeated([], OTHERS[kind]), "w": repeated([1], pa.int64())})

@@ -89,11 +89,11 @@ def main(scale: float = 1, runs: int = 5, queries: str = "", check: bool = True)
         lake = Lake(folder)
         market = Market(SparkSources(lake, made, open_session()), scale, 4)
         _run(lake, market, asked, Path(folder) / "full", runs)
+        results = Results("tpch", scale, runs, [each for query in asked for each in query.figures])
+        if not queries:
+            results.store()
         for query in asked if check else ():
             query.verdict = "yes" if lake.check(query.table).equal else "NO"
-    results = Results("tpch", scale, runs, [each for query in asked for each in query.figures])
-    if not queries:
-        results.store()
     _print(asked, results)
 
 

@@ -31,7 +31,7 @@ from dagster_streamtables.orchestration.history import SENSOR_TAG
 from example_defs.demo import PROJECT, answers
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, ViewportSize
 
 CONSOLE = Console(soft_wrap=True, highlight=False)
 LAKE = PROJECT / ".demo/lake"
@@ -47,6 +47,7 @@ _BROWSER = [
     "--disable-component-update",
     "--disable-sync",
 ]
+_WINDOW: ViewportSize = {"width": 1500, "height": 950}
 _PATIENCE = 180.0
 """Seconds for what a run has to do first; the first one starts Spark's code paths."""
 
@@ -76,9 +77,11 @@ class Tour:
     folder: Path
 
     def graph(self) -> None:
+        self.page.set_viewport_size({"width": 2000, "height": 1400})
         self._open(f"/locations/{LOCATION}/asset-groups/stream_tables")
         self._see("carrier_days", "cancellations", "plane_use")
         self._picture("graph")
+        self.page.set_viewport_size(_WINDOW)
 
     def table(self) -> None:
         """The asset, fresh by its policy, its query, its columns and where they come from."""
@@ -210,7 +213,7 @@ def _page(chromium: str) -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=_BROWSER)
         try:
-            page = browser.new_page(viewport={"width": 1500, "height": 950})
+            page = browser.new_page(viewport=_WINDOW)
             page.set_default_timeout(_PATIENCE * 1000)
             yield page
         finally:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-_CARRIED = 4
-"""Without a feed, so many times the rows of a change may be read to find it."""
 _WEIGHTS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
 
 
@@ -36,7 +34,7 @@ def small_change(
     """The change, read here and netted; None where it has more than `limit` rows or needs Spark.
 
     Spark is needed for what delta-rs and pyarrow do not read: files under deletion vectors, and
-    renamed columns. Without a feed, the rows that both ends have come here too, and cancel.
+    renamed columns. Without a feed all rows of the files that came or went come here, and cancel.
     """
     import pyarrow as pa
 
@@ -109,7 +107,7 @@ def _differing(
     if any(set(log.partitions) - file.partition.keys() for file in change.removed):
         # Older writers do not say in which partition a file was that went.
         return None
-    if _count(log, (*change.added, *change.removed), most=_CARRIED * limit) is None:
+    if _count(log, (*change.added, *change.removed), most=limit) is None:
         return None
     came, went = _rows_of(log, change.added, columns, 1), _rows_of(log, change.removed, columns, -1)
     rows = netted(pa.concat_tables([came, went]))

@@ -178,8 +178,17 @@ def _bag(work: _Work) -> Computed:
     if made is not None and few and netted_here(work.types):
         return Computed(netted(arrow_rows(asked_at_once(made, work.captured.bound, work.inputs))))
     rows = work.run(step)
+    if not work.inputs.relations.few(work.captured.bound.values(), work.inputs.limit):
+        return _large(work, rows)
     local = work.fetch(rows)
-    return Computed(local) if local is not None else Computed(None, rows)
+    return Computed(local) if local is not None else _large(work, rows)
+
+
+def _large(work: _Work, rows: DataFrame) -> Computed:
+    """What may be too much for this process, computed once however often it is looked at."""
+    kept, most = work.inputs.relations.kept(rows), work.inputs.limit
+    many = kept.limit(most + 1).count() > most
+    return Computed(None, kept) if many else Computed(arrow_rows(kept))
 
 
 def _groups(work: _Work) -> Computed:
@@ -253,8 +262,8 @@ def _spread(work: _Work) -> Computed:
     plan = work.plan
     rows = work.run(plan.change(stored=work.types, unmoved=work.captured.unmoved))
     if plan.entry is Entry.REGROUP:
-        return Computed(None, rows)
-    kept = rows.persist()
+        return Computed(None, work.inputs.relations.kept(rows))
+    kept = work.inputs.relations.kept(rows)
     if kept.where(f"{WEIGHT} IS NULL").limit(1).count():
         return Computed(None, kept, broken=True)
     names = [f"{spark_name(name)} AS {spark_name(key)}" for name, key in plan.root.key] or [

@@ -16,8 +16,13 @@ from dagster_streamtables.runtime.window import SourceChange
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LIMIT = 500_000
-"""Rows of a change that may come to this process."""
+LIMIT, NARROW = 500_000, 2_000_000
+"""Rows of a change that may come to this process, of any width, and of narrow ones. A merge by
+delta-rs takes seconds where one by Spark takes ten times as many."""
+_BYTES = 2**29
+"""What more than `LIMIT` rows may take here."""
+_PACKED = 4
+"""Parquet packs rows to a quarter or less."""
 
 
 @dataclass(frozen=True)
@@ -28,13 +33,25 @@ class Inputs:
     """Opens the session at its first use: a refresh without data never does."""
     stored: Callable[[str], Stored | None]
     """The stream table at a place, at its newest version."""
-    limit: int = LIMIT
+    driver_rows: int | None = None
+    """Rows that may come to this process; None: as many as their width allows."""
+    tables: tuple[TableLog, ...] = ()
+    """What is read and written, which tells how wide rows are."""
     preview: int = 0
     """Changed rows that the report of a differential refresh holds."""
     now: str = ""
     """The time of this refresh, in ISO 8601."""
     then: str = ""
     """The time that the stored rows know."""
+
+    @cached_property
+    def limit(self) -> int:
+        """Rows that may come to this process."""
+        if self.driver_rows is not None:
+            return self.driver_rows
+        widths = (sum(t.file_sizes) / t.row_count for t in self.tables if t.row_count)
+        packed = max(widths, default=1) or 1
+        return max(LIMIT, min(NARROW, int(_BYTES / (_PACKED * packed))))
 
     @property
     def spark(self) -> SparkSession:

@@ -13,6 +13,7 @@ from dagster_streamtables.runtime.account import Account
 from dagster_streamtables.runtime.costs import Costs, Effort
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.definition import fingerprint_of
+from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.state import Kept, Seen, State, Stored
 from dagster_streamtables.runtime.storage import Target
 from dagster_streamtables.runtime.table import StreamTable
@@ -55,6 +56,12 @@ class Job:
         stamps = [source.log.committed_at for source in self.sources.values()]
         known = [stamp for stamp in stamps if stamp is not None]
         return max(known, default=None)
+
+    @property
+    def tables(self) -> tuple[TableLog, ...]:
+        """The sources, and the stored table if there is one."""
+        own = () if self.stored is None else (self.stored.log,)
+        return (*(source.log for source in self.sources.values()), *own)
 
     @property
     def held(self) -> Stored:

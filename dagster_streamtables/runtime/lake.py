@@ -29,7 +29,7 @@ from dagster_streamtables.runtime.definition import (
 from dagster_streamtables.runtime.delta_log import Logs
 from dagster_streamtables.runtime.drop import Dropped, Dropping
 from dagster_streamtables.runtime.explanation import Explanation
-from dagster_streamtables.runtime.inputs import LIMIT, Inputs
+from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.job import Job
 from dagster_streamtables.runtime.missing import missing
 from dagster_streamtables.runtime.monitor import Monitor
@@ -58,7 +58,7 @@ class Lake:
         *,
         spark: SparkSession | str | None = None,
         storage_options: Mapping[str, str] | None = None,
-        driver_rows: int = LIMIT,
+        driver_rows: int | None = None,
         preview_rows: int = 0,
         views: Iterable[View] = (),
     ) -> None:
@@ -69,7 +69,8 @@ class Lake:
             spark: A session, an address (``sc://…``, ``local[2]``), or None for the local server.
             storage_options: What delta-rs needs to reach an object store.
             driver_rows: A change of up to so many rows is brought to this process and committed
-                by delta-rs; a larger one stays in Spark.
+                by delta-rs; a larger one stays in Spark. None: 500,000 rows, and 2,000,000 where
+                they are narrow, of some hundred bytes.
             preview_rows: So many changed rows are in the report of a differential refresh.
             views: Queries that those of stream tables may name as they name tables. A view of a
                 stream table's own goes first.
@@ -81,7 +82,7 @@ class Lake:
         self.storage_options = storage_options
         self._logs = Logs(storage_options)
         self._shelf = Shelf(self._names, self._logs)
-        self._limit, self._preview = driver_rows, preview_rows
+        self._driver_rows, self._preview = driver_rows, preview_rows
         self._views = tuple(views)
         self.controls = Controls(self.root, storage_options)
         """Suspend a stream table, resume it, and see its errors."""
@@ -272,7 +273,8 @@ class Lake:
         return Inputs(
             session=session,
             stored=self._shelf.stored,
-            limit=self._limit,
+            driver_rows=self._driver_rows,
+            tables=job.tables,
             preview=self._preview,
             now=job.now,
             then=(state.now if state is not None else None) or job.now,

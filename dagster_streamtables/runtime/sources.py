@@ -133,10 +133,10 @@ class Relations:
 
     def close(self) -> None:
         """Drop the rows that were named; let the views of versions go."""
+        while self._kept:  # while the views that they read are there
+            self._kept.pop().unpersist()
         while self._own:
             self.spark.catalog.dropTempView(self._own.pop())
-        while self._kept:
-            self._kept.pop().unpersist()
         while self._files:
             discard(self._files.pop())
         self._views.leave(self._used.values())
@@ -253,8 +253,12 @@ class Relations:
         here = arrow_rows(rows.limit(limit + 1))
         if here.num_rows <= limit:
             return self.local(here) if here.num_rows else None
+        return self.named(self.kept(rows))
+
+    def kept(self, rows: DataFrame) -> DataFrame:
+        """A query's rows, which Spark computes once and holds until this is closed."""
         self._kept.append(rows.persist())
-        return self.named(self._kept[-1])
+        return self._kept[-1]
 
     def named(self, rows: DataFrame) -> str:
         """The name of a view of a query's rows, in backticks; nothing is computed."""

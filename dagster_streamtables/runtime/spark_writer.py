@@ -18,7 +18,7 @@ from dagster_streamtables.runtime.settings import COMMIT_SETTINGS, settings_for_
 from dagster_streamtables.runtime.storage import PROPERTIES, NotStored, Target, Written
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
 _NOT_STORED = "a row went that is not stored"
 # The confs belong to the session, and a session that the user handed in may serve many threads.
@@ -33,10 +33,8 @@ def replace_rows(spark: SparkSession, target: Target, rows: DataFrame) -> None:
         .mode("overwrite")
         .option("overwriteSchema", "true")
         .option("maxRecordsPerFile", target.file_rows)
-        .option("userMetadata", target.state.to_json())
-        .option("txnAppId", target.application)
-        .option("txnVersion", target.state.sequence)
     )
+    writer = _told(writer, target)
     for name, value in PROPERTIES.items():
         writer = writer.option(name, value)
     writer.save(target.location)
@@ -67,6 +65,10 @@ def write_bag(
         names: Its columns, without the weight.
         stored: A relation with the table's rows as they are.
     """
+    weights = f"MIN({WEIGHT}) AS least, SUM({WEIGHT}) AS came"
+    [(least, came)] = spark.sql(f"SELECT {weights} FROM {change}").collect()
+    if least is None or least > 0:
+        return _append(spark, target, change, names, came or 0)
     rows = _list(names)
     same = " AND ".join(f"s.{spark_name(n)} <=> c.{spark_name(n)}" for n in names)
     counted = (
@@ -100,14 +102,27 @@ def write_keyed(spark: SparkSession, target: Target, change: str, names: Sequenc
 def advance(spark: SparkSession, target: Target) -> None:
     """Commit a new frontier and no rows."""
     empty = spark.sql(f"SELECT * FROM delta.`{target.location}` WHERE false")
-    (
-        empty.write.format("delta")
-        .mode("append")
-        .option("userMetadata", target.state.to_json())
+    _told(empty.write.format("delta").mode("append"), target).save(target.location)
+
+
+def _told(writer: DataFrameWriter, target: Target) -> DataFrameWriter:
+    """The commit says which refresh it is, and is made once."""
+    return (
+        writer.option("userMetadata", target.state.to_json())
         .option("txnAppId", target.application)
         .option("txnVersion", target.state.sequence)
-        .save(target.location)
     )
+
+
+def _append(
+    spark: SparkSession, target: Target, change: str, names: Sequence[str], came: int
+) -> Written:
+    """Add rows, each as often as its weight says; none goes."""
+    copies = f"explode(array_repeat(1, CAST({WEIGHT} AS INT))) AS __st_copy"
+    rows = spark.sql(f"SELECT {_list(names)} FROM {change} LATERAL VIEW {copies}")
+    writer = _without_negative_zero(rows).write.format("delta").mode("append")
+    _told(writer, target).option("maxRecordsPerFile", target.file_rows).save(target.location)
+    return Written(came, 0, "spark")
 
 
 def _merge(

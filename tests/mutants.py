@@ -1,6 +1,6 @@
 """Rules broken on purpose, one at a time: a test of the tests.
 
-    python -m tests.mutants              all of them, in half an hour
+    python -m tests.mutants              all of them, in ten minutes or twenty
     python -m tests.mutants min null     those whose title holds one of the words
 
 Each copies the compiler and its tests to a temporary folder, breaks one rule there, and runs the

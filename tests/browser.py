@@ -31,7 +31,7 @@ from dagster_streamtables.orchestration.history import SENSOR_TAG
 from example_defs.demo import PROJECT, answers
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Page, ViewportSize
+    from playwright.sync_api import Page
 
 CONSOLE = Console(soft_wrap=True, highlight=False)
 LAKE = PROJECT / ".demo/lake"
@@ -47,7 +47,6 @@ _BROWSER = [
     "--disable-component-update",
     "--disable-sync",
 ]
-_WINDOW: ViewportSize = {"width": 1500, "height": 950}
 _PATIENCE = 180.0
 """Seconds for what a run has to do first; the first one starts Spark's code paths."""
 
@@ -68,6 +67,7 @@ def main(screenshots: Path | None = None, chromium: str = "/usr/bin/chromium") -
         tour.materialize()
         tour.broken_source()
         tour.failing_check()
+        tour.whole_graph()
     CONSOLE.print(f"pictures: {folder}")
 
 
@@ -77,11 +77,8 @@ class Tour:
     folder: Path
 
     def graph(self) -> None:
-        self.page.set_viewport_size({"width": 2000, "height": 1400})
         self._open(f"/locations/{LOCATION}/asset-groups/stream_tables")
         self._see("carrier_days", "cancellations", "plane_use")
-        self._picture("graph")
-        self.page.set_viewport_size(_WINDOW)
 
     def table(self) -> None:
         """The asset, fresh by its policy, its query, its columns and where they come from."""
@@ -137,6 +134,14 @@ class Tour:
         self._open(page)
         self._see_in_the_end("The table equals its recomputation.")
         self._picture("mended")
+
+    def whole_graph(self) -> None:
+        """The graph again, when every table is there."""
+        self.page.set_viewport_size({"width": 1700, "height": 1150})
+        self.graph()
+        self._see("Materialized")
+        self.page.wait_for_timeout(10_000)  # until it has placed all of them
+        self._picture("graph")
 
     def _materialize(self) -> str:
         """Click, and wait until the run is over; its id."""
@@ -213,7 +218,7 @@ def _page(chromium: str) -> Iterator[Page]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=_BROWSER)
         try:
-            page = browser.new_page(viewport=_WINDOW)
+            page = browser.new_page(viewport={"width": 1500, "height": 950})
             page.set_default_timeout(_PATIENCE * 1000)
             yield page
         finally:

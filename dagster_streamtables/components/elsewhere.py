@@ -27,6 +27,8 @@ from dagster_streamtables.orchestration.definitions import asset_keys
 _ASKING: ContextVar[frozenset[ComponentLoc]] = ContextVar("asking", default=frozenset())
 """The components that are looking around now. What they ask for may ask for them in turn."""
 
+_COMPONENT = (YamlDecl, ComponentLoaderDecl)
+
 CatalogOf = Callable[[dg.Component, dg.ComponentLoadContext], Catalog | None]
 
 
@@ -38,8 +40,7 @@ def written_elsewhere(context: dg.ComponentLoadContext, catalog_of: CatalogOf) -
         catalog_of: The stream tables of a component, or None for one of another kind.
     """
     own = context.component_loc
-    # In a test that makes a component out of nothing there is no folder around it.
-    if not isinstance(context.component_decl, ComponentDecl) or own in _ASKING.get():
+    if own in _ASKING.get():
         return set()
     with _asking(own):
         return set(_keys(context, catalog_of))
@@ -54,13 +55,10 @@ def catalogs_elsewhere(
         context: Of the component that asks.
         catalog_of: As for `written_elsewhere`.
     """
-    if not isinstance(context.component_decl, ComponentDecl):
-        return
-    for loc, decl in context.component_tree.find_root_decl().iterate_loc_component_decl_pairs():
-        if loc != context.component_loc and isinstance(decl, YamlDecl | ComponentLoaderDecl):
-            catalog = catalog_of(*_component(context, decl))
-            if catalog is not None:
-                yield catalog
+    for _, decl, _ in _others(context):
+        catalog = _catalog(context, decl, catalog_of)
+        if catalog is not None:
+            yield catalog
 
 
 @contextmanager
@@ -73,19 +71,37 @@ def _asking(loc: ComponentLoc) -> Iterator[None]:
 
 
 def _keys(context: dg.ComponentLoadContext, catalog_of: CatalogOf) -> Iterator[dg.AssetKey]:
+    for loc, decl, earlier in _others(context):
+        catalog = _catalog(context, decl, catalog_of)
+        if catalog is not None:
+            yield from (entry.key for entry in catalog.entries)
+            yield from catalog.observed.values() if earlier else ()
+        elif isinstance(decl, _COMPONENT) or (
+            isinstance(decl, PythonFileDecl) and _is_plain(context, decl, catalog_of)
+        ):
+            yield from _defined(context, loc)
+
+
+def _others(
+    context: dg.ComponentLoadContext,
+) -> Iterator[tuple[ComponentLoc, ComponentDecl, bool]]:
+    """All that is declared beside a component, and whether it comes earlier."""
+    # In a test that makes a component out of nothing there is no folder around it.
+    if not isinstance(context.component_decl, ComponentDecl):
+        return
     earlier = True
     for loc, decl in context.component_tree.find_root_decl().iterate_loc_component_decl_pairs():
         if loc == context.component_loc:
             earlier = False
-        elif isinstance(decl, YamlDecl | ComponentLoaderDecl):
-            catalog = catalog_of(*_component(context, decl))
-            if catalog is None:
-                yield from _defined(context, loc)
-            else:
-                yield from (entry.key for entry in catalog.entries)
-                yield from catalog.observed.values() if earlier else ()
-        elif isinstance(decl, PythonFileDecl) and _is_plain(context, decl, catalog_of):
-            yield from _defined(context, loc)
+        else:
+            yield loc, decl, earlier
+
+
+def _catalog(
+    context: dg.ComponentLoadContext, decl: ComponentDecl, catalog_of: CatalogOf
+) -> Catalog | None:
+    """The stream tables of what is declared, if it is a component of them."""
+    return catalog_of(*_component(context, decl)) if isinstance(decl, _COMPONENT) else None
 
 
 def _defined(context: dg.ComponentLoadContext, loc: ComponentLoc) -> Iterator[dg.AssetKey]:

@@ -7,10 +7,8 @@ asset keys say who reads what.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-
-import dagster as dg
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from dagster_streamtables.orchestration import graph
 from dagster_streamtables.orchestration import metadata as keys
@@ -31,61 +29,48 @@ def read_by(catalog: Catalog, others: Iterable[Catalog]) -> Catalog:
     elsewhere = [entry for other in others for entry in other.sound]
     if not elsewhere:
         return catalog
-    known = _Graph.of([*catalog.sound, *elsewhere])
-    paths = graph.inherited(known.declared, known.reads)
-    crons = {_id(e) for e in elsewhere if isinstance(known.declared[_id(e)], Cron)}
-    turned = graph.readers(known.reads)
+    known = {_id(entry): entry for entry in [*catalog.sound, *elsewhere]}
+    reads = {
+        each: [key.to_user_string() for key in entry.source_keys.values()]
+        for each, entry in known.items()
+    }
+    paths = graph.inherited({each: _declared(e.examined) for each, e in known.items()}, reads)
+    crons = {_id(e) for e in elsewhere if isinstance(_declared(e.examined), Cron)}
+    turned = graph.readers(reads)
     entries: list[Entry] = []
     for entry in catalog.entries:
-        path = paths.get(_id(entry), ())
-        idle = entry.examined.inherits is not None and not path
-        waiting = crons & graph.upstream(_id(entry), turned) if idle else set[str]()
-        entries.append(_inheriting(entry, path, waiting, known))
+        if path := paths.get(_id(entry)):
+            entry = _inheriting(entry, [known[each] for each in path])
+        elif entry.examined.inherits is not None:
+            waiting = crons & graph.upstream(_id(entry), turned)
+            entry = _waited_for(entry, sorted(known[each].name for each in waiting))
+        entries.append(entry)
     return replace(catalog, entries=tuple(entries))
 
 
-@dataclass(frozen=True)
-class _Graph:
-    """The tables of all catalogs, by their asset keys as the UI writes them."""
-
-    names: Mapping[str, str]
-    declared: Mapping[str, Schedule | None]
-    reads: graph.Reads
-
-    @classmethod
-    def of(cls, entries: Iterable[Entry]) -> _Graph:
-        by_id = {_id(entry): entry for entry in entries}
-        return cls(
-            {each: entry.name for each, entry in by_id.items()},
-            {each: _declared(entry.examined) for each, entry in by_id.items()},
-            {
-                each: [key.to_user_string() for key in entry.source_keys.values()]
-                for each, entry in by_id.items()
-            },
-        )
-
-
-def _inheriting(entry: Entry, path: tuple[str, ...], waiting: set[str], known: _Graph) -> Entry:
-    before = entry.examined
-    if waiting:
-        names = tuple(sorted(known.names[each] for each in waiting))
-        after = replace(before, cron_readers_elsewhere=names)
-        logger.warning('stream table "%s": %s', entry.name, after.resolved_schedule)
-    elif path and known.declared[path[-1]] != before.schedule:
-        inherits = tuple(known.names[each] for each in path)
-        after = replace(before, schedule=known.declared[path[-1]], inherits=inherits)
-    else:
+def _inheriting(entry: Entry, path: Sequence[Entry]) -> Entry:
+    schedule = path[-1].examined.schedule
+    if schedule == entry.examined.schedule:
         return entry
-    return replace(entry, examined=after, spec=_retold(entry, after))
+    names = tuple(each.name for each in path)
+    return _retold(entry, replace(entry.examined, schedule=schedule, inherits=names))
 
 
-def _retold(entry: Entry, after: Examined) -> dg.AssetSpec:
+def _waited_for(entry: Entry, readers: Sequence[str]) -> Entry:
+    if not readers:
+        return entry
+    after = replace(entry.examined, cron_readers_elsewhere=tuple(readers))
+    logger.warning('stream table "%s": %s', entry.name, after.resolved_schedule)
+    return _retold(entry, after)
+
+
+def _retold(entry: Entry, after: Examined) -> Entry:
     spec = entry.spec
     if spec.freshness_policy == freshness_policy(entry.examined.schedule):  # no translator's own
         spec = spec.replace_attributes(freshness_policy=freshness_policy(after.schedule))
     if keys.RESOLVED_SCHEDULE in spec.metadata:
         spec = spec.merge_attributes(metadata={keys.RESOLVED_SCHEDULE: after.resolved_schedule})
-    return spec
+    return replace(entry, examined=after, spec=spec)
 
 
 def _declared(examined: Examined) -> Schedule | None:

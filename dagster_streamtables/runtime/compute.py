@@ -178,10 +178,11 @@ def _bag(work: _Work) -> Computed:
     if made is not None and few and netted_here(work.types):
         return Computed(netted(arrow_rows(asked_at_once(made, work.captured.bound, work.inputs))))
     rows = work.run(step)
-    if not work.inputs.relations.few(work.captured.bound.values(), work.inputs.limit):
+    relations, most = work.inputs.relations, work.inputs.limit
+    if not relations.few(work.captured.bound.values(), most):
         return _large(work, rows)
     local = work.fetch(rows)
-    return Computed(local) if local is not None else _large(work, rows)
+    return Computed(local) if local is not None else Computed(None, relations.kept(rows))
 
 
 def _large(work: _Work, rows: DataFrame) -> Computed:

@@ -50,8 +50,7 @@ class Inputs:
         if self.driver_rows is not None:
             return self.driver_rows
         widths = (sum(t.file_sizes) / t.row_count for t in self.tables if t.row_count)
-        packed = max(widths, default=1) or 1
-        return max(LIMIT, min(NARROW, int(_BYTES / (_PACKED * packed))))
+        return max(LIMIT, min(NARROW, int(_BYTES / (_PACKED * max([1.0, *widths])))))
 
     @property
     def spark(self) -> SparkSession:

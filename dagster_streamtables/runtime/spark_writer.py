@@ -60,15 +60,15 @@ def write_bag(
     Args:
         spark: The session.
         target: The table.
-        change: A view of distinct stored rows, and in the weight column how many copies come or
-            go.
+        change: A view of distinct stored rows, at least one, and in the weight column how many
+            copies come or go.
         names: Its columns, without the weight.
         stored: A relation with the table's rows as they are.
     """
     weights = f"MIN({WEIGHT}) AS least, SUM({WEIGHT}) AS came"
     [(least, came)] = spark.sql(f"SELECT {weights} FROM {change}").collect()
-    if least is None or least > 0:
-        return _append(spark, target, change, names, came or 0)
+    if least > 0:
+        return _append(spark, target, change, names, came)
     rows = _list(names)
     same = " AND ".join(f"s.{spark_name(n)} <=> c.{spark_name(n)}" for n in names)
     counted = (

@@ -39,7 +39,8 @@ def test_p02_of_two_first_refreshes_one_commits(
 
     assert ends == ["ConflictingCommit", "Refresh"]
     commits = [each["operation"] for each in DeltaTable(lake.location(LARGE.name)).history()]
-    assert len([each for each in commits if each != "SET TBLPROPERTIES"]) == 1
+    # A table that Spark made is told the size of its files by a commit of its own.
+    assert commits == ([] if driver_rows else ["SET TBLPROPERTIES"]) + ["WRITE"]
     assert refreshed(lake, LARGE).action is Action.NO_DATA
 
 

@@ -159,7 +159,9 @@ def _write_lake(root: Path, tables: list[StreamTable]) -> None:
         _append(root, name)
     for table in tables:
         logs = {name: lake._logs.newest(lake.location(name)) for name in table.sources}
-        sources = {n: Seen(log.id, log.version, log.columns) for n, log in logs.items() if log}
+        sources = {
+            n: Seen(log.id, log.version, log.columns, log.commit) for n, log in logs.items() if log
+        }
         refresh = uuid.uuid4().hex
         state = State(table.name, 1, "", sources, refresh, time.time(), refresh)
         properties = CommitProperties(

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         load_tables,
         log_alert,
         stream_table_assets,
+        threads_executor,
     )
     from dagster_streamtables.orchestration.io_manager import StreamTablesIOManager, VisibleColumns
     from dagster_streamtables.runtime.compare import Comparison
@@ -63,7 +64,13 @@ if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
     from dagster_streamtables.runtime.report import Action, Refresh, Window
     from dagster_streamtables.runtime.settings import delta_settings
-    from dagster_streamtables.runtime.table import CdcMode, Mode, OnSchemaChange, StreamTable
+    from dagster_streamtables.runtime.table import (
+        CdcMode,
+        Mode,
+        OnManualWrite,
+        OnSchemaChange,
+        StreamTable,
+    )
 
 _WHERE = {
     "Action": "runtime.report",
@@ -80,6 +87,7 @@ _WHERE = {
     "Lake": "runtime.lake",
     "LostSpark": "errors",
     "Mode": "runtime.table",
+    "OnManualWrite": "runtime.table",
     "OnSchemaChange": "runtime.table",
     "Refresh": "runtime.report",
     "RefusedOperation": "errors",
@@ -114,6 +122,7 @@ _WHERE = {
     "load_tables": "orchestration",
     "log_alert": "orchestration",
     "stream_table_assets": "orchestration",
+    "threads_executor": "orchestration",
     "visible_columns": "runtime.definition",
 }
 
@@ -132,6 +141,7 @@ __all__ = [
     "Lake",
     "LostSpark",
     "Mode",
+    "OnManualWrite",
     "OnSchemaChange",
     "Refresh",
     "RefusedOperation",
@@ -166,6 +176,7 @@ __all__ = [
     "load_tables",
     "log_alert",
     "stream_table_assets",
+    "threads_executor",
     "visible_columns",
 ]
 

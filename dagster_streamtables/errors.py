@@ -14,13 +14,19 @@ because trying again is enough.
 
 from __future__ import annotations
 
+import re
+
+# What moves the cursor, colours, hides or turns around what stands beside it, or begins a line.
+_CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
+
 
 class StreamTablesError(Exception):
     """The base of them all."""
 
     def __init__(self, what: str, *, where: str = "", why: str = "", fix: str = "") -> None:
-        super().__init__(what)
-        self.what, self.where, self.why, self.fix = what, where, why, fix
+        self.what = one_line(what)
+        super().__init__(self.what)
+        self.where, self.why, self.fix = legible(where), legible(why), legible(fix)
 
     def __str__(self) -> str:
         parts = [self.what, _indent(self.where), _label("why", self.why), _label("fix", self.fix)]
@@ -44,8 +50,16 @@ class UnsupportedQuery(InvalidDefinition):
     """The query is valid SQL, but its change cannot be computed."""
 
 
+class RejectedQuery(InvalidDefinition):
+    """Spark does not run the query: it names what is not there, or asks for what Spark has not."""
+
+
 class FailedQuery(StreamTablesError):
     """The query has no answer over what its sources hold: their owner or its author must act."""
+
+
+class RunawayRecursion(FailedQuery):
+    """A recursion went further than it may: its author must end it, or allow it to go on."""
 
 
 class SourceProblem(StreamTablesError):
@@ -76,6 +90,28 @@ class LostSpark(EnvironmentProblem):
     """Spark went away in the middle of a refresh; trying again is enough where it comes back."""
 
 
+def legible(text: str) -> str:
+    """A text of somebody else, for a terminal or a log: its control characters as escapes.
+
+    >>> print(legible("it is \\x1b[31mred"))
+    it is \\u001b[31mred
+    """
+    return re.sub(_CONTROLS, _escape, text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """The same, and its line breaks, too.
+
+    >>> print(one_line("one\\ntwo"))
+    one\\ntwo
+    """
+    return legible(text).replace("\n", "\\n")
+
+
+def _escape(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"  # as JSON has it, too
+
+
 def underline(sql: str, start: int, end: int) -> str:
     """The line of `sql` that holds ``sql[start : end + 1]``, its number, and carets below it.
 
@@ -102,4 +138,5 @@ def _indent(text: str) -> str:
 
 
 def _label(label: str, text: str) -> str:
-    return f"{label}: {text}" if text else ""
+    # Lines of a text that is quoted stand apart: none can pass for a line of a log.
+    return f"{label}: {_indent(text).strip()}" if text else ""

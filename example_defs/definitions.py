@@ -9,7 +9,12 @@ from pathlib import Path
 import dagster as dg
 from dagster_deltalake import LocalConfig
 
-from dagster_streamtables import StreamTablesIOManager, StreamTablesResource, build_definitions
+from dagster_streamtables import (
+    StreamTablesIOManager,
+    StreamTablesResource,
+    build_definitions,
+    threads_executor,
+)
 from example_defs.report import latest_airlines
 
 HERE = Path(__file__).parent
@@ -29,6 +34,6 @@ defs = dg.Definitions.merge(
         assets=[latest_airlines],
         resources={"io_manager": reads},
         # What is materialized by hand starts no process for each table either.
-        executor=dg.in_process_executor,
+        executor=threads_executor,
     ),
 )

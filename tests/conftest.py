@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,33 @@ from dagster_streamtables.runtime.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+class _Fallbacks(logging.Handler):
+    """What refreshes say when the change of a query could not be computed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "the query was run in full" in record.getMessage():
+            self.told.append(record.getMessage())
+
+
+@pytest.fixture(autouse=True)
+def fallbacks(request: pytest.FixtureRequest) -> Iterator[list[str]]:
+    """What fell back in a test; unless the test is marked `falls_back`, it fails then.
+
+    A query that is run in full where its change should have been computed gives the right rows, so
+    no comparison of rows would ever find what is wrong with its change.
+    """
+    found, logger = _Fallbacks(), logging.getLogger("dagster_streamtables")
+    logger.addHandler(found)
+    yield found.told
+    logger.removeHandler(found)
+    expected = request.node.get_closest_marker("falls_back") is not None
+    assert expected or not found.told, found.told
 
 
 @pytest.fixture(scope="module")

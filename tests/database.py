@@ -18,7 +18,7 @@ from casefile import CASES
 from dagster_streamtables.compiler import STORED, TOUCHED, Bounds, Entry, Plan, Text
 from dagster_streamtables.compiler.bounds import bounded
 from dagster_streamtables.compiler.clock import NOW
-from dagster_streamtables.compiler.fixpoint import closed, has_closures
+from dagster_streamtables.compiler.fixpoint import closed, has_recursions
 from dagster_streamtables.compiler.narrow import narrowed
 from dagster_streamtables.compiler.operators import Empty, Moment, Operator, Scan, Step, relation
 from dagster_streamtables.compiler.render import render
@@ -127,7 +127,7 @@ class Prepared:
     def __init__(self, plan: Plan, *, staged: bool = False) -> None:
         self.plan = plan
         self.staged = staged
-        self.has_closures = has_closures(plan.view)
+        self.has_recursions = has_recursions(plan.view)
         moments = ("before", "after") if plan.text is not None else ()
         self.full = {moment: over(plan.full_text, moment) for moment in moments}
         self.text = over(plan.text, "after") if plan.text is not None else ""
@@ -165,7 +165,7 @@ class Stored:
         # Asked of the change when every source moved: one window may not need the rows that the
         # next one needs.
         every = self.plan.change(stored=self.types)
-        self._reads_itself = has_closures(every) or self.TABLE in render(every, pretty=False)
+        self._reads_itself = has_recursions(every) or self.TABLE in render(every, pretty=False)
 
     @property
     def visible(self) -> Rows:
@@ -187,7 +187,7 @@ class Stored:
     def refresh(self, *, unmoved: Set[str] = frozenset()) -> None:
         change = (
             self._staged_change(unmoved)
-            if self.prepared.staged or self.prepared.has_closures
+            if self.prepared.staged or self.prepared.has_recursions
             else self.prepared.change(self.types, frozenset(unmoved))
         )
         if self.plan.entry is Entry.BAG:
@@ -204,10 +204,10 @@ class Stored:
         self.rows = self.database.rows(f'FROM "{self.TABLE}"')
 
     def _staged_change(self, unmoved: Set[str]) -> str:
-        """The change with its closures and its stages run first, each into a table."""
+        """The change with its recursions and its stages run first, each into a table."""
         step = self.plan.change(stored=self.types, unmoved=unmoved)
-        if has_closures(step):
-            step = closed(step, self._evaluated)
+        if has_recursions(step):
+            step = closed(step, self._counted)
         step = rebuild(step)
         while self.prepared.staged and (stage := next_stage(step)) is not None:
             rows = self._evaluated(as_statement(stage))
@@ -242,6 +242,15 @@ class Stored:
         self.database.run(f'CREATE OR REPLACE TABLE "{relation(name, moment)}" AS {sql}')
         some = self.database.rows(f'SELECT 1 FROM "{relation(name, moment)}" LIMIT 1')
         return Scan(name, columns, moment) if some else Empty(columns, operator.weighted)
+
+    def _counted(self, operator: Operator, most: int | None) -> tuple[Operator, int]:
+        rows = self._evaluated(operator)
+        if isinstance(rows, Empty):
+            return rows, 0
+        [(count,)] = self.database.rows(
+            f'SELECT count(*) FROM "{relation(rows.table, rows.moment)}"'
+        )
+        return rows, int(count)
 
     def _add(self, step: Rows) -> None:
         """Bag: weights are added; none is 0, no row is there twice."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from dagster_streamtables.compiler.fixpoint import closed, has_closures
+from dagster_streamtables.compiler.fixpoint import closed, has_recursions
 from database import Database, Prepared, Stored
 
 
@@ -56,7 +56,7 @@ class Intermediate(_Aside):
 
     def _all(self, moment: str) -> str:
         rows = getattr(self.plan.view, moment)
-        return self._bounded(closed(rows, self._evaluated) if has_closures(rows) else rows)
+        return self._bounded(closed(rows, self._counted) if has_recursions(rows) else rows)
 
 
 class Over(_Aside):

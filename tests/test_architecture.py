@@ -20,13 +20,20 @@ PACKAGE = Path(dagster_streamtables.__file__).parent
 # layer: (what it may import from this package, what it may import of the libraries watched)
 MAY_IMPORT: dict[str, tuple[set[str], set[str]]] = {
     "errors": (set(), set()),
-    "compiler": ({"errors"}, {"sqlglot"}),
+    "setting": ({"errors"}, set()),
+    "compiler": ({"errors", "setting"}, {"sqlglot"}),
     "runtime": (
-        {"errors", "compiler"},
+        {"errors", "compiler", "setting"},
         {"sqlglot", "pyspark", "delta", "deltalake", "pyarrow", "pandas", "psutil", "filelock"},
     ),
-    "orchestration": ({"errors", "compiler", "runtime"}, {"dagster", "pydantic", "croniter"}),
-    "components": ({"errors", "compiler", "orchestration", "runtime"}, {"dagster", "pydantic"}),
+    "orchestration": (
+        {"errors", "compiler", "runtime", "setting"},
+        {"dagster", "pydantic", "croniter"},
+    ),
+    "components": (
+        {"errors", "compiler", "orchestration", "runtime", "setting"},
+        {"dagster", "pydantic"},
+    ),
     "metrics": ({"errors", "runtime"}, {"prometheus_client"}),
     "cli": ({"errors", "compiler", "runtime", "orchestration", "metrics"}, {"typer", "rich"}),
     "__init__": (

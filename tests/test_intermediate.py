@@ -110,3 +110,19 @@ def test_equal_ones_are_one() -> None:
     )
 
     assert tables_of(query) == 1
+
+
+def test_groups_of_two_recursions_of_one_name_have_two_names() -> None:
+    """An intermediate table is kept when the definition changes, if it holds what it held."""
+
+    def name(step: str) -> str:
+        query = (
+            "WITH RECURSIVE r(id) AS (SELECT id FROM orders WHERE id = 1 UNION"
+            f" SELECT o.id FROM r JOIN orders AS o ON {step})"
+            " SELECT n FROM (SELECT id, COUNT(*) AS n FROM r GROUP BY id) WHERE n > 1"
+        )
+        [table] = compile_query(query, TABLES).with_intermediates.intermediates
+        return table.name
+
+    assert name("o.customer = r.id") == name("o.customer = r.id")
+    assert name("o.customer = r.id") != name("o.customer = r.id AND o.amount > 3")

@@ -72,6 +72,12 @@ def test_a_column_of_such_a_type_may_stand_beside() -> None:
     assert list(plan.schema) == ["id", "a", "x"]
 
 
+def test_a_source_may_not_have_weights_of_its_own() -> None:
+    with pytest.raises(UnsupportedQuery) as refusal:
+        compile_query("SELECT __weight AS w FROM t", {"t": {"__weight": "bigint"}})
+    assert refusal.value.what == 'the query uses a column called "__weight"'
+
+
 @pytest.mark.parametrize(
     "word",
     sorted(

@@ -176,7 +176,7 @@ def test_a_state_file_that_cannot_be_read_is_no_server(own_home: Path, text: str
 def test_a_server_that_cannot_start_shows_its_log(
     own_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("STREAMTABLES_SPARK_MEMORY", "1k")
+    monkeypatch.setenv("STREAMTABLES_SPARK_MEMORY", "1m")
 
     with pytest.raises(EnvironmentProblem, match="ended while it was starting") as raised:
         ensure_server()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+import casefile
 from dagster_streamtables.compiler import Entry, compile_query, read, sources_of
 from dagster_streamtables.compiler.render import render
+from dagster_streamtables.compiler.text import as_written
 from dagster_streamtables.errors import InvalidDefinition
 from database import TABLES
 
@@ -155,3 +157,67 @@ def test_queries_with_the_same_words_are_normally_the_same() -> None:
     changes = {"'it -- is'": "'it -- Is'", "`select`": "`Select`", "'A'": "A", "id": "Id"}
     for word, other in changes.items():
         assert read(query.sql.replace(word, other)).normal != query.normal
+
+
+@pytest.mark.parametrize(
+    ("query", "sources"),
+    [
+        ("FROM t", ("t",)),
+        ("TABLE t", ("t",)),
+        ("SELECT a FROM t QUALIFY ROW_NUMBER() OVER (ORDER BY a, b) = 1", ("t",)),
+        ("((SELECT a FROM t) INTERSECT (SELECT a FROM u)) ORDER BY a", ("t", "u")),
+        ("FROM t, u |> WHERE a > 1 |> EXTEND a, b |> JOIN v USING (a)", ("t", "u", "v")),
+        ("FROM t |> SELECT a, b |> UNION ALL TABLE u", ("t", "u")),
+        ("SELECT a FROM t UNION TABLE u EXCEPT SELECT * FROM v", ("t", "u", "v")),
+        ("SELECT * EXCEPT (a, b), t.* EXCEPT (a) FROM t, u", ("t", "u")),
+        ("SELECT a FROM t TABLESAMPLE (3 ROWS) REPEATABLE (1), u", ("t", "u")),
+        ("SELECT a FROM VALUES (1, 'x'), (2, 'y') AS v(a, b), t", ("t",)),
+        ("SELECT a FROM t LATERAL VIEW explode(x) e AS k, v WHERE k > 1", ("t",)),
+        ("SELECT a FROM t, LATERAL (SELECT b FROM u, v) AS x, w", ("t", "u", "v", "w")),
+        ("SELECT a FROM range(3) AS r, f(TABLE t, x => TABLE(u)), g(TABLE(v))", ("t", "u", "v")),
+        ("SELECT a, table FROM t WHERE trim(BOTH 'x' FROM b) IN (SELECT a FROM u)", ("t", "u")),
+        ("SELECT extract(DAY FROM a), a IS NOT DISTINCT FROM b, 'FROM x' FROM t -- , u", ("t",)),
+        ("SELECT a FROM IDENTIFIER('s.t') AS x, IDENTIFIER('`odd.t`')", ("s.t", "odd.t")),
+        ("SELECT a FROM (t JOIN (u CROSS JOIN v) ON x IN (1, 2)), w", ("t", "u", "v", "w")),
+        ("SELECT a FROM t PIVOT (SUM(a) FOR b IN (1, 2)), u", ("t", "u")),
+        ("WITH c(x) AS (FROM t), d AS (TABLE c) SELECT * FROM d, u", ("t", "u")),
+        (
+            "WITH RECURSIVE r(n) MAX RECURSION LEVEL 9 AS (SELECT a FROM t UNION ALL SELECT n "
+            "FROM r) FROM r, s.r",
+            ("t", "s.r"),
+        ),
+        ("(WITH c AS (SELECT 1) SELECT * FROM c) UNION SELECT * FROM c", ("c",)),
+        (
+            "WITH c AS (SELECT * FROM c) SELECT (SELECT MAX(a) FROM c) FROM t ORDER BY a, b",
+            ("c", "t"),
+        ),
+    ],
+)
+def test_the_sources_of_what_spark_alone_can_read(query: str, sources: tuple[str, ...]) -> None:
+    assert sources_of(query) == sources
+
+
+@pytest.mark.parametrize("case", casefile.load(), ids=str)
+def test_tokens_and_tree_tell_of_the_same_tables(case: casefile.Case) -> None:
+    try:
+        text = read(case.query)
+    except InvalidDefinition:
+        return
+    assert text.confirmed
+
+
+def test_an_alias_comes_behind_a_sample() -> None:
+    text = as_written("SELECT t.a FROM s.t TABLESAMPLE (3 ROWS) WHERE t.a > 1")
+    assert text.over(lambda name: f"<{name}>") == (
+        "SELECT t.a FROM <s.t> TABLESAMPLE (3 ROWS) AS `t` WHERE t.a > 1"
+    )
+
+
+def test_a_table_whose_name_is_computed_is_refused() -> None:
+    with pytest.raises(InvalidDefinition, match="the name of a table is computed"):
+        sources_of("SELECT a FROM IDENTIFIER('t' || '1')")
+
+
+@pytest.mark.parametrize("clause", ["WHERE 1 = 1", "QUALIFY COUNT(*) OVER () > 1", "|> LIMIT 1"])
+def test_a_clause_is_no_alias(clause: str) -> None:
+    assert as_written(f"FROM t {clause}").over(str) == f"FROM t AS `t` {clause}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dagster_streamtables.cli.app import (
@@ -20,6 +19,7 @@ from dagster_streamtables.cli.app import (
     app,
 )
 from dagster_streamtables.cli.output import (
+    coloured,
     count,
     err,
     errors_in_words,
@@ -30,10 +30,9 @@ from dagster_streamtables.cli.output import (
     show_json,
     size,
 )
-from dagster_streamtables.cli.project import open_project, require_declarations, sound
-from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.cli.project import open_lake, open_project, require_declarations, sound
+from dagster_streamtables.errors import DamagedTable, InvalidDefinition
 from dagster_streamtables.orchestration.alter import alter_table
-from dagster_streamtables.runtime.control import Controls
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.outcome import Outcome
 
@@ -81,7 +80,7 @@ def _progress() -> Progress:
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
     )
     return Progress(*columns, console=err, transient=True, disable=not err.is_terminal)
 
@@ -100,14 +99,14 @@ def _show(found: list[Outcome]) -> None:
         done = each.refresh
         if done is not None:
             rows = (done.rows_in, done.inserted, done.deleted, done.row_count)
-            shown.add_row(each.table, f"[green]{done.action}[/]", *map(count, rows),
-                          lasting(done.seconds), escape(done.reason))  # fmt: skip
+            shown.add_row(each.table, coloured(str(done.action), "green"), *map(count, rows),
+                          lasting(done.seconds), done.reason)  # fmt: skip
         elif each.held_by:
             waits = f"it reads {', '.join(each.held_by)}"
-            shown.add_row(each.table, "[yellow]held up[/]", "", "", "", "", "", waits)
+            shown.add_row(each.table, coloured("held up", "yellow"), "", "", "", "", "", waits)
         else:
             what = str(each.error).splitlines()[0] if str(each.error) else repr(each.error)
-            shown.add_row(each.table, "[red]failed[/]", "", "", "", "", "", escape(what))
+            shown.add_row(each.table, coloured("failed", "red"), "", "", "", "", "", what)
     out.print(shown)
     for each in found:
         if each.error is not None:
@@ -131,7 +130,7 @@ def alter(
     mode: Annotated[str | None, typer.Option(help="Short for --set mode=…")] = None,
     description: Annotated[str | None, typer.Option(help="Short for --set description=…")] = None,
     min_schedule_seconds: Annotated[
-        float, typer.Option(help="Refuse schedules that are tighter.")
+        float, typer.Option(min=0, help="Refuse schedules that are tighter.")
     ] = 60,
 ) -> None:
     """Change settings of a stream table in the .sql file that declares it, and nothing else there.
@@ -168,15 +167,25 @@ def suspend(
 ) -> None:
     """Leave a stream table alone, whatever asks for its refresh, until it is resumed."""
     with errors_in_words():
-        Controls(root).suspend(table, why)
-    out.print(f"{table} is suspended.")
+        lake = open_lake(root)
+        lake.controls.suspend(table, why)
+        there = _is_there(lake, table)
+    said = "" if there else " There is no such table yet: it will not be made."
+    out.print(f"{table} is suspended.{said}")
+
+
+def _is_there(lake: Lake, table: str) -> bool:
+    try:
+        return lake.version(table) is not None
+    except DamagedTable:
+        return True
 
 
 @app.command()
 def resume(table: Table, root: Root) -> None:
     """Let a stream table be refreshed again, its errors forgotten."""
     with errors_in_words():
-        was = Controls(root).resume(table)
+        was = open_lake(root).controls.resume(table)
     out.print(f"{table} is resumed." if was else f"{table} was not suspended.")
 
 
@@ -195,7 +204,7 @@ def drop(
     if not yes:
         typer.confirm(f"Delete {table} below {root}?", abort=True, err=True)
     with errors_in_words():
-        done = Lake(root).drop(table, even_if_read=force)
+        done = open_lake(root).drop(table, even_if_read=force)
     if as_json:
         show_json(done)
         return

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import typer
-from rich.markup import escape
 from rich.syntax import Syntax
 
 from dagster_streamtables.cli.app import (
@@ -20,6 +19,7 @@ from dagster_streamtables.cli.app import (
     app,
 )
 from dagster_streamtables.cli.output import (
+    coloured,
     err,
     errors_in_words,
     grid,
@@ -29,7 +29,7 @@ from dagster_streamtables.cli.output import (
 )
 from dagster_streamtables.cli.project import Project, open_project, require_declarations, sound
 from dagster_streamtables.compiler import Plan
-from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.errors import StreamTablesError, legible
 from dagster_streamtables.runtime.compare import Comparison
 from dagster_streamtables.runtime.explanation import Explanation
 
@@ -98,7 +98,9 @@ def _show(found: Explanation, sql: bool) -> None:
     out.print(str(found), markup=False, soft_wrap=True)
     if sql and found.maintained:
         out.print("\nChange, in SQL")
-        out.print(Syntax(found.change_sql, "sql", background_color="default", word_wrap=True))
+        out.print(
+            Syntax(legible(found.change_sql), "sql", background_color="default", word_wrap=True)
+        )
 
 
 @app.command()
@@ -131,14 +133,14 @@ def _show_comparisons(found: list[Comparison]) -> None:
     numbers = ("missing", "unexpected", "version", "took")
     shown = grid("table", "equal", *numbers, right=numbers)
     for each in found:
-        equal = "[green]yes[/]" if each.equal else "[red]no[/]"
+        equal = coloured("yes", "green") if each.equal else coloured("no", "red")
         counts = (f"{each.missing:,}", f"{each.unexpected:,}", str(each.version))
         shown.add_row(each.table, equal, *counts, lasting(each.seconds))
     out.print(shown)
     for each in found:
         if each.sample:
-            rows = grid(*map(escape, each.sample[0]), right=())
+            rows = grid(*each.sample[0], right=())
             for row in each.sample:
-                rows.add_row(*(escape(str(value)) for value in row.values()))
+                rows.add_row(*(str(value) for value in row.values()))
             out.print(f"Rows of {each.table} that differ:")
             out.print(rows)

@@ -9,6 +9,7 @@ import typer
 
 from dagster_streamtables.cli.app import Json, Root, Table, app
 from dagster_streamtables.cli.output import (
+    count,
     err,
     errors_in_words,
     grid,
@@ -18,14 +19,14 @@ from dagster_streamtables.cli.output import (
     show_json,
     size,
 )
-from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.cli.project import open_lake
 
 
 @app.command()
 def retention(root: Root, as_json: Json = False) -> None:
     """Show how far each stream table is behind its sources, and for how long it may be."""
     with errors_in_words():
-        kept = Lake(root).retention
+        kept = open_lake(root).retention
         found = [each for table in kept.stream_tables() for each in kept.of(table)]
     if as_json:
         show_json([{**plain(each), "versions_behind": each.versions_behind} for each in found])
@@ -36,7 +37,7 @@ def retention(root: Root, as_json: Json = False) -> None:
     for each in found:
         left = "all" if each.seconds_left is None else _left(each.seconds_left)
         shown.add_row(
-            each.table, each.source, str(each.frontier), str(each.newest),
+            each.table, each.source, str(each.frontier), count(each.newest),
             size(each.bytes_behind), each.capture, each.lost or left,
         )  # fmt: skip
     out.print(shown)
@@ -51,7 +52,8 @@ def vacuum(
     table: Table,
     root: Root,
     keep_hours: Annotated[
-        float | None, typer.Option(help="Keep files this long; else the table's own setting.")
+        float | None,
+        typer.Option(min=0, help="Keep files this long; else the table's own setting."),
     ] = None,
     dry_run: Annotated[bool, typer.Option(help="Delete nothing.")] = False,
     as_json: Json = False,
@@ -59,7 +61,7 @@ def vacuum(
     """Delete files of a table that are out of use, but none that a stream table still needs."""
     keep = None if keep_hours is None else timedelta(hours=keep_hours)
     with errors_in_words(), err.status("Looking for files"):
-        done = Lake(root).retention.vacuum(table, keep=keep, dry=dry_run)
+        done = open_lake(root).retention.vacuum(table, keep=keep, dry=dry_run)
     since = None if done.held_since is None else datetime.fromtimestamp(done.held_since, UTC)
     if as_json:
         about = {"table": table, "dry_run": dry_run, "files": done.files, "hours": done.hours}

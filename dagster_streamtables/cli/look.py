@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Annotated
 
 import typer
-from rich.markup import escape
+from rich.text import Text
 
 from dagster_streamtables.cli.app import (
     NO,
@@ -21,6 +21,7 @@ from dagster_streamtables.cli.app import (
     app,
 )
 from dagster_streamtables.cli.output import (
+    coloured,
     count,
     errors_in_words,
     grid,
@@ -31,11 +32,11 @@ from dagster_streamtables.cli.output import (
     show_json,
     size,
 )
-from dagster_streamtables.cli.project import open_project
+from dagster_streamtables.cli.project import open_lake, open_project
 from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.runtime.control import FailedRefresh
 from dagster_streamtables.runtime.events import ALERTS
 from dagster_streamtables.runtime.history import PastRefresh
-from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.status import Condition, Status
 
 _COLORS = {Condition.ERROR: "red", Condition.SUSPENDED: "yellow", Condition.NEW: "cyan"}
@@ -95,28 +96,38 @@ def _show_all(found: list[Status]) -> None:
         shown.add_row(
             each.table, _condition(each), each.mode or "?",
             each.resolved_schedule or each.schedule or "?", moment(each.data_timestamp),
-            _staleness(each), *_contents(each), escape(each.why or each.error),
+            _staleness(each), *_contents(each),
+            each.why or each.error or _fallen_back(each),
         )  # fmt: skip
     out.print(shown)
+
+
+def _fallen_back(status: Status) -> str:
+    """What should have been differential and was not; empty where all is as it should be."""
+    if not status.fallbacks:
+        return ""
+    said = f"run in full {status.fallbacks} times in a row" * (status.fallbacks > 1)
+    return f"{said or 'run in full'}: {status.fallback or 'see its history'}"
 
 
 def _contents(status: Status) -> tuple[str, ...]:
     if not status.populated:
         return "", "", ""
-    behind = sum(source.versions_behind for source in status.sources)
-    return count(status.rows), size(status.bytes), f"{behind:,}"
+    behind = [source.versions_behind for source in status.sources]
+    known = None if None in behind else sum(filter(None, behind))
+    return count(status.rows), size(status.bytes), count(known)
 
 
-def _condition(status: Status) -> str:
+def _condition(status: Status) -> Text:
     color = _COLORS.get(status.status, "green")
-    return f"[{color}]{status.status}[/{color}]"
+    return coloured(str(status.status), color)
 
 
-def _staleness(status: Status) -> str:
+def _staleness(status: Status) -> str | Text:
     if not status.staleness_seconds:
         return "" if status.staleness_seconds is None else "none"
     text = lasting(status.staleness_seconds)
-    return f"[red]{text}, stale[/red]" if status.stale else text
+    return coloured(f"{text}, stale", "red") if status.stale else text
 
 
 def _show_one(status: Status) -> None:
@@ -124,11 +135,10 @@ def _show_one(status: Status) -> None:
         pairs(
             ("table", status.table),
             ("status", _condition(status)),
-            ("why", escape(status.why)),
-            (
-                "errors in a row",
-                escape(f"{status.errors}: {status.error}" if status.errors else "0"),
-            ),
+            ("why", status.why),
+            ("errors in a row", str(status.errors)),
+            ("last error", status.error),
+            *([("fell back", _fallen_back(status))] if status.fallbacks else []),
             ("mode", status.mode or "?"),
             ("schedule", status.schedule or "?"),
             ("that is", status.resolved_schedule or "?"),
@@ -140,12 +150,16 @@ def _show_one(status: Status) -> None:
     )
     if not status.populated:
         return
-    sources = grid("source", "reflects", "newest", "bytes behind", "read by", "since", "lost")
+    sources = grid(
+        "source", "reflects", "newest", "bytes behind", "feed", "read by", "since", "lost"
+    )
     for each in status.sources:
         behind = size(each.bytes_behind)
         since = moment(each.behind_since)
-        versions = (str(each.frontier), str(each.newest))
-        sources.add_row(each.source, *versions, behind, each.capture, since, escape(each.lost))
+        versions = (count(each.frontier), count(each.newest))
+        feed = {None: "?", True: "on", False: "off"}[each.feed]
+        row = (each.source, *versions, behind, feed, each.capture, since)
+        sources.add_row(*row, each.lost)
     out.print(sources)
     if status.intermediates:
         kept = grid("intermediate table", "version", "rows", "size", "files")
@@ -170,36 +184,38 @@ def _stored(status: Status) -> tuple[tuple[str, str], ...]:
 def history(table: Table, root: Root, limit: Number = 20, as_json: Json = False) -> None:
     """Show what the refreshes of a stream table did, as its log tells, and how attempts failed."""
     with errors_in_words():
-        lake = Lake(root)
-        past, control = lake.monitor.history(table, limit), lake.controls.read(table)
+        lake = open_lake(root)
+        past, failed = lake.monitor.history(table, limit), lake.monitor.failures(table)[:limit]
     if as_json:
-        failed = {"errors": control.errors, "error": control.error, "at": control.at or None}
         show_json({"table": table, "failed": failed, "refreshes": past})
         return
     numbers = ("rows in", "inserted", "deleted", "seconds", "version")
     columns = ("time", "action", *numbers, "frontier", "reason")
     shown = grid(*columns, right=numbers, wrap=("frontier",))
-    if control.errors:
-        shown.add_row(control.at[:19].replace("T", " "), f"[red]failed {control.errors} times[/]",
-                      "", "", "", "", "", "", escape(control.error))  # fmt: skip
-    for each in past:
-        shown.add_row(*_past(each))
+    rows = [*map(_past, past), *map(_failed, failed)]
+    for row in sorted(rows, key=lambda row: str(row[0]), reverse=True)[:limit]:
+        shown.add_row(*row)
     out.print(shown)
 
 
-def _past(past: PastRefresh) -> tuple[str, ...]:
+def _failed(attempt: FailedRefresh) -> tuple[str | Text, ...]:
+    at = moment(datetime.fromisoformat(attempt.at))
+    return (at, coloured("failed", "red"), "", "", "", "", "", "", attempt.error)
+
+
+def _past(past: PastRefresh) -> tuple[str | Text, ...]:
     numbers = (past.rows_in, past.inserted, past.deleted)
     seconds = "?" if past.seconds is None else f"{past.seconds:.2f}"
     frontier = ", ".join(f"{name}@{version}" for name, version in past.frontier.items())
     return (moment(past.time), past.action or "?", *map(count, numbers), seconds,
-            str(past.version), frontier, escape(past.reason))  # fmt: skip
+            str(past.version), frontier, past.reason)  # fmt: skip
 
 
 @app.command()
 def stats(tables: Some = None, *, root: Root, as_json: Json = False) -> None:
     """Add up the refreshes of stream tables, as far as their logs go back."""
     with errors_in_words():
-        lake = Lake(root)
+        lake = open_lake(root)
         names = tables or lake.retention.stream_tables()
         found = [lake.monitor.statistics(name) for name in names]
     if as_json:
@@ -226,7 +242,7 @@ def events(
     alerts: Annotated[bool, typer.Option(help="Leave out refreshes that went well.")] = False,
     since: Annotated[datetime | None, typer.Option(help="Leave out what was before, UTC.")] = None,
     warn_hours: Annotated[
-        float, typer.Option(help="Warn so long before a source may lose what is needed.")
+        float, typer.Option(min=0, help="Warn so long before a source may lose what is needed.")
     ] = 48,
     limit: Number = 50,
     as_json: Json = False,
@@ -250,6 +266,6 @@ def events(
     shown = grid("time", "table", "event", "")
     for each in found:
         color = "red" if each.kind in ALERTS else "green"
-        shown.add_row(moment(each.time), each.table, f"[{color}]{each.kind}[/]",
-                      escape(each.message))  # fmt: skip
+        shown.add_row(moment(each.time), each.table, coloured(str(each.kind), color),
+                      each.message)  # fmt: skip
     out.print(shown)

@@ -19,7 +19,8 @@ def metrics(
     module: Module = "",
     file: File = "",
     port: Annotated[
-        int | None, typer.Option(help="Serve them there, read anew at each scrape.")
+        int | None,
+        typer.Option(min=0, max=65535, help="Serve them there, read anew at each scrape."),
     ] = None,
     address: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
 ) -> None:

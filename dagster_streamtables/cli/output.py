@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
+import json
 import os
 import sys
 from collections.abc import Iterator, Mapping
@@ -12,33 +13,69 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from typing import Any
 
+import click
 import typer
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.filesize import decimal
 from rich.table import Table as Grid
+from rich.text import Text
 
-from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.errors import StreamTablesError, legible
+from dagster_streamtables.runtime.blame import last_word
+from dagster_streamtables.runtime.machine import first_line
 
 # A pipe has no width, and rich's 80 columns for it would break what grep looks for.
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200
 
-out = Console(highlight=False, width=_WIDTH)
-err = Console(stderr=True, highlight=False)
+UNEXPECTED = "an error that nobody expected"
+
+
+class _Terminal(Console):
+    """Shows a text as it is: no markup, no emoji, and control characters as escapes.
+
+    Colours are given beside a text (`Text`), never in it, where a name or a row could have them.
+    """
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        quiet = {"markup": False, "emoji": False, "highlight": False}
+        return super().render_str(legible(text), **{**options, **quiet})
+
+
+out = _Terminal(markup=False, emoji=False, highlight=False, width=_WIDTH)
+err = _Terminal(markup=False, emoji=False, highlight=False, stderr=True)
+
+
+def coloured(text: str, colour: str) -> Text:
+    """A text in a colour."""
+    return Text(legible(text), style=colour)
 
 
 @contextmanager
 def errors_in_words() -> Iterator[None]:
-    """Tell an error of this package as it is meant to be read, and exit with 1."""
+    """Tell an error as it is meant to be read, and exit with 1.
+
+    One that nobody expected is told in a line; with ``STREAMTABLES_TRACEBACK`` set, by its trace.
+    """
     try:
-        yield
+        with last_word():
+            yield
     except StreamTablesError as error:
         err.print(str(error), markup=False, soft_wrap=True)
+        raise typer.Exit(1) from None
+    except (typer.Exit, typer.Abort, click.ClickException):
+        raise
+    except Exception as error:
+        if os.environ.get("STREAMTABLES_TRACEBACK"):
+            raise
+        said = f"{UNEXPECTED}: {type(error).__name__}: {first_line(str(error))}"
+        told = "set STREAMTABLES_TRACEBACK=1 to see where, and report it"
+        err.print(said, f"fix: {told}", sep="\n\n", markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
 
 
 def show_json(value: Any) -> None:
-    out.print_json(data=plain(value))
+    out.print(json.dumps(plain(value), indent=2, ensure_ascii=False), soft_wrap=True)
 
 
 def plain(value: Any) -> Any:
@@ -80,7 +117,7 @@ def grid(*columns: str, right: tuple[str, ...] = (), wrap: tuple[str, ...] = ())
     return made
 
 
-def pairs(*rows: tuple[str, str]) -> Grid:
+def pairs(*rows: tuple[str, str | Text]) -> Grid:
     """Names and values below one another, where there is a value."""
     made = Grid.grid(padding=(0, 2))
     for name, value in rows:

@@ -13,6 +13,7 @@ from dagster_streamtables.orchestration.expected import expected
 from dagster_streamtables.orchestration.graph import readers, upstream
 from dagster_streamtables.orchestration.load import Declared, read_folder
 from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.names import require_root
 from dagster_streamtables.runtime.status import Expected
 from dagster_streamtables.runtime.table import StreamTable
 
@@ -84,8 +85,24 @@ def open_project(*, root: str, tables: str, module: str, file: str) -> Project:
     if module or file:
         return _of_code_location(root, module, file)
     declared = tuple(read_folder(tables)) if tables else ()
-    lake = Lake(_required(root))
+    lake = open_lake(root)
     return Project(declared, lake, lambda: lake)
+
+
+def open_lake(root: str) -> Lake:
+    """The tables below the root that somebody names, which must be there: a folder that is made
+    where a name is misspelled shows nothing, and says so of every table.
+
+    Raises:
+        InvalidDefinition: Nobody says where the tables are.
+        EnvironmentProblem: There is no such root, or it cannot be read.
+    """
+    if not root:
+        raise InvalidDefinition(
+            "nobody says where the tables are", fix="give --root, or set STREAMTABLES_ROOT"
+        )
+    require_root(root)
+    return Lake(root)
 
 
 def require_declarations(project: Project) -> Project:
@@ -105,17 +122,9 @@ def _of_code_location(root: str, module: str, file: str) -> Project:
 
     found = load_code_location(module=module, file=file)
     if root:
-        lake = Lake(root)
+        lake = open_lake(root)
         return Project(found.tables, lake, lambda: lake)
     return Project(found.tables, found.resource.logs(), found.resource.lake)
-
-
-def _required(root: str) -> str:
-    if not root:
-        raise InvalidDefinition(
-            "nobody says where the tables are", fix="give --root, or set STREAMTABLES_ROOT"
-        )
-    return root
 
 
 def _unknown(name: str, known: list[str]) -> InvalidDefinition:

@@ -19,6 +19,7 @@ from dagster_streamtables.cli.output import (
 from dagster_streamtables.runtime.server import (
     ServerStatus,
     ensure_server,
+    key_of,
     server_status,
     stop_server,
 )
@@ -30,7 +31,8 @@ app.add_typer(spark, name="spark")
 @spark.command()
 def status(as_json: Json = False) -> None:
     """Show the server. Exits with 3 if none is running, as service scripts do."""
-    found = server_status()
+    with errors_in_words():
+        found = server_status()
     if as_json:
         show_json(found)
     else:
@@ -46,6 +48,19 @@ def start() -> None:
         with err.status("Starting Spark"):
             address = ensure_server()
         out.print(address, soft_wrap=True)
+
+
+@spark.command()
+def url() -> None:
+    """Start the server unless it runs, and print its address with its token, for your own client.
+
+    Whoever has it can do whatever you can.
+    """
+    with errors_in_words():
+        with err.status("Starting Spark"):
+            key = key_of(ensure_server())
+        if key is not None:
+            out.print(key.address, soft_wrap=True)
 
 
 @spark.command()

@@ -8,15 +8,17 @@ the next one knows from it which rows time has let in and which it has put out.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from dagster_streamtables.compiler.text import Text, read
+from dagster_streamtables.compiler.spark import DIALECT
+from dagster_streamtables.compiler.text import Edit, Text, as_written, edited
 
 NOW = "st_now"
 """The function that stands for the time in a text, and the column that holds it in a tree."""
 
-_TYPE = "TIMESTAMP"
 _WRITTEN = {
     "current_timestamp": f"{NOW}()",
     "now": f"{NOW}()",
@@ -31,33 +33,27 @@ _BARE = {"current_timestamp", "current_date"}
 
 def with_clock(text: Text) -> Text:
     """The text asking for the time by one name; the same text if it does not ask."""
-    sql, tokens = text.sql, text.tokens
-    for i in reversed(range(len(tokens))):
-        word = tokens[i].text.lower()
-        if word in _WRITTEN and not _is_name(tokens, i):
-            bare = _kinds(tokens, i + 1) == [TokenType.L_PAREN, TokenType.R_PAREN]
-            if bare or word in _BARE:
-                end = tokens[i + 2].end if bare else tokens[i].end
-                sql = f"{sql[: tokens[i].start]}{_WRITTEN[word]}{sql[end + 1 :]}"
-    return text if sql == text.sql else read(sql)
+    edits = [(start, end, _WRITTEN[word]) for word, start, end in _calls(text, _WRITTEN)]
+    return as_written(edited(text.sql, edits)) if edits else text
 
 
-def at_time(sql: str, now: str) -> str:
-    """SQL with the time as a value.
+def at_time(text: Text, now: str) -> list[Edit]:
+    """The time as a value, wherever a text that `with_clock` made asks for it.
 
     Args:
-        sql: A text that `with_clock` made.
+        text: By its tokens: the same letters in a literal, a comment or a name are something else.
         now: The time as ISO 8601 with its offset from UTC.
     """
-    return sql.replace(f"{NOW}()", literal(now))
+    value = literal(now).sql(DIALECT)
+    return [(start, end, value) for _, start, end in _calls(text, {NOW})]
 
 
-def literal(now: str) -> str:
+def literal(now: str) -> exp.Expr:
     """
-    >>> literal("2026-11-21T12:00:00+00:00")
-    "TIMESTAMP '2026-11-21T12:00:00+00:00'"
+    >>> literal("2026-11-21T12:00:00+00:00").sql("spark")
+    "CAST('2026-11-21T12:00:00+00:00' AS TIMESTAMP)"
     """
-    return f"{_TYPE} '{now}'"
+    return exp.cast(exp.Literal.string(now), "TIMESTAMP")
 
 
 def is_now(node: exp.Expr) -> bool:
@@ -65,14 +61,24 @@ def is_now(node: exp.Expr) -> bool:
 
 
 def asks_for_time(text: Text) -> bool:
-    return any(map(is_now, text.tree.walk()))
+    return any(True for _ in _calls(text, {NOW}))
+
+
+def _calls(text: Text, words: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+    """Where one of the words is called: the word, its first character, and the one after it."""
+    tokens = text.tokens
+    for i, token in enumerate(tokens):
+        # As it is written: the text of a token is the same for now, `now` and 'now'.
+        word = text.sql[token.start : token.end + 1].lower()
+        if word in words and not _is_name(tokens, i):
+            called = _kinds(tokens, i + 1) == [TokenType.L_PAREN, TokenType.R_PAREN]
+            if called or word in _BARE:
+                yield word, token.start, (tokens[i + 2] if called else token).end + 1
 
 
 def _is_name(tokens: list[Token], i: int) -> bool:
-    """Whether the word is a column: in backticks, after a dot, or after AS."""
-    before = tokens[i - 1] if i else None
-    quoted = tokens[i].token_type is TokenType.IDENTIFIER
-    return quoted or (before is not None and (before.text == "." or before.text.upper() == "AS"))
+    """Whether the word is a column: after a dot, or after AS."""
+    return i > 0 and (tokens[i - 1].text == "." or tokens[i - 1].text.upper() == "AS")
 
 
 def _kinds(tokens: list[Token], i: int) -> list[TokenType]:

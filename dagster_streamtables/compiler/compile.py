@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sqlglot.errors import SqlglotError
+
 from dagster_streamtables.compiler.clock import with_clock
 from dagster_streamtables.compiler.determine import determined
 from dagster_streamtables.compiler.lower import lower
@@ -39,15 +41,23 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> Plan:
         view = lower(parsed, sources)
     except Refusal as refusal:
         raise refusal.in_text(text) from None
+    except (SqlglotError, RecursionError) as error:
+        raise InvalidDefinition(
+            "the query cannot be analyzed",
+            where=text.shown(0, len(text.sql) - 1),
+            why=str(error),
+            fix="write it in simpler words, or choose mode FULL",
+        ) from error
     return Plan(text, view, root_of(view))
 
 
 def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:
-    """The text that a full refresh runs; as it is where it can have several answers anyway."""
+    """The text that a full refresh runs; where it can have several answers anyway, it has one time
+    all the same."""
     try:
         return _settled(text, sources)[0]
-    except (InvalidDefinition, Refusal):
-        return text
+    except (InvalidDefinition, Refusal, SqlglotError, RecursionError):
+        return with_clock(text)
 
 
 def _settled(text: Text, sources: Mapping[str, Columns]) -> tuple[Text, Parsed]:

@@ -9,13 +9,12 @@ a view that is called as a table is that the view reads.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-
-from sqlglot import exp
+from collections.abc import Iterator, Mapping
 
 from dagster_streamtables.compiler.compile import compile_query
 from dagster_streamtables.compiler.dialect import tables_of, translate
-from dagster_streamtables.compiler.text import Text, place, read, table_name
+from dagster_streamtables.compiler.mentions import Mention
+from dagster_streamtables.compiler.text import Edit, Text, as_written, edited, exchanged
 from dagster_streamtables.compiler.types import type_text
 from dagster_streamtables.compiler.views import (
     View,
@@ -28,8 +27,7 @@ from dagster_streamtables.compiler.views import (
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 
 Columns = Mapping[str, Mapping[str, str]]
-_Edit = tuple[int, int, str]
-_READ_AS_IT_IS = ("version", "when", "sample", "pivots", "changes")
+_READ_AS_IT_IS = {"VERSION", "TIMESTAMP", "FOR", "TABLESAMPLE", "PIVOT", "UNPIVOT", "WITH"}
 
 
 def text_of(
@@ -55,6 +53,7 @@ def text_of(
 def inline(text: Text, views: Views) -> Text:
     """The text with the query of each view in the place of its name.
 
+    >>> from dagster_streamtables.compiler.text import read
     >>> print(inline(read("SELECT a FROM v"), {"v": View("v", "SELECT a FROM t")}).sql)
     SELECT a FROM (SELECT a FROM t
     ) AS `v`
@@ -102,31 +101,28 @@ class _Inliner:
                 if name in self.views:
                     refuse_cycle(name, path)
                     columns[name] = self._columns(self.views[name], path)
-        return read(translate(query, dialect, columns))
+        return as_written(translate(query, dialect, columns))
 
     def inlined(self, text: Text, path: tuple[str, ...]) -> Text:
-        mentions = [each for each in text.tables() if table_name(each) in self.views]
-        edits = [self._mention(table, text, path) for table in mentions]
+        mentions = [each for each in text.named if each.name in self.views]
+        edits = [edit for table in mentions for edit in self._mention(table, text, path)]
         captured = {name.lower() for table in mentions for name in self._sources(table)}
         edits += self._renamed(text, None if path else captured)
         if not edits:
             return text
-        sql = text.sql
-        for start, stop, new in sorted(edits, reverse=True):
-            sql = sql[:start] + new + sql[stop:]
-        return read(sql)
+        return as_written(edited(text.sql, edits))
 
-    def _mention(self, table: exp.Table, text: Text, path: tuple[str, ...]) -> _Edit:
-        view = self.views[table_name(table)]
+    def _mention(self, table: Mention, text: Text, path: tuple[str, ...]) -> Iterator[Edit]:
+        view = self.views[table.name]
         refuse_cycle(view.name, path)
-        if any(table.args.get(part) for part in _READ_AS_IT_IS):
+        if table.before in _READ_AS_IT_IS:
             raise InvalidDefinition(
                 f'"{view.name}" is a view, and is read as it is',
-                where=place(table, text),
+                where=text.shown(table.start, table.stop - 1),
                 why="its query stands in the place of its name",
                 fix="write SELECT … FROM it in parentheses, and go on from there",
             )
-        return (*_span(table), self._in_parentheses(view, path) + _alias(table))
+        return exchanged(table, self._in_parentheses(view, path))
 
     def _in_parentheses(self, view: View, path: tuple[str, ...]) -> str:
         # The line break ends a comment that the view's text may end with.
@@ -152,47 +148,19 @@ class _Inliner:
         types = [type_text(type_) for type_ in schema.values()]
         return dict(zip(view.columns or schema, types, strict=False))
 
-    def _sources(self, table: exp.Table) -> tuple[str, ...]:
-        view = self.views[table_name(table)]
+    def _sources(self, table: Mention) -> tuple[str, ...]:
+        view = self.views[table.name]
         return sources_through(view.query, view.dialect, self.views)
 
-    def _renamed(self, text: Text, names: set[str] | None) -> Iterator[_Edit]:
+    def _renamed(self, text: Text, names: set[str] | None) -> Iterator[Edit]:
         """Other names for common table expressions: for those of `names`, or for all."""
-        new: dict[int, str] = {}
-        for cte in text.tree.find_all(exp.CTE):
-            if names is None or cte.alias.lower() in names:
-                name = cte.args["alias"].this
-                new[id(cte)] = f"`{name.name}__{next(self.numbers)}`"
-                yield name.meta["start"], name.meta["end"] + 1, new[id(cte)]
-        for table in text.tree.find_all(exp.Table) if new else ():
-            definition = _definition(table) if isinstance(table.this, exp.Identifier) else None
-            if id(definition) in new:
-                yield (*_span(table), new[id(definition)] + _alias(table))
-
-
-def _definition(table: exp.Table) -> exp.CTE | None:
-    """The common table expression that a name in FROM means; None for a table."""
-    node: exp.Expr = table
-    while node.parent is not None:
-        above = node.parent
-        known: Sequence[exp.Expr] = ()
-        if isinstance(above, exp.With):
-            known = above.expressions[: above.expressions.index(node) + bool(above.recursive)]
-        elif isinstance(above, exp.Query) and node is not above.args.get("with_"):
-            known = above.ctes
-        for cte in reversed(known):
-            if cte.alias.lower() == table.name.lower() and not table.db:
-                assert isinstance(cte, exp.CTE)
-                return cte
-        node = above
-    return None
-
-
-def _alias(table: exp.Table) -> str:
-    """What keeps a table's name for its columns, where it has no alias."""
-    return "" if table.alias else f" AS `{table.name}`"
-
-
-def _span(table: exp.Table) -> tuple[int, int]:
-    parts = [part.meta for part in table.parts]
-    return parts[0]["start"], parts[-1]["end"] + 1
+        mentions, definitions = text.names
+        new = {
+            each: f"`{each.name}__{next(self.numbers)}`"
+            for each in definitions
+            if names is None or each.name.lower() in names
+        }
+        yield from ((each.start, each.stop, name) for each, name in new.items())
+        for mention in mentions:
+            if mention.definition in new:
+                yield from exchanged(mention, new[mention.definition])

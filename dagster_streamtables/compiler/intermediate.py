@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.decorrelate import decorrelated
-from dagster_streamtables.compiler.fixpoint import named
+from dagster_streamtables.compiler.fixpoint import spelled
 from dagster_streamtables.compiler.operators import (
     Aggregate,
     Operator,
@@ -36,7 +36,6 @@ from dagster_streamtables.compiler.operators import (
     type_of,
     typed,
 )
-from dagster_streamtables.compiler.render import render
 from dagster_streamtables.compiler.root import foldable, root_of, state_calls
 from dagster_streamtables.compiler.share import rebuild
 
@@ -82,7 +81,7 @@ def _intermediate(groups: Aggregate) -> Intermediate:
     outputs += [(name, typed(column(name), type_of(call))) for name, call in kept.items()]
     whole = Aggregate(groups.input, groups.keys, (*groups.measures, *kept.items()))
     view = Project(whole, tuple(outputs))
-    digest = hashlib.sha256(render(named(view), pretty=False).encode()).hexdigest()
+    digest = hashlib.sha256(spelled(view).encode()).hexdigest()
     return Intermediate(f"__st_{digest[:12]}", view)
 
 

@@ -13,15 +13,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
+from sqlglot.dialects.dialect import DialectType
 from sqlglot.errors import OptimizeError, SchemaError, SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import MappingSchema
 
 from dagster_streamtables.compiler.arrange import arranged
 from dagster_streamtables.compiler.calls import calls
 from dagster_streamtables.compiler.check import check
+from dagster_streamtables.compiler.operators.columns import WEIGHT
 from dagster_streamtables.compiler.refuse import refuse
-from dagster_streamtables.compiler.text import DIALECT, Text, place, place_of_word, table_name
+from dagster_streamtables.compiler.spark import DIALECT
+from dagster_streamtables.compiler.text import Text, place, place_of_word, table_name, tables_in
 from dagster_streamtables.compiler.types import type_from
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
@@ -59,16 +63,19 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
     if len(names) != len(found):
         names = found
     check(tree, text)
-    return Parsed(tree, _distinct(names, text), scans)
+    names = _distinct(names, text)
+    _require_no_weight(tree, text)
+    return Parsed(tree, names, scans)
 
 
 def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
     tree = arranged(text.tree, {name for columns in sources.values() for name in columns})
     scans = _flatten_table_names(tree, text, sources)
-    schema: dict[str, object] = {
+    columns: dict[str, object] = {
         flat: {column: type_from(type_) for column, type_ in sources[name].items()}
         for flat, name in scans.items()
     }
+    schema = _Schema(columns, dialect=DIALECT)
     try:
         tree = qualify(tree, schema=schema, dialect=DIALECT, quote_identifiers=False)
         _spell_out_group_by_all(tree)
@@ -84,6 +91,20 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
         ) from None
     assert isinstance(tree, exp.Query)
     return tree, scans
+
+
+class _Schema(MappingSchema):
+    """Names are names: left to itself, sqlglot parses each as if it stood in a query, and has other
+    columns, or none, where one begins with ``{``, ``$``, ``:`` or ``@``."""
+
+    def _normalize_name(
+        self,
+        name: str | exp.Identifier,
+        dialect: DialectType = None,
+        is_table: bool = False,
+        normalize: bool | None = None,
+    ) -> str:
+        return (name if isinstance(name, str) else name.name).lower()
 
 
 def _spell_out_group_by_all(tree: exp.Expr) -> None:
@@ -139,7 +160,7 @@ def _flatten_table_names(
 ) -> dict[str, str]:
     """Give each source one plain name, so that names of one, two and three parts can meet."""
     flat = {name: f"source_{i}" for i, name in enumerate(text.sources)}
-    for table in Text(text.sql, tree).tables():
+    for table in tables_in(tree):
         name = table_name(table)
         alias = table.alias or table.name
         renamed = table.alias_column_names
@@ -208,7 +229,7 @@ def _distinct(names: tuple[str, ...], text: Text) -> tuple[str, ...]:
                 why="the columns of a table have different names, in whatever case",
                 fix="give each its own name with AS",
             )
-        if name.lower().startswith("__st_") or name.lower() == "__weight":
+        if name.lower().startswith("__st_") or name.lower() in _OURS:
             raise UnsupportedQuery(
                 f'an output column is called "{name}"',
                 where=_last_output(name, text),
@@ -216,6 +237,23 @@ def _distinct(names: tuple[str, ...], text: Text) -> tuple[str, ...]:
                 fix="give it another name with AS",
             )
     return names
+
+
+# Columns that stand beside those of the table while a change is computed, written and compared.
+_OURS = frozenset((WEIGHT, "__goes", "__row", "__side", "__n", "__close"))
+
+
+def _require_no_weight(tree: exp.Query, text: Text) -> None:
+    """Every change has a column of this name beside those of its source."""
+    for column in tree.find_all(exp.Column):
+        if column.name.lower() == WEIGHT:
+            written = (each for each in text.tree.find_all(exp.Column) if each.name == column.name)
+            raise UnsupportedQuery(
+                f'the query uses a column called "{column.name}"',
+                where=place(next(written, text.tree), text),
+                why="while a change is computed, its rows have their weights under this name",
+                fix="rename the column in the source, leave it out, or choose mode FULL",
+            )
 
 
 def _last_output(name: str, text: Text) -> str:

@@ -19,12 +19,18 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 def without_quantifiers(text: Text) -> Text:
     """The same query with each quantified comparison written out; the same text if it has none."""
-    if not text.tree.find(*_COMPARISONS, exp.Any):
+    if not any(_is_quantified(node) or _is_bool_or(node) for node in text.tree.walk()):
         return text
     tree = text.tree.transform(lambda node: _written(node) if _is_quantified(node) else node)
-    for call in list(tree.find_all(exp.Any)):
+    for call in list(filter(_is_bool_or, tree.walk())):
         call.replace(exp.Anonymous(this="bool_or", expressions=[call.this.unnest()]))
-    return read(tree.sql(DIALECT)) if tree != text.tree else text
+    return read(tree.sql(DIALECT))
+
+
+def _is_bool_or(node: exp.Expr) -> bool:
+    """``ANY(x)`` as a call: not the one of ``LIKE ANY ('a%', 'b%')``, which Spark knows."""
+    like = isinstance(node.parent, exp.Like | exp.ILike) and node.arg_key == "expression"
+    return isinstance(node, exp.Any) and not like
 
 
 def _is_quantified(node: exp.Expr) -> bool:

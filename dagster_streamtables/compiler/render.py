@@ -19,6 +19,11 @@ from dagster_streamtables.compiler.spark import DIALECT
 
 def render(root: Step, *, dialect: str = DIALECT, pretty: bool = True) -> str:
     """The rows of `root`, in the order of its schema, and the weight where it has weights."""
+    return statement_of(root).sql(dialect=dialect, pretty=pretty, copy=False)
+
+
+def statement_of(root: Step) -> exp.Query:
+    """The same as a syntax tree, in which what stands for a relation can still be told."""
     root = rebuild(root)
     used = uses(root)
     shared: dict[Step, str] = {}
@@ -43,7 +48,7 @@ def render(root: Step, *, dialect: str = DIALECT, pretty: bool = True) -> str:
     statement = query_of(root)
     for name, query in clauses:
         statement = statement.with_(name, as_=query, copy=False)
-    return statement.sql(dialect=dialect, pretty=pretty, copy=False)
+    return statement
 
 
 def uses(root: Step) -> Counter[Step]:

@@ -59,7 +59,7 @@ def _simplified(step: Step, inputs: tuple[Step, ...], unmoved: Set[str]) -> Step
 
 
 def _sum(step: Sum, left: Step, right: Step) -> Step:
-    if is_empty(right):
+    if is_empty(right) and (left.weighted or not step.weighted):
         return left
     if is_empty(left):
         return _named_like(step, right)

@@ -8,31 +8,54 @@ That makes it the independent oracle of the compiled path.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, TokenError
+from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.tokenizer_core import Token, TokenType
 
+from dagster_streamtables.compiler.mentions import Definition, Mention, joined, mentions_in
 from dagster_streamtables.compiler.spark import DIALECT
+from dagster_streamtables.compiler.syntax import parsed, require_query, tokens_of
 from dagster_streamtables.errors import InvalidDefinition, underline
+
+Edit = tuple[int, int, str]
+"""The first character, the one after the last, and what stands there instead."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """A query as it was written, and its syntax tree as parsed, nothing qualified or moved."""
+    """A query as it was written."""
 
     sql: str
-    tree: exp.Query
+    dialect: str = DIALECT
 
     @cached_property
     def tokens(self) -> list[Token]:
-        return tokenized(self.sql)
+        return tokens_of(self.sql, self.dialect)
+
+    @cached_property
+    def tree(self) -> exp.Query:
+        """The syntax tree as parsed, nothing qualified or moved.
+
+        Raises:
+            InvalidDefinition: The text is not one query, as far as sqlglot knows the dialect.
+        """
+        return parsed(self.sql, self.dialect)
+
+    @cached_property
+    def names(self) -> tuple[list[Mention], list[Definition]]:
+        """What the query names in FROM, and what it defines in WITH; of a query in Spark SQL."""
+        return mentions_in(self.sql, self.tokens)
+
+    @property
+    def named(self) -> list[Mention]:
+        """The tables that the query names, in their order."""
+        return [each for each in self.names[0] if each.definition is None]
 
     @property
     def normal(self) -> str:
@@ -44,6 +67,20 @@ class Text:
         return underline(self.sql, start, end)
 
     @property
+    def definitions(self) -> list[Definition]:
+        """What the query defines in WITH."""
+        return self.names[1]
+
+    @cached_property
+    def confirmed(self) -> bool:
+        """Whether the parser finds the same tables as the tokens tell of."""
+        try:
+            found = Counter(map(table_name, self.tables()))
+        except (InvalidDefinition, SqlglotError):
+            return False
+        return found == Counter(self.mentions)
+
+    @property
     def sources(self) -> tuple[str, ...]:
         """The tables that the query reads, as it names them: distinct, in order of appearance."""
         return tuple(dict.fromkeys(self.mentions))
@@ -51,17 +88,11 @@ class Text:
     @property
     def mentions(self) -> tuple[str, ...]:
         """The same, each as often as the query names it."""
-        tables = sorted(self.tables(), key=lambda table: _span(table)[0])
-        return tuple(table_name(table) for table in tables)
+        return tuple(each.name for each in self.named)
 
     def tables(self) -> list[exp.Table]:
         """Every mention of a table that is not the name of a common table expression."""
-        found: dict[int, exp.Table] = {}
-        for scope in traverse_scope(self.tree):
-            for source in scope.tables:
-                if isinstance(source.this, exp.Identifier) and not _is_cte(source, scope):
-                    found[id(source)] = source
-        return list(found.values())
+        return tables_in(self.tree)
 
     @property
     def aliases(self) -> frozenset[str]:
@@ -69,21 +100,17 @@ class Text:
         relations = self.tree.find_all(exp.Table, exp.Subquery, exp.Values, exp.Lateral)
         return frozenset(each.alias_or_name.lower() for each in relations)
 
-    def over(self, relation: Callable[[str], str]) -> str:
+    def over(self, relation: Callable[[str], str], *, more: Iterable[Edit] = ()) -> str:
         """The text with each table name replaced by a relation; everything else stays as it is.
 
         Args:
             relation: From a table's name to SQL that can stand in FROM without an alias.
+            more: What else is to be written otherwise, by its place in this text.
         """
-        return self._replaced(self.sql, relation)
-
-    def _replaced(self, sql: str, relation: Callable[[str], str]) -> str:
-        for table in sorted(self.tables(), key=lambda each: -_span(each)[0]):
-            start, stop = _span(table)
-            # Columns may say `orders.id`, so a table without an alias goes on under its name.
-            alias = "" if table.alias else f" AS `{table.name}`"
-            sql = f"{sql[:start]}{relation(table_name(table))}{alias}{sql[stop + 1 :]}"
-        return sql
+        edits = list(more)
+        for table in self.named:
+            edits += exchanged(table, relation(table.name))
+        return edited(self.sql, edits)
 
     def with_columns(self, hidden: dict[str, str]) -> Text:
         """The text with more columns at the end of its outermost SELECT list."""
@@ -110,59 +137,64 @@ class Text:
         return read(f"SELECT *, COUNT(*) AS `{name}` FROM ({all_copies}\n) GROUP BY ALL")
 
 
-def read(sql: str) -> Text:
-    """Parse one query.
+def read(sql: str, dialect: str = DIALECT) -> Text:
+    """A query, parsed.
 
     Raises:
-        InvalidDefinition: The text is not one query in Spark SQL.
+        InvalidDefinition: The text is not one query, as far as sqlglot knows the dialect.
     """
-    sql = sql.strip().rstrip(";").rstrip()
-    try:
-        statements = [each for each in sqlglot.parse(sql, dialect=DIALECT) if each is not None]
-    except ParseError as error:
-        raise _broken(sql, error) from None
-    except TokenError as error:
-        raise _cut_short(sql, error) from None
-    except Exception as error:
-        # The parser stumbles over some calls with a wrong number of arguments, such as map(1).
-        raise InvalidDefinition(
-            "the query is not valid SQL",
-            where=underline(sql, 0, len(sql)),
-            why=f"it cannot be parsed: {error}",
-            fix="look for a function with too few arguments",
-        ) from error
-    if len(statements) != 1:
-        raise InvalidDefinition(
-            f"the text holds {len(statements)} statements",
-            where=_second_statement(sql),
-            why="a stream table holds the result of one query",
-            fix="write exactly one SELECT",
-        )
-    [tree] = statements
-    if not isinstance(tree, exp.Query):
-        word = sql.split()[0]
-        raise InvalidDefinition(
-            f"{word.upper()} does not begin a query",
-            where=underline(sql, 0, len(word) - 1),
-            why="a stream table holds the result of one query",
-            fix="write a SELECT; its result is what the table holds",
-        )
-    return Text(sql, tree)
+    text = Text(_stripped(sql), dialect)
+    _ = text.tree
+    return text
+
+
+def as_written(sql: str) -> Text:
+    """A query that Spark will parse; nothing here has to.
+
+    Raises:
+        InvalidDefinition: The text is not one query, as far as its first word tells.
+    """
+    text = Text(_stripped(sql))
+    require_query(text.sql, text.tokens)
+    return text
+
+
+def _stripped(sql: str) -> str:
+    return sql.strip().rstrip(";").rstrip()
+
+
+def exchanged(mention: Mention, relation: str) -> Iterator[Edit]:
+    """Something else in the place of a name in FROM."""
+    yield mention.start, mention.stop, relation
+    if mention.alias_at is not None:
+        # Columns may say `orders.id`, so what has no alias goes on under its name.
+        name = exp.to_identifier(mention.last, quoted=True).sql(DIALECT)
+        yield mention.alias_at, mention.alias_at, f" AS {name}"
+
+
+def edited(sql: str, edits: Iterable[Edit]) -> str:
+    """A text with words exchanged at their places, which do not overlap.
+
+    Never by what the words are: a literal or a comment may hold the same.
+
+    >>> edited("SELECT 't' FROM t", [(16, 17, "u")])
+    "SELECT 't' FROM u"
+    """
+    for start, stop, new in sorted(edits, key=lambda each: each[:2], reverse=True):
+        sql = sql[:start] + new + sql[stop:]
+    return sql
 
 
 @lru_cache(maxsize=1024)
 def _normal(sql: str) -> str:
-    return "\x00".join(f"{each.token_type.name} {_word(each)}" for each in tokenized(sql))
+    words = tokens_of(sql, DIALECT)
+    return "\x00".join(f"{each.token_type.name} {_word(each)}" for each in words)
 
 
 def _word(token: Token) -> str:
     kind = token.token_type
     as_written = kind in (TokenType.VAR, TokenType.IDENTIFIER) or "STRING" in kind.name
     return token.text if as_written else token.text.upper()
-
-
-def tokenized(sql: str) -> list[Token]:
-    return sqlglot.tokenize(sql, dialect=DIALECT)
 
 
 def sources_of(query: str) -> tuple[str, ...]:
@@ -174,15 +206,22 @@ def sources_of(query: str) -> tuple[str, ...]:
     Raises:
         InvalidDefinition: The text is not one query.
     """
-    return read(query).sources
+    return as_written(query).sources
+
+
+def tables_in(tree: exp.Query) -> list[exp.Table]:
+    """Every mention of a table in a tree that is not the name of a common table expression."""
+    found: dict[int, exp.Table] = {}
+    for scope in traverse_scope(tree):
+        for source in scope.tables:
+            if isinstance(source.this, exp.Identifier) and not _is_cte(source, scope):
+                found[id(source)] = source
+    return list(found.values())
 
 
 def table_name(table: exp.Table) -> str:
     """The name of a table as a query says it, a path in backticks where it is one."""
-    names = [part.name for part in table.parts]
-    if len(names) == 2 and names[0].lower() == "delta":
-        return f"delta.`{names[1]}`"
-    return ".".join(names)
+    return joined([part.name for part in table.parts])
 
 
 def span(node: exp.Expr) -> tuple[int, int] | None:
@@ -212,52 +251,8 @@ def place_of_word(word: str, text: Text) -> str:
     return ""
 
 
-def _span(table: exp.Table) -> tuple[int, int]:
-    parts = [part.meta for part in table.parts]
-    return parts[0]["start"], parts[-1]["end"]
-
-
 def _is_cte(table: exp.Table, scope: object) -> bool:
     return not table.db and table.name in getattr(scope, "cte_sources", {})
-
-
-def _broken(sql: str, error: ParseError) -> InvalidDefinition:
-    details = error.errors[0] if error.errors else {}
-    offset = _offset(sql, details.get("line", 1), details.get("col", 1))
-    length = len(details.get("highlight") or " ")
-    start = max(0, offset - length)
-    return InvalidDefinition(
-        "the query is not valid SQL",
-        where=underline(sql, start, start + length - 1),
-        why=str(details.get("description") or error).strip().rstrip("."),
-        fix="correct the query there, or just before it",
-    )
-
-
-def _second_statement(sql: str) -> str:
-    tokens = sqlglot.tokenize(sql, dialect=DIALECT)
-    ends = [i for i, token in enumerate(tokens) if token.token_type is TokenType.SEMICOLON]
-    if not ends:
-        return ""
-    following = tokens[ends[0] + 1]
-    return underline(sql, following.start, following.end)
-
-
-def _cut_short(sql: str, error: TokenError) -> InvalidDefinition:
-    """A quote or a comment that does not end; the tokenizer names the line where it gave up."""
-    found = re.search(r"from (\d+):(\d+)", str(error))
-    start = _offset(sql, int(found[1]), int(found[2])) - 1 if found else len(sql) - 1
-    return InvalidDefinition(
-        "the query is not valid SQL",
-        where=underline(sql, max(0, min(start, len(sql) - 1)), len(sql)),
-        why=str(error).split(" from ")[0],
-        fix="end what begins here",
-    )
-
-
-def _offset(sql: str, line: int, col: int) -> int:
-    lines = sql.split("\n")
-    return sum(len(each) + 1 for each in lines[: line - 1]) + col
 
 
 def _outermost(text: Text, kind: TokenType, *, last: bool = False) -> Token:

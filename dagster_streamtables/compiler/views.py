@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dagster_streamtables.compiler.dialect import require_dialect, tables_of
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+from dagster_streamtables.setting import require_fields
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,7 @@ class View:
     """The `.sql` file that the view was read from."""
 
     def __post_init__(self) -> None:
+        require_fields(self)
         if self.columns is not None:
             object.__setattr__(self, "columns", tuple(self.columns))
         if not self.query.strip().rstrip(";").strip():

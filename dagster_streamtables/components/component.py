@@ -149,7 +149,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         default_factory=CheckFields
     )
     executor: Annotated[ExecutorName, about(description="Of scheduled refreshes and checks.")] = (
-        "in_process"
+        "threads"
     )
     min_schedule_seconds: Annotated[
         float, about(description="Refuse schedules that are tighter.")
@@ -223,7 +223,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
             sensor_interval_seconds=self.sensor.interval_seconds,
             sensor_status=self.sensor.status,
             checks=self.checks.settings,
-            executor=executor_of(self.executor),
+            executor=executor_of(self.executor, self.resource.max_concurrent_refreshes),
             pool=self.op.pool,
             op_tags=self.op.tags,
             retry_policy=self.op.retry_policy,

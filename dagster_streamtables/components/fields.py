@@ -12,7 +12,9 @@ from dagster_streamtables.orchestration.assets import RETRIES
 from dagster_streamtables.orchestration.check_settings import CheckSettings
 from dagster_streamtables.orchestration.dueness import Backoff
 from dagster_streamtables.orchestration.schedule import Duration, parse_schedule
+from dagster_streamtables.orchestration.threads import threads_executor
 from dagster_streamtables.orchestration.tick import SensorSettings
+from dagster_streamtables.setting import Range, require_fields
 
 about = dg.Resolver.default
 
@@ -49,8 +51,8 @@ class ResourceFields(dg.Resolvable):
     max_concurrent_refreshes: Annotated[
         int,
         about(
-            description="In an op of many tables: how many that do not read each other are "
-            "refreshed at once."
+            description="How many tables that do not read each other are refreshed at once in one "
+            "run."
         ),
     ] = 4
     preview_rows: Annotated[
@@ -78,7 +80,10 @@ class SensorFields(dg.Resolvable):
     ] = "1h"
     retry_first: Annotated[
         str,
-        about(description="A table that failed is left alone so long, and then twice as long."),
+        about(
+            description="A table that failed is left alone so long, then twice as long; up to a "
+            "quarter is added by chance."
+        ),
     ] = "30s"
     retry_longest: Annotated[str, about(description="It is not left alone for longer.")] = "1h"
     observe_sources: Annotated[
@@ -124,12 +129,19 @@ class CheckFields(dg.Resolvable):
     retention: Annotated[
         str | None, about(description="Looks whether sources keep what the next refresh needs.")
     ] = CheckSettings.retention
+    quick: Annotated[
+        str | None,
+        about(
+            description="How often the sensor evaluates freshness and retention, which read logs "
+            "alone; null if neither it nor refreshes are to."
+        ),
+    ] = "5m"
     timezone: Annotated[str, about(description="Where the hours of all of them are.")] = (
         CheckSettings.timezone
     )
     enabled: Annotated[
         bool, about(description="Whether they are on before anybody touches their switches.")
-    ] = False
+    ] = True
     sample: Annotated[
         float | None,
         about(description="What part of the rows the equality check compares; null for all."),
@@ -154,6 +166,7 @@ class CheckFields(dg.Resolvable):
             schema=self.schema,
             freshness=self.freshness,
             retention=self.retention,
+            quick=_span("quick", self.quick) if self.quick else None,
             timezone=self.timezone,
             status=on if self.enabled else off,
             sample=self.sample,
@@ -179,11 +192,17 @@ class OpFields(dg.Resolvable):
     ] = None
     max_retries: Annotated[
         int,
+        Range(0),
         about(description="For errors that may pass; those that need a person are not retried."),
     ] = RETRIES.max_retries
     retry_delay_seconds: Annotated[
-        float, about(description="Before the first retry; then it grows exponentially.")
+        float,
+        Range(0),
+        about(description="About how long before the first retry; then it doubles."),
     ] = 1.0
+
+    def __post_init__(self) -> None:
+        require_fields(self)
 
     @property
     def retry_policy(self) -> dg.RetryPolicy | None:
@@ -192,23 +211,36 @@ class OpFields(dg.Resolvable):
         return dg.RetryPolicy(
             max_retries=self.max_retries,
             delay=self.retry_delay_seconds,
-            backoff=dg.Backoff.EXPONENTIAL,
+            backoff=RETRIES.backoff,
+            jitter=RETRIES.jitter,
         )
 
 
-ExecutorName = Literal["in_process", "multiprocess", "code_location"]
+ExecutorName = Literal["threads", "in_process", "multiprocess", "code_location"]
 
 
-def executor_of(name: ExecutorName) -> dg.ExecutorDefinition | None:
-    """The executor of scheduled refreshes; None for the code location's."""
-    known = {"in_process": dg.in_process_executor, "multiprocess": dg.multiprocess_executor}
-    if name in known:
-        return known[name]
-    if name == "code_location":
-        return None
-    raise InvalidDefinition(
-        f'there is no executor "{name}"', fix="write in_process, multiprocess or code_location"
-    )
+def executor_of(name: ExecutorName, at_once: int) -> dg.ExecutorDefinition | None:
+    """The executor of scheduled refreshes; None for the code location's.
+
+    Args:
+        name: Of the executor.
+        at_once: How many tables it may refresh at once.
+
+    Raises:
+        InvalidDefinition: There is no such executor.
+    """
+    known = {
+        "threads": threads_executor,
+        "in_process": dg.in_process_executor,
+        "multiprocess": dg.multiprocess_executor.configured({"max_concurrent": at_once}),
+        "code_location": None,
+    }
+    if name not in known:
+        raise InvalidDefinition(
+            f'there is no executor "{name}"',
+            fix="write threads, in_process, multiprocess or code_location",
+        )
+    return known[name]
 
 
 def _span(key: str, text: str) -> timedelta:

@@ -12,7 +12,7 @@ from dagster_streamtables.components.fields import about
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.header import read_setting
 from dagster_streamtables.orchestration.load import BrokenTable, Declared, declare
-from dagster_streamtables.runtime.table import CdcMode, Mode, OnSchemaChange
+from dagster_streamtables.runtime.table import CdcMode, Mode, OnManualWrite, OnSchemaChange
 
 
 @dataclass
@@ -67,12 +67,18 @@ class TableFields(dg.Resolvable):
     ] = "UTC"
     differential_max_change_ratio: Annotated[
         float,
-        about(description="Recompute past this part of changed rows; 0 never, 1 always."),
+        about(
+            description="Recompute past this part of changed rows, beyond 5,000; 0 never, 1 always."
+        ),
     ] = 0.15
     on_schema_change: Annotated[
         OnSchemaChange,
         about(description="When columns that the query uses are others than before."),
     ] = OnSchemaChange.REINITIALIZE
+    on_manual_write: Annotated[
+        OnManualWrite,
+        about(description="When somebody else changed rows of the table: repair it, or refuse."),
+    ] = OnManualWrite.REPAIR
     cdc_mode: Annotated[CdcMode, about(description="Where changes of a source are read from.")] = (
         CdcMode.AUTO
     )
@@ -90,6 +96,12 @@ class TableFields(dg.Resolvable):
             "for never."
         ),
     ] = 3
+    max_recursion_levels: Annotated[
+        int, about(description="A recursion that goes deeper is stopped with an error.")
+    ] = 1_000
+    max_recursion_rows: Annotated[
+        int, about(description="A recursion that makes more rows is stopped with an error.")
+    ] = 1_000_000
 
 
 @dataclass
@@ -123,6 +135,8 @@ def resolve_views(context: dg.ResolutionContext, models: Sequence[Any]) -> list[
 def _table(context: dg.ResolutionContext, model: Any) -> Declared:
     values = _values(context, TableFields, model)
     name, query = str(values.pop("name")), str(values.pop("query"))
+    if "tags" in values:  # as YAML has them: 1, true
+        values["tags"] = {key: str(value) for key, value in values["tags"].items()}
     file, line = _place(context, "query")
     try:
         settings = {key: read_setting(key, value) for key, value in values.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
@@ -14,11 +13,10 @@ from prometheus_client.registry import Collector
 from dagster_streamtables.metrics.families import FAMILIES, PREFIX
 from dagster_streamtables.runtime.health import SourceHealth
 from dagster_streamtables.runtime.history import PastRefresh
+from dagster_streamtables.runtime.log import logger
 from dagster_streamtables.runtime.monitor import Monitor
 from dagster_streamtables.runtime.status import Condition, Expected, Status
 from dagster_streamtables.runtime.table import StreamTable
-
-logger = logging.getLogger("dagster_streamtables")
 
 Sample: TypeAlias = tuple[str, tuple[str, ...], float | None]
 """A family's name, the values of its labels, and a value; None where it is not known."""
@@ -90,6 +88,7 @@ def _of_table(status: Status) -> Iterator[Sample]:
         yield "status", (*table, each), each is status.status
     yield "suspended", table, status.suspended
     yield "errors_in_a_row", table, status.errors
+    yield "fallbacks_in_a_row", table, status.fallbacks
     yield "staleness_seconds", table, status.staleness_seconds
     yield "stale", table, status.stale
     yield "data_timestamp_seconds", table, _stamp(status.data_timestamp)
@@ -101,6 +100,7 @@ def _of_table(status: Status) -> Iterator[Sample]:
         yield "intermediate_bytes", table, sum(each.bytes for each in status.intermediates)
     for each in status.sources:
         yield from _of_source(each)
+    yield "failed_refreshes", table, status.failed
     for action, number in status.refreshes.items():
         yield "refreshes", (*table, action), number
 

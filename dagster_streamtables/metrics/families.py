@@ -25,9 +25,14 @@ FAMILIES: Mapping[str, About] = {
     ),
     "suspended": About("Whether refreshes of the table are refused, by hand or after errors."),
     "errors_in_a_row": About("Failed attempts in a row, of those that only a person can mend."),
+    "fallbacks_in_a_row": About(
+        "Refreshes in a row whose change could not be computed, so that the query was run in full."
+    ),
     "staleness_seconds": About("Since the first version of a source that the table lacks; or 0."),
     "stale": About("Whether the table is staler than its schedule allows."),
-    "data_timestamp_seconds": About("When the newest source version it reflects was committed."),
+    "data_timestamp_seconds": About(
+        "When the newest version it reflects was committed, of the tables at the bottom."
+    ),
     "last_commit_timestamp_seconds": About("When a refresh last committed."),
     "rows": About("Rows of the table."),
     "bytes": About("Size of the table's files."),
@@ -49,6 +54,7 @@ FAMILIES: Mapping[str, About] = {
         "How many times as long as expected it took, where mode AUTO chose."
     ),
     "refreshes": About("Refreshes that committed.", ("table", "action"), counter=True),
+    "failed_refreshes": About("Attempts that failed, for whatever reason.", counter=True),
     "unreadable": About("Whether the table could not be read for this scrape."),
     "declarations_unreadable": About("Whether the declarations could not be read.", ()),
     "collect_seconds": About("How long it took to collect all this.", ()),

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         build_schema_checks,
         build_state_checks,
     )
+    from dagster_streamtables.orchestration.threads import threads_executor
     from dagster_streamtables.orchestration.tick import SensorSettings
     from dagster_streamtables.orchestration.translator import (
         StreamTableProps,
@@ -86,6 +87,7 @@ _WHERE = {
     "parse_schedule": "schedule",
     "read_folder": "load",
     "stream_table_assets": "assets",
+    "threads_executor": "threads",
 }
 
 __all__ = [
@@ -124,6 +126,7 @@ __all__ = [
     "parse_schedule",
     "read_folder",
     "stream_table_assets",
+    "threads_executor",
 ]
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 
-logger = logging.getLogger("dagster_streamtables")
+from dagster_streamtables.runtime.log import logger
 
 _MOST_WAITING = 1_000
 _LONGEST = 4_000

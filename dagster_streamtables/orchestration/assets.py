@@ -8,12 +8,17 @@ import dagster as dg
 from dagster_shared.utils.warnings import disable_dagster_warnings
 from pydantic import Field
 
+from dagster_streamtables.errors import one_line
+from dagster_streamtables.orchestration.after import tell_checks
 from dagster_streamtables.orchestration.catalog import Entry, Tables, build_catalog
 from dagster_streamtables.orchestration.execute import refresh_one
 from dagster_streamtables.orchestration.metadata import VERSION
+from dagster_streamtables.orchestration.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.resource import RESOURCE_KEY, StreamTablesResource
 
-RETRIES = dg.RetryPolicy(max_retries=3, delay=1, backoff=dg.Backoff.EXPONENTIAL)
+RETRIES = dg.RetryPolicy(
+    max_retries=3, delay=1, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
+)
 """For what passes: another refresh that committed first, a Spark that went away. Errors that need a
 person are never retried."""
 
@@ -53,6 +58,7 @@ def build_stream_table_assets(
     op_tags: Mapping[str, Any] | None = None,
     resource_key: str = RESOURCE_KEY,
     refresh: Refresh = refresh_asset,
+    quick: QuickChecks | None = None,
     **catalog: Any,
 ) -> list[dg.AssetsDefinition]:
     """One asset, with an op of its own, for each stream table.
@@ -70,6 +76,7 @@ def build_stream_table_assets(
         op_tags: Tags of the ops, for example for an executor's resource limits.
         resource_key: Of the `StreamTablesResource`.
         refresh: What materializing an asset does.
+        quick: The checks to evaluate with each refresh.
         catalog: `lake`, `translator`, `group_name`, `source_keys`, `written_by_dagster`,
             `min_schedule_seconds`, `strict` and `views`, as `build_catalog` has them.
 
@@ -87,13 +94,20 @@ def build_stream_table_assets(
         "required_resource_keys": {resource_key},
     }
     return [
-        _build_asset(entry, pool or f"streamtables/{entry.name}", resource_key, refresh, about)
+        _build_asset(
+            entry, pool or f"streamtables/{entry.name}", resource_key, refresh, quick, about
+        )
         for entry in build_catalog(tables, **catalog).entries
     ]
 
 
 def _build_asset(
-    entry: Entry, pool: str, resource_key: str, refresh: Refresh, about: Mapping[str, Any]
+    entry: Entry,
+    pool: str,
+    resource_key: str,
+    refresh: Refresh,
+    quick: QuickChecks | None,
+    about: Mapping[str, Any],
 ) -> dg.AssetsDefinition:
     @dg.multi_asset(
         name=_op_name(entry.key), specs=[entry.spec], pool="_".join(pool.split()), **about
@@ -102,7 +116,9 @@ def _build_asset(
         context: dg.AssetExecutionContext, config: RefreshConfig
     ) -> Iterator[dg.MaterializeResult]:
         streamtables = getattr(context.resources, resource_key)
-        yield from refresh(context, streamtables, entry.spec, config)
+        for made in refresh(context, streamtables, entry.spec, config):
+            yield made
+            tell_checks(context, streamtables.lake(), entry.key, made, quick)
 
     return materialize
 
@@ -177,7 +193,7 @@ def build_source_assets(
         for key in sorted(context.selected_asset_keys):
             version = logs.version(names[key])
             if version is None:
-                context.log.warning(f"{names[key]} does not exist")
+                context.log.warning(f"{one_line(names[key])} does not exist")
                 continue
             data_version = dg.DataVersion(str(version))
             yield dg.ObserveResult(

@@ -7,7 +7,6 @@ examined once.
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,12 +24,11 @@ from dagster_streamtables.orchestration.translator import (
     StreamTablesTranslator,
     asset_key,
 )
+from dagster_streamtables.runtime.log import logger
 from dagster_streamtables.runtime.table import StreamTable
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
-
-logger = logging.getLogger("dagster_streamtables")
 
 SHOWN = 100
 """Of more stream tables, the assets do not show the SQL of their changes: to write it takes longer

@@ -2,47 +2,77 @@
 
 from __future__ import annotations
 
+import zoneinfo
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Annotated, Any
 
 import dagster as dg
 
+from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration import checks, retention, state_checks
 from dagster_streamtables.orchestration.catalog import Catalog
 from dagster_streamtables.orchestration.checks import build_check_schedule, build_equality_checks
+from dagster_streamtables.orchestration.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.resource import RESOURCE_KEY
 from dagster_streamtables.orchestration.retention import WARN_BEFORE, build_retention_checks
+from dagster_streamtables.orchestration.schedule import Cron as Schedule
+from dagster_streamtables.orchestration.schedule import parse_schedule
 from dagster_streamtables.orchestration.state_checks import (
     build_freshness_checks,
     build_schema_checks,
     build_state_checks,
 )
+from dagster_streamtables.runtime.part import Sample
+from dagster_streamtables.setting import Range, Where, require_fields
+
+
+def _is_cron(text: str) -> bool:
+    """As Dagster has it, without seconds."""
+    try:
+        found = parse_schedule(text, min_schedule_seconds=0)
+    except InvalidDefinition:
+        return False
+    return isinstance(found, Schedule) and len(text.split()) in (1, 5)
+
+
+def _is_zone(text: str) -> bool:
+    return text in zoneinfo.available_timezones()
+
+
+Cron = Annotated[str, Where(_is_cron, "a cron expression of five fields")]
+Zone = Annotated[str, Where(_is_zone, "a time zone such as Europe/Berlin")]
 
 
 @dataclass(frozen=True)
 class CheckSettings:
-    """When checks run, and how. Each has a schedule of its own: a cron expression of five fields,
-    or None for none; it can be run by hand all the same."""
+    """When checks run, and how. Each may have a schedule of its own: a cron expression of five
+    fields, or None for none; it can be run by hand all the same."""
 
-    equality: str | None = "0 3 * * *"
-    """Compares a table with its query, which costs a run of the query."""
-    state: str | None = "30 * * * *"
+    equality: Cron | None = "0 3 * * *"
+    """Compares a table with its query, which costs a run of the query, for a part of the rows."""
+    state: Cron | None = "30 * * * *"
     """Looks for damage in the stored tables, which costs a pass over each."""
-    schema: str | None = "15 * * * *"
-    freshness: str | None = "*/5 * * * *"
-    retention: str | None = "0 * * * *"
-    timezone: str = "UTC"
+    schema: Cron | None = "15 * * * *"
+    quick: Annotated[timedelta, Range(0)] | None = timedelta(minutes=5)
+    """Freshness and retention read nothing but logs. Every refresh evaluates them, and in between
+    the sensor does, so often; None for neither."""
+    freshness: Cron | None = None
+    retention: Cron | None = None
+    timezone: Zone = "UTC"
     """Where the hours of all of them are."""
-    status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.STOPPED
+    status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.RUNNING
     """Whether the schedules are on before anybody touches their switches."""
-    sample: float | None = None
+    sample: Sample | None = 0.05
     """What part of the rows the equality check compares, as 0.01; None for all."""
-    grace: timedelta = timedelta()
+    grace: Annotated[timedelta, Range(0)] = timedelta()
     """What the freshness check allows beside the schedule, for the refresh itself."""
-    warn_before: timedelta = WARN_BEFORE
+    warn_before: Annotated[timedelta, Range(0)] = WARN_BEFORE
     """The retention check fails so long before history may be gone."""
+
+    def __post_init__(self) -> None:
+        require_fields(self)
 
 
 def build_checks(
@@ -64,6 +94,18 @@ def build_checks(
     yield build_freshness_checks(name=f"{name}_freshness", grace=settings.grace, **about)
     yield build_retention_checks(
         name=f"{name}_retention", warn_before=settings.warn_before, **about
+    )
+
+
+def build_quick_checks(catalog: Catalog, settings: CheckSettings) -> QuickChecks | None:
+    """The checks that are evaluated without a run of their own."""
+    if settings.quick is None:
+        return None
+    return QuickChecks(
+        catalog,
+        every=settings.quick,
+        grace=settings.grace,
+        warn_before=settings.warn_before,
     )
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import dagster as dg
 from dagster._core.definitions.definitions_load_context import (
@@ -23,17 +22,21 @@ from dagster_streamtables.orchestration.check_settings import (
     CheckSettings,
     build_check_schedules,
     build_checks,
+    build_quick_checks,
 )
 from dagster_streamtables.orchestration.load import Declared, read_files
+from dagster_streamtables.orchestration.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.resource import RESOURCE_KEY, StreamTablesResource
 from dagster_streamtables.orchestration.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.sensor import build_refresh_sensor
+from dagster_streamtables.orchestration.threads import threads_executor
 from dagster_streamtables.orchestration.tick import SensorSettings
 from dagster_streamtables.orchestration.translator import StreamTablesTranslator, asset_key
+from dagster_streamtables.runtime.log import logger
+from dagster_streamtables.setting import Range, checked
 
-logger = logging.getLogger("dagster_streamtables")
 
-
+@checked
 def build_definitions(
     *,
     resource: StreamTablesResource,
@@ -47,15 +50,15 @@ def build_definitions(
     group_name: str | None = None,
     source_group_name: str | None = None,
     source_keys: Mapping[str, dg.AssetKey] | None = None,
-    min_schedule_seconds: float = MIN_SCHEDULE_SECONDS,
+    min_schedule_seconds: Annotated[float, Range(0)] = MIN_SCHEDULE_SECONDS,
     compile_at_load: bool = True,
     strict: bool = False,
     sensor: SensorSettings | None = None,
-    sensor_interval_seconds: int = 5,
+    sensor_interval_seconds: Annotated[int, Range(1)] = 5,
     sensor_status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
     checks: CheckSettings | None = None,
     alerts: Notify | Sequence[Notify] = (),
-    executor: dg.ExecutorDefinition | None = dg.in_process_executor,
+    executor: dg.ExecutorDefinition | None = threads_executor,
     **ops: Any,
 ) -> dg.Definitions:
     """Stream tables as a code location: assets, sources, refresh sensor, and checks.
@@ -89,7 +92,9 @@ def build_definitions(
         checks: When checks run, and what part of the rows they compare.
         alerts: Functions of an `Alert` that are told what happens, as `build_alert_sensor` does;
             `log_alert` is one. Without any, there is no such sensor.
-        executor: Of scheduled refreshes and checks; None takes the code location's.
+        executor: Of scheduled refreshes and checks; None takes the code location's. By default,
+            tables that do not read each other are refreshed at once, by threads of one process, as
+            many as `max_concurrent_refreshes` of the resource says.
         ops: `pool`, `retry_policy` and `op_tags`, as `build_stream_table_assets` has them.
 
     Raises:
@@ -113,14 +118,15 @@ def build_definitions(
     about: dict[str, Any] = {"tables": catalog, "resource_key": name}
     settings = sensor or SensorSettings(name=f"{name}_refresh")
     checking = checks or CheckSettings()
+    quick = build_quick_checks(catalog, checking)
     return dg.Definitions(
         assets=[
-            *build_stream_table_assets(**about, **ops),
+            *build_stream_table_assets(**about, quick=quick, **ops),
             *build_source_assets(**about, name=f"{name}_sources", group_name=source_group_name),
             *assets,
         ],
         sensors=[
-            *_sensors(about, settings, sensor_interval_seconds, sensor_status, executor),
+            *_sensors(about, settings, sensor_interval_seconds, sensor_status, executor, quick),
             *_alert_sensors(about, name, alerts),
         ],
         asset_checks=[*build_checks(catalog, checking, name)],
@@ -184,6 +190,7 @@ def _sensors(
     interval: int,
     status: dg.DefaultSensorStatus,
     executor: dg.ExecutorDefinition | None,
+    quick: QuickChecks | None,
 ) -> list[dg.SensorDefinition]:
     if not about["tables"].entries:
         return []
@@ -194,6 +201,7 @@ def _sensors(
             minimum_interval_seconds=interval,
             default_status=status,
             executor=executor,
+            quick=quick,
         )
     ]
 

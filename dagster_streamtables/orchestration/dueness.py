@@ -9,29 +9,41 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Annotated
 
 from dagster_streamtables.orchestration import graph
 from dagster_streamtables.orchestration.schedule import Schedule
+from dagster_streamtables.setting import Range, require_fields
 
+_MORE = 0.25
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Backoff:
-    """How long a table that failed is left alone: twice as long after each failure in a row."""
+    """How long a table that failed is left alone: twice as long after each failure in a row.
 
-    first: timedelta = timedelta(seconds=30)
-    longest: timedelta = timedelta(hours=1)
+    And up to a quarter longer, each table its own: what failed together, for want of the same
+    thing, shall not ask for it together.
+    """
+
+    first: Annotated[timedelta, Range(0, above=True)] = timedelta(seconds=30)
+    longest: Annotated[timedelta, Range(0, above=True)] = timedelta(hours=1)
+
+    def __post_init__(self) -> None:
+        require_fields(self)
 
     def until(self, failures: int, failed_at: datetime) -> datetime:
-        """When to try again.
+        """When to try again, the same at each look.
 
         >>> at = datetime(2026, 1, 1, tzinfo=UTC)
         >>> [int((Backoff().until(n, at) - at).total_seconds()) for n in (1, 2, 3, 100)]
-        [30, 60, 120, 3600]
+        [35, 70, 141, 4246]
         """
         # The exponent is bounded so that years of failures do not overflow.
-        return failed_at + min(self.longest, self.first * 2 ** min(failures - 1, 30))
+        pause = min(self.longest, self.first * 2 ** min(failures - 1, 30))
+        return failed_at + pause * (1 + _MORE * Random(failed_at.timestamp()).random())
 
 
 @dataclass(frozen=True)

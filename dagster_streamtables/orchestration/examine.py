@@ -6,7 +6,6 @@ the others of its code location go on working.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,13 +25,12 @@ from dagster_streamtables.orchestration.schedule import (
     Schedule,
     parse_schedule,
 )
+from dagster_streamtables.runtime.log import logger
 from dagster_streamtables.runtime.table import Mode, StreamTable
 
 if TYPE_CHECKING:
     from dagster_streamtables.compiler.plan import Plan
     from dagster_streamtables.runtime.lake import Lake
-
-logger = logging.getLogger("dagster_streamtables")
 
 
 @dataclass(frozen=True)
@@ -75,8 +73,8 @@ class Examined:
 
     @cached_property
     def timed(self) -> bool:
-        """Whether time alone changes what its query says, and its mode follows that."""
-        if self.error is not None or self.table.mode is Mode.FULL:
+        """Whether time alone changes what its query says."""
+        if self.error is not None:
             return False
         if self.plan is not None:
             return self.plan.timed

@@ -10,14 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dagster_streamtables.errors import (
-    ConflictingCommit,
-    LostSpark,
-    StreamTablesError,
-    UnsupportedQuery,
-)
+from dagster_streamtables.errors import StreamTablesError, UnsupportedQuery, legible
 from dagster_streamtables.orchestration import metadata as keys
-from dagster_streamtables.orchestration.provenance import consumed
+from dagster_streamtables.orchestration.after import tell_checks
+from dagster_streamtables.orchestration.provenance import DATA_VERSION, consumed
+from dagster_streamtables.runtime.blame import may_pass
 from dagster_streamtables.runtime.machine import first_line
 from dagster_streamtables.runtime.order import in_order
 from dagster_streamtables.runtime.report import Action, Refresh
@@ -25,9 +22,6 @@ from dagster_streamtables.runtime.table import StreamTable
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
-
-_PASSING = (ConflictingCommit, LostSpark)
-"""Errors after which trying again is enough."""
 
 
 def refresh_one(
@@ -46,7 +40,7 @@ def refresh_one(
     except Exception as error:
         told = _told(context, spec.key, error)
         # Without its cause, which may be a page of Java: that is in the log of the step.
-        raise keys.failure(told, allow_retries=_may_pass(error)) from None
+        raise keys.failure(told, allow_retries=may_pass(error)) from None
     yield from _record(context, lake, spec, refresh, until)
 
 
@@ -79,7 +73,9 @@ def refresh_selected(
             failed[key] = error
             context.log.error(f"{key.to_user_string()}: {_told(context, key, error)}")
         else:
-            yield from _record(context, lake, specs[key], refresh, until(specs[key]))
+            for made in _record(context, lake, specs[key], refresh, until(specs[key])):
+                yield made
+                tell_checks(context, lake, key, made)
     if failed:
         raise _failures(failed)
 
@@ -121,17 +117,12 @@ def _told(
     ).about(".".join(key.path))
 
 
-def _may_pass(error: Exception) -> bool:
-    """What this package does not know may have been a bad moment of Spark's."""
-    return isinstance(error, _PASSING) or not isinstance(error, StreamTablesError)
-
-
 def _failures(failed: Mapping[dg.AssetKey, Exception]) -> dg.Failure:
     names = ", ".join(key.to_user_string() for key in failed)
     return dg.Failure(
         description=f"{len(failed)} of the stream tables could not be refreshed: {names}",
         metadata={key.to_user_string(): _in_short(error) for key, error in failed.items()},
-        allow_retries=any(map(_may_pass, failed.values())),
+        allow_retries=any(map(may_pass, failed.values())),
     )
 
 
@@ -146,7 +137,9 @@ def _record(
     refresh: Refresh,
     until: Mapping[str, datetime],
 ) -> Iterator[dg.MaterializeResult]:
-    found = keys.refresh_metadata(refresh)
+    found = keys.refresh_metadata(refresh) | _last_change(context, spec.key, refresh)
+    if refresh.fallback:
+        context.log.warning(f"{refresh.table} was run in full: {refresh.fallback}")
     looked = [refresh.started, *until.values()]
     if known := [moment.timestamp() for moment in looked if moment is not None]:
         found[keys.AS_OF] = dg.MetadataValue.timestamp(min(known))
@@ -168,6 +161,21 @@ def _record(
     )
 
 
+def _last_change(
+    context: dg.AssetExecutionContext, key: dg.AssetKey, refresh: Refresh
+) -> dict[str, Any]:
+    """When the rows last changed: now, unless the data version is that of the materialization
+    before."""
+    event = context.instance.get_latest_materialization_event(key)
+    before = event.asset_materialization if event is not None else None
+    if event is None or before is None:
+        return {keys.CHANGED: dg.MetadataValue.timestamp(datetime.now(UTC))}
+    if (before.tags or {}).get(DATA_VERSION) != refresh.data_version:
+        return {keys.CHANGED: dg.MetadataValue.timestamp(datetime.now(UTC))}
+    known = before.metadata.get(keys.CHANGED)
+    return {keys.CHANGED: known or dg.MetadataValue.timestamp(event.timestamp)}
+
+
 def _columns(
     context: dg.AssetExecutionContext,
     lake: Lake,
@@ -184,5 +192,5 @@ def _columns(
             found[keys.COLUMN_LINEAGE] = keys.column_lineage(lake.plan(table), sources)
         return found
     except Exception as error:  # the refresh is committed; only its description is incomplete
-        context.log.warning(f"the columns of {table.name} are not recorded: {error}")
+        context.log.warning(f"the columns of {table.name} are not recorded: {legible(str(error))}")
         return {}

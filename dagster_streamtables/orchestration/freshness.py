@@ -1,20 +1,26 @@
 """Freshness policies: what Dagster watches, derived from the schedule that refreshes.
 
-The policy is a monitor and drives nothing. It allows twice the duration before it fails, because a
-refresh that starts in time still needs time to finish.
+The policy is a monitor and drives nothing. It tells that nobody looks at a table any more: its
+sensor is off, or its refreshes fail. It counts from the last materialization. A table of which
+nothing moved has none, so the sensor marks it fresh in time; but a mark is a materialization too,
+in a list where people look for the last change. So no window is tighter than an hour. That a table
+is late by a minute is told by the check `reflects_its_sources`, which counts from the rows that the
+table lacks.
 """
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import dagster as dg
+from croniter import croniter
+from dagster._core.definitions.freshness import CronFreshnessPolicy, TimeWindowFreshnessPolicy
 from dagster_shared.check import CheckError
 
 from dagster_streamtables.orchestration.schedule import Cron, Schedule
 
-# Dagster accepts no shorter window.
-_SHORTEST_WINDOW = 60.0
+_SHORTEST_WINDOW = 3600.0
 
 
 def freshness_policy(schedule: Schedule | None) -> dg.FreshnessPolicy | None:
@@ -22,8 +28,21 @@ def freshness_policy(schedule: Schedule | None) -> dg.FreshnessPolicy | None:
     if schedule is None:
         return None
     if isinstance(schedule, Cron) and not schedule.has_seconds:
-        return _cron_policy(schedule) or _window_policy(schedule)
+        dense = schedule.shortest_gap() < _SHORTEST_WINDOW
+        return (None if dense else _cron_policy(schedule)) or _window_policy(schedule)
     return _window_policy(schedule)
+
+
+def passes(policy: dg.FreshnessPolicy, last: datetime, at: datetime) -> bool:
+    """Whether Dagster calls a table fresh at a time, without a warning, that was last materialized
+    at another."""
+    if isinstance(policy, CronFreshnessPolicy):
+        ticks = croniter(policy.deadline_cron, at.astimezone(ZoneInfo(policy.timezone)))
+        deadline: datetime = ticks.get_prev(datetime)
+        return last >= deadline - policy.lower_bound_delta
+    if isinstance(policy, TimeWindowFreshnessPolicy):
+        return at - last < (policy.warn_window or policy.fail_window).to_timedelta()
+    return False
 
 
 def _cron_policy(cron: Cron) -> dg.FreshnessPolicy | None:
@@ -38,7 +57,5 @@ def _cron_policy(cron: Cron) -> dg.FreshnessPolicy | None:
 
 
 def _window_policy(schedule: Schedule) -> dg.FreshnessPolicy:
-    longest = schedule.longest_gap()
-    fail = max(_SHORTEST_WINDOW, 2 * longest)
-    warn = timedelta(seconds=longest) if _SHORTEST_WINDOW <= longest < fail else None
-    return dg.FreshnessPolicy.time_window(fail_window=timedelta(seconds=fail), warn_window=warn)
+    fail = timedelta(seconds=max(_SHORTEST_WINDOW, 2 * schedule.longest_gap()))
+    return dg.FreshnessPolicy.time_window(fail_window=fail, warn_window=fail / 2)

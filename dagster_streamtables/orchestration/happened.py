@@ -211,8 +211,8 @@ def _suspended(alerts: Iterable[Alert], controls: Controls) -> list[Alert]:
     found: list[Alert] = []
     for table, failure in last.items():
         control = controls.read(table)
-        if control.suspended and control.definition:
-            said = f"{control.suspended}\n\nfix: mend the cause, then: streamtables resume {table}"
+        if control.gave_up:
+            said = f"{control.gave_up}\n\nfix: mend the cause, then: streamtables resume {table}"
             found.append(
                 Alert(table, AlertKind.SUSPENDED, said, failure.at, failure.run_id, SUSPENSION)
             )

@@ -14,13 +14,15 @@ continue. What is wrong with a setting is said with its line.
 from __future__ import annotations
 
 import difflib
+import enum
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from dagster_streamtables.errors import InvalidDefinition, underline
 from dagster_streamtables.runtime.labels import checked_group, checked_owners, checked_tags
-from dagster_streamtables.runtime.table import CdcMode, Mode, OnSchemaChange
+from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.setting import hints_of, read_text
 
 SETTINGS = (
     "name",
@@ -33,7 +35,10 @@ SETTINGS = (
     "group",
     "differential_max_change_ratio",
     "max_consecutive_errors",
+    "max_recursion_levels",
+    "max_recursion_rows",
     "on_schema_change",
+    "on_manual_write",
     "cdc_mode",
     "dialect",
     "session_timezone",
@@ -41,7 +46,15 @@ SETTINGS = (
     "kind",
     "columns",
 )
-KINDS = ("table", "view")
+
+
+class Kind(enum.StrEnum):
+    """What a file declares."""
+
+    TABLE = "table"
+    VIEW = "view"
+
+
 SETTING = re.compile(r"--\s*([A-Za-z_]+)\s*:(?:\s+(.*))?$")
 
 
@@ -106,7 +119,11 @@ def read_setting(key: str, value: object) -> object:
     Raises:
         InvalidDefinition: The text is no such value.
     """
-    return _READ.get(key, str)(value) if isinstance(value, str) else value
+    if not isinstance(value, str):
+        return value
+    if key in _READ:
+        return _READ[key](value)
+    return read_text(key, Kind if key == "kind" else hints_of(StreamTable)[key], value)
 
 
 def _checked(line: _Line, found: Mapping[str, _Line]) -> _Line:
@@ -151,60 +168,6 @@ def _named(what: str) -> str:
     return quoted[1] if quoted else ""
 
 
-def _kind(text: str) -> str:
-    if text.lower() in KINDS:
-        return text.lower()
-    raise InvalidDefinition(f'there is no kind "{text}"', fix="write table or view")
-
-
-def _mode(text: str) -> Mode:
-    if text.upper() in list(Mode):
-        return Mode(text.upper())
-    near = difflib.get_close_matches(text.upper(), list(Mode), n=1)
-    raise InvalidDefinition(
-        f'there is no mode "{text}"',
-        fix=f"write {near[0]}" if near else f"choose one of {', '.join(Mode)}",
-        why=f"the modes are {', '.join(Mode)}" if near else "",
-    )
-
-
-def _one_of(key: str, kind: type[OnSchemaChange] | type[CdcMode]) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        if text.lower() in list(kind):
-            return kind(text.lower())
-        raise InvalidDefinition(
-            f'there is no {key} "{text}"', fix=f"choose one of {', '.join(kind)}"
-        )
-
-    return read
-
-
-def _ratio(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidDefinition(
-            f'differential_max_change_ratio is "{text}", which is no number',
-            fix="give a number from 0 (never recompute) to 1 (always)",
-        ) from None
-
-
-def _truth(text: str) -> bool:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    raise InvalidDefinition(f'initialize is "{text}"', fix="write true or false")
-
-
-def _count(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise InvalidDefinition(
-            f'max_consecutive_errors is "{text}", which is no whole number',
-            fix="give how many errors in a row stop the table, or 0 for never",
-        ) from None
-
-
 def _list(text: str) -> list[str]:
     return [part for part in (part.strip() for part in text.split(",")) if part]
 
@@ -215,13 +178,6 @@ def _tags(text: str) -> dict[str, str]:
 
 
 _READ: Mapping[str, Callable[[str], object]] = {
-    "mode": _mode,
-    "differential_max_change_ratio": _ratio,
-    "max_consecutive_errors": _count,
-    "initialize": _truth,
-    "on_schema_change": _one_of("on_schema_change", OnSchemaChange),
-    "cdc_mode": _one_of("cdc_mode", CdcMode),
-    "kind": _kind,
     "columns": lambda text: tuple(name.strip().strip('`"') for name in text.split(",")),
     "owners": lambda text: checked_owners(_list(text)),
     "tags": _tags,

@@ -24,7 +24,7 @@ from dagster_deltalake.io_manager import DeltaLakeDbClient, TableConnection
 from dagster_streamtables.orchestration import metadata as keys
 from dagster_streamtables.runtime.arrow import is_dataset, with_columns
 from dagster_streamtables.runtime.definition import visible
-from dagster_streamtables.runtime.delta_log import Logs
+from dagster_streamtables.runtime.logs import Logs
 from dagster_streamtables.runtime.names import Names
 
 

@@ -16,6 +16,7 @@ import dagster as dg
 from dagster_streamtables.compiler.types import type_text
 from dagster_streamtables.compiler.views import View
 from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.orchestration import markdown
 from dagster_streamtables.runtime.preview import CHANGE
 from dagster_streamtables.runtime.report import Action, Refresh
 from dagster_streamtables.runtime.table import StreamTable
@@ -42,6 +43,8 @@ SOURCE_KEYS = "streamtables/source_keys"
 # On each materialization. VERSION is also on the observations of sources.
 ACTION = "streamtables/action"
 REASON = "streamtables/reason"
+FALLBACK = "streamtables/fallback"
+"""Why a change that should have been computed was not; where it was, there is none."""
 VERSION = "streamtables/version"
 WINDOWS = "streamtables/windows"
 INTERMEDIATES = "streamtables/intermediate_tables"
@@ -65,9 +68,13 @@ FORECAST_ERROR = "streamtables/forecast_error"
 """How many times as long as expected the refresh took."""
 AS_OF = "streamtables/as_of"
 """When the refresh looked at its sources: the table is as old as that, however long it took."""
+CHANGED = "streamtables/last_changed"
+"""When the rows of the table last changed, however many refreshes found nothing since."""
 DATA_TIMESTAMP = "streamtables/data_timestamp"
 STALENESS = "streamtables/staleness_seconds"
 """From the commit of the newest source version that the table reflects to the refresh's end."""
+EVALUATED = "streamtables/evaluated"
+"""On the result of a check that is told again of a table whose rows have changed since: when."""
 # On each result of an equality check.
 MISSING = "streamtables/missing"
 UNEXPECTED = "streamtables/unexpected"
@@ -119,6 +126,8 @@ def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str,
         WRITER: refresh.writer or None,
     }
     found |= {key: value for key, value in measured.items() if value is not None}
+    if refresh.fallback:
+        found[FALLBACK] = refresh.fallback
     if refresh.preview:
         found[CHANGED_ROWS] = rows_table(refresh.preview, first=CHANGE)
     if refresh.forecast is not None:
@@ -210,7 +219,7 @@ def read_source_keys(metadata: Mapping[str, Any]) -> dict[str, dg.AssetKey]:
 def failure(error: StreamTablesError, *, allow_retries: bool) -> dg.Failure:
     """An error as Dagster shows it: the message, and its parts as metadata of the failed step."""
     parts = {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
-    shown = {"where": dg.MetadataValue.md(f"```\n{error.where}\n```")}
+    shown = {"where": fenced(error.where, "")}
     return dg.Failure(
         description=str(error),
         metadata={f"streamtables/{k}": shown.get(k, text) for k, text in parts.items() if text},
@@ -220,7 +229,7 @@ def failure(error: StreamTablesError, *, allow_retries: bool) -> dg.Failure:
 
 def fenced(text: str, language: str) -> dg.MarkdownMetadataValue:
     """A block of code."""
-    return dg.MetadataValue.md(f"```{language}\n{text.strip()}\n```")
+    return dg.MetadataValue.md(markdown.fenced(text, language))
 
 
 def rows_table(rows: Sequence[Mapping[str, Any]], *, first: str) -> dg.TableMetadataValue:

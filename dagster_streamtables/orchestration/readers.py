@@ -6,7 +6,6 @@ asset keys say who reads what.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -16,8 +15,7 @@ from dagster_streamtables.orchestration.catalog import Catalog, Entry
 from dagster_streamtables.orchestration.examine import Examined
 from dagster_streamtables.orchestration.freshness import freshness_policy
 from dagster_streamtables.orchestration.schedule import Cron, Schedule
-
-logger = logging.getLogger("dagster_streamtables")
+from dagster_streamtables.runtime.log import logger
 
 
 def read_by(catalog: Catalog, others: Iterable[Catalog]) -> Catalog:

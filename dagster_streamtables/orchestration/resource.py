@@ -1,21 +1,31 @@
 """`StreamTablesResource`: where the tables are and which Spark refreshes them."""
 
 # No `from __future__ import annotations`: Dagster reads the annotations of fields at run time.
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Mapping
 from importlib.metadata import version
-from typing import Any
+from typing import Annotated, Any
 
 import dagster as dg
 from dagster_shared.libraries import DagsterLibraryRegistry
-from pydantic import Field, PrivateAttr, field_validator, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.setting import FILLED, Range, require
 
 DagsterLibraryRegistry.register(
     "dagster-streamtables", version("dagster-streamtables"), is_dagster_package=False
 )
 
+SETTINGS: Mapping[str, Any] = {
+    "root": Annotated[str, FILLED],
+    "spark": str | None,
+    "storage_options": Mapping[str, str],
+    "max_concurrent_refreshes": Annotated[int, Range(1)],
+    "preview_rows": Annotated[int, Range(0)],
+}
+"""Not in the annotations of the fields, where a component cannot have such ones."""
 RESOURCE_KEY = "streamtables"
 """Under which a code location with one root has its resource."""
 
@@ -55,8 +65,8 @@ class StreamTablesResource(dg.ConfigurableResource):
     )
     max_concurrent_refreshes: int = Field(
         default=4,
-        description="In an op of many tables: how many that do not read each other are refreshed "
-        "at once, each by a thread, all on one Spark.",
+        description="How many tables that do not read each other are refreshed at once in one "
+        "run, each by a thread, all on one Spark.",
     )
     preview_rows: int = Field(
         default=0,
@@ -64,6 +74,8 @@ class StreamTablesResource(dg.ConfigurableResource):
         "Dagster's database, so nothing is shown unless you ask for it.",
     )
     _lake: Lake | None = PrivateAttr(default=None)
+    # Threads that refresh share one lake, and what it remembers of the logs.
+    _making: Any = PrivateAttr(default_factory=threading.Lock)
 
     @model_validator(mode="before")
     @classmethod
@@ -76,20 +88,15 @@ class StreamTablesResource(dg.ConfigurableResource):
             )
         return given
 
-    # Not as `ge=1` of the field: a component cannot have a field whose type has a field like that.
-    @field_validator("max_concurrent_refreshes")
+    # Before pydantic, which takes "4" and True for numbers. What Dagster fills in later, such as a
+    # variable of the environment, is checked when it is there.
+    @model_validator(mode="before")
     @classmethod
-    def _at_least_one(cls, value: int) -> int:
-        if isinstance(value, int) and value < 1:
-            raise ValueError("at least one table is refreshed at once")
-        return value
-
-    @field_validator("preview_rows")
-    @classmethod
-    def _not_negative(cls, value: int) -> int:
-        if isinstance(value, int) and value < 0:
-            raise ValueError("no fewer than no rows can be shown")
-        return value
+    def _as_declared(cls, given: Any) -> Any:
+        for name, hint in SETTINGS.items():
+            if name in given and not hasattr(given[name], "env_var_name"):
+                require(name, hint, given[name])
+        return given
 
     def session(self) -> Any:
         """A session, an address, or None for the local server. Called at the first refresh."""
@@ -106,14 +113,15 @@ class StreamTablesResource(dg.ConfigurableResource):
 
     def lake(self) -> Lake:
         """The tables, with the Spark that refreshes them."""
-        if self._lake is None:
-            self._lake = Lake(
-                self.root,
-                spark=self.session(),
-                storage_options=dict(self.storage_options),
-                preview_rows=self.preview_rows,
-            )
-        return self._lake
+        with self._making:
+            if self._lake is None:
+                self._lake = Lake(
+                    self.root,
+                    spark=self.session(),
+                    storage_options=dict(self.storage_options),
+                    preview_rows=self.preview_rows,
+                )
+            return self._lake
 
     def logs(self) -> Lake:
         """The tables without any Spark: for what their Delta logs say.

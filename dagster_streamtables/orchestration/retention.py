@@ -18,7 +18,9 @@ from dagster_streamtables.orchestration.resource import StreamTablesResource
 from dagster_streamtables.runtime.events import WARN_BEFORE
 
 if TYPE_CHECKING:
+    from dagster_streamtables.runtime.lake import Lake
     from dagster_streamtables.runtime.retention import SourceHealth
+    from dagster_streamtables.runtime.table import StreamTable
 
 CHECK_NAME = "history_is_kept"
 
@@ -46,24 +48,21 @@ def build_retention_checks(
 
     def evaluate(streamtables: StreamTablesResource, spec: dg.AssetSpec) -> dg.AssetCheckResult:
         table = read_definition(spec.metadata)
-        found = streamtables.logs().retention.of(table.name)
-        return _result(spec.key, severity, found, warn_before)
+        found = history_is_kept(streamtables.logs(), table, severity, warn_before)
+        return found._replace(asset_key=spec.key, check_name=CHECK_NAME)
 
     description = "The sources keep what the next differential refresh needs."
     return checks_of_tables(name, CHECK_NAME, description, evaluate, tables=tables, **catalog)
 
 
-def _result(
-    key: dg.AssetKey,
-    severity: dg.AssetCheckSeverity,
-    found: "list[SourceHealth]",
-    warn_before: timedelta,
+def history_is_kept(
+    lake: "Lake", table: "StreamTable", severity: dg.AssetCheckSeverity, warn_before: timedelta
 ) -> dg.AssetCheckResult:
+    """Whether the sources of a table keep what its next refresh needs."""
+    found = lake.retention.of(table.name)
     said = [each for health in found if (each := health.warning(warn_before))]
     return dg.AssetCheckResult(
         passed=not said,
-        asset_key=key,
-        check_name=CHECK_NAME,
         severity=severity,
         description="; ".join(said) or "Everything that the next refresh needs is there.",
         metadata={keys.HISTORY: _table(found)} if found else {},
@@ -81,7 +80,7 @@ def _row(health: "SourceHealth") -> tuple[str | int, ...]:
     return (
         health.source,
         health.frontier,
-        health.newest,
+        "gone" if health.newest is None else health.newest,
         "unknown" if behind is None else str(behind),
         health.capture,
         "all" if left is None else f"{left / 3600:.1f}",

@@ -8,7 +8,9 @@ from typing import Any
 import dagster as dg
 
 from dagster_streamtables.orchestration.catalog import Tables, build_catalog
+from dagster_streamtables.orchestration.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.resource import RESOURCE_KEY
+from dagster_streamtables.orchestration.threads import threads_executor
 from dagster_streamtables.orchestration.tick import SensorSettings, evaluate
 from dagster_streamtables.runtime.heads import Heads
 
@@ -19,9 +21,10 @@ def build_refresh_sensor(
     settings: SensorSettings | None = None,
     minimum_interval_seconds: int = 5,
     default_status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
-    executor: dg.ExecutorDefinition | None = dg.in_process_executor,
+    executor: dg.ExecutorDefinition | None = threads_executor,
     tags: Mapping[str, str] | None = None,
     resource_key: str = RESOURCE_KEY,
+    quick: QuickChecks | None = None,
     **catalog: Any,
 ) -> dg.SensorDefinition:
     """A sensor that refreshes what is due, each table after those it reads.
@@ -35,10 +38,12 @@ def build_refresh_sensor(
         settings: How it decides.
         minimum_interval_seconds: Between two ticks. Dagster looks every five seconds at most.
         default_status: Whether it is on before anybody touches the switch.
-        executor: Of the runs. One process for all tables of a run is far quicker to start than one
-            for each. None takes the code location's.
+        executor: Of the runs. By default one process refreshes all tables of a run, each by a
+            thread, which is far quicker to start than one process for each. None takes the code
+            location's.
         tags: More tags for the runs.
         resource_key: Of the `StreamTablesResource`.
+        quick: The checks to evaluate between refreshes.
         catalog: As for `build_catalog`.
     """
     settings = settings or SensorSettings()
@@ -72,6 +77,7 @@ def build_refresh_sensor(
             cursor=context.cursor,
             heads=ends,
             checks=repository.asset_graph.asset_check_keys if repository is not None else (),
+            quick=quick,
         )
 
     return refresh

@@ -1,20 +1,28 @@
-"""Failed checks that still stand when a table is marked fresh.
+"""Check results that still stand after a table was materialized.
 
-Dagster shows the result of a check until the next materialization. Of a table of which nothing
-moved that may be half a minute, and then it said "Not evaluated" of rows that are still wrong. A
-result that was told without a run is shown beside every materialization without a run, so it is
-told again once, and is seen until the check is evaluated again.
+Dagster shows the result of a check until the next materialization, and "Not evaluated" after it. Of
+a table that is refreshed every minute, a check that runs every hour would hardly ever be seen. So
+the last result is told again with the materialization: as it was, where the rows are those that the
+check looked at, and else with a word of when that was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
+from datetime import UTC, datetime
 
 import dagster as dg
-from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecordStatus
+from dagster._core.storage.asset_check_execution_record import (
+    AssetCheckExecutionRecord,
+    AssetCheckExecutionRecordStatus,
+)
 from dagster_shared.record import replace
 
 from dagster_streamtables.orchestration.history import History
+from dagster_streamtables.orchestration.metadata import EVALUATED
+
+COMPLETED = (AssetCheckExecutionRecordStatus.SUCCEEDED, AssetCheckExecutionRecordStatus.FAILED)
+_SINCE = "\n\nEvaluated before the last refresh, at "
 
 
 def standing(
@@ -22,10 +30,9 @@ def standing(
     checks: Collection[dg.AssetCheckKey],
     fresh: Mapping[dg.AssetKey, History],
 ) -> Iterator[dg.AssetCheckEvaluation]:
-    """The failures to be told again after the tables were marked fresh: those since their last
-    materialization.
-
-    Those that passed are not told again: there are many, and nobody has to act.
+    """The results to be told again after tables were marked fresh, without a run: those since their
+    last materialization. Once is enough: a result without a run is shown beside every
+    materialization without a run.
 
     Args:
         instance: Where they are.
@@ -33,13 +40,55 @@ def standing(
         fresh: What happened to each table before it is marked.
     """
     wanted = [check for check in checks if check.asset_key in fresh]
-    storage = instance.event_log_storage
-    for check, record in storage.get_latest_asset_check_execution_by_key(wanted).items():
+    for check, record in completed(instance, wanted).items():
         last = fresh[check.asset_key].last
-        failed = record.status is AssetCheckExecutionRecordStatus.FAILED
-        if not failed or not record.run_id or last is None:
+        if not record.run_id or last is None or record.event is None:
             continue
-        if record.event is not None and record.event.timestamp >= last.timestamp():
-            assert record.evaluation is not None
-            # It names the materialization that it looked at, which is the last no more.
-            yield replace(record.evaluation, target_materialization_data=None)
+        if record.event.timestamp >= last.timestamp():
+            yield _untargeted(record)
+
+
+def carried(
+    instance: dg.DagsterInstance, checks: Collection[dg.AssetCheckKey], *, changed: bool
+) -> Iterator[dg.AssetCheckEvaluation]:
+    """The results to be told again in the run that refreshed their table.
+
+    Those that the run itself evaluates are planned in it, and are left to it.
+
+    Args:
+        instance: Where they are.
+        checks: The checks of the table.
+        changed: Whether its rows are others than those that the checks looked at.
+    """
+    for record in completed(instance, checks).values():
+        told = _untargeted(record)
+        when = told.metadata.get(EVALUATED)
+        if when is None and not changed:
+            yield told
+            continue
+        # The time of the evaluation itself, however many refreshes have told it again since.
+        at = when.value if isinstance(when, dg.TimestampMetadataValue) else record.create_timestamp
+        said = (told.description or "").split(_SINCE)[0]
+        yield replace(
+            told,
+            description=f"{said}{_SINCE}{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC.",
+            metadata={**told.metadata, EVALUATED: dg.MetadataValue.timestamp(at)},
+        )
+
+
+def completed(
+    instance: dg.DagsterInstance, checks: Collection[dg.AssetCheckKey]
+) -> dict[dg.AssetCheckKey, AssetCheckExecutionRecord]:
+    """The last execution of each check, where that has a result."""
+    found = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(checks))
+    return {
+        check: record
+        for check, record in found.items()
+        if record.status in COMPLETED and record.evaluation is not None
+    }
+
+
+def _untargeted(record: AssetCheckExecutionRecord) -> dg.AssetCheckEvaluation:
+    """It names the materialization that it looked at, which is the last no more."""
+    assert record.evaluation is not None
+    return replace(record.evaluation, target_materialization_data=None)

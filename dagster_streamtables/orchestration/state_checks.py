@@ -145,21 +145,31 @@ def build_freshness_checks(
     schedules = {entry.name: entry.examined.schedule for entry in examined.sound}
 
     def evaluate(lake: Lake, table: StreamTable) -> dg.AssetCheckResult:
-        schedule, now = schedules[table.name], clock()
-        found = lake.checks.behind(table)
-        late = [each for each in found if _late(each, schedule, now - grace, turns=0)]
-        very = [each for each in late if _late(each, schedule, now - grace, turns=1)]
-        ages = [(now - each.behind_since).total_seconds() for each in found if each.behind_since]
-        return dg.AssetCheckResult(
-            passed=not late,
-            severity=ERROR if very else WARN,
-            description="; ".join(_lateness(late, now)) or _timely(found, schedule),
-            metadata={keys.BEHIND: float(max(ages, default=0.0))},
-        )
+        return reflects_its_sources(lake, table, schedules[table.name], clock(), grace)
 
     description = "What came to the sources is in the table within its schedule."
     evaluated = _of(FRESHNESS, WARN, evaluate, lake=StreamTablesResource.logs)
     return checks_of_tables(name, FRESHNESS, description, evaluated, resource_key, tables=examined)
+
+
+def reflects_its_sources(
+    lake: Lake, table: StreamTable, schedule: Schedule | None, now: datetime, grace: timedelta
+) -> dg.AssetCheckResult:
+    """Whether what came to the sources of a table is in it, in time.
+
+    Raises:
+        StreamTablesError: Nobody can tell.
+    """
+    found = lake.checks.behind(table)
+    late = [each for each in found if _late(each, schedule, now - grace, turns=0)]
+    very = [each for each in late if _late(each, schedule, now - grace, turns=1)]
+    ages = [(now - each.behind_since).total_seconds() for each in found if each.behind_since]
+    return dg.AssetCheckResult(
+        passed=not late,
+        severity=ERROR if very else WARN,
+        description="; ".join(_lateness(late, now)) or _timely(found, schedule),
+        metadata={keys.BEHIND: float(max(ages, default=0.0))},
+    )
 
 
 def _of(
@@ -181,6 +191,8 @@ def _of(
 
 
 def _late(each: "SourceHealth", schedule: Schedule | None, now: datetime, *, turns: int) -> bool:
+    if each.gone:
+        return True
     if schedule is None or each.behind_since is None:
         return False
     allowed = turns * timedelta(seconds=schedule.longest_gap())
@@ -189,6 +201,9 @@ def _late(each: "SourceHealth", schedule: Schedule | None, now: datetime, *, tur
 
 def _lateness(late: "list[SourceHealth]", now: datetime) -> Iterator[str]:
     for each in late:
+        if each.gone:
+            yield each.lost
+            continue
         since = each.behind_since or now
         yield (
             f"it reflects version {each.frontier} of {each.source}, which is at {each.newest}, "

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import dagster as dg
 
 from dagster_streamtables.orchestration import dueness
 from dagster_streamtables.orchestration import metadata as keys
 from dagster_streamtables.orchestration.catalog import Catalog, Entry
+from dagster_streamtables.orchestration.cursor import Cursor
 from dagster_streamtables.orchestration.dueness import Backoff, Decision, State
+from dagster_streamtables.orchestration.freshness import passes
 from dagster_streamtables.orchestration.history import (
     DEFINITIONS_TAG,
     SENSOR_TAG,
@@ -21,16 +22,19 @@ from dagster_streamtables.orchestration.history import (
     read_history,
 )
 from dagster_streamtables.orchestration.provenance import CODE_VERSION, carried_on, observation
+from dagster_streamtables.orchestration.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.schedule import Schedule
 from dagster_streamtables.orchestration.standing import standing
 from dagster_streamtables.runtime.heads import Heads, asked
 from dagster_streamtables.runtime.report import Action
+from dagster_streamtables.setting import Range, require_fields
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
 
 _NEXT_SHOWN = 5
 _UNREADABLE = -1
+_MARKED_BEFORE = timedelta(seconds=30)
 # What an asset's page shows of the last materialization and what stays true if nothing came.
 _LASTING = (
     keys.VERSION,
@@ -42,6 +46,7 @@ _LASTING = (
     keys.COLUMN_SCHEMA,
     keys.COLUMN_LINEAGE,
     keys.DATA_TIMESTAMP,
+    keys.CHANGED,
 )
 
 
@@ -50,11 +55,14 @@ class SensorSettings:
     """How a refresh sensor decides."""
 
     name: str = "streamtables_refresh"
-    stuck_after: timedelta = timedelta(hours=1)
+    stuck_after: Annotated[timedelta, Range(0, above=True)] = timedelta(hours=1)
     """Unfinished runs that are older no longer keep their tables from being refreshed."""
     backoff: Backoff = field(default_factory=Backoff)
     observe_sources: bool = True
     """Record new versions of the observed sources, without a run."""
+
+    def __post_init__(self) -> None:
+        require_fields(self)
 
 
 def evaluate(
@@ -67,6 +75,7 @@ def evaluate(
     cursor: str | None = None,
     heads: Heads | None = None,
     checks: Collection[dg.AssetCheckKey] = (),
+    quick: QuickChecks | None = None,
 ) -> dg.SensorResult:
     """What a tick asks Dagster for.
 
@@ -76,18 +85,20 @@ def evaluate(
         lake: Where their versions are; needs no Spark.
         now: The time of the tick.
         settings: How to decide.
-        cursor: The versions of sources that were recorded, as the tick before gave them.
+        cursor: As the tick before gave it.
         heads: What the ticks before found at the ends of the logs.
-        checks: Those of which a failure is told again of a table that is marked fresh.
+        checks: Those whose results are told again of a table that is marked fresh.
+        quick: The checks to evaluate between refreshes.
     """
     settings = settings or SensorSettings()
     tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: catalog.fingerprint}
     entries = {entry.name: entry for entry in catalog.sound}
     past = _histories(entries, instance, settings, tags, now)
     schedules = {name: entry.examined.schedule for name, entry in entries.items()}
+    before = Cursor.read(cursor)
     # A table is as old as its sources were when they were looked at: a refresh that was under way
     # when the next came due does not stand for that one.
-    last = {name: history.as_of for name, history in past.items()}
+    last = {name: before.up_to_date(name, history.as_of, now) for name, history in past.items()}
     due = dueness.due(schedules, catalog.reads, last, now)
     ends = heads or Heads(lake.location, lake.storage_options)
     versions = _Versions(ends, due, entries)
@@ -96,15 +107,16 @@ def evaluate(
     decision = dueness.decide(states, catalog.reads, now, settings.backoff)
     groups = dueness.runs(decision, schedules, last, catalog.reads)
     fresh = [n for n in decision.fresh if schedules[n] is not None]
-    seen = json.loads(cursor or "{}")
-    observed = _observed(catalog, versions, seen) if settings.observe_sources else {}
+    marked = [n for n in fresh if _runs_out(entries[n], past[n], now)]
+    observed = _observed(catalog, versions, before) if settings.observe_sources else {}
     return dg.SensorResult(
         run_requests=_requests(groups, entries, tags),
         skip_reason=None if groups else "\n".join(_reasons(catalog, decision, schedules, last)),
-        cursor=json.dumps(seen | observed),
+        cursor=before.after(observed, fresh, entries, now).write(),
         asset_events=[
-            *(_unchanged(entries[name], past[name]) for name in fresh),
-            *standing(instance, checks, {entries[name].key: past[name] for name in fresh}),
+            *(_unchanged(entries[name], past[name]) for name in marked),
+            *standing(instance, checks, {entries[name].key: past[name] for name in marked}),
+            *(quick.news(lake, instance, past, now) if quick is not None else ()),
             *(observation(catalog.observed[name], version) for name, version in observed.items()),
         ],
     )
@@ -207,6 +219,15 @@ def _requests(
     ]
 
 
+def _runs_out(entry: Entry, history: History, now: datetime) -> bool:
+    """Whether Dagster may call a table late before its next turn but one: ticks may be late."""
+    policy, schedule = entry.spec.freshness_policy, entry.examined.schedule
+    if policy is None or schedule is None or history.last is None:
+        return False
+    pause = max(schedule.due_at(now) - now, _MARKED_BEFORE)
+    return history.last > now or not passes(policy, history.last, now + 2 * pause)
+
+
 def _unchanged(entry: Entry, history: History) -> dg.AssetMaterialization:
     """The last materialization once more: the freshness clock starts again, nothing else moves."""
     return dg.AssetMaterialization(
@@ -223,11 +244,11 @@ def _unchanged(entry: Entry, history: History) -> dg.AssetMaterialization:
     )
 
 
-def _observed(catalog: Catalog, versions: _Versions, seen: Mapping[str, int]) -> dict[str, int]:
+def _observed(catalog: Catalog, versions: _Versions, before: Cursor) -> dict[str, int]:
     return {
         name: version
         for name, version in versions.read.items()
-        if name in catalog.observed and version is not None and seen.get(name) != version
+        if name in catalog.observed and version is not None and before.sources.get(name) != version
     }
 
 

@@ -14,6 +14,7 @@ from dagster_streamtables.orchestration import metadata as keys
 from dagster_streamtables.orchestration.examine import Examined
 from dagster_streamtables.orchestration.freshness import freshness_policy
 from dagster_streamtables.orchestration.load import Declared
+from dagster_streamtables.orchestration.markdown import fenced, words
 from dagster_streamtables.runtime.table import StreamTable
 
 if TYPE_CHECKING:
@@ -124,16 +125,16 @@ def _description(examined: Examined) -> str:
     table = examined.declared
     parts = []
     if examined.error is not None:
-        parts.append(f"**{examined.error.what}**\n\n```\n{examined.error}\n```")
+        parts.append(f"**{words(examined.error.what)}**\n\n{fenced(str(examined.error))}")
     if examined.doubt is not None:
-        parts.append(f"When this code location was loaded: {examined.doubt.what}.")
+        parts.append(f"When this code location was loaded: {words(examined.doubt.what)}.")
     if isinstance(table, StreamTable) and table.description:
         parts.append(table.description)
     if table.query.strip():
-        parts.append(f"#### Query\n\n```sql\n{table.query.strip()}\n```")
+        parts.append(f"#### Query\n\n{fenced(table.query, 'sql')}")
     for view in table.views if isinstance(table, StreamTable) else ():
         said = f"{view.description}\n\n" if view.description else ""
-        parts.append(f"#### View {view.name}\n\n{said}```sql\n{view.query.strip()}\n```")
+        parts.append(f"#### View {words(view.name)}\n\n{said}{fenced(view.query, 'sql')}")
     return "\n\n".join(parts)
 
 

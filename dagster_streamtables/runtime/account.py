@@ -39,6 +39,11 @@ class Account:
     expected: float | None = None
     """Seconds that it was expected to take, where mode AUTO chose between two ways."""
 
+    fallback: str = ""
+    """As of `Refresh`."""
+    fallbacks: int = 0
+    """Refreshes in a row that fell back, this one included; those without data do not end a row."""
+
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Account:
         windows = {name: Taken(**each) for name, each in values["windows"].items()}

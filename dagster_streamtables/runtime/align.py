@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.delta_log import Snapshot, TableLog
 from dagster_streamtables.runtime.state import State
-from dagster_streamtables.runtime.window import change_between
+from dagster_streamtables.runtime.window import rows_moved
 
 _STEPS = 100
 """Versions of a stream table that are looked at to find one that agrees with the others."""
@@ -40,8 +40,8 @@ class Reading:
     """What a version of a stream table reflects; None for any other table."""
 
 
-Reflected = Mapping[str, tuple[str, int]]
-"""A table, of all that are below → its id and the version that is reflected."""
+Reflected = Mapping[str, Snapshot]
+"""A table, of all that are below → what is reflected of it."""
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,13 @@ def aligned(
     return Aligned(chosen, waiting)
 
 
-def _reflected(name: str, log: TableLog, reading: Reading) -> dict[str, tuple[str, int]]:
-    found = {name: (log.id, log.version)}
+def _reflected(name: str, log: TableLog, reading: Reading) -> dict[str, Snapshot]:
+    found = {name: log.snapshot}
     state = reading.state(name, log)
     for below, seen in (state.sources if state is not None else {}).items():
-        found[below] = (seen.id, seen.version)
         newest = reading.newest(below)
-        if newest is None or newest.id != seen.id or reading.state(below, newest) is None:
+        found[below] = seen.snapshot("" if newest is None else newest.location)
+        if newest is None or not newest.has(found[below]) or reading.state(below, newest) is None:
             continue
         then = reading.at(below, seen.version)
         if then is not None:
@@ -104,25 +104,23 @@ def _reflected(name: str, log: TableLog, reading: Reading) -> dict[str, tuple[st
 
 def _conflict(below: Mapping[str, Reflected], reading: Reading) -> _Conflict | None:
     """The first table that two sources reflect at versions that differ in a row."""
-    lowest: dict[str, tuple[str, str, int]] = {}
+    lowest: dict[str, tuple[str, Snapshot]] = {}
     for name, tables in below.items():
-        for table, (id_, version) in tables.items():
-            other, other_id, low = lowest.setdefault(table, (name, id_, version))
-            if (id_, version) == (other_id, low) or not _differ(
-                table, (id_, version), (other_id, low), reading
-            ):
+        for table, snapshot in tables.items():
+            other, low = lowest.setdefault(table, (name, snapshot))
+            if snapshot == low or not _differ(table, snapshot, low, reading):
                 continue
-            sides = sorted([(low, other), (version, name)])
+            sides = sorted([(low.version, other), (snapshot.version, name)])
             return _Conflict(table, sides[0][1], sides[1][1], sides[0][0], sides[1][0])
     return None
 
 
-def _differ(table: str, one: tuple[str, int], two: tuple[str, int], reading: Reading) -> bool:
+def _differ(table: str, one: Snapshot, two: Snapshot, reading: Reading) -> bool:
     newest = reading.newest(table)
-    if newest is None or {one[0], two[0]} != {newest.id}:
+    if newest is None or not (newest.has(one) and newest.has(two)):
         return True
-    low, high = sorted([one[1], two[1]])
-    return change_between(newest, low, high).moved
+    low, high = sorted([one.version, two.version])
+    return rows_moved(newest, low, high)
 
 
 def _older(
@@ -132,8 +130,8 @@ def _older(
     if name == conflict.table:
         return reading.at(name, conflict.low) if conflict.low >= floor else None
     for older in _versions_before(name, log, floor, reading):
-        _, version = _reflected(name, older, reading).get(conflict.table, ("", -1))
-        if version <= conflict.low:
+        below = _reflected(name, older, reading).get(conflict.table)
+        if below is None or below.version <= conflict.low:
             return older
     return None
 

@@ -42,17 +42,9 @@ def storable(rows: pa.Table) -> pa.Table:
     """The rows as a table can hold them and every later change.
 
     In plain columns: of `array(1, 2)` Spark says that no element is NULL, which may not be true of
-    the next row, and it merges no rows into a table that says so. And without -0.0, which equals
-    0.0 to Spark but not to delta-rs.
+    the next row, and it merges no rows into a table that says so.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    arrays = [
-        pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
-        for column in rows.columns
-    ]
-    return pa.table(arrays, names=rows.column_names).cast(plain_schema(rows.schema))
+    return rows.cast(plain_schema(rows.schema))
 
 
 def is_dataset(type_: type) -> bool:

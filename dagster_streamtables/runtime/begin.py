@@ -9,6 +9,7 @@ from datetime import datetime
 from dagster_streamtables.compiler.views import View
 from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.align import Reading, aligned
+from dagster_streamtables.runtime.data_rows import pads
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.definition import (
     compiled,
@@ -16,8 +17,9 @@ from dagster_streamtables.runtime.definition import (
     used_columns,
     visible,
 )
-from dagster_streamtables.runtime.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.job import Job
+from dagster_streamtables.runtime.logs import Logs
 from dagster_streamtables.runtime.missing import missing
 from dagster_streamtables.runtime.names import Names
 from dagster_streamtables.runtime.state import Stored, read_state, state_of
@@ -95,12 +97,15 @@ def begun(table: StreamTable, shelf: Shelf, *, full: bool = False, until: Until 
         sources={name: Source(name, log, used[name]) for name, log in logs.items()},
         full=full,
         waiting=agreed.waiting,
-        blocked=not agreed.logs,
+        blocked=bool(newest) and not agreed.logs,
         storage_options=shelf.logs.storage_options,
         intermediates=state.intermediates if state is not None else {},
     )
     kept_whole = state is not None and state.whole == fingerprint
-    return job.without_intermediates if kept_whole else job
+    between = plan is not None and plan.intermediates
+    # To Spark CHAR(n) is more than its text: `c = 'ab'` pads the literal. Stored, it is a text.
+    padded = between and any(pads(log, used[name]) for name, log in logs.items())
+    return job.without_intermediates if kept_whole or padded else job
 
 
 def with_views(table: StreamTable, views: Iterable[View]) -> StreamTable:

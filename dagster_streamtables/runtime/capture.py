@@ -9,22 +9,28 @@ went. A change may be un-netted and may repeat rows; whoever needs it otherwise 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.compiler.operators import WEIGHT
-from dagster_streamtables.runtime.arrow import plain_schema
 from dagster_streamtables.runtime.calls import arrow_rows
+from dagster_streamtables.runtime.data_rows import OnlySpark, pads, rows_of, schema_of
 from dagster_streamtables.runtime.delta_log import Place, TableLog
+from dagster_streamtables.runtime.live_files import DataFile, live_files
+from dagster_streamtables.runtime.netting import has_nested, netted
 from dagster_streamtables.runtime.quote import spark_name
-from dagster_streamtables.runtime.window import DataFile, SourceChange
+from dagster_streamtables.runtime.whole_rows import netted as netted_in_spark
+from dagster_streamtables.runtime.window import SourceChange
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
+_KIND = "_change_type"
 _WEIGHTS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
 
 
@@ -33,12 +39,16 @@ def small_change(
 ) -> pa.Table | None:
     """The change, read here and netted; None where it has more than `limit` rows or needs Spark.
 
-    Spark is needed for what delta-rs and pyarrow do not read: files under deletion vectors, and
-    renamed columns. Without a feed all rows of the files that came or went come here, and cancel.
+    Spark is needed for what pyarrow does not read as Spark does: files under deletion vectors,
+    renamed columns, and what `data_rows` lists. Without a feed all rows of the files that came or
+    went come here, and cancel.
     """
     import pyarrow as pa
 
-    if log.maps_columns:
+    if log.maps_columns or not _reads_partitions(log) or change.vectors or pads(log, columns):
+        return None
+    if any(set(log.partitions) - file.partition.keys() for file, _ in change.fed):
+        # Older writers do not say in which partition a file was that went.
         return None
     try:
         if change.capture == "snapshots":
@@ -47,7 +57,7 @@ def small_change(
             return None
         read = _feed if change.capture == "feed" else _appended
         return read(log, change, columns)
-    except (DeltaError, pa.ArrowException, OSError):
+    except (OnlySpark, DeltaError, pa.ArrowException, OSError):
         # Spark may be able to; if not, its error names the file.
         return None
 
@@ -77,19 +87,25 @@ def copies(rows: pa.Table) -> int:
 
 
 def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:
+    """The feed by its files: delta-rs would read their timestamps otherwise than Spark."""
+    import pyarrow as pa
+
+    parts = [_with_weight(schema_of(log, columns).empty_table(), pa.array([], pa.int64()))]
+    parts += [_fed(log, file, weight, columns) for file, weight in change.fed]
+    return netted(pa.concat_tables(parts))
+
+
+def _fed(log: TableLog, file: DataFile, weight: int | None, columns: Sequence[str]) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    read = log.table.load_cdf(
-        starting_version=change.before + 1,
-        ending_version=change.after,
-        columns=[*columns, "_change_type"],
-    )
-    rows = pa.table(read)
-    kinds = rows.column("_change_type").cast(pa.string())
+    if weight is not None:
+        return _rows_of(log, [file], columns, weight)
+    rows = rows_of(log, file, columns, _KIND)
+    kinds = rows.column(_KIND).cast(pa.string())
     names, weights = list(_WEIGHTS), list(_WEIGHTS.values())
-    weight = pc.take(pa.array(weights, pa.int64()), pc.index_in(kinds, pa.array(names)))
-    return netted(_with_weight(_typed(log, rows, columns), weight))
+    each = pc.take(pa.array(weights, pa.int64()), pc.index_in(kinds, pa.array(names)))
+    return _with_weight(rows.drop_columns([_KIND]), each)
 
 
 def _appended(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:
@@ -102,10 +118,7 @@ def _differing(
     """The rows of the files that one end has and the other has not, netted."""
     import pyarrow as pa
 
-    if change.lost or change.vectors or _nested(_schema(log, columns)):
-        return None
-    if any(set(log.partitions) - file.partition.keys() for file in change.removed):
-        # Older writers do not say in which partition a file was that went.
+    if change.lost or has_nested(schema_of(log, columns)):
         return None
     if _count(log, (*change.added, *change.removed), most=limit) is None:
         return None
@@ -128,21 +141,14 @@ def _rows_of(
     log: TableLog, files: Sequence[DataFile], columns: Sequence[str], weight: int
 ) -> pa.Table:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    parts: list[pa.Table] = []
-    counts: list[int] = []
+    parts = [_with_weight(schema_of(log, columns).empty_table(), pa.array([], pa.int64()))]
     for file in files:
-        stored = [name for name in columns if name not in file.partition]
-        with log.files.open_input_file(file.path) as stream:
-            opened = pq.ParquetFile(stream)
-            there = set(opened.schema_arrow.names)
-            rows = opened.read(columns=[name for name in stored if name in there])
-            count = opened.metadata.num_rows
-        parts.append(_completed(log, rows, file.partition, columns, count))
-        counts.append(count)
-    rows = pa.concat_tables(parts) if parts else _schema(log, columns).empty_table()
-    return _with_weight(rows, pa.repeat(pa.scalar(weight, pa.int64()), sum(counts)))
+        rows = rows_of(log, file, columns)
+        # A table without columns has no rows either.
+        count = rows.num_rows if columns else log.rows_in(file.path)
+        parts.append(_with_weight(rows, pa.repeat(pa.scalar(weight, pa.int64()), count)))
+    return pa.concat_tables(parts)
 
 
 def _with_weight(rows: pa.Table, weight: pa.Array | pa.ChunkedArray) -> pa.Table:
@@ -152,78 +158,16 @@ def _with_weight(rows: pa.Table, weight: pa.Array | pa.ChunkedArray) -> pa.Table
     return rows.append_column(WEIGHT, weight) if rows.num_columns else pa.table({WEIGHT: weight})
 
 
-def _completed(
-    log: TableLog,
-    rows: pa.Table,
-    partition: Mapping[str, str | None],
-    columns: Sequence[str],
-    count: int,
-) -> pa.Table:
-    """The rows of one file with the columns that the file does not hold."""
-    import pyarrow as pa
-
-    schema = _schema(log, columns)
-    arrays: list[object] = []
-    for name in columns:
-        type_ = schema.field(name).type
-        if name in partition:
-            value = pa.array([partition[name] or None] * count, pa.string())
-            arrays.append(value.cast(type_))
-        elif name in rows.column_names:
-            arrays.append(rows.column(name).cast(type_))
-        else:
-            arrays.append(pa.nulls(count, type_))
-    return pa.Table.from_arrays(arrays, schema=schema)
+_PARTITIONS = ("boolean", "tinyint", "smallint", "int", "bigint", "decimal", "string", "date")
 
 
-def _schema(log: TableLog, columns: Sequence[str]) -> pa.Schema:
-    import pyarrow as pa
+def _reads_partitions(log: TableLog) -> bool:
+    """Whether the log gives the values of the partition columns as Spark does.
 
-    whole = pa.schema(log.table.schema().to_arrow())
-    return plain_schema(pa.schema([whole.field(name) for name in columns]))
-
-
-def _typed(log: TableLog, rows: pa.Table, columns: Sequence[str]) -> pa.Table:
-    return rows.select(list(columns)).cast(_schema(log, columns))
-
-
-def netted(rows: pa.Table) -> pa.Table:
-    """Equal rows with their weights added up, and no row of weight 0.
-
-    An update that left the used columns as they were is two rows that cancel here, and then the
-    source need not be looked at further. Nested columns are left as they are: pyarrow cannot group
-    by them.
+    delta-rs takes the escapes of a BINARY for its bytes, and a TIMESTAMP without a zone for one in
+    UTC, where Spark takes it for one in the zone of its session.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    keys = [name for name in rows.column_names if name != WEIGHT]
-    if not keys:
-        total = pc.sum(rows.column(WEIGHT)).as_py() or 0
-        return pa.table({WEIGHT: pa.array([total] if total else [], pa.int64())})
-    if _nested(rows.schema):
-        return rows
-    grouped = rows.group_by(keys, use_threads=False).aggregate([(WEIGHT, "sum")])
-    totals = grouped.rename_columns([*keys, WEIGHT]).select([*keys, WEIGHT])
-    return totals.filter(pc.not_equal(totals.column(WEIGHT), 0))
-
-
-def _nested(schema: pa.Schema) -> bool:
-    import pyarrow as pa
-
-    return any(pa.types.is_nested(field.type) for field in schema)
-
-
-_WHOLE = ("boolean", "tinyint", "smallint", "int", "bigint", "decimal")
-_ALIKE = frozenset((*_WHOLE, "string", "binary", "date", "timestamp", "timestamp_ntz"))
-
-
-def netted_here(types: Mapping[str, str]) -> bool:
-    """Whether rows of these types are equal here where they are equal in Spark.
-
-    The zeros and the NaNs of floats are not, and pyarrow groups by nothing nested.
-    """
-    return all(type_.partition("(")[0] in _ALIKE for type_ in types.values())
+    return all(log.columns[name].partition("(")[0] in _PARTITIONS for name in log.partitions)
 
 
 def large_change(
@@ -232,16 +176,12 @@ def large_change(
     """The change as Spark reads it; netted for ``snapshots``, where carried-over rows cancel."""
     if change.capture == "feed":
         return _feed_in_spark(spark, log, change, columns)
-    came = _rows_of_files(spark, log, change.after, [f.path for f in change.added], columns, 1)
-    if change.capture == "appended":
+    names = _names(change)
+    came = _rows_of_files(spark, log, change.after, names, columns, 1)
+    if change.capture == "appended" and names is not None and _alone(log, change, names):
         return came
-    gone = [f.path for f in change.removed]
-    went = _rows_of_files(spark, log, change.before, gone, columns, -1)
-    from pyspark.sql import functions as F
-
-    keys = [F.col(spark_name(name)) for name in columns]
-    total = F.sum(WEIGHT).alias(WEIGHT)
-    return came.unionAll(went).groupBy(*keys).agg(total).where(f"{WEIGHT} <> 0")
+    went = _rows_of_files(spark, log, change.before, names, columns, -1)
+    return netted_in_spark(came.unionAll(went), {name: log.columns[name] for name in columns})
 
 
 def _feed_in_spark(
@@ -259,23 +199,40 @@ def _feed_in_spark(
     return feed.selectExpr(*map(spark_name, columns), f"CAST({weight} AS BIGINT) AS {WEIGHT}")
 
 
+def _names(change: SourceChange) -> list[str] | None:
+    """The names of the files that came or went; None where Spark may spell one otherwise."""
+    names = {file.name for file in (*change.added, *change.removed)}
+    return sorted(names) if all(map(_PLAIN.fullmatch, names)) else None
+
+
+def _alone(log: TableLog, change: SourceChange, names: Sequence[str]) -> bool:
+    """Whether no file of these names was there before."""
+    added = {file.path for file in change.added}
+    before = (file.name for path, file in live_files(log).items() if path not in added)
+    return set(names).isdisjoint(before)
+
+
 def _rows_of_files(
     spark: SparkSession,
     log: TableLog,
     version: int,
-    paths: Sequence[str],
+    names: Sequence[str] | None,
     columns: Sequence[str],
     weight: int,
 ) -> DataFrame:
+    """The rows of a version in files of some names, or in all.
+
+    Spark and the log spell a path differently, so files are found by name, and the same names are
+    read at both ends: files of other folders that have one of them (as after CONVERT TO DELTA,
+    where each partition may have its part-00000) are the same rows there, and cancel.
+    """
     from pyspark.sql import functions as F
 
-    # The name of a data file holds a UUID; its folder is written differently by each writer.
-    names = [path.rsplit("/", 1)[-1] for path in paths]
-    return (
-        at_version(spark, log.place, version)
-        .where(F.col("_metadata.file_name").isin(names))
-        .selectExpr(*map(spark_name, columns), f"CAST({weight} AS BIGINT) AS {WEIGHT}")
-    )
+    rows = at_version(spark, log.snapshot.place, version)
+    if names is not None:
+        rows = rows.where(F.col("_metadata.file_name").isin(list(names)))
+    weighted = f"CAST({weight} AS BIGINT) AS {WEIGHT}"
+    return rows.selectExpr(*map(spark_name, columns), weighted)
 
 
 def at_version(spark: SparkSession, place: Place, version: int) -> DataFrame:

@@ -8,20 +8,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dagster_streamtables.compiler import Plan
-from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.errors import SourceProblem, StreamTablesError
 from dagster_streamtables.runtime.begin import Shelf, begun
 from dagster_streamtables.runtime.blame import last_word
 from dagster_streamtables.runtime.compare import Comparison, compare
 from dagster_streamtables.runtime.definition import compiled, visible
-from dagster_streamtables.runtime.delta_log import Place
+from dagster_streamtables.runtime.delta_log import Snapshot
 from dagster_streamtables.runtime.drift import Drift, columns_of, of_result, of_sources
 from dagster_streamtables.runtime.health import SourceHealth, health_of
 from dagster_streamtables.runtime.invariants import Findings, Held, examine
 from dagster_streamtables.runtime.missing import MissingSource, missing
 from dagster_streamtables.runtime.part import part_of
-from dagster_streamtables.runtime.sources import Relations, Views
-from dagster_streamtables.runtime.state import State, Stored
+from dagster_streamtables.runtime.sources import Relations
+from dagster_streamtables.runtime.state import Seen, State, Stored
 from dagster_streamtables.runtime.table import Mode, StreamTable
+from dagster_streamtables.runtime.version_views import Views
 
 
 class Checks:
@@ -60,10 +61,9 @@ class Checks:
         """
         table, (stored, state) = self._declared(table), self._stored(table)
         part = part_of(table, stored, sample, seed)
-        locations = {name: self._shelf.names.location(name) for name in state.sources}
-        places = {name: Place(locations[name], seen.id) for name, seen in state.sources.items()}
+        snapshots = {name: self._snapshot(name, seen) for name, seen in state.sources.items()}
         with Relations(self._session(table)) as relations:
-            return compare(table, stored, places, relations, part)
+            return compare(table, stored, snapshots, relations, part)
 
     @last_word()
     def invariants(self, table: StreamTable) -> Findings:
@@ -101,7 +101,8 @@ class Checks:
 
     @last_word()
     def behind(self, table: StreamTable) -> list[SourceHealth]:
-        """The sources that have rows which a stream table does not reflect; needs no Spark.
+        """The sources that have rows which a stream table does not reflect, or that are gone; needs
+        no Spark.
 
         A table is as fresh as it can be while there is none, however long ago its last refresh was.
 
@@ -113,7 +114,20 @@ class Checks:
             health_of(table.name, name, seen, self._shelf.newest(name))
             for name, seen in state.sources.items()
         )
-        return [each for each in found if each.behind_since is not None]
+        return [each for each in found if each.gone or each.behind_since is not None]
+
+    def _snapshot(self, name: str, seen: Seen) -> Snapshot:
+        """A source as a stream table read it last."""
+        location = self._shelf.names.location(name)
+        snapshot, log = seen.snapshot(location), self._shelf.newest(name)
+        if log is not None and log.commit_at(seen.version) not in (None, seen.commit):
+            raise SourceProblem(
+                f'"{name}" no longer has the version {seen.version} that the table reflects',
+                why="it was put back from a copy, or replaced, and has another version of that "
+                "number",
+                fix="refresh the stream table, which builds it anew",
+            )
+        return snapshot
 
     def _stored(self, table: StreamTable) -> tuple[Stored, State]:
         stored = self._shelf.stored(self._shelf.names.location(table.name))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +14,12 @@ from dagster_streamtables.runtime.account import Account, Taken
 from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.costs import Effort, Way
 from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.history import written_by
 from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.job import Job
 from dagster_streamtables.runtime.report import Action, Refresh
-from dagster_streamtables.runtime.storage import Target, Written
+from dagster_streamtables.runtime.state import state_in
+from dagster_streamtables.runtime.storage import NotStored, Target, Written
 
 
 def effort(report: Refresh, clock: Clock) -> Effort | None:
@@ -40,35 +44,80 @@ def account(job: Job, report: Refresh, clock: Clock) -> Account:
         phases={phase: round(seconds, 3) for phase, seconds in clock.phases.items()},
         windows={name: Taken(each.before, each.capture, each.rows) for name, each in windows},
         expected=report.expected,
+        fallback=report.fallback,
+        fallbacks=_fallbacks(job, report),
     )
+
+
+def _fallbacks(job: Job, report: Refresh) -> int:
+    state = job.stored.state if job.stored is not None else None
+    before = state.account.fallbacks if state is not None and state.account is not None else 0
+    if report.fallback:
+        return before + 1
+    return before if report.action is Action.NO_DATA else 0
 
 
 def advance(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
     """Move the frontier over a window in which nothing visible came; `report` says why."""
     target = job.target(account(job, report, clock), changed=False)
     log = job.held.log
-    with clock.phase("commit"):
+
+    def write() -> Written:
         if delta_rs_writer.can_write(log):
             delta_rs_writer.advance(log, target)
         else:
             spark_writer.advance(inputs.spark, target)
-        log = committed(inputs, target)
-    return finish(report, log, target, Written(0, 0, ""), clock)
+        return Written(0, 0, "")
+
+    with clock.phase("commit"):
+        _, made = committed(inputs, target, write)
+    return finish(report, made, target, Written(0, 0, ""), clock)
 
 
-def committed(inputs: Inputs, target: Target) -> TableLog:
-    """The table after the commit.
+def committed(
+    inputs: Inputs, target: Target, write: Callable[[], Written]
+) -> tuple[Written, TableLog]:
+    """Write, and find the commit in the log, which alone says whether it was made.
 
-    Spark skips a commit whose transaction number is taken, without a word; then the newest state is
-    somebody else's.
+    An error does not. A connection may end and a checkpoint may fail after the commit, and a writer
+    that had no answer from a store tries again and meets its own commit. Silence does not either:
+    Spark skips a commit whose transaction number is taken. And the newest commit may be that of the
+    next refresh, by another process.
+
+    Raises:
+        ConflictingCommit: Another refresh committed first; nothing of this one is in the log.
+        NotStored: A row went that is not stored, and nothing was written.
     """
-    stored = inputs.stored(target.location)
-    if stored is None or stored.state is None or stored.state.refresh != target.state.refresh:
+    try:
+        written = write()
+    except NotStored:
+        raise
+    except Exception:
+        with suppress(Exception):  # the first error is the one to tell
+            made = _made(inputs, target)
+            if made is not None:
+                return made
+        raise
+    made = _made(inputs, target)
+    if made is None:
         raise ConflictingCommit(
             "another refresh of the table committed first",
             fix="refresh again; nothing of this attempt was written",
         ).about(target.state.table)
-    return stored.log
+    return written, made[1]
+
+
+def _made(inputs: Inputs, target: Target) -> tuple[Written, TableLog] | None:
+    """What the commit of a refresh did, by its own account, and the table after it."""
+    stored = inputs.stored(target.location)
+    for version in range(-1 if stored is None else stored.log.version, target.read, -1):
+        assert stored is not None
+        [(_, commit)] = stored.log.commits(version - 1, version)
+        state = state_in(commit or ())
+        if state is not None and state.refresh == target.state.refresh:
+            log = stored.log if version == stored.log.version else stored.log.at(version)
+            return written_by(commit or (), state), log or stored.log
+    return None
 
 
 def finish(
@@ -100,6 +149,6 @@ def finish_change(
     """`finish` where rows were added to those that were there, each time in a file more."""
     if upkeep.has_many_small_files(log):
         with clock.phase("compact"):
-            upkeep.compact(log)
             upkeep.keep_files_small(log)
+            upkeep.compact(log)
     return finish(report, log, target, written, clock)

@@ -3,6 +3,10 @@
 Both sides are read at the table's frontier and compared as multisets, in both directions. Floats
 that are sums may differ in their last digits, because the order of an addition does; rows that
 differ in nothing else, and there by no more than `TOLERANCE`, are equal.
+
+-0.0 and 0.0 are two values, as they are to a reader, where the query hands on what it found. Where
+it groups or orders, Spark itself gives the one or the other: MIN and MAX the first that they meet.
+There the two are equal, as they are to SQL.
 """
 
 from __future__ import annotations
@@ -10,22 +14,26 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from sqlglot import exp
+
 from dagster_streamtables.compiler import with_one_answer
-from dagster_streamtables.compiler.clock import at_time
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.runtime.calls import arrow_rows
-from dagster_streamtables.runtime.capture import netted
 from dagster_streamtables.runtime.definition import visible
-from dagster_streamtables.runtime.delta_log import Place, TableLog
+from dagster_streamtables.runtime.delta_log import Snapshot, TableLog
+from dagster_streamtables.runtime.netting import netted
+from dagster_streamtables.runtime.own_text import rows_of
 from dagster_streamtables.runtime.part import Part
 from dagster_streamtables.runtime.quote import spark_name
-from dagster_streamtables.runtime.rounds import runnable
 from dagster_streamtables.runtime.sources import Relations
 from dagster_streamtables.runtime.state import Stored
 from dagster_streamtables.runtime.stored import stored_rows
 from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.runtime.types import types_of
+from dagster_streamtables.runtime.whole_rows import apart
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -61,7 +69,7 @@ class Comparison:
 def compare(
     table: StreamTable,
     stored: Stored,
-    places: Mapping[str, Place],
+    snapshots: Mapping[str, Snapshot],
     relations: Relations,
     part: Part | None = None,
 ) -> Comparison:
@@ -70,7 +78,7 @@ def compare(
     Args:
         table: The declaration.
         stored: The table.
-        places: Of the sources.
+        snapshots: The sources at its frontier.
         relations: Makes views.
         part: Of the rows; None for all.
     """
@@ -79,20 +87,19 @@ def compare(
     frontier = stored.state.frontier
     columns = {name: seen.columns for name, seen in stored.state.sources.items()}
     text = with_one_answer(table.text(columns), columns)
-    at = {name: (place, frontier[name]) for name, place in places.items()}
-    sql = at_time(relations.over(text, at), stored.state.now or "")
-    sql = runnable(sql, relations, limit=SMALL)
+    now = stored.state.now or datetime.now(UTC).isoformat()
     kinds = visible(stored.log.columns)
     names = list(kinds)
-    expected = relations.sql(sql).toDF(*names)
+    rows = rows_of(text, snapshots, now, relations, limit=SMALL, bound=table.recursion)
+    expected = rows.toDF(*names)
     if part is None and _equal_here(expected, stored.log, names):
         counts, sample = {}, []
     else:
-        held = relations.spark.table(relations.at(stored.log.place, stored.log.version).strip("`"))
+        held = relations.spark.table(relations.at(stored.log.snapshot).strip("`"))
         held = held.select(*[spark_name(name) for name in names])
         if part is not None:
             expected, held = part.of(expected, kinds), part.of(held, kinds)
-        differing = difference(expected, held)
+        differing = difference(expected, held, zeros=text.tree.find(*_MEET) is None)
         counts = _counts(differing)
         sample = differing.limit(SAMPLE).collect() if counts else []
     return Comparison(
@@ -128,8 +135,18 @@ def _equal_here(expected: DataFrame, log: TableLog, names: list[str]) -> bool:
     return netted(pa.concat_tables(signed)).num_rows == 0
 
 
-def difference(expected: DataFrame, actual: DataFrame) -> DataFrame:
-    """The rows in which two multisets differ: their columns, ``__difference``, ``__copies``."""
+_MEET = (exp.AggFunc, exp.Window, exp.Order)
+"""Where rows that differ in a zero meet."""
+
+
+def difference(expected: DataFrame, actual: DataFrame, *, zeros: bool) -> DataFrame:
+    """The rows in which two multisets differ: their columns, ``__difference``, ``__copies``.
+
+    Args:
+        expected: What the rows should be.
+        actual: What they are.
+        zeros: Whether -0.0 is another value than 0.0.
+    """
     from pyspark.sql import functions as F
 
     names = actual.columns
@@ -137,15 +154,17 @@ def difference(expected: DataFrame, actual: DataFrame) -> DataFrame:
     both = expected.select("*", F.lit(1).alias("__side")).unionAll(
         actual.select("*", F.lit(-1).alias("__side"))
     )
-    counted = both.groupBy(*quoted).agg(F.sum("__side").alias("__n")).where("__n <> 0")
+    marks = apart(types_of(actual)) if zeros else []
+    by = [F.expr(mark).alias(f"__zeros_{number}") for number, mark in enumerate(marks)]
+    counted = both.groupBy(*quoted, *by).agg(F.sum("__side").alias("__n")).where("__n <> 0")
     floats = {name for name, type_ in actual.dtypes if type_ in ("double", "float")}
     if floats:
-        counted = _without_rounding(counted, names, floats)
+        counted = _without_rounding(counted, floats)
     kind = F.when(F.col("__n") > 0, "missing").otherwise("unexpected")
     return counted.select(*quoted, kind.alias("__difference"), F.abs("__n").alias("__copies"))
 
 
-def _without_rounding(counted: DataFrame, names: list[str], floats: set[str]) -> DataFrame:
+def _without_rounding(counted: DataFrame, floats: set[str]) -> DataFrame:
     """Leave out pairs of differing rows that a tolerance of the floats makes equal.
 
     Rows that agree in all other columns are paired in the order of their floats.
@@ -153,7 +172,7 @@ def _without_rounding(counted: DataFrame, names: list[str], floats: set[str]) ->
     from pyspark.sql import functions as F
     from pyspark.sql.window import Window
 
-    exact = [F.col(spark_name(name)) for name in names if name not in floats]
+    exact = [F.col(spark_name(n)) for n in counted.columns if n not in floats and n != "__n"]
     numbered = counted.withColumn("__side", F.signum("__n").cast("int")).withColumn(
         "__row",
         F.row_number().over(

@@ -21,20 +21,18 @@ from dagster_streamtables.compiler import (
     row_by_row,
     with_one_answer,
 )
-from dagster_streamtables.compiler.clock import at_time
 from dagster_streamtables.compiler.operators import (
     WEIGHT,
     Moment,
     Step,
     relation,
 )
+from dagster_streamtables.runtime.blame import LostHistory
 from dagster_streamtables.runtime.calls import arrow_rows
 from dagster_streamtables.runtime.capture import (
     adds_up,
     copies,
     large_change,
-    netted,
-    netted_here,
     small_change,
 )
 from dagster_streamtables.runtime.decide import Source
@@ -43,9 +41,10 @@ from dagster_streamtables.runtime.difference import difference
 from dagster_streamtables.runtime.handed import AT_ONCE
 from dagster_streamtables.runtime.inputs import Captured, Inputs
 from dagster_streamtables.runtime.matched import matched
+from dagster_streamtables.runtime.netting import netted, netted_here
+from dagster_streamtables.runtime.own_text import rows_of
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Window
-from dagster_streamtables.runtime.rounds import runnable
 from dagster_streamtables.runtime.sources import Relations
 from dagster_streamtables.runtime.statements import STORED_ROWS, asked_at_once, planned
 from dagster_streamtables.runtime.stored import stored_rows
@@ -88,9 +87,8 @@ def full(plan: Plan | None, text: Text, sources: Mapping[str, Source], inputs: I
         return planned(plan.view, None, nothing, inputs).toDF(*plan.stored_columns)
     else:
         text = plan.full_text
-    at = {name: (log.place, log.version) for name, log in logs.items()}
-    sql = at_time(inputs.relations.over(text, at), inputs.now)
-    rows = inputs.relations.sql(runnable(sql, inputs.relations, limit=inputs.limit))
+    at = {name: log.snapshot for name, log in logs.items()}
+    rows = rows_of(text, at, inputs.now, inputs.relations, limit=inputs.limit, bound=inputs.bound)
     return rows if plan is None else rows.toDF(*plan.stored_columns)
 
 
@@ -122,6 +120,8 @@ def capture(
 
 def _read(source: Source, change: SourceChange, inputs: Inputs) -> tuple[str | None, SourceChange]:
     """A name for the rows, None if there are none; and the change as it was read in the end."""
+    if change.lost:
+        raise LostHistory(f"{source.log.location}/: version {change.before} is gone")
     log, columns = source.log, list(source.columns)
     small = small_change(log, change, columns, limit=inputs.limit)
     if small is None:

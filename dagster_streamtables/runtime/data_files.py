@@ -27,7 +27,7 @@ _KEPT = ("domainMetadata", "rowTracking", "clustering", "v2Checkpoint", "inCommi
 _LOOKED_AT = ("columnMapping", "deletionVectors", "vacuumProtocolCheck")
 _HARMLESS = frozenset((*_RULES, *_COMPUTED, *_KEPT, *_LOOKED_AT))
 # Spark takes a path for a pattern, and the log writes some characters as codes.
-_PLAIN_PATH = re.compile(r"[\w./-]+")
+PLAIN_PATH = re.compile(r"[\w./-]+")
 
 
 def from_files(spark: SparkSession, log: TableLog, version: int) -> DataFrame | None:
@@ -61,7 +61,7 @@ def data_files(log: TableLog) -> list[str] | None:
     if not 0 < len(names) <= MOST_FILES:
         return None
     paths = [f"{log.location}/{name}" for name in names]
-    plain = all(_PLAIN_PATH.fullmatch(path) for path in paths)
+    plain = all(PLAIN_PATH.fullmatch(path) for path in paths)
     return paths if plain else None
 
 

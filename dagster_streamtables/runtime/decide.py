@@ -2,10 +2,10 @@
 
 the query, the identity of a source, or a column that it uses is another     REINITIALIZE
 the window cannot be read any more, or rows were changed by somebody else    REINITIALIZE
-no source moved, or files were only rearranged                               NO_DATA
+no source moved, and the query does not ask for the time                     NO_DATA
 mode FULL; mode AUTO, and the query cannot be maintained                     FULL
 mode AUTO, and refreshes like this one were measured                         the cheaper way
-more rows changed than the ratio allows                                      FULL
+more rows changed than the ratio allows, and not only a few thousand          FULL
 else                                                                         DIFFERENTIAL
 """
 
@@ -22,12 +22,18 @@ from dagster_streamtables.runtime.state import Stored
 from dagster_streamtables.runtime.table import CdcMode, Mode, StreamTable
 from dagster_streamtables.runtime.window import SourceChange
 
+FEW_ROWS = 5_000
+"""A change of up to so many rows is computed in a fraction of a second, whatever part of its source
+it is; the ratio decides beyond. In a table of nine rows an update and an insert are a third."""
+
 
 @dataclass(frozen=True)
 class Decision:
     action: Action
     reason: str
     forecast: Forecast | None = None
+    fallback: str = ""
+    """As of `Refresh`."""
 
 
 @dataclass(frozen=True)
@@ -40,9 +46,9 @@ class Source:
     """The columns that the query uses, as the log spells them, and their types."""
 
     @property
-    def physical(self) -> dict[str, str]:
-        """Their names in the files, of a table with column mapping."""
-        return {name: self.log.physical[name] for name in self.columns if self.log.maps_columns}
+    def encodings(self) -> dict[str, str]:
+        """How they are read, where there is more to it than the type; see `encoding`."""
+        return {name: told for name, told in self.log.encodings.items() if name in self.columns}
 
 
 def must_rebuild(
@@ -70,6 +76,27 @@ def require_columns(stored: Stored | None, sources: Mapping[str, Source]) -> Non
             fix="change them back, refresh in full once to go on with them, or set "
             "on_schema_change to reinitialize; the table stays as it was",
         )
+
+
+def require_untouched(stored: Stored | None) -> None:
+    """Refuse a table that is not as its last refresh left it, as `on_manual_write` may ask.
+
+    Raises:
+        SourceProblem: Somebody else changed its rows, or put another table in its place.
+    """
+    if stored is None or not (stored.disturbed or stored.state is None):
+        return
+    if stored.state is None:
+        why = "no commit of it carries the state of a refresh: another table may be in its place"
+    else:
+        why = f"version {stored.committed} is the last that a refresh wrote, and rows changed since"
+    raise SourceProblem(
+        "somebody else wrote into the table",
+        where=stored.log.location,
+        why=why,
+        fix="keep what they wrote elsewhere, and refresh in full once, which runs the query again; "
+        "or set on_manual_write to repair; the table stays as it is",
+    )
 
 
 def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> str:
@@ -101,9 +128,19 @@ def _why_rebuild(stored: Stored | None, query: str, sources: Mapping[str, Source
             return (
                 f'"{name}" is at version {source.log.version}, before the {seen.version} read last'
             )
-        if dict(seen.columns) != dict(source.columns) or seen.physical != source.physical:
+        if source.log.commit_at(seen.version) is None and seen.version < source.log.version:
+            return _gone(name)
+        if not source.log.has(seen.snapshot(source.log.location)):
+            return (
+                f'"{name}" was put back: version {seen.version} is not the one that was read last'
+            )
+        if dict(seen.columns) != dict(source.columns) or seen.encodings != source.encodings:
             return f'columns of "{name}" that the query uses changed'
     return None
+
+
+def _gone(name: str) -> str:
+    return f'the log of "{name}" no longer has all commits since last time'
 
 
 def choose(
@@ -129,14 +166,13 @@ def choose(
     """
     lost = [name for name, change in changes.items() if change.lost]
     if lost:
-        return Decision(
-            Action.REINITIALIZE, f'the log of "{lost[0]}" no longer has all commits since last time'
-        )
+        return Decision(Action.REINITIALIZE, _gone(lost[0]))
     if full:
         return Decision(Action.FULL, "asked for")
     moved = [name for name, change in changes.items() if change.moved]
-    if not moved and timed and table.mode is not Mode.FULL:
-        return Decision(Action.DIFFERENTIAL, "time went on")
+    if not moved and timed:
+        again = table.mode is Mode.FULL or refusal is not None
+        return Decision(Action.FULL if again else Action.DIFFERENTIAL, "time went on")
     if not moved:
         return Decision(Action.NO_DATA, _why_nothing(changes))
     if table.mode is Mode.FULL:
@@ -184,7 +220,7 @@ def _too_much(name: str, table: StreamTable, source: Source, change: SourceChang
     if ratio == 0 or change.rows is None or not source.log.row_count:
         return None
     part = change.rows / source.log.row_count
-    if part <= ratio and ratio < 1:
+    if ratio < 1 and (part <= ratio or change.rows <= FEW_ROWS):
         return None
     return (
         f'{change.rows:,} of {source.log.row_count:,} rows of "{name}" changed ({part:.0%}), '

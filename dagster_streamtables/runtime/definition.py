@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.compiler import Plan, Text, compile_query
 from dagster_streamtables.compiler.inline import blamed
 from dagster_streamtables.compiler.types import type_text
-from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 from dagster_streamtables.runtime.delta_log import TableLog
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.runtime.table import Mode, StreamTable
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -30,7 +30,13 @@ def compiled(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, 
     try:
         return _plan(text, tuple((name, tuple(each.items())) for name, each in columns.items()))
     except InvalidDefinition as error:
-        raise blamed(error, {view.name: view for view in table.views}, columns) from None
+        found = blamed(error, {view.name: view for view in table.views}, columns)
+        if table.mode is Mode.DIFFERENTIAL:
+            raise found from None
+        # What is run as it is written, Spark alone has to understand.
+        raise UnsupportedQuery(
+            found.what, where=found.where, why=found.why, fix=found.fix
+        ) from None
 
 
 @functools.lru_cache(maxsize=1024)

@@ -12,17 +12,16 @@ it only add some -- is said nowhere else.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from deltalake import DeltaTable
+from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from dagster_streamtables.runtime.machine import first_line, machine_problem
+from dagster_streamtables.runtime.encoding import digest, encoding
 from dagster_streamtables.runtime.missing import damaged, empty
 from dagster_streamtables.runtime.types import spark_type
 
@@ -39,30 +38,100 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Snapshot:
+    """A version of a table, known by what was committed and not by its number alone.
+
+    A table that is put back from a backup and then written to has the versions that it had before,
+    with other rows in them.
+    """
+
+    place: Place
+    version: int
+    commit: str
+    """Digest of the commit; see `TableLog.commit_at`."""
+
+
+@dataclass(frozen=True)
 class TableLog:
-    """A table at one version."""
+    """A table at one version, for good: threads may share it.
+
+    delta-rs moves a `DeltaTable` to the version that it commits. So whoever writes takes a handle
+    of its own, `to_write`, and none leaves this module that others read from. Of two threads that
+    write on top of one version, the second then finds the commit of the first and fails.
+    """
 
     location: str
-    table: DeltaTable
+    _table: DeltaTable
     storage_options: Mapping[str, str] | None = None
 
     @cached_property
     def version(self) -> int:
-        return self.table.version()
+        return self._table.version()
 
     @cached_property
     def id(self) -> str:
         """Stays with a table for life: one that is dropped and created again has another."""
-        return str(self.table.metadata().id)
+        return str(self._table.metadata().id)
 
     @property
-    def place(self) -> Place:
-        return Place(self.location, self.id)
+    def snapshot(self) -> Snapshot:
+        return Snapshot(Place(self.location, self.id), self.version, self.commit)
+
+    def snapshot_at(self, version: int) -> Snapshot | None:
+        """An earlier version; None where its commit is gone."""
+        if version == self.version:
+            return self.snapshot
+        commit = self.commit_at(version)
+        return None if commit is None else Snapshot(Place(self.location, self.id), version, commit)
+
+    @cached_property
+    def commit(self) -> str:
+        """A digest of what was committed; of the files, where the commit itself is gone."""
+        known = self.commit_at(self.version)
+        if known is not None:
+            return known
+        columns = [self._of_files(n) for n in ("path", "size_bytes", "modification_time")]
+        values = [column.to_pylist() for column in columns if column is not None]
+        return digest(json.dumps(sorted(zip(*values, strict=True))).encode())
+
+    def commit_at(self, version: int) -> str | None:
+        """A digest of the commit of a version; None where it is gone, or is still to come."""
+        content = self._read(commit_file(version))
+        return None if content is None else digest(content)
+
+    def has(self, snapshot: Snapshot) -> bool:
+        """Whether a version of a table is part of this table's history up to this version."""
+        if self.id != snapshot.place.id or self.version < snapshot.version:
+            return False
+        at_end = self.version == snapshot.version
+        return snapshot.commit == (self.commit if at_end else self.commit_at(snapshot.version))
+
+    def to_write(self) -> DeltaTable:
+        """A handle at this version that is the caller's own."""
+        options = dict(self.storage_options or {}) or None
+        return DeltaTable(self.location, version=self.version, storage_options=options)
+
+    def query(self, sql: str, **others: DeltaTable) -> Any:
+        """The rows of a query by the engine inside delta-rs, to which this table is ``t``."""
+        engine = QueryBuilder().register("t", self._table)
+        for name, table in others.items():
+            engine = engine.register(name, table)
+        return engine.execute(sql)
+
+    def transaction(self, application: str) -> int | None:
+        """The newest transaction number of an application."""
+        return self._table.transaction_version(application)
+
+    @cached_property
+    def arrow_schema(self) -> Any:
+        import pyarrow as pa
+
+        return pa.schema(self._table.schema().to_arrow())
 
     @cached_property
     def fields(self) -> list[dict[str, Any]]:
         """The columns as the protocol's "Schema Serialization Format" has them, in order."""
-        return json.loads(self.table.schema().to_json())["fields"]
+        return json.loads(self._table.schema().to_json())["fields"]
 
     @cached_property
     def columns(self) -> dict[str, str]:
@@ -70,14 +139,15 @@ class TableLog:
         return {field["name"]: spark_type(field["type"]) for field in self.fields}
 
     @cached_property
-    def physical(self) -> dict[str, str]:
-        """Column → its name in the files, where these differ from table to table (column mapping).
+    def encodings(self) -> dict[str, str]:
+        """Column → a digest of how its files are read, where the schema says more than its type.
 
-        A column that was dropped and added again, or that took the name of another, has a new one.
+        With column mapping, a column or a field inside a struct that was dropped and added again
+        has the name and the type that it had, and another name in the files. CHAR pads what is
+        read, a collation compares otherwise. Whatever is not known to be harmless counts.
         """
-        fields = self.fields if self.maps_columns else []
-        key = "delta.columnMapping.physicalName"
-        return {field["name"]: field["metadata"].get(key, field["name"]) for field in fields}
+        found = {field["name"]: encoding(field) for field in self.fields}
+        return {name: digest(told.encode()) for name, told in found.items() if told}
 
     @property
     def maps_columns(self) -> bool:
@@ -86,12 +156,12 @@ class TableLog:
 
     @cached_property
     def partitions(self) -> tuple[str, ...]:
-        return tuple(self.table.metadata().partition_columns)
+        return tuple(self._table.metadata().partition_columns)
 
     @cached_property
     def settings(self) -> Mapping[str, str]:
         """The table's properties."""
-        return {k: v for k, v in self.table.metadata().configuration.items() if v is not None}
+        return {k: v for k, v in self._table.metadata().configuration.items() if v is not None}
 
     @property
     def has_feed(self) -> bool:
@@ -101,7 +171,7 @@ class TableLog:
     @cached_property
     def features(self) -> frozenset[str]:
         """Reader and writer features beyond the numbered protocol versions."""
-        protocol = self.table.protocol()
+        protocol = self._table.protocol()
         return frozenset([*(protocol.reader_features or []), *(protocol.writer_features or [])])
 
     def rows_in(self, path: str) -> int:
@@ -116,7 +186,7 @@ class TableLog:
         """What the log says of each file at this version, as an Arrow table: a row for each."""
         import pyarrow as pa
 
-        return pa.table(self.table.get_add_actions(flatten=True))
+        return pa.table(self._table.get_add_actions(flatten=True))
 
     def _of_files(self, name: str) -> Any:
         return self.adds.column(name) if name in self.adds.column_names else None
@@ -142,7 +212,7 @@ class TableLog:
         if "deletionVectors" not in self.features:
             return 0
         try:
-            vectors = pa.table(self.table.deletion_vectors()).column("selection_vector")
+            vectors = pa.table(self._table.deletion_vectors()).column("selection_vector")
         except (DeltaError, OSError):
             return None
         kept = pc.list_flatten(vectors)
@@ -168,12 +238,12 @@ class TableLog:
 
     def at(self, version: int) -> TableLog | None:
         """The table at another version; None where its log no longer goes back so far."""
-        return _at(self.location, version, self.storage_options)
+        return log_at(self.location, version, self.storage_options)
 
     def commits(self, before: int, after: int) -> Iterator[tuple[int, Commit | None]]:
         """The commits ``before + 1`` to ``after``; None in place of one that is gone."""
         for version in range(before + 1, after + 1):
-            path = f"_delta_log/{version:020d}.json"
+            path = commit_file(version)
             content = self._read(path)
             yield version, None if content is None else _actions(content, self.location, path)
 
@@ -193,10 +263,14 @@ class TableLog:
         import pyarrow.fs
         from deltalake.fs import DeltaStorageHandler
 
-        return pyarrow.fs.PyFileSystem(DeltaStorageHandler.from_table(self.table._table))
+        return pyarrow.fs.PyFileSystem(DeltaStorageHandler.from_table(self._table._table))
 
 
-def _at(location: str, version: int, options: Mapping[str, str] | None) -> TableLog | None:
+def commit_file(version: int) -> str:
+    return f"_delta_log/{version:020d}.json"
+
+
+def log_at(location: str, version: int, options: Mapping[str, str] | None) -> TableLog | None:
     try:
         table = DeltaTable(location, version=version, storage_options=dict(options or {}) or None)
     except (TableNotFoundError, DeltaError):
@@ -212,79 +286,3 @@ def _actions(content: bytes, location: str, path: str) -> Commit:
     if not actions:
         raise empty(f"{location}/{path}")
     return actions
-
-
-class Logs:
-    """The logs of many tables, each kept and brought up to date when it is asked for again."""
-
-    def __init__(self, storage_options: Mapping[str, str] | None = None) -> None:
-        self.storage_options = storage_options
-        self._kept: dict[str, tuple[DeltaTable, _Mark | None]] = {}
-
-    def newest(self, location: str) -> TableLog | None:
-        """The table at its newest version, or None if there is none at that place."""
-        table = self._kept_table(location)
-        if table is None:
-            try:
-                options = dict(self.storage_options or {}) or None
-                table = DeltaTable(location, storage_options=options)
-            except TableNotFoundError:
-                return None
-            except (DeltaError, OSError) as error:
-                problem = machine_problem(error) or damaged(location, first_line(str(error)))
-                raise problem from error
-        mark = _mark(location, table.version())
-        if mark is not None and not mark.size:
-            raise empty(f"{location}/_delta_log/{table.version():020d}.json")
-        self._kept[location] = table, mark
-        return TableLog(location, table, self.storage_options)
-
-    def at(self, location: str, version: int) -> TableLog | None:
-        """The table at a version; None where its log no longer goes back so far."""
-        return _at(location, version, self.storage_options)
-
-    def until(self, log: TableLog, time: float, floor: int) -> TableLog:
-        """The table as of a time in seconds since 1970, but not before the version `floor`."""
-        version = log.version
-        while version > floor and (log.time_of(version) or 0) > time:
-            version -= 1
-        return log if version == log.version else log.at(version) or log
-
-    def forget(self, location: str) -> None:
-        self._kept.pop(location, None)
-
-    def _kept_table(self, location: str) -> DeltaTable | None:
-        """The kept table brought up to date, if it is surely still the same one.
-
-        A table that was dropped and created again would be read on from the old version, so the
-        file of the kept version must be the very file that it was.
-        """
-        table, mark = self._kept.pop(location, (None, None))
-        if table is None or mark is None or mark != _mark(location, table.version()):
-            return None
-        if _exists(location, table.version() + 1):
-            return None
-        return table
-
-
-class _Mark(NamedTuple):
-    """What tells a commit's file from another of its name."""
-
-    file: int
-    changed: int
-    size: int
-
-
-def _mark(location: str, version: int) -> _Mark | None:
-    """The mark of a commit; None where files cannot be asked, or this one is gone."""
-    if "://" in location:
-        return None
-    try:
-        stat = (Path(location) / f"_delta_log/{version:020d}.json").stat()
-    except FileNotFoundError:
-        return None
-    return _Mark(stat.st_ino, stat.st_mtime_ns, stat.st_size)
-
-
-def _exists(location: str, version: int) -> bool:
-    return os.path.exists(f"{location}/_delta_log/{version:020d}.json")  # noqa: PTH110

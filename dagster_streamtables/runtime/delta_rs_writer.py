@@ -14,12 +14,13 @@ import tempfile
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from deltalake import CommitProperties, DeltaTable, QueryBuilder, Transaction, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.runtime.arrow import storable
+from dagster_streamtables.runtime.data_rows import alike
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.quote import delta_rs_name
 from dagster_streamtables.runtime.ranges import condition
@@ -43,7 +44,7 @@ _WRITES = frozenset(
 
 
 def can_write(log: TableLog) -> bool:
-    """Whether delta-rs may write the table, and compares its columns as Spark does.
+    """Whether delta-rs may write the table, and reads and compares its columns as Spark does.
 
     Nested columns are left to Spark: their floats would have to be normalized inside.
     """
@@ -51,7 +52,7 @@ def can_write(log: TableLog) -> bool:
         type_.startswith(("array", "map", "struct", "variant")) for type_ in log.columns.values()
     )
     known = _WRITES | {"deletionVectors"}
-    return not nested and log.features <= known and not log.maps_columns
+    return not nested and log.features <= known and not log.maps_columns and alike(log)
 
 
 def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
@@ -59,7 +60,7 @@ def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
     properties = {**PROPERTIES, FILE_SIZE: str(file_bytes(0))}
     try:
         write_deltalake(
-            target.location if log is None else log.table,
+            target.location if log is None else log.to_write(),
             storable(rows),
             mode="overwrite" if log is not None else "error",
             schema_mode="overwrite" if log is not None else None,
@@ -133,16 +134,13 @@ def _write_keyed(log: TableLog, target: Target, change: pa.Table) -> Written:
 
 def advance(log: TableLog, target: Target) -> Written:
     """Commit a new frontier and no rows."""
-    import pyarrow as pa
-
-    empty = pa.schema(log.table.schema().to_arrow()).empty_table()
-    return _append(log, target, empty)
+    return _append(log, target, log.arrow_schema.empty_table())
 
 
 def _append(log: TableLog, target: Target, rows: pa.Table) -> Written:
     try:
         write_deltalake(
-            log.table, _fit(log, rows), mode="append", commit_properties=_properties(target)
+            log.to_write(), _fit(log, rows), mode="append", commit_properties=_properties(target)
         )
     except CommitFailedError as error:
         raise lost_race(str(error)) from error
@@ -150,7 +148,7 @@ def _append(log: TableLog, target: Target, rows: pa.Table) -> Written:
 
 
 def _merge(log: TableLog, target: Target, source: pa.Table, predicate: str) -> Any:
-    return log.table.merge(
+    return log.to_write().merge(
         source,
         predicate,
         source_alias="s",
@@ -185,11 +183,10 @@ def _stored_copies(log: TableLog, rows: pa.Table) -> pa.ChunkedArray:
     with tempfile.TemporaryDirectory(prefix="streamtables-") as folder:
         # The engine joins Delta tables only, so the rows to look for become one for a moment.
         write_deltalake(folder, numbered)
-        engine = QueryBuilder().register("t", log.table).register("s", DeltaTable(folder))
         match = _same(wanted.column_names)
         bounds = "".join(f" AND {each}" for each in _bounds(wanted))
         counted = f"SELECT s.__row AS r, COUNT(*) AS n FROM t JOIN s ON {match}{bounds}"
-        found = pa.table(engine.execute(f"{counted} GROUP BY s.__row"))
+        found = pa.table(log.query(f"{counted} GROUP BY s.__row", s=DeltaTable(folder)))
     counts = dict(zip(found.column("r").to_pylist(), found.column("n").to_pylist(), strict=True))
     return pa.chunked_array([[counts.get(i, 0) for i in range(rows.num_rows)]], pa.int64())
 
@@ -216,7 +213,7 @@ def _fit(log: TableLog, rows: pa.Table, *extra: str) -> pa.Table:
     """The rows in the stored table's column order and types."""
     import pyarrow as pa
 
-    stored = pa.schema(log.table.schema().to_arrow())
+    stored = log.arrow_schema
     names = [name for name in stored.names if name in rows.column_names] + list(extra)
     fields = [
         pa.field(n, rows.schema.field(n).type if n in extra else stored.field(n).type)

@@ -16,8 +16,8 @@ from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.runtime.arrow import storable
-from dagster_streamtables.runtime.capture import netted
 from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.netting import netted
 from dagster_streamtables.runtime.stored import stored_rows
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from dagster_streamtables.compiler import Text
 from dagster_streamtables.runtime.definition import visible
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.state import State
+from dagster_streamtables.runtime.types import types_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,7 +93,7 @@ def columns_of(text: Text, sources: Mapping[str, Columns], spark: SparkSession) 
         sources: The columns of each source.
         spark: Analyses it.
     """
-    return dict(spark.sql(text.over(lambda name: _empty(sources[name]))).dtypes)
+    return types_of(spark.sql(text.over(lambda name: _empty(sources[name]))))
 
 
 def _empty(columns: Columns) -> str:

@@ -24,11 +24,13 @@ class EventKind(enum.StrEnum):
     REFRESHED = "refreshed"
     REINITIALIZED = "reinitialized"
     """The query was run again, because what was stored could not be built upon."""
+    FELL_BACK = "fell_back"
+    """Its change should have been computed and could not be, so the query was run in full."""
     FAILED = "failed"
-    """The last attempt; earlier ones in the row are only counted."""
+    """The last attempt, until one goes well; `Monitor.failures` has the earlier ones."""
     SUSPENDED = "suspended"
     BROKEN = "broken"
-    """Its declaration, or its log, says something that cannot be."""
+    """Its declaration, or its log, says something that cannot be; or a source is gone."""
     STALE = "stale"
     """It is staler than its schedule allows."""
     RETENTION = "retention"
@@ -81,6 +83,7 @@ def _refreshes(past: Iterable[PastRefresh]) -> Iterator[Event]:
     for each in past:
         again = each.action == Action.REINITIALIZE
         kind = EventKind.REINITIALIZED if again else EventKind.REFRESHED
+        kind = EventKind.FELL_BACK if each.fallback else kind
         if each.time is not None:
             yield Event(each.time, each.table, kind, _in_words(each))
 
@@ -95,11 +98,12 @@ def _in_words(past: PastRefresh) -> str:
 
 
 def _attempts(status: Status, control: Control, now: datetime) -> Iterator[Event]:
-    at = datetime.fromisoformat(control.at) if control.at else now
-    if status.errors:
-        row = "" if status.errors == 1 else f", {status.errors} times in a row"
-        yield Event(status.error_at or at, status.table, EventKind.FAILED, f"{status.error}{row}")
+    if status.error:
+        row = "" if status.errors < 2 else f", {status.errors} errors in a row"
+        at = status.error_at or now
+        yield Event(at, status.table, EventKind.FAILED, f"{status.error}{row}")
     if control.suspended:
+        at = datetime.fromisoformat(control.suspended_at)
         yield Event(at, status.table, EventKind.SUSPENDED, control.suspended)
     elif status.status is Condition.ERROR:
         yield Event(now, status.table, EventKind.BROKEN, status.why)
@@ -116,6 +120,6 @@ def _staleness(status: Status, schedule: Deadline | None) -> Iterator[Event]:
 def _retention(status: Status, now: datetime, warn_before: timedelta) -> Iterator[Event]:
     for health in status.sources:
         said = health.warning(warn_before)
-        if said:
+        if said and not health.gone:  # which is what is broken
             kind = EventKind.REINITIALIZE_NEEDED if health.lost else EventKind.RETENTION
             yield Event(now, status.table, kind, said)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime.calls import is_connect
+from dagster_streamtables.runtime.data_files import PLAIN_PATH
 from dagster_streamtables.runtime.home import temporary
 from dagster_streamtables.runtime.session import shares_files
 
@@ -37,12 +38,15 @@ def in_file(spark: SparkSession, rows: pa.Table) -> tuple[DataFrame, Path] | Non
     """The rows in a file, which is the caller's to delete; None where it takes a local relation.
 
     That is so for few rows; for Spark on another machine, which would not find the file; for types
-    that Parquet would give back otherwise; and where the file cannot be written.
+    that Parquet would give back otherwise; where the file cannot be written; and for a folder that
+    Spark would take for a pattern.
     """
     if rows.num_rows <= AT_ONCE or not _is_kept(rows.schema) or not shares_files(spark):
         return None
     folder = temporary() if is_connect(spark) else Path(tempfile.gettempdir())
     path = folder / f"streamtables-{uuid.uuid4().hex}.parquet"
+    if not PLAIN_PATH.fullmatch(str(path)):
+        return None
     try:
         _write(rows, path)
     except OSError:

@@ -32,7 +32,8 @@ class SourceHealth:
     source: str
     frontier: int
     """The version of the source that the stream table reflects."""
-    newest: int
+    newest: int | None
+    """None where there is no such table any more."""
     bytes_behind: int | None
     """Of the files that came after the frontier; None where the log no longer tells."""
     capture: str
@@ -43,14 +44,24 @@ class SourceHealth:
     """Why the next refresh must build the table anew; empty where it need not."""
     behind_since: datetime | None = None
     """When the first version was committed whose rows the table does not reflect; None where it
-    reflects all."""
+    reflects all, or nobody can tell."""
+
+    feed: bool | None = None
+    """Whether it writes a Change Data Feed; None where it is gone."""
 
     @property
-    def versions_behind(self) -> int:
-        return self.newest - self.frontier
+    def gone(self) -> bool:
+        """Whether there is no such table any more: refreshes fail until there is."""
+        return self.newest is None
+
+    @property
+    def versions_behind(self) -> int | None:
+        return None if self.newest is None else self.newest - self.frontier
 
     def warning(self, before: timedelta) -> str:
         """What to tell about history that is gone, or may be so long before; empty for nothing."""
+        if self.gone:
+            return f"{self.lost}, so refreshes fail until it is there"
         if self.lost:
             return f'"{self.source}": {self.lost}, so the next refresh builds the table anew'
         if self.seconds_left is None or self.seconds_left >= before.total_seconds():
@@ -73,7 +84,7 @@ def health_of(table: str, name: str, seen: Seen, log: TableLog | None) -> Source
     """
     if log is None:
         gone = f'there is no table "{name}"'
-        return SourceHealth(table, name, seen.version, seen.version, None, "", None, gone)
+        return SourceHealth(table, name, seen.version, None, None, "", None, gone)
     change = change_between(log, seen.version)
     since = _behind_since(log, change, seen)
     return SourceHealth(
@@ -86,6 +97,7 @@ def health_of(table: str, name: str, seen: Seen, log: TableLog | None) -> Source
         seconds_left=_seconds_left(log, change),
         lost=_lost(log, change, seen),
         behind_since=None if since is None else datetime.fromtimestamp(since, UTC),
+        feed=log.has_feed,
     )
 
 

@@ -21,6 +21,7 @@ from dagster_streamtables.runtime.clock import CONNECT
 from dagster_streamtables.runtime.delta_log import Commit, TableLog
 from dagster_streamtables.runtime.report import Window
 from dagster_streamtables.runtime.state import State
+from dagster_streamtables.runtime.storage import Written
 
 COMMIT = "commit"
 """The phase whose time is known only from the commit's own."""
@@ -62,7 +63,9 @@ class PastRefresh:
     """Seconds by phase; what came after the commit, such as a compaction, is not among them."""
     windows: Mapping[str, Window] = field(default_factory=dict[str, Window])
     data_timestamp: datetime | None = None
-    """When the newest source version that the table reflected was committed."""
+    """See `State.data_timestamp`."""
+    fallback: str = ""
+    """As of `Refresh`."""
     forecast_error: float | None = None
     """How many times as long as expected it took; None where nothing was expected."""
 
@@ -151,6 +154,7 @@ def _told(name: str, version: int, state: State, info: Mapping[str, Any]) -> Pas
         phases={**account.phases, COMMIT: round(last, 3)},
         windows=_windows(account, state),
         forecast_error=worked / account.expected if account.expected else None,
+        fallback=account.fallback,
     )
 
 
@@ -159,6 +163,14 @@ def _windows(account: Account, state: State) -> dict[str, Window]:
         name: Window(each.before, state.frontier[name], each.capture, each.rows)
         for name, each in account.windows.items()
     }
+
+
+def written_by(commit: Commit, state: State) -> Written:
+    """What a commit of a refresh did, as it says itself."""
+    info = _info(commit)
+    inserted, deleted = (state.account and state.account.rows) or _rows(info)
+    by_spark = "spark" in str(info.get("engineInfo") or "").lower()
+    return Written(inserted or 0, deleted or 0, "spark" if by_spark else "delta-rs")
 
 
 def _rows(info: Mapping[str, Any]) -> tuple[int | None, int | None]:

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.compiler.fixpoint import Bound
+from dagster_streamtables.errors import LostSpark
 from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.machine import machine_problem
 from dagster_streamtables.runtime.report import Window
-from dagster_streamtables.runtime.sources import Relations, Views
+from dagster_streamtables.runtime.sources import Relations
 from dagster_streamtables.runtime.state import Stored
+from dagster_streamtables.runtime.version_views import Views
 from dagster_streamtables.runtime.window import SourceChange
 
 if TYPE_CHECKING:
@@ -39,6 +43,8 @@ class Inputs:
     """What is read and written, which tells how wide rows are."""
     preview: int = 0
     """Changed rows that the report of a differential refresh holds."""
+    bound: Bound = field(default_factory=Bound)
+    """How far its recursions may go."""
     now: str = ""
     """The time of this refresh, in ISO 8601."""
     then: str = ""
@@ -61,9 +67,18 @@ class Inputs:
         return Relations(self.session())
 
     def close(self) -> None:
-        """Drop the relations that were made."""
-        if "relations" in vars(self):
+        """Drop the relations that were made.
+
+        A session that is gone took them along. That is no reason to call a refresh failed that may
+        have committed.
+        """
+        if "relations" not in vars(self):
+            return
+        try:
             self.relations.close()
+        except Exception as error:
+            if not isinstance(machine_problem(error), LostSpark):
+                raise
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dagster_streamtables.compiler import Plan
-from dagster_streamtables.errors import FailedQuery
-from dagster_streamtables.runtime.blame import LostHistory, is_about_the_statement
+from dagster_streamtables.errors import FailedQuery, RejectedQuery
+from dagster_streamtables.runtime.blame import LostHistory, explained
 from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.definition import fingerprint_of, used_columns
@@ -53,7 +53,7 @@ class Intermediates:
     @property
     def kept(self) -> dict[str, Kept]:
         logs = ((name, source.log) for name, source in self.sources.items())
-        return {name: Kept(log.id, log.version) for name, log in logs}
+        return {name: Kept(log.id, log.version, log.commit) for name, log in logs}
 
 
 def brought_up(job: Job, inputs: Inputs, run: Run) -> Intermediates:
@@ -85,7 +85,7 @@ def _known(job: Job, plan: Plan, inputs: Inputs) -> TableLog | None:
     """The table at the frontier of the stream table, if there is such a version."""
     kept = job.intermediates.get(plan.name)
     stored = inputs.stored(location_of(job.location, plan.name)) if kept is not None else None
-    if kept is None or stored is None or stored.log.id != kept.id:
+    if kept is None or stored is None or not stored.log.has(kept.snapshot(stored.log.location)):
         return None
     return stored.log.at(kept.version)
 
@@ -122,13 +122,10 @@ def _refreshed(
         whole="",
     )
     try:
-        report = run(own, inputs, Clock())
-    except FailedQuery as error:
+        with explained():
+            report = run(own, inputs, Clock())
+    except (FailedQuery, RejectedQuery) as error:
         raise NotKept(error.why or error.what) from error
-    except Exception as error:
-        if not is_about_the_statement(error):
-            raise
-        raise NotKept(str(error).splitlines()[0]) from error
     stored = inputs.stored(location)
     log = None if stored is None else stored.log.at(report.version)
     if log is None:

@@ -19,8 +19,9 @@ from dagster_streamtables.compiler.invariants import (
     rows_sql,
     rules,
 )
-from dagster_streamtables.runtime.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.intermediate import location_of
+from dagster_streamtables.runtime.logs import Logs
 from dagster_streamtables.runtime.sources import Relations
 from dagster_streamtables.runtime.state import Kept, Seen, State, Stored, application, read_state
 from dagster_streamtables.runtime.window import change_between
@@ -86,7 +87,7 @@ def examine(
         relations: Makes views.
     """
     begin = time.perf_counter()
-    violations = list(_of_the_log(held, sources))
+    violations = [*_of_the_log(held, sources), *_of_fallbacks(held)]
     tables = [held]
     for name, kept in held.state.intermediates.items():
         below = _intermediate(held, name, kept, logs)
@@ -110,11 +111,19 @@ def examine(
     )
 
 
+def _of_fallbacks(held: Held) -> Iterator[Violation]:
+    """Once may be chance, such as a product of two rows that never met; twice is how it is now."""
+    account = held.state.account
+    if account is not None and account.fallbacks > 1:
+        said = f"its change could not be computed {account.fallbacks} times in a row"
+        yield Violation(held.name, f"{said}: {account.fallback or 'see its history'}")
+
+
 def _of_the_log(held: Held, sources: Mapping[str, TableLog | None]) -> Iterator[Violation]:
     stored, state = held.stored, held.state
     if stored.disturbed:
         yield Violation(held.name, "rows were changed by another writer since the last refresh")
-    counted = stored.log.table.transaction_version(application(state.table))
+    counted = stored.log.transaction(application(state.table))
     if counted is not None and counted != state.sequence:
         yield Violation(
             held.name, f"the newest state is of refresh {state.sequence}, and {counted} committed"
@@ -163,7 +172,10 @@ def _out_of_step(
 
 def _same_rows(log: TableLog, one: Seen, other: Seen) -> bool:
     """Whether nothing moved between two versions of a source, as far as its log still tells."""
-    before, after = sorted((one.version, other.version))
+    snapshots = [each.snapshot(log.location) for each in (one, other)]
+    if not all(map(log.has, snapshots)):
+        return True  # that is told of the table itself
+    before, after = sorted(each.version for each in snapshots)
     change = change_between(log, before, after)
     return change.lost or not change.moved
 
@@ -174,7 +186,7 @@ def _of_the_rows(held: Held, relations: Relations) -> tuple[list[Violation], lis
     gone = [name for name in plan.stored_columns if name not in log.columns]
     if gone:
         return [Violation(held.name, f"the stored table has no column {', '.join(gone)}")], []
-    relation = relations.stored(log.place, log.version)
+    relation = relations.stored(log.snapshot)
     found = rules(plan, log.columns)
     violations: list[Violation] = []
     sample: list[dict[str, Any]] = []

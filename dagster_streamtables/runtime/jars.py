@@ -16,10 +16,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from filelock import FileLock
-
 from dagster_streamtables.errors import EnvironmentProblem
-from dagster_streamtables.runtime.home import home
+from dagster_streamtables.runtime.home import home, lock
 
 DELTA_VERSION = "4.4.0"
 """The version of the `delta-spark` wheel that `pyproject.toml` asks for."""
@@ -65,11 +63,15 @@ def delta_jars() -> list[Path]:
     folder = home() / "jars" / f"delta-{DELTA_VERSION}"
     jars = [folder / f"{module}-{DELTA_VERSION}.jar" for module in _MODULES]
     if not folder.is_dir():
-        folder.parent.mkdir(exist_ok=True)
-        with FileLock(folder.parent / "fetching.lock"):
+        with lock("jars", "fetching.lock"):
             if not folder.is_dir():
                 _fetch(jars)
     return jars
+
+
+def jars_setting() -> str:
+    """Delta's JARs as ``spark.jars`` takes them: URIs, since a comma in a path would end it."""
+    return ",".join(jar.as_uri() for jar in delta_jars())
 
 
 def spark_folder() -> Path:
@@ -103,7 +105,7 @@ def _fetch(jars: list[Path]) -> None:
     folder = jars[0].parent
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetching-") as work:
         command = [str(java), "-cp", str(_ivy_jar()), "org.apache.ivy.Main", *_ivy(Path(work))]
-        said = subprocess.run(command, capture_output=True, text=True)
+        said = subprocess.run(command, capture_output=True, text=True, umask=0o077)
         fetched = Path(work) / "jars"
         if said.returncode or not all((fetched / jar.name).is_file() for jar in jars):
             raise EnvironmentProblem(

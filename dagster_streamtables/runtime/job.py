@@ -6,15 +6,17 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 
 from dagster_streamtables.compiler import Plan, Text
+from dagster_streamtables.compiler.clock import asks_for_time, with_clock
 from dagster_streamtables.runtime import storage
 from dagster_streamtables.runtime.account import Account
 from dagster_streamtables.runtime.costs import Costs, Effort
 from dagster_streamtables.runtime.decide import Source
 from dagster_streamtables.runtime.definition import fingerprint_of
 from dagster_streamtables.runtime.delta_log import TableLog
-from dagster_streamtables.runtime.state import Kept, Seen, State, Stored
+from dagster_streamtables.runtime.state import Kept, Seen, State, Stored, data_timestamp
 from dagster_streamtables.runtime.storage import Target
 from dagster_streamtables.runtime.table import StreamTable
 
@@ -47,13 +49,22 @@ class Job:
     now: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
     """What the query is told when it asks for the time."""
 
-    @property
+    @cached_property
     def timed(self) -> bool:
-        return self.plan is not None and self.plan.timed
+        """Whether the query asks for the time, however it is maintained."""
+        return self.plan.timed if self.plan is not None else asks_for_time(with_clock(self.text))
+
+    @property
+    def reflects_all(self) -> bool:
+        """Whether the stored table has read the sources at these very versions."""
+        state = self.stored.state if self.stored is not None else None
+        versions = {name: source.log.version for name, source in self.sources.items()}
+        return state is not None and state.frontier == versions
 
     @property
     def data_timestamp(self) -> float | None:
-        stamps = [source.log.committed_at for source in self.sources.values()]
+        """See `State`."""
+        stamps = [data_timestamp(name, source.log) for name, source in self.sources.items()]
         known = [stamp for stamp in stamps if stamp is not None]
         return max(known, default=None)
 
@@ -111,7 +122,8 @@ class Job:
                     source.log.id,
                     source.log.version,
                     dict(source.columns),
-                    source.physical,
+                    source.log.commit,
+                    source.encodings,
                     source.log.row_count,
                 )
                 for name, source in self.sources.items()
@@ -128,8 +140,9 @@ class Job:
             account=account,
             counts=_with_one_more(before.counts if before is not None else {}, account.action),
         )
+        read = self.stored.log.version if self.stored is not None else -1
         rows = self.expected_rows
-        return Target(self.location, state, self.key, self.storage_options, rows)
+        return Target(self.location, state, self.key, self.storage_options, read, rows)
 
     @property
     def expected_rows(self) -> int:
@@ -142,7 +155,7 @@ class Job:
         """One more than any commit of a refresh in the log, also where its state cannot be read."""
         if self.stored is None:
             return 1
-        known = self.stored.log.table.transaction_version(storage.application(self.table.name))
+        known = self.stored.log.transaction(storage.application(self.table.name))
         return (known or 0) + 1
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from dagster_streamtables.compiler import Plan
 from dagster_streamtables.compiler.dialect import UnknownType
@@ -26,20 +26,23 @@ from dagster_streamtables.runtime.definition import (
     known_types,
     visible,
 )
-from dagster_streamtables.runtime.delta_log import Logs
 from dagster_streamtables.runtime.drop import Dropped, Dropping
 from dagster_streamtables.runtime.explanation import Explanation
+from dagster_streamtables.runtime.feed import with_feeds
 from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.job import Job
+from dagster_streamtables.runtime.logs import Logs
 from dagster_streamtables.runtime.missing import missing
 from dagster_streamtables.runtime.monitor import Monitor
 from dagster_streamtables.runtime.names import Names
 from dagster_streamtables.runtime.outcome import Outcome, outcomes
+from dagster_streamtables.runtime.part import Sample
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.report import Refresh
 from dagster_streamtables.runtime.retention import Retention
-from dagster_streamtables.runtime.sources import Views, views_of
 from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.runtime.version_views import Views, views_of
+from dagster_streamtables.setting import FILLED, Range, checked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,17 +52,19 @@ class Lake:
     """Delta tables under one root, and the stream tables among them.
 
     Making one costs nothing: Spark is found, or started, by the first refresh that has rows to work
-    on.
+    on. Threads may share one, and several processes may have one each over the same root: of two
+    refreshes of one table at one time, the second fails with `ConflictingCommit`.
     """
 
+    @checked
     def __init__(
         self,
-        root: str | Path,
+        root: Annotated[str | Path, FILLED],
         *,
         spark: SparkSession | str | None = None,
         storage_options: Mapping[str, str] | None = None,
-        driver_rows: int | None = None,
-        preview_rows: int = 0,
+        driver_rows: Annotated[int, Range(0)] | None = None,
+        preview_rows: Annotated[int, Range(0)] = 0,
         views: Iterable[View] = (),
     ) -> None:
         """
@@ -78,13 +83,12 @@ class Lake:
         text = str(root)
         self.root = text if "://" in text else str(Path(text).expanduser().absolute())
         self._names = Names(self.root)
-        self._given = spark
-        self.storage_options = storage_options
+        self._given, self.storage_options = spark, storage_options
         self._logs = Logs(storage_options)
         self._shelf = Shelf(self._names, self._logs)
         self._driver_rows, self._preview = driver_rows, preview_rows
         self._views = tuple(views)
-        self.controls = Controls(self.root, storage_options)
+        self.controls = Controls(self.root, storage_options, self._views)
         """Suspend a stream table, resume it, and see its errors."""
         self.retention = Retention(self._names, self._logs, lambda name: self._session(name).spark)
         """How far behind stream tables are and may be; a vacuum that leaves what they need."""
@@ -97,6 +101,7 @@ class Lake:
         self.monitor = Monitor(self._shelf, self.controls, self.retention)
         """Status, history, statistics and events of stream tables, without Spark."""
 
+    @checked
     def refresh(
         self,
         table: StreamTable,
@@ -129,16 +134,17 @@ class Lake:
                 with clock.phase("log"):
                     job = begun(table, self._shelf, full=full, until=until)
                 with closing(self._inputs(job, clock)) as inputs:
-                    return refreshing.run(job, inputs, clock)
+                    return with_feeds(job, refreshing.run(job, inputs, clock), inputs)
         except StreamTablesError as error:
             raise error.about(table.name) from error.__cause__
 
+    @checked
     def refresh_all(
         self,
         tables: Iterable[StreamTable],
         *,
         full: bool = False,
-        max_concurrent: int = 4,
+        max_concurrent: Annotated[int, Range(1)] = 4,
         told: Callable[[Outcome], None] = lambda outcome: None,
     ) -> list[Outcome]:
         """Refresh tables, each after those of them that it reads, others at the same time.
@@ -175,12 +181,12 @@ class Lake:
             MissingSource: There is no such table.
             RefusedOperation: It is no stream table, or another one reads it.
         """
-        return Dropping(self._shelf, self.controls, self.retention).drop(
-            name, even_if_read=even_if_read
-        )
+        dropping = Dropping(self._shelf, self.controls, self.retention)
+        return dropping.drop(name, even_if_read=even_if_read)
 
+    @checked
     def check(
-        self, table: StreamTable, *, sample: float | None = None, seed: int | None = None
+        self, table: StreamTable, *, sample: Sample | None = None, seed: int | None = None
     ) -> Comparison:
         """Compare a stream table with its query; see `Checks.equality`."""
         return self.checks.equality(table, sample=sample, seed=seed)
@@ -251,8 +257,7 @@ class Lake:
 
     def version(self, name: str) -> int | None:
         """The newest Delta version of a table, in milliseconds; None where there is none."""
-        log = self._shelf.newest(name)
-        return None if log is None else log.version
+        return log.version if (log := self._shelf.newest(name)) is not None else None
 
     def columns(self, name: str) -> Mapping[str, str] | None:
         """The visible columns of a table and their types; None where there is none."""
@@ -261,8 +266,8 @@ class Lake:
 
     def frontier(self, table: StreamTable) -> Mapping[str, int] | None:
         """The version of each source that the table reflects; None before its first refresh."""
-        stored = self._shelf.stored(self.location(table.name))
-        return None if stored is None or stored.state is None else stored.state.frontier
+        state = (stored := self._shelf.stored(self.location(table.name))) and stored.state
+        return state and state.frontier
 
     def _inputs(self, job: Job, clock: Clock) -> Inputs:
         def session() -> Views:
@@ -276,6 +281,7 @@ class Lake:
             driver_rows=self._driver_rows,
             tables=job.tables,
             preview=self._preview,
+            bound=job.table.recursion,
             now=job.now,
             then=(state.now if state is not None else None) or job.now,
         )

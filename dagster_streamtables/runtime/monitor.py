@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.runtime.begin import Shelf
-from dagster_streamtables.runtime.control import Controls
+from dagster_streamtables.runtime.control import Controls, FailedRefresh
 from dagster_streamtables.runtime.events import WARN_BEFORE, Event, events_of
 from dagster_streamtables.runtime.history import (
     PastRefresh,
@@ -35,10 +35,21 @@ class Monitor:
         return Statuses(self.shelf, self.controls, self.retention).of(tables, now or _now())
 
     def history(self, name: str, limit: int | None = None) -> list[PastRefresh]:
+        """The refreshes that committed, newest first; none before the first.
+
+        Raises:
+            MissingSource: There is no such table, and nobody tried to make it.
+        """
         log = self.shelf.newest(name)
-        if log is None:
+        if log is not None:
+            return past_refreshes(name, log, limit)
+        if not self.controls.read(name).failures:
             raise missing(name, self.shelf.names.location(name))
-        return past_refreshes(name, log, limit)
+        return []
+
+    def failures(self, name: str) -> list[FailedRefresh]:
+        """The newest attempts that failed, newest first, also where it went well since."""
+        return list(self.controls.read(name).failures)
 
     def statistics(self, name: str) -> Statistics:
         return statistics(name, self.history(name))

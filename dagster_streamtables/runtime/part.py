@@ -10,13 +10,14 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.runtime.definition import compiled, visible
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.state import Stored
 from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.setting import Range
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -27,6 +28,10 @@ _BUCKETS = 1_000_000
 # Two recomputations of a sum of floats differ, and collated strings may be equal and not the same.
 _HASHED = ("boolean", "tinyint", "smallint", "int", "bigint", "date", "string", "binary")
 _HASHED_PREFIXES = ("decimal", "timestamp", "char", "varchar")
+
+
+Sample = Annotated[float, Range(0, 1, above=True)]
+"""Of the rows."""
 
 
 @dataclass(frozen=True)

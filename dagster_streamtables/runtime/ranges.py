@@ -26,7 +26,8 @@ _WIDE = 20
 """A gap of less than this part of the whole is too narrow to leave a file unread."""
 _EPOCH = date(1970, 1, 1)
 _LONG = 200
-"""Characters of a text that a statement should not repeat."""
+"""Characters of a text that a statement should not repeat. Nor one that Spark, in a session that is
+handed in, would put a setting into: it does so in all of a statement, in quotes, too."""
 _DAYS = (-719_162, 2_932_896)
 """The years from 1 to 9999, which are those that a literal can have, as days since 1970."""
 
@@ -44,7 +45,7 @@ def bounds(values: pa.ChunkedArray) -> Bounds | None:
         ends = [(_date(low), _date(high)) for low, high in days]
     elif pa.types.is_string(values.type):
         texts = _texts(values)
-        if any(len(each) > _LONG for pair in texts for each in pair):
+        if any(len(each) > _LONG or "${" in each for pair in texts for each in pair):
             return None
         ends = [(exp.Literal.string(low), exp.Literal.string(high)) for low, high in texts]
     else:

@@ -36,16 +36,19 @@ def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refres
             return corrected
     told = account(job, report, clock)
     target = job.target(told, changed=True, replaces=True, effort=effort(report, clock))
-    with clock.phase("commit"):
+
+    def write() -> Written:
         if local is not None and (old is None or delta_rs_writer.can_write(old)):
-            writer = "delta-rs"
             delta_rs_writer.replace_rows(old, target, local)
-        else:
-            writer = "spark"
-            spark_writer.replace_rows(inputs.spark, target, rows)
-        log = committed(inputs, target)
+            return Written(local.num_rows, 0, "delta-rs")
+        spark_writer.replace_rows(inputs.spark, target, rows)
+        return Written(0, 0, "spark")
+
+    with clock.phase("commit"):
+        written, log = committed(inputs, target, write)
         upkeep.keep_files_small(log)
-    return finish(report, log, target, Written(log.row_count or 0, 0, writer), clock)
+    written = replace(written, inserted=log.row_count or 0, deleted=0)
+    return finish(report, log, target, written, clock)
 
 
 def _correct(
@@ -62,16 +65,20 @@ def _correct(
         return None
     if not change.num_rows:
         same = replace(report, reason=f"{report.reason}, the result is the same")
+        if job.reflects_all and not job.full:
+            # Time went on, and the rows are what they were: the table stays as of then.
+            return replace(same, seconds=clock.seconds, phases=clock.phases)
         return advance(job, inputs, clock, same)
     told = account(job, report, clock)
     target = job.target(told, changed=True, effort=effort(report, clock))
     try:
         with clock.phase("commit"):
-            written = delta_rs_writer.write_change(log, target, change)
-            log = committed(inputs, target)
+            written, made = committed(
+                inputs, target, lambda: delta_rs_writer.write_change(log, target, change)
+            )
     except storage.NotStored:
         return None
-    return finish_change(report, log, target, written, clock)
+    return finish_change(report, made, target, written, clock)
 
 
 def _limit(inputs: Inputs) -> int:

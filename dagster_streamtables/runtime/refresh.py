@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from dagster_streamtables.compiler import Plan
 from dagster_streamtables.compiler.operators import WEIGHT
-from dagster_streamtables.errors import DamagedTable, FailedQuery
+from dagster_streamtables.errors import DamagedTable, FailedQuery, RejectedQuery, RunawayRecursion
 from dagster_streamtables.runtime import (
     compute,
     decide,
@@ -16,7 +16,7 @@ from dagster_streamtables.runtime import (
     spark_writer,
     storage,
 )
-from dagster_streamtables.runtime.blame import LostHistory, explained, is_about_the_statement
+from dagster_streamtables.runtime.blame import LostHistory, explained
 from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.commit import (
     account,
@@ -33,13 +33,14 @@ from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.intermediate import Intermediates, NotKept, brought_up
 from dagster_streamtables.runtime.job import Job
+from dagster_streamtables.runtime.log import logger
 from dagster_streamtables.runtime.machine import TooLarge, first_line
 from dagster_streamtables.runtime.preview import preview_of
 from dagster_streamtables.runtime.recompute import recompute
 from dagster_streamtables.runtime.report import Action, Refresh, Window
 from dagster_streamtables.runtime.state import Seen, State
 from dagster_streamtables.runtime.storage import Target, Written
-from dagster_streamtables.runtime.table import Mode, OnSchemaChange
+from dagster_streamtables.runtime.table import Mode, OnManualWrite, OnSchemaChange
 from dagster_streamtables.runtime.window import SourceChange, change_between
 
 # A frontier that stays behind costs the reading of a few commits; one commit now and then keeps
@@ -66,11 +67,15 @@ def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
             done = _attempt(job, inputs, clock, report, changes)
         except NotKept as error:
             job = job.without_intermediates
-            done = Decision(Action.REINITIALIZE, f"no intermediate tables from now on: {error}")
+            reason = f"no intermediate tables from now on: {error}"
+            done = Decision(Action.REINITIALIZE, reason, fallback=reason)
         if isinstance(done, Refresh):
             return done
-        report = replace(report, action=done.action, reason=done.reason)
-    return _recompute(replace(job, intermediates={}), inputs, clock, report)
+        report = replace(report, action=done.action, reason=done.reason, fallback=done.fallback)
+    found = _recompute(replace(job, intermediates={}), inputs, clock, report)
+    if found.fallback:
+        logger.warning("%s: %s; the query was run in full", job.table.name, found.fallback)
+    return found
 
 
 def _attempt(
@@ -84,17 +89,21 @@ def _attempt(
         reason = f"{_owner(job, error)} no longer has all files of the window"
         return Decision(Action.REINITIALIZE, reason)
     except TooLarge as error:
-        return Decision(Action.FULL, f"a key of the change has too many partners: {error.why}")
+        return _fallen_back(f"a key of the change has too many partners: {error.why}")
+    except RunawayRecursion as error:
+        # Where a subtree moves below itself, the change runs in a circle that the query does not.
+        return _fallen_back(f"the change does not end: {error.what}")
     except FailedQuery as error:
         # A change may ask an expression of a row that was never there for a reader to see.
         # If the query itself fails too, its own error is the one to tell.
-        return Decision(Action.FULL, f"the change could not be computed: {error.why}")
-    except Exception as error:
+        return _fallen_back(f"the change could not be computed: {error.why}")
+    except RejectedQuery as error:
         # The query runs where its change does not: there are queries that Spark cannot plan.
-        if not is_about_the_statement(error):
-            raise
-        told = first_line(str(error))
-        return Decision(Action.FULL, f"Spark could not run the change: {told}")
+        return _fallen_back(f"Spark could not run the change: {error.why}")
+
+
+def _fallen_back(reason: str) -> Decision:
+    return Decision(Action.FULL, reason, fallback=reason)
 
 
 def _recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
@@ -122,6 +131,8 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
     table = job.table
     if table.on_schema_change is OnSchemaChange.FAIL and not job.full:
         decide.require_columns(job.stored, job.sources)
+    if table.on_manual_write is OnManualWrite.REFUSE and not job.full:
+        decide.require_untouched(job.stored)
     rebuild = decide.must_rebuild(job.stored, job.fingerprint, job.sources)
     if rebuild is not None:
         return rebuild, {}
@@ -202,8 +213,9 @@ def _differentiate(
     target = job.target(told, changed=True, effort=effort(report, clock))
     try:
         with clock.phase("commit"):
-            written = _write(stored.log, target, computed, inputs)
-            log = committed(inputs, target)
+            written, log = committed(
+                inputs, target, lambda: _write(stored.log, target, computed, inputs)
+            )
     except storage.NotStored:
         # A sum of floats below another operator has other last digits each time.
         reason = "a row went that the table does not hold"
@@ -226,8 +238,9 @@ def _write(log: TableLog, target: Target, computed: Computed, inputs: Inputs) ->
     change = inputs.relations.named(rows)
     names = [name for name in rows.columns if name != WEIGHT]
     if target.key is None:
-        stored = inputs.relations.stored(log.place, log.version)
-        return spark_writer.write_bag(inputs.spark, target, change, names, stored)
+        stored = inputs.relations.stored(log.snapshot)
+        types = {name: log.columns[name] for name in names}
+        return spark_writer.write_bag(inputs.spark, target, change, types, stored)
     return spark_writer.write_keyed(inputs.spark, target, change, names)
 
 

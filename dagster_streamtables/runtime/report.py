@@ -74,11 +74,14 @@ class Refresh:
     """Seconds by phase, in the order in which they ran."""
     started: datetime | None = None
     data_timestamp: datetime | None = None
-    """When the newest source version that the table reflects was committed."""
+    """See `State.data_timestamp`."""
     intermediates: Mapping[str, Refresh] = field(default_factory=dict[str, "Refresh"])
     """The refreshes of the intermediate tables that it reads, by their names."""
     forecast: Forecast | None = None
     """What either way was expected to take, where mode AUTO chose between them."""
+    fallback: str = ""
+    """Why the query was run again though its change should have been computed, which points to a
+    defect of the compiler or to rows that it did not expect; empty where that is not so."""
     preview: Sequence[Mapping[str, Any]] = ()
     """Some of the rows that a differential refresh changed, where these were asked for; see
     `preview_of`."""

@@ -14,11 +14,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime import upkeep
-from dagster_streamtables.runtime.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.health import (
     SourceHealth,
     files_kept_for,
@@ -26,9 +26,11 @@ from dagster_streamtables.runtime.health import (
     out_of_use_since,
 )
 from dagster_streamtables.runtime.intermediate import location_of
+from dagster_streamtables.runtime.logs import Logs
 from dagster_streamtables.runtime.missing import missing
 from dagster_streamtables.runtime.names import Names
 from dagster_streamtables.runtime.state import Seen, state_of
+from dagster_streamtables.setting import Range, checked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,7 +87,10 @@ class Retention:
         """What a stream table read last, by the names in its query."""
         return tuple(self._seen(table))
 
-    def vacuum(self, name: str, *, keep: timedelta | None = None, dry: bool = False) -> Vacuumed:
+    @checked
+    def vacuum(
+        self, name: str, *, keep: Annotated[timedelta, Range(0)] | None = None, dry: bool = False
+    ) -> Vacuumed:
         """Delete the files of a table that are out of use, but none that a stream table needs; of
         a stream table, those of its intermediate tables, too.
 
@@ -142,7 +147,7 @@ class Retention:
             if self._names.location(name) == log.location
         )
         times = [
-            out_of_use_since(log, health.frontier, health.newest)
+            out_of_use_since(log, health.frontier, log.version)
             for health in found
             if not health.lost
         ]

@@ -4,13 +4,15 @@ A JVM takes ten seconds to its first useful answer and a minute to its full spee
 one. So the server is started by the first program that needs it, found by the others through a
 state file in ``$STREAMTABLES_HOME``, and stopped by `stop_server` or when nobody has used it for
 ``STREAMTABLES_IDLE_MINUTES`` (60). Its memory is ``STREAMTABLES_SPARK_MEMORY`` (2g). It listens on
-127.0.0.1 only.
+127.0.0.1 only, where every user of the machine may knock, and answers those who have its token.
+Each start makes another one. It is in the state file, which only the owner of the folder reads.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -18,19 +20,21 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
 
 import psutil
-from filelock import FileLock
 
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime import supervisor
-from dagster_streamtables.runtime.home import home, temporary
-from dagster_streamtables.runtime.jars import check_java, delta_jars, spark_folder
+from dagster_streamtables.runtime.home import home, lock, temporary
+from dagster_streamtables.runtime.jars import check_java, jars_setting, spark_folder
 from dagster_streamtables.runtime.settings import driver_memory, spark_settings
 from dagster_streamtables.runtime.supervisor import ServerState, read_state, stop_processes
+from dagster_streamtables.setting import Range, read_environment
 
 _TRIES = 3
 
@@ -52,6 +56,8 @@ class ServerStatus:
 def ensure_server() -> str:
     """The address of the local Spark server, ``sc://127.0.0.1:<port>``, started if need be.
 
+    It opens by `open_session`, which finds the token; for any other client, see `key_of`.
+
     Takes a millisecond where the server runs, and five to ten seconds where it has to be started.
 
     Raises:
@@ -60,7 +66,7 @@ def ensure_server() -> str:
     """
     touch()
     state = read_state(home())
-    if state is None or not state.answers or not state.is_alive:
+    if state is None or not (state.answers and state.token and state.is_alive):
         with _changing():
             state = _running() or _start()
     return _address(state)
@@ -94,14 +100,36 @@ def stop_server() -> bool:
         return was_running
 
 
+@dataclass(frozen=True)
+class Key:
+    """What opens the local server."""
+
+    port: int
+    token: str = field(repr=False)
+
+    @property
+    def address(self) -> str:
+        """For Spark's own clients, which send a token without TLS to this host only."""
+        return f"sc://localhost:{self.port}/;token={self.token}"
+
+
+def key_of(address: str) -> Key | None:
+    """What opens the server at an address; None if it is not the local server."""
+    parts, state = urlsplit(address), read_state(home())
+    here = parts.hostname in ("127.0.0.1", "localhost")
+    if state is None or not here or parts.port != state.port or not state.is_alive:
+        return None
+    return Key(state.port, state.token)
+
+
 def touch() -> None:
     """Says that the server is in use, which puts off the time when it stops by itself."""
-    supervisor.heartbeat_file(home()).touch()
+    supervisor.heartbeat_file(home()).touch(mode=0o600)
 
 
 def _running() -> ServerState | None:
     """The server that runs, once it answers; None if there is none or it ends while starting."""
-    while (state := read_state(home())) is not None and state.is_alive:
+    while (state := read_state(home())) is not None and state.token and state.is_alive:
         if state.answers:
             return state
         time.sleep(0.05)
@@ -111,9 +139,9 @@ def _running() -> ServerState | None:
 def _start() -> ServerState:
     """Starts the server; once more if another program took its port in the meantime."""
     _clear_away(read_state(home()))
-    jars, java = delta_jars(), check_java()
+    java = check_java()
     for _ in range(_TRIES):
-        supervising = _supervise(_command(port := _free_port(), jars), port, java)
+        supervising = _supervise(_command(port := _free_port()), port, java)
         while supervising.is_alive():
             if state := _running():
                 return state
@@ -129,9 +157,15 @@ def _start() -> ServerState:
     )
 
 
+def idle_minutes() -> float:
+    """After so long without any use the server ends."""
+    hint = Annotated[float, Range(0, above=True)]
+    return read_environment("STREAMTABLES_IDLE_MINUTES", hint, 60)
+
+
 def _supervise(command: list[str], port: int, java: Path) -> threading.Thread:
     """Starts the supervisor; the thread lives as long as it does."""
-    idle_seconds = 60 * float(os.environ.get("STREAMTABLES_IDLE_MINUTES") or 60)
+    idle_seconds = 60 * idle_minutes()
     arguments = [str(home()), str(port), str(idle_seconds), "--", *command]
     # -P keeps this folder off the path, where a module's name might hide one of the library's.
     process = subprocess.Popen(
@@ -149,9 +183,14 @@ def _supervise(command: list[str], port: int, java: Path) -> threading.Thread:
     return waiting
 
 
-def _command(port: int, jars: list[Path]) -> list[str]:
+def _command(port: int) -> list[str]:
     settings = spark_settings() | {
         "spark.local.dir": str(temporary()),
+        # Its driver listens on two ports more, for executors that do not exist here. What is sent
+        # there is Java's serialization, by which anybody could run anything. Spark makes the key.
+        "spark.authenticate": "true",
+        # Libraries of the JVM unpack themselves, and sessions keep files, where Java's are.
+        "spark.driver.defaultJavaOptions": f"-Djava.io.tmpdir={_java_word(temporary())}",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.connect.grpc.maxInboundMessageSize": str(512 * 1024 * 1024),
@@ -167,10 +206,19 @@ def _command(port: int, jars: list[Path]) -> list[str]:
         "--name=streamtables",
         "--master=local[*]",
         f"--driver-memory={driver_memory()}",
-        f"--jars={','.join(map(str, jars))}",
+        f"--jars={jars_setting()}",
         *confs,
         "spark-internal",
     ]
+
+
+def _java_word(path: Path) -> str:
+    """A path as one word of Java's options, which Spark takes apart at blanks and quotes.
+
+    >>> print(_java_word(Path('/my "own" folder')))
+    "/my \\"own\\" folder"
+    """
+    return '"' + re.sub(r'(["\\])', r"\\\1", str(path)) + '"'
 
 
 def _environment(java: Path) -> dict[str, str]:
@@ -190,7 +238,8 @@ def _clear_away(state: ServerState | None) -> None:
                 stop_processes([process])
     (home() / "server.json").unlink(missing_ok=True)
     shutil.rmtree(temporary(), ignore_errors=True)
-    temporary().mkdir(exist_ok=True)
+    for folder in (temporary(), home() / "warehouse"):
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _address(state: ServerState) -> str:
@@ -216,5 +265,5 @@ def _log_end(lines: int = 5) -> str:
 @contextlib.contextmanager
 def _changing() -> Iterator[None]:
     """Holds the lock under which the server is started and stopped."""
-    with FileLock(home() / "server.lock"):
+    with lock("server.lock"):
         yield

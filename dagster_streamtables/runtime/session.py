@@ -15,17 +15,18 @@ import threading
 import uuid
 import weakref
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from filelock import FileLock, Timeout
+from filelock import Timeout
 
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.calls import is_connect
-from dagster_streamtables.runtime.home import home
-from dagster_streamtables.runtime.jars import check_java, delta_jars
+from dagster_streamtables.runtime.channel import to_local
+from dagster_streamtables.runtime.home import home, lock
+from dagster_streamtables.runtime.jars import check_java, jars_setting
 from dagster_streamtables.runtime.leftovers import take_over
-from dagster_streamtables.runtime.server import ensure_server
+from dagster_streamtables.runtime.server import Key, ensure_server, key_of
 from dagster_streamtables.runtime.settings import spark_settings
 
 if TYPE_CHECKING:
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 _USER = "streamtables"
 _CONNECT_SECONDS = 5.0
-_LOCAL = "sc://127.0.0.1:"
 _ZONE = "spark.sql.session.timeZone"
 _UTC = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT")
 
@@ -110,11 +110,12 @@ def _connect(address: str, session_id: str | None, zone: str | None) -> SparkSes
                 continue
             opened = _open(address, name)
             if _is_known(opened, address, zone) and (name is None or take_over(opened)):
+                opened.conf.set("spark.sql.variable.substitute", "false")
                 _sessions[address, session_id] = opened
                 _taken[opened] = taken.pop_all()
                 return opened
     raise EnvironmentProblem(
-        f"the Spark server at {address} ends every session at once",
+        f"the Spark server at {_shown(address)} ends every session at once",
         fix="look at the server's log, or restart it",
     )
 
@@ -132,10 +133,8 @@ def _names(session_id: str | None) -> Iterator[str | None]:
 
 def _take(name: str, taken: contextlib.ExitStack) -> bool:
     """Lock a session against other processes; the end of this one, by whatever cause, frees it."""
-    folder = home() / "sessions"
-    folder.mkdir(parents=True, exist_ok=True)
     try:
-        taken.enter_context(FileLock(folder / name, blocking=False, thread_local=False))
+        taken.enter_context(lock("sessions", name, blocking=False))
     except Timeout:
         return False
     return True
@@ -148,14 +147,26 @@ def _open(address: str, session_id: str | None) -> SparkSession:
 
     # Every error of a statement is raised, and by default also printed, as a line of JSON.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
-    url = address if "/;" in address else f"{address.rstrip('/')}/;user_id={_USER}"
-    url = url if session_id is None else f"{url};session_id={session_id}"
-    session = SparkSession.builder.remote(url).create()
-    if address.startswith(_LOCAL):
+    place, _, options = address.partition("/;")
+    options = options or f"user_id={_USER}"
+    options = options if session_id is None else f"{options};session_id={session_id}"
+    key = key_of(address)
+    if key is None:
+        session = SparkSession.builder.remote(f"{place.rstrip('/')}/;{options}").create()
+    else:
+        session = _open_local(key, options)
         # A network comes back, a process that was killed does not: 4 seconds, not 10 minutes.
         session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
     atexit.register(_leave, session, address, session_id)
     return session
+
+
+def _open_local(key: Key, options: str) -> SparkSession:
+    from pyspark.sql.connect.session import SparkSession
+
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as `remote` does
+    opened: Any = SparkSession.builder.channelBuilder(to_local(key.port, key.token, options))
+    return opened.create()
 
 
 def _leave(session: SparkSession, address: str, session_id: str | None) -> None:
@@ -198,9 +209,14 @@ def _knock(address: str) -> None:
         raise _no_answer(address, error) from error
 
 
+def _shown(address: str) -> str:
+    """Without the options, among which a token may be."""
+    return address.partition("/;")[0]
+
+
 def _no_answer(address: str, error: Exception) -> EnvironmentProblem:
     return EnvironmentProblem(
-        f"no Spark Connect server answers at {address}",
+        f"no Spark Connect server answers at {_shown(address)}",
         why=str(error),
         fix="start it, or correct the address; without an address, a local server is used",
     )
@@ -245,8 +261,7 @@ def _first_classic(master: str) -> SparkSession:
     builder = SparkSession.builder.master(master).appName("streamtables")
     for name, value in spark_settings().items():
         builder = builder.config(name, value)
-    jars = ",".join(str(jar) for jar in delta_jars())
-    _sessions[master, None] = opened = builder.config("spark.jars", jars).getOrCreate()
+    _sessions[master, None] = opened = builder.config("spark.jars", jars_setting()).getOrCreate()
     return opened
 
 

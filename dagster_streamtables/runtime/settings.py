@@ -7,15 +7,15 @@ own; a session that the user hands in keeps what it has.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 from dagster_streamtables.runtime.data_files import MOST_FILES
 from dagster_streamtables.runtime.home import home
-from dagster_streamtables.runtime.jars import delta_jars
+from dagster_streamtables.runtime.jars import jars_setting
+from dagster_streamtables.setting import Where, read_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,11 +27,21 @@ COMMIT_SETTINGS = (
 )
 """What a MERGE takes its transaction and its metadata from, for want of options."""
 
+WRITE_SETTINGS: Mapping[str, str] = {
+    # What delta-rs reads: see `data_rows`. INT96 and the old calendar are Spark's alone.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+}
+"""How every data file of a stream table is written, in whatever session."""
+
 _RELIED_ON = (
+    *WRITE_SETTINGS,
     "spark.sql.extensions",
     "spark.sql.catalog.spark_catalog",
     "spark.sql.session.timeZone",
     "spark.sql.files.ignoreMissingFiles",
+    "spark.sql.variable.substitute",
     "spark.databricks.delta.merge.materializeSource",
     "spark.databricks.delta.write.txnVersion.autoReset.enabled",
 )
@@ -44,6 +54,7 @@ def spark_settings() -> dict[str, str]:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.session.timeZone": "UTC",
+        **WRITE_SETTINGS,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.adaptive.enabled": "false",
         "spark.databricks.delta.snapshotPartitions": "1",
@@ -62,6 +73,8 @@ def spark_settings() -> dict[str, str]:
         "spark.sql.sources.parallelPartitionDiscovery.threshold": str(MOST_FILES),
         # A file that is gone must fail the refresh; leaving its rows out would be a wrong result.
         "spark.sql.files.ignoreMissingFiles": "false",
+        # What stands between quotes is data: `${env:HOME}` there is no question.
+        "spark.sql.variable.substitute": "false",
         # A source that is read twice within one MERGE must be the same rows both times.
         "spark.databricks.delta.merge.materializeSource": "all",
         # Without it the next commit of the session carries the transaction number of the last one
@@ -90,8 +103,7 @@ def delta_settings() -> dict[str, str]:
         EnvironmentProblem: There is no Java, or Delta's JARs cannot be had.
     """
     settings = spark_settings()
-    jars = ",".join(map(str, delta_jars()))
-    return {"spark.jars": jars, **{name: settings[name] for name in _RELIED_ON}}
+    return {"spark.jars": jars_setting(), **{name: settings[name] for name in _RELIED_ON}}
 
 
 @contextmanager
@@ -109,10 +121,18 @@ def settings_for_now(spark: SparkSession, settings: Mapping[str, str]) -> Iterat
 
 def driver_memory() -> str:
     """As Java writes it, for example ``2g``."""
-    return os.environ.get("STREAMTABLES_SPARK_MEMORY") or "2g"
+    return read_environment("STREAMTABLES_SPARK_MEMORY", _MEMORY, "2g")
 
 
 def _memory_mb() -> int:
-    found = re.fullmatch(r"(\d+)([kmgt]?)b?", driver_memory().strip().lower())
-    number, unit = (int(found[1]), found[2]) if found else (2, "g")
-    return max(1, number * 1024 ** " kmgt".index(unit or " ") // 2**20)
+    return _bytes(driver_memory()) // 2**20
+
+
+def _bytes(text: str) -> int:
+    found = re.fullmatch(r"(\d+)([kmgt]?)b?", text.lower())
+    return int(found[1]) * 1024 ** " kmgt".index(found[2] or " ") if found else 0
+
+
+_MEMORY = Annotated[
+    str, Where(lambda text: _bytes(text) >= 2**20, "memory as Java writes it, such as 2g or 1500m")
+]

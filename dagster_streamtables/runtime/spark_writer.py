@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.runtime.quote import spark_name
-from dagster_streamtables.runtime.settings import COMMIT_SETTINGS, settings_for_now
+from dagster_streamtables.runtime.settings import (
+    COMMIT_SETTINGS,
+    WRITE_SETTINGS,
+    settings_for_now,
+)
 from dagster_streamtables.runtime.storage import PROPERTIES, NotStored, Target, Written
+from dagster_streamtables.runtime.whole_rows import grouped, same
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -28,7 +33,7 @@ _writing: defaultdict[SparkSession, threading.Lock] = defaultdict(threading.Lock
 def replace_rows(spark: SparkSession, target: Target, rows: DataFrame) -> None:
     """Store `rows` in place of everything, creating the table if there is none."""
     writer = (
-        _without_negative_zero(rows)
+        _of_plain_types(rows)
         .write.format("delta")
         .mode("overwrite")
         .option("overwriteSchema", "true")
@@ -37,23 +42,24 @@ def replace_rows(spark: SparkSession, target: Target, rows: DataFrame) -> None:
     writer = _told(writer, target)
     for name, value in PROPERTIES.items():
         writer = writer.option(name, value)
-    writer.save(target.location)
+    with _as_we_write(spark):
+        writer.save(target.location)
 
 
-def _without_negative_zero(rows: DataFrame) -> DataFrame:
-    """-0.0 equals 0.0 to Spark but not to every writer, so a stored row must not hold it."""
+def _of_plain_types(rows: DataFrame) -> DataFrame:
+    """The columns without what their sources say of them beside the type.
+
+    A column that was CHAR(5) would be so here too, by Spark and not by delta-rs; and the first of
+    two that UNION ALL puts together is asked, so what came from the other would be padded.
+    """
     from pyspark.sql import functions as F
 
-    floats = {name: type_ for name, type_ in rows.dtypes if type_ in ("double", "float")}
-    if not floats:
-        return rows
-    return rows.withColumns(
-        {n: F.col(spark_name(n)) + F.lit(0.0).cast(type_) for n, type_ in floats.items()}
-    )
+    names = rows.columns
+    return rows.select(*[F.col(spark_name(name)).alias(name, metadata={}) for name in names])
 
 
 def write_bag(
-    spark: SparkSession, target: Target, change: str, names: Sequence[str], stored: str
+    spark: SparkSession, target: Target, change: str, types: Mapping[str, str], stored: str
 ) -> Written:
     """Add and take away copies of rows.
 
@@ -62,20 +68,21 @@ def write_bag(
         target: The table.
         change: A view of distinct stored rows, at least one, and in the weight column how many
             copies come or go.
-        names: Its columns, without the weight.
+        types: Its columns, without the weight, and their types.
         stored: A relation with the table's rows as they are.
     """
     weights = f"MIN({WEIGHT}) AS least, SUM({WEIGHT}) AS came"
     [(least, came)] = spark.sql(f"SELECT {weights} FROM {change}").collect()
+    names = list(types)
     if least > 0:
         return _append(spark, target, change, names, came)
     rows = _list(names)
-    same = " AND ".join(f"s.{spark_name(n)} <=> c.{spark_name(n)}" for n in names)
+    shown, keys = grouped(types, "c")
     counted = (
-        f"SELECT {_list(names, 'c')}, any_value(c.{WEIGHT}) AS {WEIGHT}, "
+        f"SELECT {shown}, any_value(c.{WEIGHT}) AS {WEIGHT}, "
         f"COUNT(s.__st_one) AS __st_stored FROM {change} c "
-        f"LEFT JOIN (SELECT *, 1 AS __st_one FROM {stored}) s ON c.{WEIGHT} < 0 AND {same} "
-        f"GROUP BY {_list(names, 'c')}"
+        f"LEFT JOIN (SELECT *, 1 AS __st_one FROM {stored}) s "
+        f"ON c.{WEIGHT} < 0 AND {same(types, 's', 'c')} GROUP BY {keys}"
     )
     copies = (
         f"CASE WHEN __st_stored + {WEIGHT} < 0 "
@@ -87,7 +94,7 @@ def write_bag(
         "LATERAL VIEW explode(array_repeat(1, __st_copies)) AS __st_copy"
     )
     gone = f"SELECT {rows}, true AS __goes FROM {change} WHERE {WEIGHT} < 0"
-    match = " AND ".join(["s.__goes", *(f"t.{spark_name(n)} <=> s.{spark_name(n)}" for n in names)])
+    match = f"s.__goes AND {same(types, 't', 's')}"
     return _merge(spark, target, f"{again} UNION ALL {gone}", match, names, keyed=False)
 
 
@@ -101,8 +108,9 @@ def write_keyed(spark: SparkSession, target: Target, change: str, names: Sequenc
 
 def advance(spark: SparkSession, target: Target) -> None:
     """Commit a new frontier and no rows."""
-    empty = spark.sql(f"SELECT * FROM delta.`{target.location}` WHERE false")
-    _told(empty.write.format("delta").mode("append"), target).save(target.location)
+    empty = spark.sql(f"SELECT * FROM delta.{spark_name(target.location)} WHERE false")
+    with _as_we_write(spark):
+        _told(empty.write.format("delta").mode("append"), target).save(target.location)
 
 
 def _told(writer: DataFrameWriter, target: Target) -> DataFrameWriter:
@@ -120,8 +128,9 @@ def _append(
     """Add rows, each as often as its weight says; none goes."""
     copies = f"explode(array_repeat(1, CAST({WEIGHT} AS INT))) AS __st_copy"
     rows = spark.sql(f"SELECT {_list(names)} FROM {change} LATERAL VIEW {copies}")
-    writer = _without_negative_zero(rows).write.format("delta").mode("append")
-    _told(writer, target).option("maxRecordsPerFile", target.file_rows).save(target.location)
+    writer = rows.write.format("delta").mode("append")
+    with _as_we_write(spark):
+        _told(writer, target).option("maxRecordsPerFile", target.file_rows).save(target.location)
     return Written(came, 0, "spark")
 
 
@@ -139,7 +148,7 @@ def _merge(
     update = f"WHEN MATCHED AND NOT s.__goes THEN UPDATE SET {updates} " if keyed else ""
     with _commit_confs(spark, target), _stored_only():
         [done] = spark.sql(
-            f"MERGE INTO delta.`{target.location}` AS t USING ({source}) AS s ON {match} "
+            f"MERGE INTO delta.{spark_name(target.location)} AS t USING ({source}) AS s ON {match} "
             f"WHEN MATCHED AND s.__goes THEN DELETE {update}"
             f"WHEN NOT MATCHED AND NOT s.__goes THEN INSERT ({_list(names)}) VALUES ({values})"
         ).collect() or [None]
@@ -164,9 +173,24 @@ def _stored_only() -> Iterator[None]:
 
 
 @contextmanager
+def _as_we_write(spark: SparkSession) -> Iterator[None]:
+    """Files are written as `WRITE_SETTINGS` has it; one at a time in a session where it is not so.
+
+    Under the lock it is surely seen how the session is, and not what another thread lent to it.
+    """
+    with ExitStack() as held:
+        held.enter_context(_writing[spark])
+        if any(spark.conf.get(name, None) != value for name, value in WRITE_SETTINGS.items()):
+            held.enter_context(settings_for_now(spark, WRITE_SETTINGS))
+        else:
+            held.close()
+        yield
+
+
+@contextmanager
 def _commit_confs(spark: SparkSession, target: Target) -> Iterator[None]:
     values = target.application, str(target.state.sequence), target.state.to_json()
-    settings: dict[str, str] = dict(zip(COMMIT_SETTINGS, values, strict=True))
+    settings = {**WRITE_SETTINGS, **dict(zip(COMMIT_SETTINGS, values, strict=True))}
     settings["spark.sql.files.maxRecordsPerFile"] = str(target.file_rows)
     with _writing[spark], settings_for_now(spark, settings):
         yield

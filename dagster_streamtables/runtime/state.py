@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass, field
 
 from dagster_streamtables.runtime.account import Account
 from dagster_streamtables.runtime.costs import Costs, Effort
-from dagster_streamtables.runtime.delta_log import TableLog
-from dagster_streamtables.runtime.window import change_between
+from dagster_streamtables.runtime.delta_log import Commit, Place, Snapshot, TableLog
+from dagster_streamtables.runtime.window import rows_moved
 
 _MARK = "streamtables"
 _FORMAT = 1
@@ -27,10 +27,16 @@ class Seen:
     version: int
     columns: Mapping[str, str]
     """The columns that the query uses, and their types."""
-    physical: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Their names in the files, of a table with column mapping."""
+    commit: str
+    """Digest of the commit of that version: a table that is put back from a backup and overtaken
+    has the same id and the same numbers, and another history."""
+    encodings: Mapping[str, str] = field(default_factory=dict[str, str])
+    """How they are read, where there is more to it than the type; see `encoding`."""
     rows: int | None = None
     """Rows of the table, by the statistics of its log."""
+
+    def snapshot(self, location: str) -> Snapshot:
+        return Snapshot(Place(location, self.id), self.version, self.commit)
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,10 @@ class Kept:
 
     id: str
     version: int
+    commit: str
+
+    def snapshot(self, location: str) -> Snapshot:
+        return Snapshot(Place(location, self.id), self.version, self.commit)
 
 
 @dataclass(frozen=True)
@@ -53,7 +63,9 @@ class State:
     sources: Mapping[str, Seen]
     data_version: str
     data_timestamp: float | None
-    """Seconds since 1970 at which the newest of the source versions was committed."""
+    """Seconds since 1970 at which the newest version was committed that it reflects, of the tables
+    at the bottom: a source that is a stream table counts by its own, not by its commit, which says
+    when somebody refreshed it."""
     refresh: str
     """Different for every refresh: tells a commit from another one of the same sequence."""
     base: int | None = None
@@ -135,9 +147,24 @@ def state_of(table: str, log: TableLog) -> State | None:
 
     The transactions of a table are part of its snapshot, so any other table costs nothing here.
     """
-    if log.table.transaction_version(application(table)) is None:
+    if log.transaction(application(table)) is None:
         return None
     return read_state(log).state
+
+
+def data_timestamp(name: str, log: TableLog) -> float | None:
+    """How old the data of one version of a table is; see `State.data_timestamp`."""
+    state = state_of(name, log)
+    return log.committed_at if state is None else state.data_timestamp
+
+
+def state_in(commit: Commit) -> State | None:
+    """The state that a commit carries; None if it is not that of a refresh."""
+    for action in commit:
+        state = State.from_json(action.get("commitInfo", {}).get("userMetadata") or "")
+        if state is not None:
+            return state
+    return None
 
 
 def read_state(log: TableLog) -> Stored:
@@ -146,12 +173,11 @@ def read_state(log: TableLog) -> Stored:
         [(_, commit)] = log.commits(version - 1, version)
         if commit is None:
             break
-        for action in commit:
-            state = State.from_json(action.get("commitInfo", {}).get("userMetadata") or "")
-            if state is not None:
-                disturbed = version != log.version and change_between(log, version).moved
-                # Both writers let another's append pass between our read and our commit.
-                if state.base is not None and state.base < version - 1:
-                    disturbed |= change_between(log, state.base, version - 1).moved
-                return Stored(log, state, version, disturbed)
+        state = state_in(commit)
+        if state is not None:
+            disturbed = version != log.version and rows_moved(log, version)
+            # Both writers let another's append pass between our read and our commit.
+            if state.base is not None and state.base < version - 1:
+                disturbed |= rows_moved(log, state.base, version - 1)
+            return Stored(log, state, version, disturbed)
     return Stored(log, None, None, False)

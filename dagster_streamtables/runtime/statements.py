@@ -1,23 +1,27 @@
-"""A plan as statements: closures and stages run first, and their rows enter as relations."""
+"""A plan as statements: recursions and stages run first, and their rows enter as relations."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from dagster_streamtables.compiler import STORED, Bounds
 from dagster_streamtables.compiler.bounds import bounded
-from dagster_streamtables.compiler.clock import NOW, literal
-from dagster_streamtables.compiler.fixpoint import closed, has_closures
+from dagster_streamtables.compiler.clock import literal
+from dagster_streamtables.compiler.fixpoint import closed, has_recursions
 from dagster_streamtables.compiler.narrow import narrowed
 from dagster_streamtables.compiler.operators import Empty, Moment, Operator, Scan, Step, relation
-from dagster_streamtables.compiler.render import render
+from dagster_streamtables.compiler.operators.timed import set_time
+from dagster_streamtables.compiler.render import statement_of
 from dagster_streamtables.compiler.share import rebuild
+from dagster_streamtables.compiler.spark import DIALECT
 from dagster_streamtables.compiler.stages import as_statement, next_stage, with_rows
 from dagster_streamtables.runtime.calls import arrow_rows
+from dagster_streamtables.runtime.data_rows import pads
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.inputs import Captured, Inputs
-from dagster_streamtables.runtime.sources import bound, mentions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,22 +39,24 @@ def planned(
     inputs: Inputs,
     more: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The rows of a plan; its closures and its stages are run, the plan itself is not."""
+    """The rows of a plan; its recursions and its stages are run, the plan itself is not."""
     places = dict(more or {})
 
-    def evaluate(operator: Operator) -> Operator:
+    def evaluate(operator: Operator, most: int | None) -> tuple[Operator, int]:
         columns, moment = tuple(operator.schema.items()), _moment(operator)
         rows = _query(operator, stored, captured, inputs, places)
-        view = inputs.relations.made(rows, limit=inputs.limit)
+        view, count = inputs.relations.made(rows, limit=inputs.limit, most=most)
         if view is None:
-            return Empty(columns, operator.weighted)
+            return Empty(columns, operator.weighted), 0
         made = Scan(f"__st_round_{len(places)}", columns, moment)
         places[relation(made.table, moment)] = view
-        return made
+        return made, count
 
-    step = rebuild(closed(step, evaluate) if has_closures(step) else step)
+    step = rebuild(closed(step, evaluate, inputs.bound) if has_recursions(step) else step)
     most = _few(captured, inputs)
-    while (stage := next_stage(step)) is not None:
+    # Rows that went through this process are no CHAR(n) any more, which Spark compares otherwise.
+    padded = any(map(pads, captured.logs.values()))
+    while not padded and (stage := next_stage(step)) is not None:
         asked = _query(as_statement(stage), stored, captured, inputs, places)
         rows = arrow_rows(asked.limit(most + 1))
         if rows.num_rows > most:
@@ -65,8 +71,7 @@ def planned(
 
 def asked_at_once(step: Step, places: Mapping[str, str], inputs: Inputs) -> DataFrame:
     """The rows of a plan that looks at each of some local rows by itself."""
-    sql = bound(render(step, pretty=False), places)
-    return inputs.relations.sql(sql, gathered=False)
+    return inputs.relations.sql(bound(statement_of(step), places), gathered=False)
 
 
 def few(longest: int, limit: int) -> int:
@@ -105,16 +110,39 @@ def _query(
 
     if inputs.relations.few(captured.bound.values(), _few(captured, inputs)):
         step = narrowed(step)
-    sql = render(bounded(step, known), pretty=False)
-    for moment, time in ((Moment.BEFORE, inputs.then), (Moment.AFTER, inputs.now)):
-        places[relation(NOW, moment)] = literal(time)
+    statement = statement_of(bounded(step, known))
+    set_time(statement, {Moment.BEFORE: literal(inputs.then), Moment.AFTER: literal(inputs.now)})
+    read = _read_by(statement)
     for name, log in captured.logs.items():
         change = captured.changes.get(name)
         ends = {Moment.AFTER: log.version, Moment.BEFORE: change.before if change else None}
         for moment, version in ends.items():
             place = relation(name, moment)
-            if version is not None and mentions(sql, place):
+            if version is not None and place in read:
                 places[place] = inputs.relations.scanned(log, version)
-    if stored is not None and mentions(sql, STORED_ROWS) and STORED_ROWS not in places:
-        places[STORED_ROWS] = inputs.relations.stored(stored.place, stored.version)
-    return inputs.relations.sql(bound(sql, places))
+    if stored is not None and STORED_ROWS in read and STORED_ROWS not in places:
+        places[STORED_ROWS] = inputs.relations.stored(stored.snapshot)
+    return inputs.relations.sql(bound(statement, places))
+
+
+def _read_by(statement: exp.Query) -> frozenset[str]:
+    """The relations that a statement of a plan reads."""
+    return frozenset(table.name for table in statement.find_all(exp.Table))
+
+
+def bound(statement: exp.Query, relations: Mapping[str, str]) -> str:
+    """The SQL of a statement, with views in the places of the relations that they stand for.
+
+    In the tree, where a table is one: in the text, a literal or a column may look the same.
+    The statement is spent.
+
+    >>> from sqlglot import parse_one
+    >>> statement = parse_one("SELECT '`o@after`' AS `o@after` FROM `o@after`", "spark")
+    >>> bound(statement, {"o@after": "`v7`"})
+    "SELECT '`o@after`' AS `o@after` FROM `v7`"
+    """
+    for table in statement.find_all(exp.Table):
+        view = relations.get(table.name)
+        if view is not None:
+            table.set("this", exp.to_identifier(view.strip("`"), quoted=True))
+    return statement.sql(DIALECT, copy=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Protocol
@@ -17,6 +17,7 @@ from dagster_streamtables.runtime.machine import first_line
 from dagster_streamtables.runtime.retention import Retention
 from dagster_streamtables.runtime.state import State, Stored
 from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.runtime.transitive import behind_since, data_as_of
 
 
 class Condition(enum.StrEnum):
@@ -28,7 +29,8 @@ class Condition(enum.StrEnum):
     SUSPENDED = "SUSPENDED"
     """Somebody stopped it."""
     ERROR = "ERROR"
-    """It failed too often and stopped by itself, its declaration is broken, or its log is."""
+    """It failed too often and stopped by itself, its declaration is broken, its log is, or a source
+    is gone."""
 
 
 class Deadline(Protocol):
@@ -90,17 +92,20 @@ class Status:
     errors: int = 0
     """In a row, of those that only a person can mend."""
     error: str = ""
-    """The last of them."""
+    """Of the last attempt, whatever it was; empty where that went well."""
     error_at: datetime | None = None
+    failed: int = 0
+    """Attempts of its whole life that failed, for whatever reason."""
     data_timestamp: datetime | None = None
-    """When the newest source version that it reflects was committed."""
+    """When the newest version was committed that it reflects, of the tables at the bottom: those
+    that it reads itself or through stream tables, and that are no stream tables."""
     refreshed_at: datetime | None = None
     """When a refresh last committed; one that finds nothing does not."""
     stale_since: datetime | None = None
     """When the first version was committed that it does not reflect, of a source with new rows, or
-    of one of a stream table among them; None where it reflects all."""
+    of one of a stream table among them; None where it reflects all, or a source is gone."""
     staleness_seconds: float | None = None
-    """Since then; 0 where it reflects all."""
+    """Since then; 0 where it reflects all; None where a source is gone that nobody can compare."""
     stale: bool | None = None
     """Whether it is staler than its schedule allows; None where it has none that is known."""
     version: int | None = None
@@ -109,6 +114,10 @@ class Status:
     files: int | None = None
     sources: tuple[SourceHealth, ...] = ()
     intermediates: tuple[KeptTable, ...] = ()
+    fallbacks: int = 0
+    """Refreshes in a row, up to the last, that fell back to running the query in full."""
+    fallback: str = ""
+    """Why the last of them did."""
     refreshes: Mapping[str, int] = field(default_factory=dict[str, int])
     """Those of its whole life that committed, by their actions."""
 
@@ -124,12 +133,26 @@ class Statuses:
     def of(self, tables: Iterable[StreamTable | Expected], now: datetime) -> list[Status]:
         """The declared ones, and the others that are there, by name."""
         declared = {each.name: _expected(each) for each in tables}
-        names = sorted({*declared, *self.retention.stream_tables(damaged=False)})
+        names = sorted({*declared, *self.retention.stream_tables(damaged=False), *self._heard_of()})
         found = {name: self._read(name, declared.get(name)) for name in names}
         since: dict[str, datetime | None] = {}
+        as_of: dict[str, datetime | None] = {}
         return [
-            _aged(each, _since(each.table, found, since), declared, now) for each in found.values()
+            replace(
+                _aged(each, behind_since(each.table, found, since), declared, now),
+                data_timestamp=data_as_of(each.table, found, as_of),
+            )
+            for each in found.values()
         ]
+
+    def _heard_of(self) -> Iterator[str]:
+        """Tables that are suspended or failing, of which some were never made."""
+        for name in self.controls.names():
+            try:
+                if self.controls.read(name).speaks:
+                    yield name
+            except StreamTablesError:
+                yield name  # what is wrong with it is its status
 
     def _read(self, name: str, expected: Expected | None) -> Status:
         # A table that cannot be read must not hide the others.
@@ -148,6 +171,8 @@ class Statuses:
         found = _declared(name, expected, control, populated=state is not None)
         if stored is None or state is None:
             return found
+        sources = tuple(self.retention.of(name))
+        found = _bereft(found, sources, table)
         return replace(
             found,
             mode=found.mode or (state.account.mode if state.account is not None else None),
@@ -157,8 +182,10 @@ class Statuses:
             rows=stored.log.row_count,
             bytes=sum(stored.log.file_sizes),
             files=len(stored.log.file_sizes),
-            sources=tuple(self.retention.of(name)),
+            sources=sources,
             intermediates=tuple(self._intermediates(stored.log.location, state)),
+            fallbacks=state.account.fallbacks if state.account is not None else 0,
+            fallback=state.account.fallback if state.account is not None else "",
             refreshes=dict(state.counts),
         )
 
@@ -168,25 +195,6 @@ class Statuses:
             if log is not None:
                 sizes = log.file_sizes
                 yield KeptTable(name, log.version, log.row_count, sum(sizes), len(sizes))
-
-
-def _since(
-    name: str, found: Mapping[str, Status], known: dict[str, datetime | None]
-) -> datetime | None:
-    """The first moment that a table does not reflect, through the stream tables it reads.
-
-    Args:
-        name: Of the table.
-        found: All tables.
-        known: The moments that were found already, and each that is found from now on.
-    """
-    if name not in known:
-        known[name] = None  # what a table that reads itself, through others, adds to itself
-        sources = found[name].sources
-        own = [each.behind_since for each in sources]
-        below = [_since(each.source, found, known) for each in sources if each.source in found]
-        known[name] = min((each for each in (*own, *below) if each is not None), default=None)
-    return known[name]
 
 
 def _expected(each: StreamTable | Expected) -> Expected:
@@ -209,7 +217,8 @@ def _declared(name: str, expected: Expected | None, control: Control, *, populat
         populated=populated,
         errors=control.errors,
         error=control.error,
-        error_at=datetime.fromisoformat(control.at) if control.errors and control.at else None,
+        error_at=datetime.fromisoformat(control.at) if control.at else None,
+        failed=control.failed,
     )
 
 
@@ -217,8 +226,18 @@ def _condition(control: Control, problem: StreamTablesError | None, populated: b
     if problem is not None:
         return Condition.ERROR
     if control.suspended:
-        return Condition.ERROR if control.errors else Condition.SUSPENDED
+        return Condition.SUSPENDED if control.held else Condition.ERROR
     return Condition.ACTIVE if populated else Condition.NEW
+
+
+def _bereft(found: Status, sources: Iterable[SourceHealth], table: StreamTable | None) -> Status:
+    """In error where the next refresh will not find a source of the last one."""
+    gone = [each for each in sources if each.gone]
+    if gone and table is not None:
+        gone = [each for each in gone if each.source in table.sources]
+    if not gone or found.status is not Condition.ACTIVE:
+        return found
+    return replace(found, status=Condition.ERROR, why="; ".join(each.lost for each in gone))
 
 
 def _broken(name: str, expected: Expected | None, why: str) -> Status:
@@ -233,6 +252,8 @@ def _aged(
         return status
     expected = declared.get(status.table)
     schedule = expected.schedule if expected is not None else None
+    if since is None and any(each.gone for each in status.sources):
+        return status
     seconds = 0.0 if since is None else max(0.0, (now - since).total_seconds())
     late = since is not None and schedule is not None and now > schedule.deadline(since)
     return replace(

@@ -72,6 +72,8 @@ class Target:
     key: tuple[str, ...] | None
     """The columns that identify a row; None for a bag."""
     storage_options: Mapping[str, str] | None = None
+    read: int = -1
+    """The version that the refresh found; -1 for a table that it makes."""
     rows: int = 0
     """About how many it has, or will have."""
 

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING
 
-from deltalake import QueryBuilder
 from sqlglot import exp
 
 from dagster_streamtables.runtime.arrow import plain_schema
+from dagster_streamtables.runtime.data_rows import alike
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.quote import delta_rs_name
 from dagster_streamtables.runtime.ranges import condition
@@ -51,12 +51,12 @@ def stored_rows(
     """
     import pyarrow as pa
 
-    if log.features & _UNREADABLE or log.maps_columns:
+    if log.features & _UNREADABLE or log.maps_columns or not alike(log):
         return None
     listed = ", ".join(delta_rs_name(name) for name in columns)
     where = " AND ".join(_among(name, values) for name, values in keys.items()) or "true"
     sql = f"SELECT {listed} FROM t WHERE {where} LIMIT {limit + 1}"
-    rows = pa.table(QueryBuilder().register("t", log.table).execute(sql))
+    rows = pa.table(log.query(sql))
     rows = rows.cast(plain_schema(rows.schema))
     return rows if rows.num_rows <= limit else None
 

@@ -13,12 +13,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
+import secrets
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import psutil
@@ -43,6 +45,8 @@ class ServerState:
     supervisor_created: float
     port: int
     started: float
+    token: str = field(default="", repr=False)
+    """What the server asks of every client: whoever has it can do all that its owner can."""
     answers: bool = False
 
     @property
@@ -81,14 +85,28 @@ def stop_processes(processes: Sequence[psutil.Process]) -> None:
 
 
 def supervise(folder: Path, port: int, idle_seconds: float, command: Sequence[str]) -> None:
-    """Runs the server until it ends by itself, is idle, or this process is asked to end."""
+    """Runs the server until it ends by itself, is idle, or this process is asked to end.
+
+    The files of this process are its owner's alone. The server keeps the umask of who started it,
+    since it writes that user's tables.
+    """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    theirs = os.umask(0o077)
+    token = secrets.token_urlsafe(32)
+    (folder / "server.log").unlink(missing_ok=True)  # an older one would keep its mode
     with (folder / "server.log").open("wb") as log:
         server = psutil.Popen(
-            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            umask=theirs,
+            # Other users see a command, and not an environment.
+            env={**os.environ, "SPARK_CONNECT_AUTHENTICATE_TOKEN": token},
         )
     try:
-        state = _state_of(server, port)
+        state = _state_of(server, port, token)
         _write_state(folder, state)
         if _wait_until_it_listens(server, port):
             heartbeat_file(folder).touch()
@@ -133,10 +151,10 @@ def _has_connection(server: psutil.Popen, port: int, status: str) -> bool:
     return any(each.status == status and each.laddr.port == port for each in connections)
 
 
-def _state_of(server: psutil.Popen, port: int) -> ServerState:
+def _state_of(server: psutil.Popen, port: int, token: str) -> ServerState:
     me = psutil.Process()
     return ServerState(
-        server.pid, server.create_time(), me.pid, me.create_time(), port, time.time()
+        server.pid, server.create_time(), me.pid, me.create_time(), port, time.time(), token
     )
 
 
@@ -167,7 +185,10 @@ def _main() -> None:
     parser.add_argument("idle_seconds", type=float)
     parser.add_argument("command", nargs="+")
     given = parser.parse_args()
-    with contextlib.suppress(Timeout), FileLock(given.folder / "supervisor.lock", timeout=0):
+    with (
+        contextlib.suppress(Timeout),
+        FileLock(given.folder / "supervisor.lock", mode=0o600, timeout=0),
+    ):
         supervise(given.folder, given.port, given.idle_seconds, given.command)
 
 

@@ -9,13 +9,16 @@ import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Annotated
 
 from dagster_streamtables.compiler.dialect import require_dialect
+from dagster_streamtables.compiler.fixpoint import Bound
 from dagster_streamtables.compiler.inline import text_of
-from dagster_streamtables.compiler.text import Text, read
+from dagster_streamtables.compiler.text import Text, as_written, read
 from dagster_streamtables.compiler.views import View, sources_through
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.runtime.labels import checked_group, checked_owners, checked_tags
+from dagster_streamtables.setting import Range, require_fields
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 
@@ -41,6 +44,15 @@ class OnSchemaChange(enum.StrEnum):
     """Leave the table as it is, until a full refresh is asked for."""
 
 
+class OnManualWrite(enum.StrEnum):
+    """What a refresh does when somebody else changed rows of the stream table."""
+
+    REPAIR = "repair"
+    """Run the query again: what they wrote is gone."""
+    REFUSE = "refuse"
+    """Leave the table as they left it, until a full refresh is asked for."""
+
+
 class CdcMode(enum.StrEnum):
     """Where the change of a source is read from, if rows were not only added."""
 
@@ -50,6 +62,8 @@ class CdcMode(enum.StrEnum):
     """The differing files of both ends: for a feed that cannot be trusted."""
     CDF = "cdf"
     """The Change Data Feed; a window that it does not cover fails the refresh."""
+    ENABLE = "enable"
+    """As `AUTO`; and a refresh may switch the feed on at a source that has none."""
 
 
 @dataclass(frozen=True)
@@ -73,9 +87,9 @@ class StreamTable:
     timezone: str = "UTC"
     """Where the cron expression's hours are; durations do not need it."""
     description: str = ""
-    differential_max_change_ratio: float = 0.15
-    """A refresh recomputes when more than this part of a source's rows changed. 0 means never
-    recompute for that reason, 1 means always."""
+    differential_max_change_ratio: Annotated[float, Range(0, 1)] = 0.15
+    """A refresh recomputes when more than this part of a source's rows changed, and more than
+    5,000 of them. 0 means never recompute for that reason, 1 means always."""
     file: str | None = None
     """The `.sql` file that the declaration was read from."""
     dialect: str = "spark"
@@ -86,10 +100,15 @@ class StreamTable:
     views: tuple[View, ...] = ()
     """Views that the query may name, beside those of the lake."""
     on_schema_change: OnSchemaChange = OnSchemaChange.REINITIALIZE
+    on_manual_write: OnManualWrite = OnManualWrite.REPAIR
     cdc_mode: CdcMode = CdcMode.AUTO
-    max_consecutive_errors: int = 3
+    max_consecutive_errors: Annotated[int, Range(0)] = 3
     """After so many errors in a row that only a person can mend, the table is left alone until it
     is resumed or its definition changes; 0 means never."""
+    max_recursion_levels: Annotated[int, Range(1)] = 1_000
+    """A recursion that has found rows in so many rounds is stopped: it is taken not to end."""
+    max_recursion_rows: Annotated[int, Range(1)] = 1_000_000
+    """So is one that has made so many rows, those it begins with included."""
     initialize: bool = True
     """Whether the sensor makes the table when it is new. If not, it waits for the first refresh by
     hand, and keeps the table up to date from then on."""
@@ -99,7 +118,7 @@ class StreamTable:
     """Of the asset."""
     group: str = ""
     """Of the asset; empty for the one that the code location gives."""
-    line: int = 1
+    line: Annotated[int, Range(1)] = 1
     """The line of `file` in which the query begins."""
 
     @cached_property
@@ -129,6 +148,11 @@ class StreamTable:
         return text_of(self.query, self.dialect, self._views, columns)
 
     @property
+    def recursion(self) -> Bound:
+        """How far a recursion of the query may go."""
+        return Bound(self.max_recursion_levels, self.max_recursion_rows)
+
+    @property
     def learns(self) -> bool:
         """Whether mode AUTO goes by what refreshes took, beside the ratio."""
         return 0 < self.differential_max_change_ratio < 1
@@ -139,13 +163,15 @@ class StreamTable:
 
     @cached_property
     def _as_written(self) -> Text:
-        return read(self.query)
+        # What is run as it is written, Spark alone has to understand.
+        return read(self.query) if self.mode is Mode.DIFFERENTIAL else as_written(self.query)
 
     @property
     def _views(self) -> dict[str, View]:
         return {view.name: view for view in self.views}
 
     def __post_init__(self) -> None:
+        require_fields(self, about=str(self.name))
         if not _NAME.fullmatch(self.name):
             raise InvalidDefinition(
                 f'"{self.name}" is not a name for a stream table',
@@ -157,18 +183,7 @@ class StreamTable:
                 "the query is empty", fix="write one SELECT, it is what the table will hold"
             ).about(self.name)
         for key, kind in _CHOICES.items():
-            object.__setattr__(self, key, _chosen(key, kind, getattr(self, key), self.name))
-        if not 0 <= self.differential_max_change_ratio <= 1:
-            raise InvalidDefinition(
-                f"differential_max_change_ratio is {self.differential_max_change_ratio}",
-                why="it is a part of a source's rows",
-                fix="give a number from 0 (never recompute) to 1 (always)",
-            ).about(self.name)
-        if self.max_consecutive_errors < 0:
-            raise InvalidDefinition(
-                f"max_consecutive_errors is {self.max_consecutive_errors}",
-                fix="give how many errors in a row stop the table, or 0 for never",
-            ).about(self.name)
+            object.__setattr__(self, key, kind(getattr(self, key)))
         object.__setattr__(self, "views", tuple(self.views))
         try:
             object.__setattr__(self, "owners", checked_owners(self.owners))
@@ -183,16 +198,9 @@ class StreamTable:
 _CHOICES: dict[str, type[enum.StrEnum]] = {
     "mode": Mode,
     "on_schema_change": OnSchemaChange,
+    "on_manual_write": OnManualWrite,
     "cdc_mode": CdcMode,
 }
-
-
-def _chosen(field: str, kind: type[enum.StrEnum], value: str, table: str) -> enum.StrEnum:
-    if value in list(kind):
-        return kind(value)
-    raise InvalidDefinition(
-        f'there is no {field} "{value}"', fix=f"choose one of {', '.join(kind)}"
-    ).about(table)
 
 
 def _require_zone(name: str) -> None:

@@ -7,6 +7,12 @@ types by name, nested ones as objects.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.runtime.quote import spark_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 _SPARK = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
@@ -30,5 +36,10 @@ def spark_type(delta_type: str | Mapping[str, object]) -> str:
             return f"map<{spark_type(key)},{spark_type(value)}>"  # type: ignore[arg-type]
         case _:
             fields = nested["fields"]
-            inner = (f"`{f['name']}`:{spark_type(f['type'])}" for f in fields)  # type: ignore
+            inner = (f"{spark_name(f['name'])}:{spark_type(f['type'])}" for f in fields)  # type: ignore
             return f"struct<{','.join(inner)}>"
+
+
+def types_of(rows: DataFrame) -> dict[str, str]:
+    """Column → type. Spark's own words for it (`dtypes`) leave the names in a struct unquoted."""
+    return {field.name: spark_type(field.dataType.jsonValue()) for field in rows.schema.fields}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.runtime import storage
+from dagster_streamtables.runtime.data_rows import alike
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.quote import spark_name
 from dagster_streamtables.runtime.settings import settings_for_now
@@ -49,15 +50,20 @@ def keep_files_small(log: TableLog) -> None:
     if told == str(wanted) or told not in (None, *map(str, storage.FILE_BYTES)):
         return
     try:
-        log.table.alter.set_table_properties({FILE_SIZE: str(wanted)})
+        log.to_write().alter.set_table_properties({FILE_SIZE: str(wanted)})
     except (DeltaError, OSError):
         return  # as below; or delta-rs does not write such tables
 
 
 def compact(log: TableLog) -> None:
-    """Put small files together; no row changes, and readers of changes see nothing."""
+    """Put small files together; no row changes, and readers of changes see nothing.
+
+    Not where delta-rs would put other rows into the new file than Spark reads in the old ones.
+    """
+    if not alike(log):
+        return
     try:
-        log.table.optimize.compact(target_size=file_bytes(sum(log.file_sizes)))
+        log.to_write().optimize.compact(target_size=file_bytes(sum(log.file_sizes)))
     except (DeltaError, OSError):
         return  # somebody else committed, or the disk is full; the next refresh tries again
 

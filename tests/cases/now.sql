@@ -175,3 +175,13 @@ INSERT INTO orders VALUES (2, 1, 2);
 -- -1 | 1 | NULL
 -- +1 | 1 | 2013-02-01
 -- +1 | 2 | NULL
+
+--- case: a column that bears the name of the time is a column
+--- covers: Q25 names of the time
+SELECT id, t.current_date, amount AS current_timestamp FROM (SELECT id, customer AS current_date, amount FROM orders) AS t;
+--- before
+INSERT INTO orders VALUES (1, 2, 3);
+--- change
+INSERT INTO orders VALUES (2, 3, 4);
+--- delta
+-- +1 | 2 | 3 | 4

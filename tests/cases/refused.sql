@@ -196,6 +196,12 @@ SELECT id AS __st_n FROM orders;
 --- error
 -- an output column is called "__st_n"
 
+--- case: a name that a writer uses
+--- covers: Q29 a name that holds state
+SELECT id AS __goes FROM orders;
+--- error
+-- an output column is called "__goes"
+
 --- case: an output that is NULL in every row
 --- covers: Q29 an output that is NULL in every row
 SELECT id, NULL AS nothing FROM orders;
@@ -296,13 +302,13 @@ SELECT id FROM orders; SELECT id FROM customers;
 --- covers: Q29 broken SQL
 SELECT id FROM orders WHERE;
 --- error
--- the query is not valid SQL
+-- the query cannot be parsed
 
 --- case: a string that does not end
 --- covers: Q29 a string that does not end
 SELECT 'abc FROM orders;
 --- error
--- the query is not valid SQL
+-- the query cannot be parsed
 
 --- case: row numbers in no order
 --- covers: Q19 row numbers in no order
@@ -471,3 +477,9 @@ SELECT id, SUM(amount) OVER w AS s FROM orders;
 SELECT region SIMILAR TO 'a' AS x FROM customers;
 --- error
 -- Spark has no SIMILAR TO
+
+--- case: a table function over columns of another query
+--- covers: Q29 a table function over columns of another query
+SELECT v.id, t.tag FROM visits AS v CROSS JOIN LATERAL (SELECT x.e AS tag FROM explode(v.tags) AS x(e)) AS t;
+--- error
+-- a table function over columns of another query is not supported yet

@@ -15,13 +15,13 @@ pytestmark = pytest.mark.spark
 
 STATUS = {
     "table", "status", "why", "suspended", "unreadable", "declared", "mode", "schedule",
-    "resolved_schedule", "populated", "errors", "error", "error_at", "data_timestamp",
+    "resolved_schedule", "populated", "errors", "error", "error_at", "failed", "data_timestamp",
     "refreshed_at", "stale_since", "staleness_seconds", "stale", "version", "rows", "bytes",
-    "files", "sources", "intermediates", "refreshes",
+    "files", "sources", "intermediates", "refreshes", "fallback", "fallbacks",
 }  # fmt: skip
 REFRESH = {
     "table", "version", "time", "frontier", "action", "reason", "mode", "rows_in", "inserted",
-    "deleted", "seconds", "phases", "windows", "data_timestamp", "forecast_error",
+    "deleted", "seconds", "phases", "windows", "data_timestamp", "forecast_error", "fallback",
 }  # fmt: skip
 
 
@@ -63,6 +63,10 @@ def test_strict_is_no_where_a_table_is_not_well(shop: Shop) -> None:
     shop.said("status", "mart.busy", "--strict")
     assert "is resumed" in shop.said("resume", "mart.best")
     shop.said("status", "--strict")
+    Path(shop.root, "sales").rename(Path(shop.root, "other"))
+    assert 'there is no table "sales.orders"' in shop.said("status", "--strict", code=3)
+    assert "?" in shop.said("retention")
+    assert shop.json("retention")[-1]["newest"] is None
 
 
 def test_history_and_statistics_tell_what_was_done(shop: Shop) -> None:
@@ -84,6 +88,21 @@ def test_history_and_statistics_tell_what_was_done(shop: Shop) -> None:
     assert stats["actions"] == {"DIFFERENTIAL": 1, "REINITIALIZE": 1}
     assert stats["seconds_median"] <= stats["seconds_p95"] == stats["seconds_most"]
     assert shop.said("stats").count("mart.") == 3
+
+
+def test_a_table_that_never_was_has_a_history_of_its_errors(shop: Shop) -> None:
+    (shop.tables / "mart/shares.sql").write_text(
+        "SELECT id, 1 DIV (id - id) AS n FROM sales.orders"
+    )
+    shop.run("refresh", "mart.shares")
+    assert "DIVIDE_BY_ZERO" in shop.said("history", "mart.shares")
+    [failed] = shop.json("history", "mart.shares")["failed"]
+    assert (failed["lasting"], datetime.fromisoformat(failed["at"]).tzinfo is None) == (True, False)
+    known = json.loads(shop.run("status", "mart.shares", "--json", tables=False).stdout)[0]
+    assert (known["status"], known["errors"], known["failed"]) == ("NEW", 1, 1)
+    found = json.loads(shop.run("events", "mart.shares", "--json", tables=False).stdout)
+    assert [each["kind"] for each in found] == ["failed"]
+    assert 'failed_refreshes_total{table="mart.shares"} 1' in shop.said("metrics")
 
 
 def test_events_are_filtered(shop: Shop) -> None:
@@ -129,7 +148,8 @@ def test_refresh_goes_through_the_graph_and_says_what_failed(shop: Shop) -> None
     assert (done.exit_code, "held up" in done.stdout) == (1, True)
     assert "DIVIDE_BY_ZERO" in done.stderr
     history = shop.json("history", "mart.revenue")
-    assert history["failed"]["errors"] == 2
+    assert ["DIVIDE_BY_ZERO" in each["error"] for each in history["failed"]] == [True, True]
+    assert shop.said("history", "mart.revenue").count("failed") == 2
     assert "Traceback" not in done.output
 
 

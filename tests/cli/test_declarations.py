@@ -83,7 +83,7 @@ def test_what_is_no_code_location_is_said_in_words(bare: Shop, location: Path) -
     ("arguments", "complaint"),
     [
         (["status"], "nobody says where the tables are"),
-        (["refresh", "--root", "/nowhere"], "there is no declaration of a stream table"),
+        (["refresh", "--root", "/"], "there is no declaration of a stream table"),
         (["status", "--tables", "a", "-m", "b", "--root", "c"], "declarations are given twice"),
         (["status", "--tables", "/nowhere/at/all", "--root", "c"], "there is no folder"),
     ],

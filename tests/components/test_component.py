@@ -57,8 +57,7 @@ def test_a_folder_of_files_is_a_code_location(put: Put, load: Load, lake: Path) 
     repository = defs.get_repository_def()
     assert [sensor.name for sensor in repository.sensor_defs] == ["mart_refresh"]
     assert {schedule.name for schedule in repository.schedule_defs} == {
-        f"mart_{kind}_schedule"
-        for kind in ("equality", "state", "schema", "freshness", "retention")
+        f"mart_{kind}_schedule" for kind in ("equality", "state", "schema")
     }
     assert defs.resolve_asset_graph().get(key("sales/orders")).is_observable
     assert (defs.resources or {})["mart"].root == str(lake)
@@ -209,7 +208,7 @@ attributes:
     asset = defs.resolve_assets_def(key("t"))
     assert (asset.op.pool, asset.op.tags["size"]) == ("spark", "small")
     assert asset.op.retry_policy == dg.RetryPolicy(
-        max_retries=7, delay=2, backoff=dg.Backoff.EXPONENTIAL
+        max_retries=7, delay=2, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
     )
     found = specs(defs)
     assert (found[key("t")].group_name, found[key("shop/orders")].group_name) == ("gold", "raw")
@@ -235,7 +234,7 @@ attributes:
         ),
         (
             "resource: {root: lake, max_concurrent_refreshes: 0}\n  folder: .",
-            "at least one table",
+            "max_concurrent_refreshes is 0",
         ),
     ],
 )

@@ -91,7 +91,7 @@ def test_a_file_keeps_its_bytes_and_its_permissions(tmp_path: Path) -> None:
         ("schedule", "5x", "is not a schedule"),
         ("mode", "SOMETIMES", 'there is no mode "SOMETIMES"'),
         ("session_timezone", "Mars/Olympus", 'there is no time zone "Mars/Olympus"'),
-        ("differential_max_change_ratio", "2", "differential_max_change_ratio is 2"),
+        ("differential_max_change_ratio", "2", 'differential_max_change_ratio is "2"'),
         ("colour", "red", '"colour" is no setting'),
     ],
 )

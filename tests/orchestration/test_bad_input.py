@@ -30,7 +30,7 @@ def orders(write: Write) -> None:
 
 
 BROKEN: dict[str, tuple[Sequence[Declared], str]] = {
-    "text": ([StreamTable("bad", "SELEC id FROM orders")], "not valid SQL"),
+    "text": ([StreamTable("bad", "SELEC id FROM orders")], "SELEC does not begin a query"),
     "column": ([StreamTable("bad", "SELECT price FROM orders")], "price"),
     "mode": ([declare("bad", "SELECT id FROM orders", mode="quick")], 'no mode "quick"'),
     "schedule": ([StreamTable("bad", "SELECT id FROM orders", schedule="5 m")], "not a schedule"),

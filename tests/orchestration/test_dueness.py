@@ -69,8 +69,15 @@ def test_a_table_that_failed_is_left_alone_for_twice_as_long_each_time() -> None
     for failures, seconds in ((1, 30), (2, 60), (5, 480), (50, 3600)):
         failed = replace(MOVED, failures=failures, failed_at=NOW - timedelta(seconds=seconds - 1))
         assert "is tried again at" in decision(a=failed).held["a"]
-        failed = replace(failed, failed_at=NOW - timedelta(seconds=seconds))
+        failed = replace(failed, failed_at=NOW - timedelta(seconds=seconds * 1.25))
         assert decision(a=failed).refresh == ("a",)
+
+
+def test_tables_that_failed_together_are_not_tried_again_together() -> None:
+    failed = [NOW + timedelta(microseconds=n) for n in range(20)]
+    pauses = {Backoff().until(3, at) - at for at in failed}
+    assert len(pauses) == len(failed)
+    assert all(timedelta(seconds=120) <= pause <= timedelta(seconds=150) for pause in pauses)
 
 
 def test_a_table_below_a_failed_one_is_not_called_fresh_but_does_its_own_work() -> None:

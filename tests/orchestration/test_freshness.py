@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import dagster as dg
 import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
+from dagster._core.definitions.freshness_evaluator import FRESHNESS_EVALUATORS_BY_POLICY_TYPE
 from dagster._core.loader import LoadingContextForTest
 from dagster._core.test_utils import create_test_daemon_workspace_context, freeze_time
 from dagster._core.workspace.load_target import PythonFileTarget
 from dagster._daemon.freshness import FreshnessDaemon
 
-from dagster_streamtables.orchestration.freshness import freshness_policy
+from dagster_streamtables.orchestration.freshness import freshness_policy, passes
 from dagster_streamtables.orchestration.provenance import carried_on
 from dagster_streamtables.orchestration.schedule import parse_schedule
 
@@ -31,20 +35,38 @@ def minutes(value: float) -> timedelta:
 @pytest.mark.parametrize(
     ("schedule", "fail", "warn"),
     [
-        ("10s", 1, None),
-        ("30s", 1, None),
-        ("45s", 1.5, None),
-        ("1m", 2, 1),
+        ("10s", 60, 30),
+        ("1m", 60, 30),
+        ("30m", 60, 30),
+        ("31m", 62, 31),
         ("1h", 120, 60),
+        # Several ticks in an hour.
+        ("*/5 * * * *", 60, 30),
         # Six fields, which Dagster's cron policy does not take: from the longest gap.
-        ("0 */5 * * * *", 10, 5),
+        ("0 0 */5 * * *", 600, 300),
     ],
 )
-def test_a_duration_is_a_window(schedule: str, fail: float, warn: float | None) -> None:
-    expected = dg.FreshnessPolicy.time_window(
-        fail_window=minutes(fail), warn_window=minutes(warn) if warn else None
-    )
+def test_a_duration_is_a_window(schedule: str, fail: float, warn: float) -> None:
+    expected = dg.FreshnessPolicy.time_window(fail_window=minutes(fail), warn_window=minutes(warn))
     assert policy(schedule) == expected
+
+
+@pytest.mark.parametrize("schedule", ["30s", "2h", "0 9,10,18 * * *", "@daily"])
+def test_what_passes_is_what_the_daemon_calls_fresh(schedule: str) -> None:
+    """Judged by Dagster's own evaluators, at every moment of some days."""
+    judged, last = policy(schedule), datetime(2026, 3, 28, 9, 10, tzinfo=UTC)
+    assert judged is not None
+    node: Any = SimpleNamespace(freshness_policy_or_from_metadata=judged, key=dg.AssetKey("table"))
+    evaluator = FRESHNESS_EVALUATORS_BY_POLICY_TYPE[type(judged)]()
+    with dg.instance_for_test() as instance:
+        with freeze_time(last):
+            instance.report_runless_asset_event(dg.AssetMaterialization("table"))
+        for minute in range(7, 3 * 24 * 60, 37):
+            at = last + minutes(minute)
+            with freeze_time(at):
+                context = LoadingContextForTest(instance)
+                state = asyncio.run(evaluator.evaluate_freshness(context, node))
+            assert passes(judged, last, at) == (state.value == "PASS"), at
 
 
 def test_a_cron_is_a_deadline_in_its_time_zone_with_the_smallest_gap() -> None:
@@ -60,15 +82,16 @@ def test_a_table_on_demand_has_no_policy() -> None:
 
 
 CODE = """
+from datetime import timedelta
 import dagster as dg
-from dagster_streamtables.orchestration.freshness import freshness_policy
-from dagster_streamtables.orchestration.schedule import parse_schedule
 
-@dg.asset(freshness_policy=freshness_policy(parse_schedule("1m")))
+policy = dg.FreshnessPolicy.time_window(timedelta(minutes=2), timedelta(minutes=1))
+
+@dg.asset(freshness_policy=policy)
 def source():
     return dg.MaterializeResult(data_version=dg.DataVersion("7"))
 
-@dg.asset(deps=[source], code_version="1", freshness_policy=freshness_policy(parse_schedule("1m")))
+@dg.asset(deps=[source], code_version="1", freshness_policy=policy)
 def table():
     return dg.MaterializeResult(data_version=dg.DataVersion("3"))
 

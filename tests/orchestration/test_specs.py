@@ -201,12 +201,12 @@ def test_everything_is_in_one_call_and_can_be_merged(logs: StreamTablesResource)
     dg.Definitions.validate_loadable(defs)
     repository = defs.get_repository_def()
     assert [sensor.name for sensor in repository.sensor_defs] == ["streamtables_refresh"]
-    kinds = ("equality", "freshness", "retention", "schema", "state")
+    kinds = ("equality", "schema", "state")
     assert sorted(schedule.name for schedule in repository.schedule_defs) == [
         f"streamtables_{kind}_schedule" for kind in kinds
     ]
     assert len(repository.asset_graph.asset_check_keys) == 10
-    assert defs.resolve_job_def("streamtables_refresh_run").executor_def.name == "in_process"
+    assert defs.resolve_job_def("streamtables_refresh_run").executor_def.name == "threads"
 
 
 def test_a_process_that_only_runs_assets_compiles_nothing_when_it_loads_them(

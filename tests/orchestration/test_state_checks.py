@@ -166,14 +166,16 @@ def test_the_equality_check_says_which_part_it_compared(checked: Checked, write:
 
 def test_each_kind_of_check_has_a_schedule_or_none() -> None:
     catalog = build_catalog(TABLES, min_schedule_seconds=1)
-    settings = CheckSettings(equality=None, state="5 4 * * *", timezone="Europe/Berlin")
+    settings = CheckSettings(
+        equality=None, state="5 4 * * *", retention="0 * * * *", timezone="Europe/Berlin"
+    )
     schedules = {s.name: s for s in build_check_schedules(catalog, settings, None)}
     assert sorted(schedules) == [
-        f"streamtables_{kind}_schedule" for kind in ("freshness", "retention", "schema", "state")
+        f"streamtables_{kind}_schedule" for kind in ("retention", "schema", "state")
     ]
     state = schedules["streamtables_state_schedule"]
     assert (state.cron_schedule, state.execution_timezone) == ("5 4 * * *", "Europe/Berlin")
-    assert state.default_status is dg.DefaultScheduleStatus.STOPPED
+    assert state.default_status is dg.DefaultScheduleStatus.RUNNING
     empty = build_catalog([])
     assert list(build_check_schedules(empty, settings, None)) == []
     assert list(build_checks(empty, settings)) == []

@@ -91,7 +91,7 @@ def test_a_part_of_few_rows_is_all_of_them(orders: Orders) -> None:
     found = lake.check(ABOVE, sample=0.01)
     assert found.equal and found.part is None
     for sample in (0, -1, 1.5):
-        with pytest.raises(InvalidDefinition, match="a sample of"):
+        with pytest.raises(InvalidDefinition, match="the setting sample is"):
             lake.check(ABOVE, sample=sample)
     with pytest.raises(MissingSource, match="never been refreshed"):
         lake.check(BAG, sample=0.5)

@@ -6,8 +6,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
+from deltalake import DeltaTable
 
-from dagster_streamtables import Action, CdcMode, Lake, OnSchemaChange, SourceProblem
+from dagster_streamtables import (
+    Action,
+    CdcMode,
+    Lake,
+    OnManualWrite,
+    OnSchemaChange,
+    SourceProblem,
+    StreamTable,
+)
+from dagster_streamtables.runtime import feed as feeds
+from dagster_streamtables.runtime.feed import PROPERTY
 from runtime.delta import refreshed, run_on_delta, write
 from runtime.orders import LARGE, orders, source
 
@@ -31,6 +42,82 @@ def test_a_source_moves_between_feed_and_snapshots_and_back(lake: Lake) -> None:
 
     write(lake, "orders", orders(100))
     assert captured(lake, CdcMode.CDF) == "appended"
+
+
+def test_a_feed_is_switched_on_by_choice_and_read_once_it_covers_the_window(lake: Lake) -> None:
+    write(lake, "items", orders(*range(40)), feed=False)
+    table = DeltaTable(lake.location("items"))
+    auto = replace(LARGE, query=LARGE.query.replace("orders", "items"))
+    asked = replace(auto, cdc_mode="enable")
+
+    def window(declared: StreamTable) -> tuple[str, str]:
+        table.update_incremental()
+        table.delete(f"id = {table.version()}")
+        done = refreshed(lake, declared)
+        return done.windows["items"].capture, done.reason
+
+    refreshed(lake, asked)
+    assert window(auto)[0] == "snapshots"
+    assert PROPERTY not in table.metadata().configuration, "nobody asked for it"
+    capture, reason = window(asked)
+    assert (capture, 'feed of "items" is on' in reason) == ("snapshots", True)
+    table.update_incremental()
+    assert table.metadata().configuration[PROPERTY] == "true"
+    version = table.version()
+    assert lake.monitor.status([asked])[0].sources[0].feed
+    assert window(asked)[0] == "snapshots", "the window across the switch"
+    assert window(asked) == ("feed", '1 changed rows in "items"')
+    table.update_incremental()
+    assert table.version() == version + 2, "it is switched on once"
+
+    table.alter.set_table_properties({PROPERTY: "false"})
+    assert window(auto)[0] == "snapshots", "it does not cover the window"
+
+
+def test_a_feed_that_cannot_be_switched_on_fails_no_refresh(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(lake, "items", orders(*range(40)), feed=False)
+    asked = replace(LARGE, query=LARGE.query.replace("orders", "items"), cdc_mode=CdcMode.ENABLE)
+    refreshed(lake, asked)
+    DeltaTable(lake.location("items")).delete("id = 1")
+    monkeypatch.setattr(feeds, "PROPERTY", "delta.noSuchProperty")
+    done = refreshed(lake, asked)
+    assert (done.action, done.windows["items"].capture) == (Action.DIFFERENTIAL, "snapshots")
+    assert 'the change feed of "items" could not be switched on: ' in done.reason
+    assert lake.controls.read(asked.name).errors == 0
+
+
+def test_a_manual_write_is_left_to_a_person_where_it_is_asked_to(lake: Lake) -> None:
+    strict = replace(LARGE, on_manual_write=OnManualWrite.REFUSE, max_consecutive_errors=2)
+    lake.refresh(strict)
+    table = DeltaTable(lake.location(strict.name))
+    table.optimize.compact()
+    assert lake.refresh(strict).action is Action.NO_DATA, "no row is another"
+    table.delete("id = 1")
+    left = table.version()
+    write(lake, "orders", orders(100))
+    for errors in (1, 2):
+        with pytest.raises(SourceProblem, match="somebody else wrote into the table") as raised:
+            lake.refresh(strict)
+        assert lake.controls.read(strict.name).errors == errors
+    assert "version 0 is the last" in raised.value.why
+    assert lake.version(strict.name) == left
+    lake.controls.resume(strict.name)
+    assert refreshed(lake, strict, full=True).action is Action.REINITIALIZE
+    assert refreshed(lake, strict).action is Action.NO_DATA
+
+    table.update_incremental()
+    table.delete("id = 2")
+    assert refreshed(lake, replace(strict, on_manual_write="repair")).action is Action.REINITIALIZE
+
+
+def test_a_table_of_somebody_else_is_not_overwritten_where_it_is_asked_not_to(lake: Lake) -> None:
+    strict = replace(LARGE, on_manual_write=OnManualWrite.REFUSE)
+    write(lake, strict.name, orders(1))
+    with pytest.raises(SourceProblem, match="somebody else wrote into the table"):
+        lake.refresh(strict)
+    assert lake.version(strict.name) == 0
 
 
 @pytest.mark.long

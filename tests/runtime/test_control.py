@@ -15,13 +15,16 @@ from dagster_streamtables import (
     ConflictingCommit,
     DamagedTable,
     FailedQuery,
+    InvalidDefinition,
     Lake,
     SourceProblem,
     StreamTable,
     SuspendedTable,
+    View,
 )
 from dagster_streamtables.cli import app
 from dagster_streamtables.runtime import compute
+from dagster_streamtables.runtime.blame import may_pass
 from runtime.delta import refreshed, run_on_delta, write
 from runtime.orders import NOWHERE, TOTALS
 
@@ -97,10 +100,102 @@ def test_a_person_suspends_and_resumes_by_the_command_line(tmp_path: Path) -> No
         lake.refresh(SHARES)
 
 
+def test_what_a_person_said_stands_until_a_person_resumes(tmp_path: Path) -> None:
+    controls = Lake(tmp_path, spark=NOWHERE).controls
+    controls.suspend(SHARES.name, "moving house")
+    first = controls.read(SHARES.name).suspended_at
+    controls.suspend(SHARES.name, "")
+    assert controls.read(SHARES.name).suspended == "moving house"
+    controls.suspend(SHARES.name, "moving again")
+    assert controls.read(SHARES.name).suspended == "moving again"
+    assert controls.read(SHARES.name).suspended_at == first
+    controls.resume(SHARES.name)
+
+    with controls.watching(SHARES):
+        controls.suspend(SHARES.name, "in the middle of a refresh")
+    assert controls.read(SHARES.name).suspended == "in the middle of a refresh"
+    controls.resume(SHARES.name)
+    with pytest.raises(FailedQuery), controls.watching(SHARES):
+        controls.suspend(SHARES.name, "in the middle of a refresh")
+        raise FailedQuery("the query fails")
+    kept = controls.read(SHARES.name)
+    assert (kept.suspended, kept.errors) == ("in the middle of a refresh", 1)
+    assert controls.of(replace(SHARES, query="SELECT 1 AS n")).suspended == kept.suspended
+
+
+def test_an_attempt_that_goes_well_forgets_the_errors_of_every_definition(tmp_path: Path) -> None:
+    """Whoever looks without declarations knows no definition to tell them apart by."""
+    controls = Lake(tmp_path, spark=NOWHERE).controls
+    for _ in range(3):
+        with pytest.raises(FailedQuery), controls.watching(SHARES):
+            raise FailedQuery("the query fails")
+    with controls.watching(replace(SHARES, query="SELECT id FROM customers")):
+        pass
+    known = controls.read(SHARES.name)
+    assert (known.errors, known.error, known.suspended) == (0, "", "")
+    assert [each.error for each in known.failures] == ["the query fails"] * 3
+
+
+def test_an_attempt_that_may_pass_is_told_and_not_counted(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=NOWHERE)
+    for error in (ConflictingCommit("another refresh committed first"), OSError("odd\ntrace")):
+        with pytest.raises(type(error)), lake.controls.watching(SHARES):
+            raise error
+    known = lake.controls.read(SHARES.name)
+    assert (known.errors, known.error, known.failed) == (0, "OSError: odd", 2)
+    assert [each.lasting for each in known.failures] == [False, False]
+    [status] = lake.monitor.status()
+    assert (status.table, status.status, status.error) == (SHARES.name, "NEW", "OSError: odd")
+
+
+@pytest.mark.parametrize("defect", [TypeError, AssertionError, KeyError, ValueError])
+def test_a_defect_of_our_own_counts(defect: type[Exception], tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=NOWHERE)
+    for _ in range(3):
+        with pytest.raises(defect), lake.controls.watching(SHARES):
+            raise defect("odd")
+    with pytest.raises(SuspendedTable), lake.controls.watching(SHARES):
+        pass
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT no_such_function(id) AS x FROM customers", "[UNRESOLVED_ROUTINE]"),
+        ("SELECT id.part AS x FROM customers", "[INVALID_EXTRACT_BASE_FIELD_TYPE]"),
+        ("SELECT id + array(1) AS x FROM customers", "[DATATYPE_MISMATCH"),
+        ("SELECT try_variant_get(id, '$', 'no type') AS x FROM customers", "["),
+    ],
+)
+@pytest.mark.parametrize("mode", ["FULL", "AUTO"])
+def test_what_spark_does_not_run_counts_and_is_not_tried_again(
+    mode: str, query: str, said: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    write(lake, "customers", pa.table({"id": [1, 2, 3], "share": [1, 2, 0]}))
+    table = StreamTable("mart.wrong", query, mode)
+    for _ in range(3):
+        with pytest.raises(InvalidDefinition) as raised:
+            lake.refresh(table)
+        assert not may_pass(raised.value)
+    assert said in raised.value.why
+    with pytest.raises(SuspendedTable):
+        lake.refresh(table)
+
+
+def test_views_of_the_lake_are_no_other_definition(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=NOWHERE, views=[View("customers", "SELECT * FROM nowhere")])
+    with pytest.raises(SourceProblem):
+        lake.refresh(SHARES)
+    assert lake.monitor.status([SHARES])[0].errors == 1
+
+
 def test_a_control_in_an_object_store_is_written_read_and_forgotten(tmp_path: Path) -> None:
     controls = Lake(f"file://{tmp_path}", spark=NOWHERE).controls
     controls.suspend("mart.totals", "moving house" * 10_000)
     assert controls.read("mart.totals").suspended.startswith("moving house")
+    assert controls.names() == ["mart.totals"]
     assert controls.forget("mart.totals")
     assert not controls.forget("mart.totals")
     assert not controls.read("mart.totals").suspended

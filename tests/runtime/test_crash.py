@@ -17,7 +17,7 @@ import pytest
 
 from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
 from dagster_streamtables.runtime import compute, refresh
-from dagster_streamtables.runtime.delta_log import Logs
+from dagster_streamtables.runtime.logs import Logs
 from dagster_streamtables.runtime.state import State
 from runtime.delta import refreshed, write
 from runtime.refresher import Refresher, killed
@@ -162,7 +162,7 @@ STEPS = {
 }
 
 
-class InjectedError(Exception):
+class InjectedError(BaseException):
     pass
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime import delta_rs_writer
-from dagster_streamtables.runtime.delta_log import Logs
+from dagster_streamtables.runtime.logs import Logs
 from dagster_streamtables.runtime.state import read_state
 from dagster_streamtables.runtime.storage import Target
 from runtime.delta import refreshed, run_on_delta, write

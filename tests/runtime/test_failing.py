@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from typer.testing import CliRunner
 
 from dagster_streamtables import Action, FailedQuery, Lake, StreamTable
-from dagster_streamtables.runtime import statements
+from dagster_streamtables.cli import app
+from dagster_streamtables.orchestration.metadata import refresh_metadata
+from dagster_streamtables.runtime import compute, statements
+from dagster_streamtables.runtime.blame import may_pass
+from dagster_streamtables.runtime.events import ALERTS
 from runtime.delta import refreshed, run_on_delta, stored, write
 
 if TYPE_CHECKING:
@@ -72,6 +78,7 @@ def lake(spark: SparkSession, tmp_path: Path) -> Lake:
     return lake
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize(
     ("query", "change", "told", "mended"),
     [
@@ -100,6 +107,7 @@ def test_rows_that_the_query_fails_on_leave_the_table_as_it_was(
     assert after.version == first.version + 1
 
 
+@pytest.mark.falls_back
 def test_a_change_that_fails_where_the_query_does_not_is_computed_in_full(
     spark: SparkSession, lake: Lake
 ) -> None:
@@ -121,8 +129,12 @@ def test_a_change_that_fails_where_the_query_does_not_is_computed_in_full(
     assert stored(lake, table.name)["1", "10"] == 1
 
 
-def test_a_change_that_spark_cannot_plan_is_computed_in_full(
-    lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.falls_back
+def test_a_change_that_spark_cannot_plan_is_computed_in_full_and_told_everywhere(
+    lake: Lake,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    fallbacks: list[str],
 ) -> None:
     table = StreamTable(
         "mart.shares", "SELECT id, share FROM customers", differential_max_change_ratio=0
@@ -138,3 +150,43 @@ def test_a_change_that_spark_cannot_plan_is_computed_in_full(
 
     assert done.action is Action.FULL
     assert done.reason.startswith("Spark could not run the change: [UNRESOLVED_COLUMN")
+    assert done.reason == done.fallback
+    assert len(fallbacks) == 1
+    assert refresh_metadata(done)["streamtables/fallback"] == done.fallback
+    assert lake.checks.invariants(table).violations == ()
+    [event, *_] = lake.monitor.events([table])
+    assert (event.kind, event.kind in ALERTS) == ("fell_back", True)
+
+    run_on_delta(spark, lake, "UPDATE customers SET share = 6 WHERE id = 1")
+    refreshed(lake, table)
+    [status] = lake.monitor.status([table])
+    assert (status.fallbacks, status.fallback) == (2, done.fallback)
+    [wrong] = lake.checks.invariants(table).violations
+    assert "2 times in a row" in wrong.what
+    shown = CliRunner().invoke(app, ["status", "--root", lake.root], env={"COLUMNS": "300"})
+    assert "run in full 2 times in a row" in shown.output
+
+    monkeypatch.undo()
+    run_on_delta(spark, lake, "UPDATE customers SET share = 7 WHERE id = 1")
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL
+    [status] = lake.monitor.status([table])
+    assert (status.fallbacks, status.fallback) == (0, "")
+
+
+@pytest.mark.parametrize("defect", [TypeError, AssertionError, KeyError])
+def test_a_defect_of_our_own_is_no_reason_to_run_the_query_in_full(
+    defect: type[Exception], lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = StreamTable("mart.shares", "SELECT id, share FROM customers")
+    first = refreshed(lake, table)
+    run_on_delta(spark, lake, "UPDATE customers SET share = 5 WHERE id = 1")
+
+    def broken(*_: object) -> None:
+        raise defect("odd")
+
+    monkeypatch.setattr(compute, "capture", broken)
+    with pytest.raises(defect) as raised:
+        lake.refresh(replace(table, differential_max_change_ratio=0))
+    assert not may_pass(raised.value)
+    assert lake.version(table.name) == first.version
+    assert lake.controls.read(table.name).errors == 1

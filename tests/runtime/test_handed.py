@@ -19,7 +19,8 @@ from dagster_streamtables.runtime.calls import arrow_rows
 from dagster_streamtables.runtime.handed import AT_ONCE, in_file, in_statement
 from dagster_streamtables.runtime.home import temporary
 from dagster_streamtables.runtime.server import ensure_server
-from dagster_streamtables.runtime.sources import Relations, views_of
+from dagster_streamtables.runtime.sources import Relations
+from dagster_streamtables.runtime.version_views import views_of
 from runtime.delta import refreshed, write
 from runtime.orders import orders, source
 

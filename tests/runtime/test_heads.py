@@ -24,7 +24,7 @@ def write(folder: Path, *, state: State | None = None) -> None:
 
 
 def at(version: int) -> State:
-    return State("t", 1, "", {"orders": Seen("id", version, {})}, "", None, "")
+    return State("t", 1, "", {"orders": Seen("id", version, {}, "")}, "", None, "")
 
 
 @pytest.fixture(params=["path", "uri"])

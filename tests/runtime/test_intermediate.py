@@ -157,6 +157,7 @@ def test_nothing_new_asks_nothing_of_them(lake: Lake) -> None:
     assert done.intermediates == {}
 
 
+@pytest.mark.falls_back
 @pytest.mark.parametrize("mode", [Mode.DIFFERENTIAL, Mode.AUTO])
 def test_without_them_where_one_cannot_be_made(
     mode: Mode, tmp_path: Path, spark: SparkSession
@@ -186,6 +187,7 @@ def test_without_them_where_one_cannot_be_made(
     assert again.intermediates == {}
 
 
+@pytest.mark.falls_back
 def test_rows_that_are_too_many_to_be_sent_around(tmp_path: Path, spark: SparkSession) -> None:
     lake = Lake(tmp_path, spark=spark)
     many = pa.table({"id": list(range(20_000)), "customer": [1] * 20_000, "amount": [1] * 20_000})
@@ -214,3 +216,22 @@ def test_rows_that_are_too_many_to_be_sent_around(tmp_path: Path, spark: SparkSe
     assert done.action is Action.FULL
     assert "too many partners" in done.reason
     assert lake.check(table).equal
+
+
+def test_a_recursion_that_is_defined_anew_has_a_table_of_its_own(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """Both recursions have one name, and what they make of the same rows is different."""
+    lake = Lake(tmp_path, spark=spark)
+    write(lake, "orders", orders((1, 0, 1), (2, 1, 1), (3, 1, 9), (4, 2, 9)))
+    query = (
+        "WITH RECURSIVE r(root, id) AS (SELECT id, id FROM orders UNION "
+        "SELECT r.root, o.id FROM r JOIN orders AS o ON o.customer = r.id{}) "
+        "SELECT root, n FROM (SELECT root, COUNT(*) AS n FROM r GROUP BY root) WHERE n > 1"
+    )
+    old = StreamTable("made", query.format(""), differential_max_change_ratio=0)
+    new = StreamTable("made", query.format(" AND o.amount < 5"), differential_max_change_ratio=0)
+    for table, row in ((old, 5), (new, 6), (new, 7)):
+        refreshed(lake, table)
+        write(lake, "orders", orders((row, 4, 1)))
+        assert refreshed(lake, table).action is Action.DIFFERENTIAL

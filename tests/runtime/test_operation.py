@@ -118,6 +118,53 @@ def test_who_reads_a_stale_stream_table_is_stale_too(lake: Lake) -> None:
     assert status(lake, TOP.name, now=later(hours=1)).staleness_seconds == 0
 
 
+def test_data_are_as_of_the_tables_at_the_bottom(lake: Lake) -> None:
+    for table in (TOTALS, TOP):
+        lake.refresh(table)
+    first = committed(lake, "orders", 0)
+    found = {each.table: each.data_timestamp for each in lake.monitor.status()}
+    assert found == {TOTALS.name: first, TOP.name: first}
+    assert lake.monitor.history(TOP.name)[0].data_timestamp == first
+
+    write(lake, "orders", orders(30))
+    second = committed(lake, "orders", 1)
+    assert lake.refresh(TOTALS).data_timestamp == second
+    found = {each.table: each.data_timestamp for each in lake.monitor.status()}
+    assert found == {TOTALS.name: second, TOP.name: first}, "what it does not reflect yet"
+    assert lake.refresh(TOP).data_timestamp == second
+
+    write(lake, "orders", orders(31, amount=-1))
+    source(lake).delete("id = 31")
+    assert lake.refresh(TOTALS).action is Action.NO_DATA, "which commits the frontier"
+    third = committed(lake, "orders", source(lake).version())
+    assert lake.refresh(TOP).action is Action.NO_DATA, "which commits nothing"
+    found = {each.table: each.data_timestamp for each in lake.monitor.status()}
+    assert found == {TOTALS.name: third, TOP.name: third}
+
+
+def test_a_source_that_is_gone_is_an_error_until_it_is_there(lake: Lake) -> None:
+    both = StreamTable("mart.both", "SELECT o.id FROM orders o JOIN items i ON i.id = o.id")
+    write(lake, "items", orders(1, 2))
+    for table in (TOTALS, both):
+        lake.refresh(table)
+    aside = Path(lake.location("orders")).rename(Path(lake.root) / "aside")
+    write(lake, "items", orders(3))
+    for declared in ((), (Expected(TOTALS.name, TOTALS, HOUR, "1h"), both)):
+        found = status(lake, TOTALS.name, *declared, now=later(hours=9))
+        assert (found.status, found.why) == (Condition.ERROR, 'there is no table "orders"')
+        assert (found.staleness_seconds, found.stale) == (None, None), "nobody knows"
+        assert (found.sources[0].newest, found.sources[0].versions_behind) == (None, None)
+        assert status(lake, both.name, *declared, now=later(hours=9)).staleness_seconds, "of items"
+    told = {(each.table, each.kind): each.message for each in lake.monitor.events()}
+    assert told[TOTALS.name, EventKind.BROKEN] == 'there is no table "orders"'
+    assert (TOTALS.name, EventKind.REINITIALIZE_NEEDED) not in told, "it would fail"
+    assert [each.source for each in lake.checks.behind(TOTALS)] == ["orders"]
+    elsewhere = replace(TOTALS, query="SELECT id FROM items")
+    assert status(lake, TOTALS.name, elsewhere, now=None).status is Condition.ACTIVE
+    aside.rename(lake.location("orders"))
+    assert status(lake, TOTALS.name, now=None).status is Condition.ACTIVE
+
+
 def test_suspended_and_failing_tables_say_so_and_a_damaged_one_hides_no_other(lake: Lake) -> None:
     lake.refresh(TOTALS)
     lake.controls.suspend(TOTALS.name, "moving house")

@@ -81,14 +81,16 @@ def test_spark_commits_what_is_too_large_for_the_driver(
 def test_past_the_ratio_a_refresh_recomputes(lake: Lake) -> None:
     table = StreamTable("mart.t", TOTALS.query)
     refreshed(lake, table)
-    write(lake, "orders", orders(20))
-    assert refreshed(lake, table).action is Action.DIFFERENTIAL
-    write(lake, "orders", orders(*range(21, 30)))
+    write(lake, "orders", orders(*range(20, 5020)))
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL, "a few thousand rows are few"
+    write(lake, "orders", orders(*range(5020, 10_021)))
 
     done = refreshed(lake, table)
 
     assert done.action is Action.FULL
-    assert done.reason == '9 of 30 rows of "orders" changed (30%), more than the ratio 0.15'
+    assert done.reason == (
+        '5,001 of 10,021 rows of "orders" changed (50%), more than the ratio 0.15'
+    )
 
 
 def test_modes(lake: Lake) -> None:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from dagster_streamtables import Action, Lake, Mode, StreamTable
 from dagster_streamtables.cli import app
 from dagster_streamtables.runtime import upkeep
-from dagster_streamtables.runtime.delta_log import Logs
+from dagster_streamtables.runtime.logs import Logs
 from dagster_streamtables.runtime.retention import SourceHealth
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, TOTALS, orders, source

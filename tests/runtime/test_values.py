@@ -19,13 +19,21 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
+ODD_NAMES = (
+    *("{a", "$cost", ":c", "@who", "{0}", "${e}", "a;b", "odd@after", " lead", "1st", "_u", "#h"),
+    *("it's", '"quoted"', "select", "日本", "--c", "/*c*/", "a\\b", "a,b", "x=y", "(z)", "%s"),
+)
+
+
 def test_names_that_need_quotes(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)
     odd = {"two words": ["x", "y"], "Order": [1, 2], "a.b": [1, None], "tick`s": ["p", "q"]}
+    odd |= {name: [1, 2] for name in ODD_NAMES}
     write(lake, "odd", pa.table(odd))
     table = StreamTable(
         "t",
-        "SELECT `two words` AS words, `Order`, SUM(`a.b`) AS `select` FROM odd GROUP BY 1, 2",
+        "SELECT `two words` AS words, `Order`, SUM(`a.b`) AS `select`, MAX(`$cost`) AS `$`, "
+        "COUNT(`{a`) AS `:n` FROM odd WHERE `@who` < 9 GROUP BY 1, 2",
         differential_max_change_ratio=0,
     )
     bag = StreamTable("b", "SELECT * FROM odd WHERE `Order` > 1", differential_max_change_ratio=0)

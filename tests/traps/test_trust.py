@@ -16,7 +16,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
 from dagster_streamtables.runtime import compute
-from dagster_streamtables.runtime.delta_log import Logs, TableLog
+from dagster_streamtables.runtime.delta_log import TableLog
+from dagster_streamtables.runtime.logs import Logs
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, TOTALS, orders, source
 from traps.test_commits import tables, then, two_at_once, writers

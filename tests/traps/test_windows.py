@@ -162,18 +162,18 @@ def test_p25_a_chain_stops_where_nothing_changes(lake: Lake) -> None:
 
 def test_p30_a_change_of_every_row(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark, driver_rows=100)
-    write(lake, "orders", orders(*range(2000)))
+    write(lake, "orders", orders(*range(3000)))
     chosen = StreamTable("mart.chosen", LARGE.query)
     for table in (chosen, LARGE):
         refreshed(lake, table)
-    merge_into(lake, {"amount": "t.amount + 1"}, *range(2000))
+    merge_into(lake, {"amount": "t.amount + 1"}, *range(3000))
 
     by_ratio, forced = refreshed(lake, chosen), refreshed(lake, LARGE)
 
     assert by_ratio.action is Action.FULL
-    assert "4,000 of 2,000 rows" in by_ratio.reason
+    assert "6,000 of 3,000 rows" in by_ratio.reason
     assert (forced.action, forced.writer) == (Action.DIFFERENTIAL, "spark")
-    assert (forced.inserted, forced.deleted) == (2000, 2000)
+    assert (forced.inserted, forced.deleted) == (3000, 3000)
 
 
 @pytest.mark.parametrize("feed", [True, False], ids=["feed", "no feed"])

@@ -108,15 +108,21 @@ def _exploded(node: exp.Expr, alias: exp.Expr | None, query: Query) -> exp.Expr:
     if not offset:
         explode = call("EXPLODE", array)
         return _relation(explode, alias.this.copy(), names[:1], inside=node)
-    numbered = call("POSEXPLODE", array)
     place = offset.copy() if isinstance(offset, exp.Identifier) else exp.to_identifier("ordinality")
-    inner = exp.Table(this=numbered, alias=_alias("__e", ["__place", "__element"]))
-    one_more = exp.Add(this=exp.column("__place"), expression=exp.Literal.number(1))
-    query_ = exp.select(
-        exp.alias_(exp.column("__element"), names[0]), exp.alias_(one_more, place)
-    ).from_(inner)
-    aliased = exp.TableAlias(this=alias.this.copy(), columns=[names[0].copy(), place.copy()])
-    return exp.Lateral(this=query_.subquery(copy=False), alias=aliased)
+    names = [*names[:1], names[1] if len(names) > 1 else place]
+    return _relation(call("INLINE", _numbered(array)), alias.this.copy(), names, inside=node)
+
+
+def _numbered(array: exp.Expr) -> exp.Expr:
+    """The elements with their places, from 1: a function of the row, as EXPLODE's argument is.
+
+    POSEXPLODE counts from 0, and a subquery around it, which would add 1, could not be maintained.
+    """
+    element, place = (exp.to_identifier(name) for name in ("st_element", "st_place"))
+    one_more = exp.Add(this=place.copy(), expression=exp.Literal.number(1))
+    parts = [exp.Literal.string("element"), element.copy(), exp.Literal.string("place")]
+    pair = call("NAMED_STRUCT", *parts, exp.cast(one_more, "BIGINT"))
+    return call("TRANSFORM", array, exp.Lambda(this=pair, expressions=[element, place]))
 
 
 def _relation(
@@ -126,12 +132,6 @@ def _relation(
     if isinstance(inside.parent, exp.From):
         return exp.Table(this=rows, alias=aliased)
     return exp.Lateral(this=rows, alias=aliased)
-
-
-def _alias(name: str, columns: list[str]) -> exp.TableAlias:
-    return exp.TableAlias(
-        this=exp.to_identifier(name), columns=[exp.to_identifier(each) for each in columns]
-    )
 
 
 def exploded(node: exp.Expr, query: Query) -> None:

@@ -18,6 +18,7 @@ from dagster_streamtables.compiler.dialect.query import (
 )
 
 _T = exp.DataType.Type
+EXACT_AS_DOUBLE = (Kind.INT, Kind.MEAN, Kind.FLOAT, Kind.DOUBLE)
 NUMBERS = (*WHOLE, Kind.DECIMAL, Kind.MEAN, Kind.FLOAT, Kind.DOUBLE)
 _PRINTED_ALIKE = (*WHOLE, Kind.DECIMAL, Kind.STRING, Kind.DATE)
 _WHOLE_TYPES = (_T.TINYINT, _T.SMALLINT, _T.INT, _T.BIGINT)
@@ -225,7 +226,14 @@ def ordered_set(name: str) -> Rule:
     """A percentile, which sqlglot would print as an approximate one."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        if isinstance(node.parent, exp.WithinGroup):
+        group = node.parent if isinstance(node.parent, exp.WithinGroup) else None
+        value = group.expression.expressions[0].this if group is not None else node.this
+        if name == "PERCENTILE_DISC" and query.kind(value) in (Kind.DECIMAL, Kind.BIGINT):
+            raise query.refusal(
+                node, "it is one of the values, and Spark gives a float, which has fewer digits",
+                "cast what it orders by to DOUBLE PRECISION if a float will do",
+            )  # fmt: skip
+        if group is not None:
             return call(name, node.this.copy())
         part = node.args["expression"].copy()
         order = exp.Order(expressions=[exp.Ordered(this=node.this.copy(), nulls_first=True)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect import arrays, functions, moments
-from dagster_streamtables.compiler.dialect.functions import NUMBERS
+from dagster_streamtables.compiler.dialect.functions import EXACT_AS_DOUBLE, NUMBERS
 from dagster_streamtables.compiler.dialect.kinds import MOMENTS, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.query import Query, call, literal_int
 from dagster_streamtables.compiler.dialect.rules import COMMON, Reason
@@ -58,20 +58,16 @@ def _whole_part(node: exp.Expr, query: Query) -> exp.Expr | None:
     return functions.cast(node, query)
 
 
-def _average(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """Of decimals Spark keeps four more digits, and Postgres sixteen: as a double, both agree."""
-    kind = query.require(
-        node, node.this, NUMBERS, "of decimals Spark keeps fewer digits",
-        "cast it to DOUBLE PRECISION",
+def _average(node: exp.Expr, query: Query) -> None:
+    """Of decimals and long numbers Postgres gives all digits: of 100000000000000000.01 and .03, a
+    double is 1e17. How many digits follow the point depends on the value, so no decimal of Spark's
+    has them all. Of integers of 32 bits, a double has as many as matter."""
+    query.require(
+        node, node.this, EXACT_AS_DOUBLE,
+        "Postgres gives an average to as many digits as its value needs, Spark as a float",
+        "write AVG(CAST(x AS DOUBLE PRECISION)) if a float will do, or SUM() and COUNT() beside "
+        "each other",
     )  # fmt: skip
-    if kind is not Kind.DECIMAL:
-        return None
-    if isinstance(node.parent, exp.Filter | exp.Window):
-        node.set("this", functions.typed(node.this.copy(), exp.DataType.Type.DOUBLE))
-        return None
-    total = functions.typed(exp.Sum(this=node.this.copy()), exp.DataType.Type.DOUBLE)
-    count = exp.Nullif(this=exp.Count(this=node.this.copy()), expression=exp.Literal.number(0))
-    return exp.paren(exp.Div(this=total, expression=count))
 
 
 def _logarithm(node: exp.Expr, query: Query) -> exp.Expr | None:

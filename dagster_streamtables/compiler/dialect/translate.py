@@ -16,10 +16,9 @@ from dagster_streamtables.compiler.dialect.others import others
 from dagster_streamtables.compiler.dialect.postgres import POSTGRES
 from dagster_streamtables.compiler.dialect.precedence import parenthesize
 from dagster_streamtables.compiler.dialect.query import Query
-from dagster_streamtables.compiler.dialect.reading import read_in
 from dagster_streamtables.compiler.dialect.rules import Dialect, refuse_names
 from dagster_streamtables.compiler.spark import DIALECT, StreamTables
-from dagster_streamtables.compiler.text import table_name
+from dagster_streamtables.compiler.text import as_written, read, table_name
 from dagster_streamtables.errors import InvalidDefinition
 
 SPARK = "spark"
@@ -49,8 +48,9 @@ def tables_of(sql: str, dialect: str) -> tuple[str, ...]:
     Raises:
         InvalidDefinition: The text is not one query of the dialect.
     """
-    tables = read_in(sql, DIALECT if dialect == SPARK else dialect).tables()
-    named = [table for table in tables if isinstance(table.this, exp.Identifier)]
+    if dialect == SPARK:
+        return as_written(sql).sources
+    named = read(sql, dialect).tables()
     named.sort(key=lambda table: table.parts[0].meta["start"])
     return tuple(dict.fromkeys(map(table_name, named)))
 
@@ -79,7 +79,7 @@ def translate(sql: str, dialect: str, columns: Columns | None = None) -> str:
     if dialect == SPARK:
         return sql
     require_dialect(dialect)
-    text = read_in(sql, dialect)
+    text = read(sql, dialect)
     refuse_names(text, dialect)
     query = Query(dialect, text, Kinds(text.tree, columns or {}, dialect))
     rules = _rules(dialect)

@@ -24,6 +24,7 @@ from dagster_streamtables.compiler.operators import (
 )
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
 from dagster_streamtables.compiler.parse import known_type
+from dagster_streamtables.compiler.refusal import Refusal
 
 _VARIANT = ("INT", "STRING", "VARIANT")
 _MADE: dict[str, tuple[str, ...]] = {
@@ -121,6 +122,14 @@ class Relations:
     def _constant(self, source: exp.Expr) -> Operator:
         own = self._scope.own(source.alias)
         names = source.alias_column_names
+        around = None if isinstance(source, exp.Values) else source.this.find(exp.Column)
+        if around is not None:
+            raise Refusal(
+                around,
+                "a table function over columns of another query is not supported yet",
+                why="no rule tells how its rows follow those columns",
+                fix="write it beside the table itself: FROM t, LATERAL explode(t.array) AS e(x)",
+            )
         outputs = [
             exp.alias_(exp.column(name, table=source.alias), flat(own, name), quoted=True)
             for name in names

@@ -26,10 +26,12 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import column, select, table, weight_column
-from dagster_streamtables.compiler.operators.net import Net
-from dagster_streamtables.compiler.operators.recursion import Recursion, Reference
+from dagster_streamtables.compiler.operators.recursion import (
+    Recursion,
+    Reference,
+    every_reason,
+)
 from dagster_streamtables.compiler.operators.step import Schema, Step
-from dagster_streamtables.compiler.share import rebuild
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Closure(Recursion):
             self.base.change,
             step.before,
             step.after,
-            _every_reason(step.change),
+            every_reason(step.change),
             self.reference,
         )
 
@@ -144,15 +146,3 @@ class Signed(Operator):
 
     def explain(self) -> str:
         return "What came" if self.came else "What went"
-
-
-def _every_reason(change: Operator) -> Operator:
-    """The change with each reason for a row apart: a row that lost one and got another is lost
-    first, for the new one may rest on rows that are lost themselves."""
-
-    def rule(step: Step, inputs: tuple[Step, ...]) -> Step:
-        return inputs[0] if isinstance(step, Net) and step.open else step.over(*inputs)
-
-    apart = rebuild(change, rule)
-    assert isinstance(apart, Operator)
-    return apart

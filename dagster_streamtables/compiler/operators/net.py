@@ -3,9 +3,10 @@
     net(ΔR) = ΔR
 
 as a weighted relation it is the same; as rows it is the shortest way to say it. NULLs are equal to
-each other here, as in GROUP BY. Rules do not care how often a row is repeated. It is needed where
-somebody does: at the end of a change, where only a row that really came or went may touch others,
-and where an expression could fail on a row that was never there for a reader to see.
+each other here, as in GROUP BY; the two zeros of floats are not, see `zeros`. Rules do not care how
+often a row is repeated. It is needed where somebody does: at the end of a change, where only a row
+that really came or went may touch others, and where an expression could fail on a row that was
+never there for a reader to see.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from sqlglot import exp
 from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     WEIGHT,
+    as_column,
     column,
     select,
     table,
     weight_column,
 )
 from dagster_streamtables.compiler.operators.step import Schema, Step
+from dagster_streamtables.compiler.operators.zeros import has_zeros, zeros
 
 
 @dataclass(frozen=True)
@@ -47,14 +50,20 @@ class Net(Operator):
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
+        floats = {name: type_ for name, type_ in self.schema.items() if has_zeros(type_)}
         keys = [column(name) for name in self.schema]
+        apart = [zeros(column(name), type_) for name, type_ in floats.items()]
+        shown = [
+            as_column(exp.AnyValue(this=key), key.name) if key.name in floats else key.copy()
+            for key in keys
+        ]
         total = exp.Sum(this=weight_column() if self.input.weighted else exp.Literal.number(1))
         weight = exp.alias_(exp.cast(total.copy(), "BIGINT"), WEIGHT)
         some = exp.NEQ(this=total, expression=exp.Literal.number(0))
         query = (
-            select(*keys, weight)
+            select(*shown, weight)
             .from_(table(rows), copy=False)
-            .group_by(*(key.copy() for key in keys), copy=False)
+            .group_by(*keys, *apart, copy=False)
         )
         return query.having(some, copy=False)
 

@@ -12,8 +12,14 @@ made of it before. No row is computed again that no change leads to.
 
 With S⁺ = S⁻ + ΔS:  T⁺ − T⁻ = ΔB + S⁺(T⁺) − S⁻(T⁻) = ΔB + ΔS(T⁻) + S⁺(T⁺ − T⁻).
 
-It ends where the query itself ends: the step carries a row of the change no further than a row of
-the table.
+That has one solution only where S⁺ has no circle among the rows in question. A subtree that moves
+below itself is lost, though each of its rows still leads to the other: what went, −2 by 1 → 2, and
+what came, +2 by 3 → 2, add up to nothing, as does "nothing changed", which is wrong. So what comes
+and what goes are carried on apart, and nothing is netted before the end. If they come to an end, no
+row from which they started is on a circle of S⁺. T⁺ has no circle, since it ended. And a row of T⁻
+on a circle of S⁺ has a step on that circle that is new, which starts there and does not end. So
+where they end, the sum is T⁺ − T⁻; where they do not, the bound stops them, and the query itself is
+run.
 """
 
 from __future__ import annotations
@@ -113,13 +119,14 @@ class Recursion(Operator):
         return replace(self, base=base, step=step)
 
     def delta(self) -> Operator:
-        started = with_reference(self.step.change, self.reference, self.before)
+        started = with_reference(every_reason(self.step.change), self.reference, self.before)
         name = f"{self.reference.name}@change"
         carried = Reference(name, self.reference.columns, True)
         step = with_reference(self.step.after, self.reference, carried)
-        return Recursion(Net(self.base.change + started), step, carried)
+        return Recursion(self.base.change + started, step, carried)
 
     def select(self, *inputs: str) -> exp.Query:
+        """For a person to read; `fixpoint` runs it."""
         sides = [
             select(*map(column, operator.schema), *self._weight(operator)).from_(
                 table(name), copy=False
@@ -158,3 +165,18 @@ def with_reference(step: Operator, reference: Reference, other: Operator) -> Ope
         for each in step.inputs
     )
     return step.over(*inputs)
+
+
+def every_reason(change: Operator) -> Operator:
+    """The change of a step with each reason for a row apart: a row that lost one and got another is
+    lost first, for the new one may rest on rows that are lost themselves."""
+    if not change.open:
+        return change
+    inputs = tuple(
+        every_reason(each) if isinstance(each, Operator) else each for each in change.inputs
+    )
+    if not isinstance(change, Net):
+        return change.over(*inputs)
+    apart = inputs[0]
+    assert isinstance(apart, Operator)
+    return apart

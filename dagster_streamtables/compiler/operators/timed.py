@@ -13,6 +13,7 @@ what lies between two values of ``t``: Delta skips the files beside it.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -30,10 +31,24 @@ from dagster_streamtables.compiler.operators.columns import (
 from dagster_streamtables.compiler.operators.scan import relation
 from dagster_streamtables.compiler.operators.step import Moment, Schema, Step
 
+_MOMENT = "moment"
+
 
 def time_at(moment: Moment) -> exp.Expr:
-    """The name under which SQL reads the time; whoever runs it puts a value in its place."""
-    return exp.column(relation(NOW, moment), quoted=True)
+    """The name under which SQL reads the time; whoever runs it puts a value in its place.
+
+    It is marked: a source may have a column of that name.
+    """
+    name = exp.column(relation(NOW, moment), quoted=True)
+    name.meta[_MOMENT] = moment
+    return name
+
+
+def set_time(query: exp.Query, times: Mapping[Moment, exp.Expr]) -> None:
+    """Put values in the places of the time."""
+    for node in list(query.find_all(exp.Column)):
+        if _MOMENT in node.meta:
+            node.replace(times[node.meta[_MOMENT]].copy())
 
 
 def _with_time(predicate: exp.Expr, moment: Moment) -> exp.Expr:

@@ -1,0 +1,271 @@
+"""Where a query in Spark SQL names tables, by its tokens: whatever else it holds.
+
+Mode FULL runs what Spark runs, so it cannot wait until sqlglot knows each clause of Spark's. All
+that is needed of such a text is where it names tables, of which the grammar says little: a table is
+named after FROM, after JOIN, after a comma between those, and after TABLE. A name in front of a
+parenthesis is a function there, and one that WITH defines is no table. See ``relationPrimary`` and
+``queryPrimary`` in Spark's SqlBaseParser.g4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot.tokenizer_core import Token, TokenType
+
+from dagster_streamtables.errors import InvalidDefinition, underline
+
+BEGINNINGS = frozenset({"SELECT", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "(", "WITH"})
+"""What a query begins with."""
+_SETS = {"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"}
+_AFTER_TABLES = _SETS | {
+    "SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT",
+    "OFFSET", "QUALIFY", "WINDOW", "MAP", "REDUCE", "|>",
+}  # fmt: skip
+_NO_ALIAS = _AFTER_TABLES | {
+    "ANTI", "CROSS", "FULL", "INNER", "JOIN", "LATERAL", "LEFT", "NATURAL", "ON", "PIVOT", "RIGHT",
+    "SEMI", "UNPIVOT", "USING", "INSERT",
+}  # fmt: skip
+_IN_FRONT_OF_ALIAS = {"TABLESAMPLE", "REPEATABLE", "WITH"}
+_NAME = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Definition:
+    """A name that WITH gives to a query."""
+
+    name: str
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True)
+class Mention:
+    """A table, or what WITH defines, where a query names it."""
+
+    name: str
+    last: str
+    """The last part of the name, under which columns may be asked for."""
+    start: int
+    stop: int
+    """The character after the name."""
+    alias_at: int | None
+    """Where an alias can be added; None where it has one, or can have none."""
+    before: str
+    """The word after it."""
+    definition: Definition | None = None
+    """What it means, if it is no table."""
+
+
+def mentions_in(sql: str, tokens: Sequence[Token]) -> tuple[list[Mention], list[Definition]]:
+    """What a query names in FROM, in the order of the text, and what it defines in WITH.
+
+    Args:
+        sql: The query.
+        tokens: Of it.
+    """
+    reader = _Reader(sql, tokens)
+    reader.read(_Group(0, {}), len(tokens))
+    return reader.found, reader.defined
+
+
+def joined(parts: Sequence[str]) -> str:
+    """The name of a table as a query says it, a path in backticks where it is one."""
+    if len(parts) == 2 and parts[0].lower() == "delta":
+        return f"delta.`{parts[1]}`"
+    return ".".join(parts)
+
+
+@dataclass
+class _Group:
+    """What stands between two parentheses, or between the ends of the text."""
+
+    begin: int
+    """Where a query begins: at first, behind WITH, behind UNION."""
+    ctes: Mapping[str, Definition]
+    called: bool = False
+    """They are the arguments of a function."""
+    awaits: bool = False
+    """A relation comes next."""
+    in_from: bool = False
+    """A comma comes in front of another relation."""
+    selecting: bool = False
+    """A FROM belongs to a SELECT: that of ``trim(BOTH 'x' FROM y)`` does not."""
+
+
+class _Reader:
+    def __init__(self, sql: str, tokens: Sequence[Token]) -> None:
+        self._sql = sql
+        self._tokens = tokens
+        self._words = [_word(sql, token) for token in tokens]
+        self._close = _pairs(self._words)
+        self.found: list[Mention] = []
+        self.defined: list[Definition] = []
+
+    def read(self, group: _Group, end: int) -> None:
+        """The mentions between the beginning of a group and its end."""
+        at = group.begin
+        if self._word(at) == "WITH":
+            at = group.begin = self._definitions(group, at)
+        while at < end:
+            at = self._step(group, at)
+
+    def _step(self, group: _Group, at: int) -> int:
+        """One token, or what belongs to it; the place of the next."""
+        word = self._word(at)
+        if word == "(":
+            return self._nested(group, at)
+        if self._word(at - 1) == ".":
+            return at + 1
+        if word == "TABLE" and self._names_table(group, at):
+            group.awaits = False
+            return self._mention(group, at + 1 + (self._word(at + 1) == "("), bare=True)
+        if group.awaits:
+            return self._relation(group, at)
+        self._clause(group, at, word)
+        return at + 1
+
+    def _relation(self, group: _Group, at: int) -> int:
+        word = self._word(at)
+        if word == "LATERAL":
+            return at + 1
+        group.awaits = False
+        if word == "VALUES":
+            return self._rows(group, at + 1)
+        return self._mention(group, at) if self._is_name(at) else at
+
+    def _clause(self, group: _Group, at: int, word: str) -> None:
+        if word == "FROM":
+            compares = self._word(at - 1) == "DISTINCT" and self._word(at - 2) in ("IS", "NOT")
+            begins = at == group.begin or group.selecting
+            group.awaits = group.in_from = begins and not compares
+        elif word == "JOIN":
+            group.awaits = True
+        elif word == ",":
+            group.awaits = group.in_from
+        elif word == "EXCEPT" and self._word(at - 1) == "*":
+            pass  # of its columns
+        elif word in _AFTER_TABLES or (word == "LATERAL" and self._word(at + 1) == "VIEW"):
+            group.in_from = False
+            group.selecting = word == "SELECT" or (group.selecting and word not in _SETS)
+            if word in _SETS:
+                group.begin = at + 1 + (self._word(at + 1) in ("ALL", "DISTINCT"))
+
+    def _nested(self, group: _Group, at: int) -> int:
+        relations = group.awaits and self._word(at + 1) not in BEGINNINGS - {"("}
+        called = not group.awaits and self._is_name(at - 1)
+        inside = _Group(at + 1, group.ctes, called, relations, relations)
+        group.awaits = False
+        self.read(inside, self._close[at])
+        return self._close[at] + 1
+
+    def _definitions(self, group: _Group, at: int) -> int:
+        """WITH [RECURSIVE] name [(columns)] [MAX RECURSION LEVEL n] AS (query), …"""
+        recursive = self._word(at + 1) == "RECURSIVE" and self._is_name(at + 2)
+        at += 1 + recursive
+        while at < len(self._tokens):
+            token = self._tokens[at]
+            self.defined.append(Definition(token.text, token.start, token.end + 1))
+            known = {**group.ctes, token.text.lower(): self.defined[-1]}
+            while at < len(self._tokens) and self._word(at) != "AS":
+                at = self._close.get(at, at) + 1
+            within = known if recursive else group.ctes
+            end = self._close.get(at + 1, len(self._tokens))
+            self.read(_Group(at + 2, within), end)
+            group.ctes = known
+            at = end + 1
+            if self._word(at) != ",":
+                break
+            at += 1
+        return at
+
+    def _rows(self, group: _Group, at: int) -> int:
+        """The rows of VALUES in FROM: the commas between them come in front of no relation."""
+        while True:
+            while at < len(self._tokens) and self._word(at) not in (",", ")", "AS", *_NO_ALIAS):
+                at = self._nested(group, at) if self._word(at) == "(" else at + 1
+            if self._word(at) != ",":
+                return at
+            at += 1
+
+    def _names_table(self, group: _Group, at: int) -> bool:
+        """Whether TABLE is the keyword: a column may be called so, too."""
+        argument = group.called and self._word(at - 1) in (",", "=>")
+        begins = at == group.begin or group.awaits or argument
+        return begins and self._is_name(at + 1 + (self._word(at + 1) == "("))
+
+    def _mention(self, group: _Group, at: int, *, bare: bool = False) -> int:
+        """A name, in front of which stands FROM, JOIN, a comma or TABLE; bare: it has no alias."""
+        first = at
+        name, at = self._identifier(at) if self._is_clause(at) else self._name(at)
+        following = self._word(at + 1)
+        if following != "(" or bare:  # else a function
+            place = None if bare else self._alias_at(at)
+            start, stop = self._tokens[first].start, self._tokens[at].end + 1
+            meant = group.ctes.get(name[0].lower()) if len(name) == 1 else None
+            whole = joined(name)
+            self.found.append(Mention(whole, name[-1], start, stop, place, following, meant))
+        return at + 1
+
+    def _name(self, at: int) -> tuple[list[str], int]:
+        """The parts of a name, and its last token."""
+        name = [self._tokens[at].text]
+        while self._word(at + 1) == "." and self._is_name(at + 2):
+            at += 2
+            name.append(self._tokens[at].text)
+        return name, at
+
+    def _is_clause(self, at: int) -> bool:
+        return self._word(at) == "IDENTIFIER" and self._word(at + 1) == "("
+
+    def _identifier(self, at: int) -> tuple[list[str], int]:
+        """IDENTIFIER('name'): which name that is must be known before anything runs."""
+        end = self._close[at + 1]
+        [*inside] = self._tokens[at + 2 : end]
+        if len(inside) != 1 or inside[0].token_type is not TokenType.STRING:
+            start, stop = self._tokens[at].start, self._tokens[end - 1].end + 1
+            raise InvalidDefinition(
+                "the name of a table is computed",
+                where=underline(self._sql, start, stop),
+                why="what a table reads is known before its query runs",
+                fix="write the name itself",
+            )
+        return [each.text for each in sqlglot.tokenize(inside[0].text, "spark")[::2]], end
+
+    def _alias_at(self, at: int) -> int | None:
+        """Behind a name and what must stand in front of its alias."""
+        while self._word(at + 1) in _IN_FRONT_OF_ALIAS and at + 2 in self._close:
+            at = self._close[at + 2]
+        following = self._word(at + 1)
+        named = following == "AS" or (self._is_name(at + 1) and following not in _NO_ALIAS)
+        return None if named else self._tokens[at].end + 1
+
+    def _word(self, at: int) -> str:
+        return self._words[at] if 0 <= at < len(self._words) else ""
+
+    def _is_name(self, at: int) -> bool:
+        if not 0 <= at < len(self._tokens):
+            return False
+        quoted = self._tokens[at].token_type is TokenType.IDENTIFIER
+        number = self._tokens[at].token_type is TokenType.NUMBER
+        return quoted or (bool(_NAME.fullmatch(self._words[at])) and not number)
+
+
+def _word(sql: str, token: Token) -> str:
+    """What is written, in capitals, GROUP for GROUP BY; of a name in backticks, no keyword."""
+    written = sql[token.start : token.end + 1].upper()
+    return "``" if token.token_type is TokenType.IDENTIFIER else written.split()[0]
+
+
+def _pairs(words: Sequence[str]) -> dict[int, int]:
+    """Each parenthesis that opens → the one that closes it, or the end."""
+    open_, pairs = list[int](), dict[int, int]()
+    for at, word in enumerate(words):
+        if word == "(":
+            open_.append(at)
+        elif word == ")" and open_:
+            pairs[open_.pop()] = at
+    return pairs | dict.fromkeys(open_, len(words))

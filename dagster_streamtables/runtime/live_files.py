@@ -1,0 +1,47 @@
+"""The data files that make up a version of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.delta_log import TableLog
+
+_PARTITION = "partition."
+
+
+@dataclass(frozen=True)
+class DataFile:
+    path: str
+    """Relative to the table, or absolute, decoded."""
+    partition: Mapping[str, Any]
+    """Partition column → its value, of the column's type."""
+    rows: int | None
+    """In the file, those under a deletion vector too; None where the log does not say."""
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+
+def live_files(log: TableLog) -> dict[str, DataFile]:
+    """The files of a table at its version, by their paths."""
+    if not log.adds.num_rows:
+        return {}
+    columns = log.adds.to_pydict()
+    paths = [unquote(path) for path in columns["path"]]
+    rows = columns.get("num_records") or [None] * len(paths)
+    values = {n.removeprefix(_PARTITION): c for n, c in columns.items() if n.startswith(_PARTITION)}
+    return {
+        path: DataFile(path, {name: column[i] for name, column in values.items()}, rows[i])
+        for i, path in enumerate(paths)
+    }
+
+
+def total_rows(files: Iterable[DataFile]) -> int | None:
+    """The rows of some files; None where one of them does not say."""
+    counts = [file.rows for file in files]
+    return None if None in counts else sum(filter(None, counts))

@@ -1,0 +1,101 @@
+"""FULL and AUTO take what Spark takes, whatever the compiler thinks of it.
+
+The oracle is plain Spark over views of the tables' names: nothing in the text is exchanged.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.orchestration.examine import examine
+from database import _shown
+from runtime.delta import run_on_delta, stored, write
+from runtime.orders import orders
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+QUERIES = [
+    "SELECT id FROM orders WHERE note LIKE ANY ('%1', '%2') AND note NOT LIKE ALL ('%3', '%4')",
+    "FROM orders SELECT id, amount WHERE id > 2",
+    "((SELECT id FROM orders) INTERSECT (SELECT id FROM customers)) ORDER BY id LIMIT 2",
+    "FROM orders |> WHERE id > 3 |> AGGREGATE SUM(amount) AS s GROUP BY customer",
+    "FROM orders |> AS o |> JOIN customers ON o.customer = customers.id |> SELECT o.id, name"
+    " |> UNION ALL TABLE customers",
+    "TABLE customers UNION ALL SELECT id, note FROM orders -- all of them",
+    "SELECT * FROM (SELECT customer, amount, id FROM orders) "
+    "PIVOT (SUM(amount) FOR customer IN (0 AS a, 1 AS b))",
+    "SELECT * FROM (SELECT id, customer, amount + 0L AS amount FROM orders) "
+    "UNPIVOT (v FOR k IN (customer, amount))",
+    "SELECT orders.id, t FROM orders TABLESAMPLE (100 PERCENT) LATERAL VIEW posexplode(tags) x"
+    " AS p, t",
+    "SELECT v.a, o.id FROM VALUES (1, 'a'), (2, 'b') AS v(a, b), orders AS o WHERE o.id = v.a",
+    "SELECT window.start AS s, COUNT(*) AS n FROM orders GROUP BY window(seen, '10 minutes')",
+    "WITH RECURSIVE r(n) MAX RECURSION LEVEL 20 AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE "
+    "n < 10) SELECT n, id FROM r JOIN orders ON id = n",
+    "SELECT IDENTIFIER('id') FROM IDENTIFIER('orders')",
+    "SELECT /*+ BROADCAST(customers) */ * EXCEPT (note, tags, name) FROM orders "
+    "NATURAL JOIN (customers)",
+    "SELECT note COLLATE UTF8_LCASE = 'NOTE 1' AS n, COUNT(*) AS c FROM orders GROUP BY ALL",
+    "SELECT id, user() = session_user AS u FROM orders MINUS SELECT id, true FROM customers",
+]
+
+
+@pytest.fixture
+def tables(spark: SparkSession, lake: Lake) -> Lake:
+    tags = pa.array([[1, 2], [], None, [3]] * 5, pa.list_(pa.int64()))
+    seen = pa.array([i * 60_000_000 for i in range(20)], pa.timestamp("us", "UTC"))
+    rows = orders(*range(20)).append_column("tags", tags).append_column("seen", seen)
+    write(lake, "orders", rows, mode="overwrite", schema_mode="overwrite")
+    write(lake, "customers", pa.table({"id": [0, 1, 2], "name": ["a", "b", "c"]}))
+    return lake
+
+
+def answer(spark: SparkSession, lake: Lake, query: str) -> Counter[tuple[str, ...]]:
+    for name in ("orders", "customers"):
+        spark.read.format("delta").load(lake.location(name)).createOrReplaceTempView(name)
+    try:
+        rows = spark.sql(query).toArrow().to_pylist()
+    finally:
+        for name in ("orders", "customers"):
+            spark.catalog.dropTempView(name)
+    return Counter(tuple(_shown(value) for value in row.values()) for row in rows)
+
+
+def declared(lake: Lake, mode: str, queries: list[str]) -> list[StreamTable]:
+    tables = [StreamTable(f"t{i}", query, mode=mode) for i, query in enumerate(queries)]
+    assert [each.error for each in examine(tables, lake)] == [None] * len(tables)
+    return tables
+
+
+def test_a_full_refresh_gives_what_spark_answers(spark: SparkSession, tables: Lake) -> None:
+    for table in declared(tables, "FULL", QUERIES):
+        tables.refresh(table)
+        assert stored(tables, table.name) == answer(spark, tables, table.query), table.query
+
+
+def test_what_the_compiler_cannot_read_is_followed_in_auto(
+    spark: SparkSession, tables: Lake
+) -> None:
+    followed = declared(tables, "AUTO", QUERIES[:6:2])
+    for table in followed:
+        tables.refresh(table)
+    run_on_delta(spark, tables, "DELETE FROM orders WHERE id IN (1, 4, 5)")
+    for table in followed:
+        tables.refresh(table)
+        assert stored(tables, table.name) == answer(spark, tables, table.query), table.query
+        assert tables.check(table).equal
+
+
+def test_a_query_that_reads_no_table_is_made_once(lake: Lake) -> None:
+    table = StreamTable("few", "VALUES (1, 'a'), (2, 'b')", mode="FULL")
+    lake.refresh(table)
+    assert stored(lake, "few") == {("1", "a"): 1, ("2", "b"): 1}
+    assert lake.refresh(table).action is Action.NO_DATA

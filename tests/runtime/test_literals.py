@@ -1,0 +1,72 @@
+"""What stands between quotes is data: no name in it is bound, and no time is told to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+
+from dagster_streamtables import Action, Lake, StreamTable
+from runtime.delta import refreshed, run_on_delta, stored, write
+from runtime.orders import orders
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+# Each literal looks like what a plan or a text writes for a relation or for the time.
+LITERALS = [
+    "`orders@after`",
+    "`orders@change`",
+    "`mart.odd@before`",
+    "`st_now@after`",
+    "st_now()",
+    "current_date",
+    "current_timestamp",
+    "now()",
+    "FROM orders",
+    "{orders} {{x}} {0}",
+]
+
+
+@pytest.mark.parametrize("clock", ["", "WHERE seen < now()"], ids=["still", "timed"])
+def test_a_literal_stays_as_it_is(spark: SparkSession, lake: Lake, clock: str) -> None:
+    seen = pa.array([0] * 3, pa.timestamp("us", "UTC"))
+    write(lake, "orders", orders(1, 2, 3).append_column("seen", seen), mode="overwrite",
+          schema_mode="overwrite")  # fmt: skip
+    outputs = ", ".join(f"'{literal}' AS c{i}" for i, literal in enumerate(LITERALS))
+    table = StreamTable(
+        "mart.odd", f"SELECT id, {outputs} FROM orders {clock}", differential_max_change_ratio=0
+    )
+    refreshed(lake, table)
+    run_on_delta(spark, lake, "INSERT INTO orders SELECT id + 3, customer, amount, note, seen "
+                              "FROM orders")  # fmt: skip
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL
+    columns = [f"c{i}" for i in range(len(LITERALS))]
+    assert stored(lake, "mart.odd", columns) == {tuple(LITERALS): 6}
+
+
+def test_a_column_may_be_called_like_a_relation_or_like_the_time(
+    spark: SparkSession, lake: Lake
+) -> None:
+    names = [
+        "`orders@after`",
+        "`st_now@after`",
+        "`st_now`",
+        "`now`",
+        "`current_date`",
+        "`Net Sales`",
+    ]
+    rows = orders(1, 2, 3)
+    for i, name in enumerate(names):
+        rows = rows.append_column(name.strip("`"), pa.array([i] * 3, pa.int64()))
+    write(lake, "orders", rows, mode="overwrite", schema_mode="overwrite")
+    columns = ", ".join(f"o.{name}" for name in names)
+    table = StreamTable(
+        "mart.odd", f"SELECT o.id, {columns} FROM orders AS o", differential_max_change_ratio=0
+    )
+    refreshed(lake, table)
+    run_on_delta(spark, lake, "UPDATE orders SET id = 4 WHERE id = 3")
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL

@@ -1,0 +1,128 @@
+"""Days and times that not every engine reads as Spark does: far ones, and those of old calendars.
+
+Spark writes timestamps as INT96 unless it is told otherwise. delta-rs reads those in nanoseconds,
+in which 9999 is 1816; neither it nor pyarrow knows the calendar in which Spark may write days
+before 1582. What is seen must be what Spark sees, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.runtime.settings import settings_for_now
+from runtime.delta import FEED, refreshed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+INT96 = {"spark.sql.parquet.outputTimestampType": "INT96"}
+LEGACY = {
+    **INT96,
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
+}
+YEARS = ["0001", "1600", "1970", "2024", "2300", "9999"]
+BAG = StreamTable("bag", "SELECT id, at, day FROM events", differential_max_change_ratio=0)
+DEEP = StreamTable("deep", "SELECT id, deep FROM events", differential_max_change_ratio=0)
+KEYED = StreamTable(
+    "keyed",
+    "SELECT at, day, COUNT(*) AS n, SUM(id) AS total FROM events GROUP BY at, day",
+    differential_max_change_ratio=0,
+)
+
+
+def add(
+    spark: SparkSession, lake: Lake, ids: range, settings: dict[str, str], *, feed: bool = False
+) -> None:
+    """Rows by a writer with settings of its own, their times as far apart as can be."""
+    times = ", ".join(f"TIMESTAMP '{year}-06-15 12:34:56.789123'" for year in YEARS)
+    days = ", ".join(f"DATE '{year}-12-31'" for year in YEARS)
+    with settings_for_now(spark, settings):
+        spark.sql(
+            f"SELECT *, ARRAY(NAMED_STRUCT('at', at)) AS deep FROM (SELECT id, "
+            f"ARRAY({times})[id % 6] AS at, ARRAY({days})[id % 6] AS day "
+            f"FROM range({ids.start}, {ids.stop}))"
+        ).write.format("delta").mode("append").options(**FEED if feed else {}).save(
+            lake.location("events")
+        )
+
+
+def do(spark: SparkSession, lake: Lake, statement: str, settings: dict[str, str]) -> None:
+    with settings_for_now(spark, settings):
+        spark.sql(statement.format(events=f"delta.`{lake.location('events')}`"))
+
+
+@pytest.mark.parametrize("settings", [INT96, LEGACY], ids=["int96", "old calendar"])
+@pytest.mark.parametrize("feed", [True, False], ids=["feed", "files"])
+def test_the_change_is_what_spark_reads(
+    feed: bool, settings: dict[str, str], spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    tables = (BAG, DEEP)
+    add(spark, lake, range(12), settings, feed=feed)
+    for table in tables:
+        refreshed(lake, table)
+    add(spark, lake, range(12, 24), settings)
+    for table in tables:
+        done = refreshed(lake, table)
+        assert (done.action, done.windows["events"].capture) == (Action.DIFFERENTIAL, "appended")
+    do(spark, lake, "UPDATE {events} SET id = id + 100 WHERE id IN (0, 1, 4, 5)", settings)
+    do(spark, lake, "DELETE FROM {events} WHERE id IN (6, 11)", settings)
+    for table in tables:
+        done = refreshed(lake, table)
+        assert done.action is Action.DIFFERENTIAL
+        assert done.windows["events"].capture == ("feed" if feed else "snapshots")
+
+
+@pytest.mark.parametrize("settings", [INT96, LEGACY], ids=["int96", "old calendar"])
+@pytest.mark.parametrize("table", [BAG, KEYED], ids=["bag", "keyed"])
+def test_stored_files_that_another_writer_wrote_anew(
+    table: StreamTable, settings: dict[str, str], spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    add(spark, lake, range(12), {})
+    refreshed(lake, table)
+    place = lake.location(table.name)
+    with settings_for_now(spark, settings):  # as an OPTIMIZE would
+        kept = spark.read.format("delta").load(place)
+        kept.write.format("delta").mode("overwrite").option("dataChange", "false").save(place)
+    add(spark, lake, range(12, 24), {})
+    do(spark, lake, "DELETE FROM {events} WHERE id = 2", {})
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL
+    assert lake.refresh(table, full=True).action is Action.FULL
+    assert lake.check(table).equal
+
+
+def test_a_session_that_was_handed_in_writes_microseconds_too(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark, driver_rows=0)
+    add(spark, lake, range(12), LEGACY)
+    with settings_for_now(spark, LEGACY):
+        for change in ("{events} SET id = -1 WHERE id = 0", "{events} SET id = -2 WHERE id = 5"):
+            for table in (BAG, KEYED):
+                assert lake.refresh(table).writer == "spark"
+                assert _kinds(lake, table) == {"INT64"}
+            do(spark, lake, f"UPDATE {change}", LEGACY)
+        assert {name: spark.conf.get(name) for name in LEGACY} == LEGACY, "they are its owner's"
+
+
+def _kinds(lake: Lake, table: StreamTable) -> set[str]:
+    """How the files of a table hold timestamps; and none of them in the old calendar."""
+    found: set[str] = set()
+    log = DeltaTable(lake.location(table.name))
+    for path in pa.table(log.get_add_actions()).column("path").to_pylist():
+        footer = pq.ParquetFile(f"{lake.location(table.name)}/{path}").metadata
+        assert not any(b"legacy" in key for key in footer.metadata or {})
+        columns = (footer.schema.column(number) for number in range(footer.num_columns))
+        found |= {each.physical_type for each in columns if each.name == "at"}
+    return found

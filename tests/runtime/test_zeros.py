@@ -1,0 +1,73 @@
+"""-0.0 and 0.0: equal to SQL, two values to a reader, who must find the one of the query."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dagster_streamtables import Action, Lake, StreamTable
+from runtime.delta import FEED
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.spark
+
+FLAT = StreamTable(
+    "flat", "SELECT id, x, CAST(x AS STRING) AS shown FROM t", differential_max_change_ratio=0
+)
+DEEP = StreamTable("deep", "SELECT id, x, deep FROM t", differential_max_change_ratio=0)
+ONCE = StreamTable(
+    "once",
+    "SELECT x, COUNT(*) AS n FROM t GROUP BY x UNION ALL "
+    "SELECT x, 1 AS n FROM (SELECT DISTINCT x FROM t)",
+    differential_max_change_ratio=0,
+)
+ROWS = (
+    "SELECT CAST(id AS INT) AS id, x, NAMED_STRUCT('list', ARRAY(x)) AS deep FROM (SELECT id, "
+    "CAST(ELT(1 + id % 4, '-0.0', '0.0', 'NaN', '1.5') AS DOUBLE) AS x FROM range({0}, {1}))"
+)
+
+
+@pytest.mark.parametrize(
+    ("driver_rows", "feed"),
+    [(0, False), (None, False), (None, True)],
+    ids=["spark", "files", "feed"],
+)
+def test_both_zeros_stay_what_they_are(
+    driver_rows: int | None, feed: bool, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
+    place = lake.location("t")
+
+    def add(start: int, stop: int) -> None:
+        rows = spark.sql(ROWS.format(start, stop)).coalesce(1)
+        rows.write.format("delta").mode("append").options(**FEED if feed else {}).save(place)
+
+    add(0, 8)
+    for table in (FLAT, DEEP, ONCE):
+        lake.refresh(table)
+    add(0, 2)  # copies
+    spark.sql(f"DELETE FROM delta.`{place}` WHERE id IN (4, 5)")
+    spark.sql(f"UPDATE delta.`{place}` SET x = -x WHERE id IN (1, 3)")
+    for table in (FLAT, DEEP, ONCE):
+        assert lake.refresh(table).action is Action.DIFFERENTIAL
+        spark.read.format("delta").load(place).createOrReplaceTempView("t")
+        assert _seen(lake.read(table.name)) == _seen(spark.sql(table.query))
+        assert lake.check(table).equal
+
+
+def test_the_check_sees_a_zero_of_the_wrong_sign(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    spark.sql(ROWS.format(0, 4)).write.format("delta").save(lake.location("t"))
+    lake.refresh(DEEP)
+    spark.sql(f"UPDATE delta.`{lake.location('deep')}` SET x = 0.0D WHERE id = 0")
+    found = lake.check(DEEP)
+    assert (found.equal, found.missing, found.unexpected) == (False, 1, 1)
+
+
+def _seen(rows: DataFrame) -> Counter[str]:
+    return Counter(row[0] for row in rows.selectExpr("CAST(STRUCT(*) AS STRING)").collect())

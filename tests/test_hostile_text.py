@@ -1,0 +1,179 @@
+"""Whatever a text says, it is shown, logged and stored as that text, in every place that has one.
+
+Names, rows and the words of other programs reach a terminal, a log, markdown in the UI, metrics,
+JSON and paths. What reaches SQL is in `runtime/test_hostile_text.py`.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.parser import text_string_to_metric_families
+
+from dagster_streamtables.cli import output
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.orchestration import metadata
+from dagster_streamtables.orchestration.alerts import Alert, AlertKind, log_alert
+from dagster_streamtables.orchestration.markdown import fenced, words
+from dagster_streamtables.runtime.control import Controls
+from dagster_streamtables.runtime.log import logger
+from dagster_streamtables.runtime.names import Names
+from hostile import TEXTS
+
+hostile = pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
+
+
+def spelled(text: str) -> str:
+    """The characters that are left of a text on a screen; blanks and line breaks may be others."""
+    text = CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text.replace("\r\n", "\n"))
+    return re.sub(r"\s", "", text)
+
+
+@pytest.fixture
+def screen(monkeypatch: pytest.MonkeyPatch) -> Iterator[io.StringIO]:
+    """A terminal with colours, so that markup would become escapes."""
+    written = io.StringIO()
+    monkeypatch.setattr(output.out, "_file", written)
+    monkeypatch.setattr(output.out, "_force_terminal", True)
+    monkeypatch.setattr(output.out, "_color_system", None)
+    yield written
+
+
+@hostile
+def test_the_terminal_shows_a_text_as_it_is(screen: io.StringIO, text: str) -> None:
+    output.out.print(f"begin{text}end", soft_wrap=True)
+
+    assert not CONTROLS.search(screen.getvalue())
+    assert spelled(screen.getvalue()) == spelled(f"begin{text}end")
+
+
+@hostile
+def test_cells_of_a_table_are_texts(screen: io.StringIO, text: str) -> None:
+    shown = output.grid(f"h{text}h", "other")
+    shown.add_row(f"c{text}c", output.coloured(f"d{text}d", "red"))
+    output.out.width = 200
+    output.out.print(shown)
+    output.out.print(output.pairs(("name", f"e{text}e")))
+
+    # A colour begins and ends outside the text.
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", screen.getvalue())
+    assert not CONTROLS.search(plain)
+    if not re.search(r"[\n\t]", text):
+        for mark in "hcde":
+            assert spelled(f"{mark}{text}{mark}") in spelled(plain)
+
+
+@hostile
+def test_json_is_json_and_nothing_to_a_terminal(screen: io.StringIO, text: str) -> None:
+    output.show_json({"a": text, text: [text]})
+
+    assert json.loads(screen.getvalue()) == {"a": text, text: [text]}
+    assert not CONTROLS.search(screen.getvalue())
+
+
+@hostile
+@pytest.mark.parametrize("part", ["what", "where", "why", "fix"])
+def test_an_error_quotes_a_text(part: str, text: str) -> None:
+    parts = {"what": "it failed", part: f"at {text} of it"}
+    error = StreamTablesError(**parts)
+
+    assert not CONTROLS.search(str(error))
+    assert "\n" not in error.what
+    assert not CONTROLS.search(error.args[0])
+    ours = ("    ", "why: ", "fix: ", error.what)
+    assert all(line.startswith(ours) for line in str(error).splitlines() if line)
+
+
+@hostile
+def test_a_text_begins_no_line_of_the_log(text: str, caplog: pytest.LogCaptureFixture) -> None:
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(logging.Formatter("%(levelname)s %(message)s"))
+    logger.addHandler(handler)
+    try:
+        logger.warning("a name: %s", text)
+        log_alert(Alert("t", AlertKind.CHECK_FAILED, text, datetime.now(UTC)))
+    finally:
+        logger.removeHandler(handler)
+
+    begins = [line for line in written.getvalue().splitlines() if line and line[0] != " "]
+    assert [line.partition(" ")[0] for line in begins] == ["WARNING"] * 2
+    assert not CONTROLS.search(written.getvalue())
+
+
+@hostile
+def test_a_block_of_code_ends_where_it_should(text: str) -> None:
+    begin, *inside, end = fenced(f"begin\n{text}\nend", "sql").split("\n")
+
+    assert begin == f"{end}sql"
+    assert set(end) == {"`"}
+    assert (inside[0], inside[-1]) == ("begin", "end")
+    assert not any(line.strip().startswith(end) for line in inside)
+
+
+@hostile
+def test_words_in_markdown_are_words(text: str) -> None:
+    shown = words(text)
+
+    assert "\n" not in shown
+    unquoted = re.sub(r"\\[!-/:-@\[-`{-~]", "", shown)
+    assert not re.search(r"[`*_\[\]<>|~#&\\]", unquoted)
+
+
+@hostile
+def test_a_failed_step_shows_a_text_as_code(text: str) -> None:
+    failure = metadata.failure(StreamTablesError("x", where=text or "y"), allow_retries=False)
+
+    shown = failure.metadata["streamtables/where"].value
+    assert shown == fenced(text or "y")
+
+
+@hostile
+def test_a_label_of_a_metric_is_one_value(text: str) -> None:
+    class One:
+        def collect(self) -> Iterator[GaugeMetricFamily]:
+            family = GaugeMetricFamily("streamtables_rows", "Rows.", labels=["table"])
+            family.add_metric([text], 1)
+            yield family
+
+    registry = CollectorRegistry()
+    registry.register(One())  # type: ignore[arg-type]
+    said = generate_latest(registry).decode()
+
+    [family] = text_string_to_metric_families(said)
+    assert [each.labels for each in family.samples] == [{"table": text}]
+
+
+@hostile
+def test_the_name_of_a_table_leads_below_the_root(tmp_path: Path, text: str) -> None:
+    root = tmp_path / "lake"
+    for name in (text, f"a.{text}", f"{text}.b"):
+        try:
+            place = Path(Names(str(root)).location(name))
+        except StreamTablesError as error:
+            assert "is no name of a table" in error.what
+            continue
+        assert place.resolve().is_relative_to(root)
+        assert place == root.joinpath(*name.split(".")) or place.parent == root / "public"
+
+
+@hostile
+def test_what_is_known_of_a_table_is_kept_in_one_folder(tmp_path: Path, text: str) -> None:
+    controls = Controls(str(tmp_path / "lake"))
+    controls.suspend(text, "why")
+
+    assert controls.names() == [text]
+    assert [each.parent.name for each in tmp_path.rglob("*.json")] == ["_streamtables"]
+    assert controls.resume(text)
+    assert controls.forget(text)
+    assert not list(tmp_path.rglob("*.json"))

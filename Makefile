@@ -6,7 +6,7 @@ DAYS ?= 30
 BIN := .venv/bin
 export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 
-.PHONY: venv java test demo demo-headless bench crash soak tpch test-long clean
+.PHONY: venv java test demo demo-headless bench crash histories races soak tpch test-long clean
 
 venv: .venv/.stamp
 
@@ -54,6 +54,12 @@ tpch: java venv
 
 crash: java venv
 	$(BIN)/pytest -m long tests/runtime/test_crash.py
+
+histories: java venv
+	$(BIN)/python -m tests.histories --minutes 60
+
+races: java venv
+	$(BIN)/python -m tests.races --versions 1000
 
 soak: java venv
 	$(BIN)/python -m tests.soak --minutes 60

@@ -1,0 +1,13 @@
+"""The command `python -m tests.histories`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+# The modules of the tests import one another as pytest lets them.
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
+from histories.command import main
+
+sys.exit(main())

@@ -1,0 +1,220 @@
+"""One history: a table made, things that happen to it, and stream tables that follow."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+import uuid
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING
+
+from dagster_streamtables import Lake, Refresh
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.runtime.leftovers import drop_views
+from dagster_streamtables.runtime.session import open_session
+from histories.kinds import CREATIONS, KINDS
+from histories.oracle import differences, runs
+from histories.roots import QUERIES, Root, make_other, some_roots
+from histories.steps import Step, some_steps
+from histories.tally import Tally
+from histories.world import World
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class History:
+    seed: str
+    """Of the stream tables."""
+    steps: tuple[Step, ...]
+    """The first one makes the table."""
+    kinds: tuple[str, ...] = ()
+    """The kinds of roots over it; all, where none is named."""
+
+    @classmethod
+    def random(cls, seed: int, number: int, length: int = 10, roots: int = 0) -> History:
+        name = f"{seed}:{number}"
+        steps = some_steps(Random(name), length)
+        kinds = Random(f"{name} roots").sample(list(QUERIES), roots)
+        return cls(name, steps, ("bag", *kinds) if "over-another" in kinds else tuple(kinds))
+
+    def roots(self) -> list[Root]:
+        found = some_roots(Random(self.seed))
+        return [each for each in found if not self.kinds or each.kind in self.kinds]
+
+    def __str__(self) -> str:
+        kinds = f" [{' '.join(self.kinds)}]" if self.kinds else ""
+        return f"{self.seed}{kinds} {' '.join(map(str, self.steps))}"
+
+    @classmethod
+    def read(cls, text: str) -> History:
+        """A history as it was printed."""
+        seed, _, rest = text.strip().partition(" ")
+        kinds: tuple[str, ...] = ()
+        if rest.startswith("["):
+            inside, _, rest = rest[1:].partition("]")
+            kinds = tuple(inside.split())
+        return cls(seed, tuple(Step.read(each) for each in rest.split()), kinds)
+
+
+@dataclass
+class Failure:
+    """The first wrong thing of a history."""
+
+    at: int
+    """The number of the step after which it was seen; 0 is the making of the table."""
+    what: str
+    """The kind of failure, without what differs from one run to the next."""
+    roots: tuple[str, ...] = ()
+    """The kinds of roots that are wrong."""
+    detail: list[str] = field(default_factory=list[str])
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """Two that share nothing but the server, and its memory of logs."""
+
+    product: SparkSession
+    """What the refreshes run in."""
+    plain: SparkSession
+    """What writes the table, and runs the queries to compare with."""
+
+
+def open_sessions(address: str | None = None) -> Sessions:
+    named = str(uuid.uuid5(uuid.NAMESPACE_URL, "histories"))
+    sessions = Sessions(open_session(address), open_session(address, session_id=named))
+    for each in (sessions.product, sessions.plain):
+        # To compile a statement takes longer than to run it over some rows.
+        each.conf.set("spark.sql.codegen.wholeStage", "false")
+        each.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    return sessions
+
+
+def run(history: History, sessions: Sessions, tally: Tally) -> Failure | None:
+    """Run a history until its end or its first failure."""
+    folder = Path(tempfile.mkdtemp(prefix="history_"))
+    try:
+        return _Run(history, World(folder, sessions.plain), sessions.product, tally).whole()
+    finally:
+        drop_views(sessions.product)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Run:
+    def __init__(self, history: History, world: World, product: SparkSession, tally: Tally) -> None:
+        self.history, self.world, self.tally = history, world, tally
+        self.roots = history.roots()
+        self.lakes = {
+            by_spark: Lake(world.root, spark=product, driver_rows=0 if by_spark else None)
+            for by_spark in (False, True)
+        }
+        self.notes: list[str] = []
+
+    def whole(self) -> Failure | None:
+        world, steps = self.world, self.history.steps
+        world.clear()
+        make_other(world, Random(self.history.seed))
+        for number, step in enumerate(steps):
+            last = number == len(steps) - 1
+            if not self._happen(step) and not last:
+                continue
+            due = [each for each in self.roots if last or number % each.pace == 0]
+            failure = self._follow(number, due)
+            if failure is not None:
+                failure.detail = [*self.notes, *failure.detail]
+                return failure
+        return None
+
+    def _happen(self, step: Step) -> bool:
+        """Whether the folder is another one afterwards: a refused step may have begun."""
+        before = _listed(self.world.t)
+        kind = {**CREATIONS, **KINDS}[step.kind]
+        began = time.monotonic()
+        said = ""
+        try:
+            kind.run(self.world, Random(step.seed))
+        except Exception as error:
+            said = _gist(error)
+        self.tally.step(step.kind, said, time.monotonic() - began)
+        self.notes.append(f"{step}{' refused: ' + said if said else ''}")
+        return not said or before != _listed(self.world.t)
+
+    def _follow(self, number: int, due: list[Root]) -> Failure | None:
+        """Refresh, and compare all that could be refreshed."""
+        followed: list[Root] = []
+        versions: dict[str, int] = {}
+        for root in due:
+            try:
+                with self.tally.timed("refresh"):
+                    done = self.lakes[root.by_spark].refresh(root.table)
+            except Exception as error:
+                self.notes.append(f"  {root.name}: {_gist(error)}")
+                failure = self._not_followed(number, root, error)
+                if failure is not None:
+                    return failure
+                continue
+            self.tally.refresh(root, done)
+            self.notes.append(f"  {root.name}: {_told(done)}")
+            followed.append(root)
+            late = self._late(root, done)
+            if late:
+                return Failure(number, "a version left out", (root.kind,), [late])
+            versions |= {name: window.after for name, window in done.windows.items()}
+        return self._compared(number, followed, versions)
+
+    def _not_followed(self, number: int, root: Root, error: Exception) -> Failure | None:
+        """A refresh may fail where the query itself has no answer."""
+        with self.tally.timed("failed"):
+            if not runs(self.world, root):
+                self.tally.failed(root, _gist(error))
+                return None
+        kind = "raised" if isinstance(error, StreamTablesError) else "raw error"
+        return Failure(number, f"{kind}: {_gist(error)}", (root.kind,), [str(error)])
+
+    def _late(self, root: Root, done: Refresh) -> str:
+        """What of its sources a refresh did not take, if it did not take the newest version."""
+        for name, window in done.windows.items():
+            there = newest(self.world.root / "public" / name)
+            if window.after != there:
+                return f"{root.name} took version {window.after} of {name}, not {there}"
+        return ""
+
+    def _compared(self, number: int, roots: list[Root], versions: dict[str, int]) -> Failure | None:
+        if not roots:
+            return None
+        with self.tally.timed("oracle"):
+            try:
+                wrong = differences(self.world, roots, versions)
+            except Exception as error:
+                kinds = tuple(root.kind for root in roots)
+                return Failure(number, "plain Spark fails", kinds, [str(error)[:2000]])
+        self.tally.compared += len(roots)
+        if not wrong:
+            return None
+        names = {each.root for each in wrong}
+        kinds = tuple(root.kind for root in roots if root.name in names)
+        return Failure(number, "wrong rows", kinds, [str(each) for each in wrong[:12]])
+
+
+def newest(folder: Path) -> int:
+    """The number of the newest commit in a folder."""
+    return max(int(p.name[:20]) for p in (folder / "_delta_log").glob("*[0-9].json"))
+
+
+def _listed(folder: Path) -> set[tuple[str, int]]:
+    return {(p.name, p.stat().st_mtime_ns) for p in (folder / "_delta_log").glob("*")}
+
+
+def _told(done: Refresh) -> str:
+    windows = ", ".join(f"{name} {w.before}..{w.after} {w.capture}"
+                        for name, w in done.windows.items())  # fmt: skip
+    return f"{done.action} ({done.reason}) {windows} [{done.writer}]"
+
+
+def _gist(error: Exception) -> str:
+    lines = [line for line in str(error).strip().splitlines() if line.strip()] or [""]
+    return f"{type(error).__name__}: {lines[0][:160]}"

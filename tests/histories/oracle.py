@@ -1,0 +1,118 @@
+"""Plain Spark runs the queries as they are written, over the versions that were refreshed to.
+
+One statement for all stream tables of a history: each row as text, in which -0.0 is not 0.0 and
+NaN is one value, counted on both sides. What the product holds in memory, and what Spark holds of
+its statements, has no part in it: the table is read by a path of its own, and of the stream tables
+the files that their logs name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from dagster_streamtables.runtime.calls import arrow_rows, query
+from histories.roots import Root
+from histories.world import World
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_AS_TEXT = (
+    "to_json(struct(*), map('ignoreNullFields', 'false', "
+    "'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS', "
+    "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS'))"
+)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A row that one side has more often than the other."""
+
+    root: str
+    row: str
+    copies: int
+    """More than the query gives, or, below 0, fewer."""
+
+    def __str__(self) -> str:
+        word = "unexpected" if self.copies > 0 else "missing"
+        return f"{self.root}: {word} {abs(self.copies)} x {self.row}"
+
+
+def differences(world: World, roots: Sequence[Root], versions: Mapping[str, int]) -> list[Wrong]:
+    """In what the stream tables are not their queries.
+
+    Args:
+        world: Where they are.
+        roots: Those that were refreshed to these versions.
+        versions: Of the sources.
+    """
+    named: dict[str, DataFrame] = {
+        name: _source(world.spark, path, versions[name])
+        for name, path in (("t", world.path), ("u", world.u))
+        if name in versions
+    }
+    if "bag" in versions:
+        named["bag"] = stored_rows(world, "bag", versions["bag"])
+    parts: list[str] = []
+    for root in roots:
+        held = stored_rows(world, root.name)
+        parts.append(f"SELECT '{root.name}' AS root, -1 AS side, {_AS_TEXT} AS line "
+                     f"FROM ({root.table.query})")  # fmt: skip
+        named[root.name] = held
+        parts.append(f"SELECT '{root.name}', 1, {_AS_TEXT} FROM {root.name}")
+    text = " UNION ALL ".join(parts)
+    text = f"SELECT root, line, SUM(side) AS copies FROM ({text}) GROUP BY ALL HAVING copies <> 0"
+    found = arrow_rows(query(world.spark, text, named))
+    return [Wrong(r["root"], r["line"], r["copies"]) for r in found.to_pylist()]
+
+
+def runs(world: World, root: Root) -> bool:
+    """Whether plain Spark takes the query, over the table as it is."""
+    named = {"t": _source(world.spark, world.path, None), "u": _source(world.spark, world.u, None)}
+    if "bag" in root.table.query:
+        named["bag"] = stored_rows(world, "bag")
+    try:
+        arrow_rows(query(world.spark, root.table.query, named))
+    except Exception:
+        return False
+    return True
+
+
+def _source(spark: SparkSession, path: Path, version: int | None) -> DataFrame:
+    reader = spark.read.format("delta")
+    if version is not None:
+        reader = reader.option("versionAsOf", version)
+    return reader.load(str(path))
+
+
+def stored_rows(world: World, name: str, version: int | None = None) -> DataFrame:
+    """The visible rows of a stream table, at a version or at its newest."""
+    from pyspark.sql.types import StructType
+
+    files, schema = live(world.root / "public" / name, version)
+    kind = StructType.fromJson(schema)
+    reader = world.spark.read.schema(kind)
+    rows = reader.parquet(*files) if files else world.spark.createDataFrame([], kind)
+    seen = [f["name"] for f in schema["fields"] if not f["name"].startswith("__st_")]
+    return rows.select(*[f"`{name.replace('`', '``')}`" for name in seen])
+
+
+def live(folder: Path, until: int | None = None) -> tuple[list[str], dict[str, Any]]:
+    """The data files of a table that only the product writes, and its schema."""
+    files: set[str] = set()
+    schema: dict[str, Any] = {}
+    for path in sorted((folder / "_delta_log").glob("*[0-9].json")):
+        if until is not None and int(path.name[:20]) > until:
+            break
+        actions = [json.loads(line) for line in path.read_text().splitlines()]
+        for action in actions:
+            files.discard(action.get("remove", {}).get("path"))
+            if "metaData" in action:
+                schema = json.loads(action["metaData"]["schemaString"])
+        files |= {action["add"]["path"] for action in actions if "add" in action}
+    return [f"{folder}/{unquote(path)}" for path in sorted(files)], schema

@@ -74,8 +74,12 @@ def _plans(project: Project, table: str) -> dict[str, Plan]:
 
 
 def _values(found: Explanation) -> dict[str, Any]:
-    line, column = found.place or (None, None)
-    refusal = found.refusal
+    refusal, place = found.refusal, found.place
+    at = {
+        "file": place.file or None if place is not None else None,
+        "line": place.line if place is not None else None,
+        "column": place.column if place is not None else None,
+    }
     return {
         "table": found.table,
         "mode": found.mode,
@@ -85,7 +89,7 @@ def _values(found: Explanation) -> dict[str, Any]:
         "intermediate_tables": [each.name for each in found.queries if each.name],
         "queries": found.queries,
         "change_sql": found.change_sql or None,
-        "refusal": None if refusal is None else {**_parts(refusal), "line": line, "column": column},
+        "refusal": None if refusal is None else {**_parts(refusal), **at},
     }
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler import functions
 from dagster_streamtables.compiler.calls import calls, function_of, is_grouped
 from dagster_streamtables.compiler.check_subqueries import check_subqueries
-from dagster_streamtables.compiler.text import DIALECT, Text, place
+from dagster_streamtables.compiler.text import Text, place
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 _UNCOMPARABLE = (
@@ -183,11 +183,15 @@ def _check_comparable(values: list[exp.Expr], text: Text) -> None:
         kind = _uncomparable(value.unalias())
         if kind:
             raise UnsupportedQuery(
-                f'"{value.alias_or_name or value.sql(DIALECT)}" holds a {kind}',
+                f"{_named(value)} holds a {kind}",
                 where=place(value.unalias(), text),
                 why="rows are told apart by comparing, and such values cannot be compared",
                 fix="take out the entries you need, or turn it into a string with to_json",
             )
+
+
+def _named(value: exp.Expr) -> str:
+    return f'"{value.alias_or_name}"' if value.alias_or_name else "what tells the rows apart"
 
 
 def _uncomparable(value: exp.Expr) -> str | None:

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from dagster_streamtables.compiler.edits import Edit
 from dagster_streamtables.compiler.spark import DIALECT
-from dagster_streamtables.compiler.text import Edit, Text, as_written, edited
+from dagster_streamtables.compiler.text import Text
 
 NOW = "st_now"
 """The function that stands for the time in a text, and the column that holds it in a tree."""
@@ -34,7 +35,7 @@ _BARE = {"current_timestamp", "current_date"}
 def with_clock(text: Text) -> Text:
     """The text asking for the time by one name; the same text if it does not ask."""
     edits = [(start, end, _WRITTEN[word]) for word, start, end in _calls(text, _WRITTEN)]
-    return as_written(edited(text.sql, edits)) if edits else text
+    return text.with_edits(edits)
 
 
 def at_time(text: Text, now: str) -> list[Edit]:

@@ -44,7 +44,7 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> Plan:
     except (SqlglotError, RecursionError) as error:
         raise InvalidDefinition(
             "the query cannot be analyzed",
-            where=text.shown(0, len(text.sql) - 1),
+            where=text.shown(),
             why=str(error),
             fix="write it in simpler words, or choose mode FULL",
         ) from error

@@ -30,7 +30,7 @@ from dagster_streamtables.compiler.aliases import own_columns
 from dagster_streamtables.compiler.calls import function_of, is_grouped
 from dagster_streamtables.compiler.open_aggregates import Insertion, open_aggregates
 from dagster_streamtables.compiler.spark import DIALECT
-from dagster_streamtables.compiler.text import Text, place, read, span
+from dagster_streamtables.compiler.text import Text, place, span
 from dagster_streamtables.errors import UnsupportedQuery
 
 _NUMBERING = {"row_number", "ntile", "lag", "lead"}
@@ -54,11 +54,7 @@ def determined(text: Text, qualified: exp.Query) -> Text:
         *_ties_of_limits(text, qualified),
         *open_aggregates(text),
     ]
-    sql = text.sql
-    for each in sorted(set(found), key=lambda each: (-each.at, each.words)):
-        until = each.at if each.until is None else each.until
-        sql = sql[: each.at] + each.words + sql[until:]
-    return read(sql) if found else text
+    return text.with_edits(each.edit for each in sorted(set(found), key=lambda each: each.words))
 
 
 def _ties_of_windows(text: Text, qualified: exp.Query) -> Iterator[Insertion]:

@@ -13,8 +13,9 @@ from collections.abc import Iterator, Mapping
 
 from dagster_streamtables.compiler.compile import compile_query
 from dagster_streamtables.compiler.dialect import tables_of, translate
+from dagster_streamtables.compiler.edits import Edit
 from dagster_streamtables.compiler.mentions import Mention
-from dagster_streamtables.compiler.text import Edit, Text, as_written, edited, exchanged
+from dagster_streamtables.compiler.text import Text, as_written, exchanged
 from dagster_streamtables.compiler.types import type_text
 from dagster_streamtables.compiler.views import (
     View,
@@ -95,22 +96,21 @@ class _Inliner:
         self.numbers = itertools.count(1)
 
     def translated(self, query: str, dialect: str, path: tuple[str, ...] = ()) -> Text:
+        if dialect == "spark":
+            return as_written(query)
         columns = dict(self.columns)
-        if dialect != "spark":
-            for name in tables_of(query, dialect):
-                if name in self.views:
-                    refuse_cycle(name, path)
-                    columns[name] = self._columns(self.views[name], path)
-        return as_written(translate(query, dialect, columns))
+        for name in tables_of(query, dialect):
+            if name in self.views:
+                refuse_cycle(name, path)
+                columns[name] = self._columns(self.views[name], path)
+        return Text(query, dialect).retold(translate(query, dialect, columns))
 
     def inlined(self, text: Text, path: tuple[str, ...]) -> Text:
         mentions = [each for each in text.named if each.name in self.views]
         edits = [edit for table in mentions for edit in self._mention(table, text, path)]
         captured = {name.lower() for table in mentions for name in self._sources(table)}
         edits += self._renamed(text, None if path else captured)
-        if not edits:
-            return text
-        return as_written(edited(text.sql, edits))
+        return text.with_edits(edits)
 
     def _mention(self, table: Mention, text: Text, path: tuple[str, ...]) -> Iterator[Edit]:
         view = self.views[table.name]

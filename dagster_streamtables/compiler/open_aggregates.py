@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from dagster_streamtables.compiler.edits import Edit
 from dagster_streamtables.compiler.text import Text
 
 
@@ -20,6 +21,10 @@ class Insertion:
     words: str
     until: int | None = None
     """Where the words that are exchanged end; None if none are."""
+
+    @property
+    def edit(self) -> Edit:
+        return self.at, self.at if self.until is None else self.until, self.words
 
 
 _LISTS = {"collect_list", "collect_set", "array_agg"}

@@ -27,7 +27,7 @@ from dagster_streamtables.compiler.refuse import refuse
 from dagster_streamtables.compiler.spark import DIALECT
 from dagster_streamtables.compiler.text import Text, place, place_of_word, table_name, tables_in
 from dagster_streamtables.compiler.types import type_from
-from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
+from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
 
 Columns = Mapping[str, str]
 """Column name → type, as Spark writes it (``bigint``, ``decimal(10,2)``)."""
@@ -85,7 +85,7 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
     except SqlglotError as error:
         raise InvalidDefinition(
             "the query cannot be analyzed",
-            where=text.shown(0, len(text.sql) - 1),
+            where=text.shown(),
             why=str(error),
             fix="write it in simpler words, or choose mode FULL",
         ) from None
@@ -132,7 +132,7 @@ def _require_sources(text: Text, sources: Mapping[str, Columns]) -> None:
     if not text.sources:
         raise UnsupportedQuery(
             "the query reads no table",
-            where=text.shown(0, len(text.sql) - 1),
+            where=text.shown(),
             why="its result never changes",
             fix="write its rows into a Delta table",
         )
@@ -191,14 +191,14 @@ def _output_names(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]
         select = select.this
     cased = {name.lower(): name for columns in sources.values() for name in columns}
     names: list[str] = []
-    for output in select.selects:
+    for number, output in enumerate(select.selects, 1):
         if output.is_star:
             return _names_of_star(text, sources, cased)
         if isinstance(output, exp.Aliases):
             names += [each.name for each in output.expressions]
             continue
         if not isinstance(output, exp.Alias | exp.Column | exp.Dot) or not output.alias_or_name:
-            raise _unnamed(text, output)
+            raise _unnamed(text, output, number)
         names.append(output.alias_or_name)
     return tuple(names)
 
@@ -210,9 +210,9 @@ def _names_of_star(
     return tuple(cased.get(name, name) for name in tree.named_selects)
 
 
-def _unnamed(text: Text, output: exp.Expr) -> InvalidDefinition:
+def _unnamed(text: Text, output: exp.Expr, number: int) -> InvalidDefinition:
     return InvalidDefinition(
-        f"an output column has no name: {output.sql(DIALECT)}",
+        f"output column {number} has no name",
         where=place(output, text),
         why="the name that Spark would make up cannot be a column of a Delta table",
         fix="give it one with AS",
@@ -256,7 +256,7 @@ def _require_no_weight(tree: exp.Query, text: Text) -> None:
             )
 
 
-def _last_output(name: str, text: Text) -> str:
+def _last_output(name: str, text: Text) -> Place | str:
     """The place of the last output of that name; the SELECT itself where a star yields it."""
     select = text.tree
     while isinstance(select, exp.SetOperation | exp.Subquery):
@@ -286,5 +286,5 @@ def _unresolved(
         near = difflib.get_close_matches(name, known, n=3)
         fix = f"did you mean {' or '.join(near)}?" if near else "name a column of the tables"
         fix = f"say whose, for example {owners[0]}.{name}" if ambiguous else fix
-    where = place_of_word(name, text) or text.shown(0, len(text.sql) - 1)
+    where = place_of_word(name, text) or text.shown()
     return InvalidDefinition(what, where=where, why=message, fix=fix)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.spark import DIALECT
-from dagster_streamtables.compiler.text import Text, read
+from dagster_streamtables.compiler.text import Text
 
 _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 
@@ -24,7 +24,7 @@ def without_quantifiers(text: Text) -> Text:
     tree = text.tree.transform(lambda node: _written(node) if _is_quantified(node) else node)
     for call in list(filter(_is_bool_or, tree.walk())):
         call.replace(exp.Anonymous(this="bool_or", expressions=[call.this.unnest()]))
-    return read(tree.sql(DIALECT))
+    return text.retold(tree.sql(DIALECT))
 
 
 def _is_bool_or(node: exp.Expr) -> bool:

@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 from dagster_streamtables.compiler import functions
 from dagster_streamtables.compiler.clock import NOW
 from dagster_streamtables.compiler.text import Text, place, place_of_word
-from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
+from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
 
 _FULL = "choose mode FULL, which runs the query again whenever a source moved"
 _OR_FULL = f"or {_FULL}"
@@ -215,7 +215,7 @@ def _refuse_functions(text: Text) -> None:
             _refuse_known(word, shown, f"{word}()")
 
 
-def _refuse_known(word: str, where: str, called: str) -> None:
+def _refuse_known(word: str, where: Place | str, called: str) -> None:
     if word in functions.UNREPEATABLE:
         raise UnsupportedQuery(
             f"{called} cannot be maintained",

@@ -89,10 +89,11 @@ def _require_one(sql: str, tokens: list[Token]) -> None:
 
 
 def _no_query(sql: str) -> InvalidDefinition:
-    word = sql.split()[0] if sql else ""
+    word = sql.split()[0] if sql.strip() else ""
+    begin = sql.find(word)
     return InvalidDefinition(
         f"{word.upper()} does not begin a query",
-        where=underline(sql, 0, len(word) - 1),
+        where=underline(sql, begin, begin + len(word) - 1),
         why="a stream table holds the result of one query",
         fix="write a SELECT; its result is what the table holds",
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from sqlglot import exp
@@ -18,13 +18,11 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.tokenizer_core import Token, TokenType
 
+from dagster_streamtables.compiler.edits import Edit, Edited, Origin, Retold, edited
 from dagster_streamtables.compiler.mentions import Definition, Mention, joined, mentions_in
 from dagster_streamtables.compiler.spark import DIALECT
 from dagster_streamtables.compiler.syntax import parsed, require_query, tokens_of
-from dagster_streamtables.errors import InvalidDefinition, underline
-
-Edit = tuple[int, int, str]
-"""The first character, the one after the last, and what stands there instead."""
+from dagster_streamtables.errors import InvalidDefinition, Place, underline
 
 
 @dataclass(frozen=True)
@@ -33,6 +31,8 @@ class Text:
 
     sql: str
     dialect: str = DIALECT
+    origin: Origin | None = field(default=None, compare=False)
+    """What it was made of; None for a text as its author wrote it."""
 
     @cached_property
     def tokens(self) -> list[Token]:
@@ -62,9 +62,35 @@ class Text:
         """The same for queries that differ in comments, spaces and the case of keywords only."""
         return _normal(self.sql)
 
-    def shown(self, start: int, end: int) -> str:
-        """The line that holds ``sql[start : end + 1]``, for the part `where` of an error."""
-        return underline(self.sql, start, end)
+    def shown(self, start: int = 0, end: int | None = None) -> Place | str:
+        """Where ``sql[start : end + 1]`` stands, for the part `where` of an error.
+
+        It is the author's own text that is shown. Empty where nothing in it is known to have become
+        these words.
+        """
+        end = len(self.sql) - 1 if end is None else end
+        if self.origin is None:
+            return underline(self.sql, start, end)
+        return self.origin.shown(start, end, self)
+
+    def with_edits(self, edits: Iterable[Edit]) -> Text:
+        """The text with words exchanged; the same where there are none.
+
+        Raises:
+            InvalidDefinition: As `as_written`.
+        """
+        edits = tuple(sorted(edits, key=lambda each: each[:2]))
+        if not edits:
+            return self
+        return replace(as_written(edited(self.sql, edits)), origin=Edited(self, edits))
+
+    def retold(self, sql: str) -> Text:
+        """Another text that says the same.
+
+        Raises:
+            InvalidDefinition: As `as_written`.
+        """
+        return self if sql == self.sql else replace(as_written(sql), origin=Retold(self))
 
     @property
     def definitions(self) -> list[Definition]:
@@ -160,7 +186,8 @@ def as_written(sql: str) -> Text:
 
 
 def _stripped(sql: str) -> str:
-    return sql.strip().rstrip(";").rstrip()
+    # Not at the beginning: the lines of a text are those of its author's file.
+    return sql.rstrip().rstrip(";").rstrip()
 
 
 def exchanged(mention: Mention, relation: str) -> Iterator[Edit]:
@@ -170,19 +197,6 @@ def exchanged(mention: Mention, relation: str) -> Iterator[Edit]:
         # Columns may say `orders.id`, so what has no alias goes on under its name.
         name = exp.to_identifier(mention.last, quoted=True).sql(DIALECT)
         yield mention.alias_at, mention.alias_at, f" AS {name}"
-
-
-def edited(sql: str, edits: Iterable[Edit]) -> str:
-    """A text with words exchanged at their places, which do not overlap.
-
-    Never by what the words are: a literal or a comment may hold the same.
-
-    >>> edited("SELECT 't' FROM t", [(16, 17, "u")])
-    "SELECT 't' FROM u"
-    """
-    for start, stop, new in sorted(edits, key=lambda each: each[:2], reverse=True):
-        sql = sql[:start] + new + sql[stop:]
-    return sql
 
 
 @lru_cache(maxsize=1024)
@@ -232,7 +246,7 @@ def span(node: exp.Expr) -> tuple[int, int] | None:
     return min(meta["start"] for meta in marked), max(meta["end"] for meta in marked)
 
 
-def place(node: exp.Expr, text: Text) -> str:
+def place(node: exp.Expr, text: Text) -> Place | str:
     """The node's line in the text, underlined; or that of the nearest node that has a place."""
     here: exp.Expr | None = node
     while here is not None:
@@ -240,10 +254,10 @@ def place(node: exp.Expr, text: Text) -> str:
         if found:
             return text.shown(*found)
         here = here.parent
-    return text.shown(0, len(text.sql) - 1)
+    return text.shown()
 
 
-def place_of_word(word: str, text: Text) -> str:
+def place_of_word(word: str, text: Text) -> Place | str:
     """The first line that holds the word, underlined there; empty where there is none."""
     for token in text.tokens:
         if token.text.lower() == word.lower():

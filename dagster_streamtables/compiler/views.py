@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Annotated
 
 from dagster_streamtables.compiler.dialect import require_dialect, tables_of
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
-from dagster_streamtables.setting import require_fields
+from dagster_streamtables.setting import Range, require_fields
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ class View:
     """The SQL dialect of the query."""
     description: str = ""
     file: str | None = None
-    """The `.sql` file that the view was read from."""
+    """The file that the view was read from."""
+    line: Annotated[int, Range(1)] = 1
+    """The line of `file` in which the query begins."""
 
     def __post_init__(self) -> None:
         require_fields(self)
@@ -57,7 +60,7 @@ def about_view(error: StreamTablesError, view: View) -> StreamTablesError:
     if isinstance(error, CircularViews) or error.what.startswith('view "'):
         return error
     what = f'view "{view.name}": {error.what}'
-    return type(error)(what, where=error.where, why=error.why, fix=error.fix)
+    return error.changed(what=what).within(view.file or "", view.line)
 
 
 def sources_through(query: str, dialect: str, views: Views) -> tuple[str, ...]:

@@ -1,6 +1,8 @@
 """Stream tables and views that are written in the YAML itself."""
 
 # No `from __future__ import annotations`: Dagster reads the annotations of fields at run time.
+import linecache
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Annotated, Any
@@ -9,7 +11,7 @@ import dagster as dg
 
 from dagster_streamtables.compiler.views import View
 from dagster_streamtables.components.fields import about
-from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.errors import Place, StreamTablesError
 from dagster_streamtables.orchestration.header import read_setting
 from dagster_streamtables.orchestration.load import BrokenTable, Declared, declare
 from dagster_streamtables.runtime.table import CdcMode, Mode, OnManualWrite, OnSchemaChange
@@ -141,15 +143,14 @@ def _table(context: dg.ResolutionContext, model: Any) -> Declared:
     try:
         settings = {key: read_setting(key, value) for key, value in values.items()}
     except StreamTablesError as error:
-        found = BrokenTable(name, error.about(name), query, file, line)
-    else:
-        found = declare(name, query, **settings, file=file, line=line)
-    return _located(found) if isinstance(found, BrokenTable) else found
+        error = error.changed(where=Place(line, 1, file=file)) if file else error
+        return BrokenTable(name, error.about(name), query, file, line)
+    return declare(name, query, **settings, file=file, line=line)
 
 
 def _view(context: dg.ResolutionContext, model: Any) -> View:
-    file, _ = _place(context, "query")
-    return View(**_values(context, ViewFields, model), file=file)
+    file, line = _place(context, "query")
+    return View(**_values(context, ViewFields, model), file=file, line=line)
 
 
 def _values(
@@ -167,13 +168,7 @@ def _place(context: dg.ResolutionContext, key: str) -> tuple[str | None, int]:
     if tree is None:
         return None, 1
     position, _ = tree.lookup_closest_and_path([*context.path, key], None)
-    return position.filename, position.start.line
-
-
-def _located(broken: BrokenTable) -> BrokenTable:
-    if broken.file is None:
-        return broken
-    error = broken.error
-    where = f"{broken.file}, line {broken.line}\n{error.where}".rstrip()
-    located = type(error)(error.what, where=where, why=error.why, fix=error.fix)
-    return BrokenTable(broken.name, located, broken.query, broken.file, broken.line)
+    file, line = position.filename, position.start.line
+    # What stands after `query: |` begins a line below.
+    is_block = re.search(rf"\b{key}:\s*[|>]", linecache.getline(file, line)) is not None
+    return file, line + is_block

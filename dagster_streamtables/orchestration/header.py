@@ -17,9 +17,9 @@ import difflib
 import enum
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from dagster_streamtables.errors import InvalidDefinition, underline
+from dagster_streamtables.errors import InvalidDefinition, Place, underline
 from dagster_streamtables.runtime.labels import checked_group, checked_owners, checked_tags
 from dagster_streamtables.runtime.table import StreamTable
 from dagster_streamtables.setting import hints_of, read_text
@@ -78,12 +78,11 @@ class _Line:
     text: str
     number: int
 
-    def where(self, words: str, *, in_value: bool = False) -> str:
+    def where(self, words: str, *, in_value: bool = False) -> Place:
         """The line with the words underlined."""
         after = self.text.index(":") if in_value else 0
         start = max(0, self.text.lower().find(words.lower(), after))
-        shown = underline(self.text, start, start + len(words) - 1)
-        return shown.replace("line 1,", f"line {self.number},", 1)
+        return replace(underline(self.text, start, start + len(words) - 1), line=self.number)
 
 
 def read_header(text: str) -> Header:
@@ -157,9 +156,7 @@ def _value(line: _Line, text: str) -> object:
     except InvalidDefinition as error:
         named = _named(error.what)
         words = named if named and named in text else text
-        raise InvalidDefinition(
-            error.what, where=line.where(words, in_value=True), why=error.why, fix=error.fix
-        ) from None
+        raise error.changed(where=line.where(words, in_value=True)) from None
 
 
 def _named(what: str) -> str:

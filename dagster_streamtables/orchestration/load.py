@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dagster_streamtables.compiler.views import View, views_of
-from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+from dagster_streamtables.errors import InvalidDefinition, Place, StreamTablesError
 from dagster_streamtables.orchestration.header import SETTINGS, read_header
 from dagster_streamtables.runtime.table import StreamTable
 
@@ -131,7 +131,10 @@ def declare(name: str, query: str, **settings: object) -> Declared:
     except StreamTablesError as error:
         file, line = settings.get("file"), settings.get("line", 1)
         line = line if isinstance(line, int) else 1
-        return BrokenTable(name, error.about(name), query, str(file) if file else None, line)
+        file = str(file) if file else None
+        if file and not error.where:
+            error = error.changed(where=Place(line, 1, file=file))
+        return BrokenTable(name, error.about(name), query, file, line)
 
 
 def _read_file(path: Path, root: Path) -> Declared | View:
@@ -164,10 +167,10 @@ def _read_text(text: str, name: str, file: str | None) -> Declared | View:
         settings = dict(header.settings)
         name = str(settings.pop("name", name))
         if settings.pop("kind", "table") == "view":
-            return View(name, header.query, **_of_view(settings), file=file)
+            return View(name, header.query, **_of_view(settings), file=file, line=header.line)
         _refuse_settings(settings, ("columns",), "a stream table")
     except StreamTablesError as error:
-        return BrokenTable(name, error.about(name), file=file)
+        return BrokenTable(name, error.within(file).about(name), file=file)
     return declare(name, header.query, **settings, file=file, line=header.line)
 
 

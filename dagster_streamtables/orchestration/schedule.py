@@ -230,7 +230,7 @@ def _check_pace(schedule: Schedule, min_schedule_seconds: float) -> None:
     if shortest < min_schedule_seconds:
         raise InvalidDefinition(
             f'the schedule "{schedule.text}" is too tight',
-            where=underline(schedule.text, 0, len(schedule.text) - 1),
+            where=underline(schedule.text, 0, len(schedule.text) - 1).shown,
             why=f"it asks for a refresh after {shortest:g} seconds, and the least is "
             f"{min_schedule_seconds:g}",
             fix="give more time, or lower min_schedule_seconds where the assets are built",
@@ -263,5 +263,5 @@ def _around(cron: Cron, moment: datetime) -> list[datetime]:
 
 
 def _malformed(text: str, start: int, stop: int | None = None, why: str = "") -> StreamTablesError:
-    where = underline(text, start, (stop or start + 1) - 1)
+    where = underline(text, start, (stop or start + 1) - 1).shown
     return InvalidDefinition(f'"{text}" is not a schedule', where=where, why=why, fix=_FORMS)

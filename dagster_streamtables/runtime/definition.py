@@ -27,6 +27,11 @@ def compiled(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, 
         InvalidDefinition: The query cannot be maintained, or names what is not there; a view that
             is to blame is named.
     """
+    with table.blamed():
+        return _compiled(table, text, columns)
+
+
+def _compiled(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, str]]) -> Plan:
     try:
         return _plan(text, tuple((name, tuple(each.items())) for name, each in columns.items()))
     except InvalidDefinition as error:
@@ -34,9 +39,7 @@ def compiled(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, 
         if table.mode is Mode.DIFFERENTIAL:
             raise found from None
         # What is run as it is written, Spark alone has to understand.
-        raise UnsupportedQuery(
-            found.what, where=found.where, why=found.why, fix=found.fix
-        ) from None
+        raise found.changed(UnsupportedQuery) from None
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from dagster_streamtables.compiler import Plan
 from dagster_streamtables.compiler.explain import Line, lines
-from dagster_streamtables.errors import UnsupportedQuery
-
-_PLACE = re.compile(r"line (\d+), column (\d+)")
+from dagster_streamtables.errors import Place, UnsupportedQuery
 
 
 @dataclass(frozen=True)
@@ -58,10 +55,9 @@ class Explanation:
         return self.plan.change_sql() if self.plan is not None else ""
 
     @property
-    def place(self) -> tuple[int, int] | None:
-        """Line and column in the SQL of what is refused, counted from 1."""
-        found = _PLACE.search(self.refusal.where) if self.refusal is not None else None
-        return None if found is None else (int(found[1]), int(found[2]))
+    def place(self) -> Place | None:
+        """Where in the SQL, or in the file that holds it, that stands which is refused."""
+        return self.refusal.place if self.refusal is not None else None
 
     def __str__(self) -> str:
         return self.plan.explain() if self.plan is not None else str(self.refusal)

@@ -219,10 +219,9 @@ class Lake:
         except UnknownType as error:
             if known == columns:
                 raise
-            raise SourceProblem(
-                error.what, where=error.where, why=error.why,
-                fix="refresh the stream tables that it reads first, or add a cast",
-            ) from None  # fmt: skip
+            raise error.changed(
+                SourceProblem, fix="refresh the stream tables that it reads first, or add a cast"
+            ) from None
 
     def explain(
         self, table: StreamTable, *, upstream: Mapping[str, Plan] | None = None

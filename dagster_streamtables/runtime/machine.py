@@ -30,6 +30,7 @@ _ENDED = re.compile(
 _NO_DELTA = re.compile(
     r"\[DATA_SOURCE_NOT_FOUND\].*\bdelta\b|\[DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG"
 )
+_PLACE = re.compile(r"[;.]?\s*\(?line \d+,? pos \d+\)?[;.]*\s*$")
 _PATH = re.compile(r"(?<![\w.])(?:file:)?/[\w.][^\s'\"()#]+")
 _MARKS = re.compile(r"\x1b\[\d+m|↳")
 STAYS = "the table stays as it was"
@@ -87,8 +88,15 @@ def machine_problem(error: BaseException) -> EnvironmentProblem | None:
 
 
 def first_line(message: str) -> str:
-    """The first line that says something."""
-    return next((line.strip() for line in message.splitlines() if line.strip()), message)
+    """The first line that says something.
+
+    Without Spark's place, which is one in the SQL that it was handed, not in its author's:
+
+    >>> first_line("[X] no column `a`. SQLSTATE: 42703; line 1 pos 7;\\n'Project")
+    '[X] no column `a`. SQLSTATE: 42703'
+    """
+    line = next((line.strip() for line in message.splitlines() if line.strip()), message)
+    return _PLACE.sub("", line)
 
 
 def _line_of(message: str, pattern: re.Pattern[str]) -> str | None:

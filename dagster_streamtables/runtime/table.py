@@ -6,7 +6,8 @@ import difflib
 import enum
 import re
 import zoneinfo
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated
@@ -129,9 +130,10 @@ class StreamTable:
             InvalidDefinition: A text is no query of its dialect, or views read one another in a
                 circle.
         """
-        if self._is_as_written:
-            return self._as_written.sources
-        return sources_through(self.query, self.dialect, self._views)
+        with self.blamed():
+            if self._is_as_written:
+                return self._as_written.sources
+            return sources_through(self.query, self.dialect, self._views)
 
     def text(self, columns: Mapping[str, Mapping[str, str]] | None = None) -> Text:
         """The query in Spark SQL, with its views in their places: what is compiled and run.
@@ -143,9 +145,18 @@ class StreamTable:
         Raises:
             InvalidDefinition: As `sources`; or the query has no exact translation.
         """
-        if self._is_as_written:
-            return self._as_written
-        return text_of(self.query, self.dialect, self._views, columns)
+        with self.blamed():
+            if self._is_as_written:
+                return self._as_written
+            return text_of(self.query, self.dialect, self._views, columns)
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Errors within, about the query, tell their place in the file that holds it."""
+        try:
+            yield
+        except StreamTablesError as error:
+            raise error.within(self.file or "", self.line) from error.__cause__
 
     @property
     def recursion(self) -> Bound:

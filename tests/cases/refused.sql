@@ -176,7 +176,7 @@ FROM orders |> SELECT id;
 --- covers: Q29 an output without a name
 SELECT id, amount + 1 FROM orders;
 --- error
--- an output column has no name: amount + 1
+-- output column 2 has no name
 
 --- case: two outputs of one name
 --- covers: Q29 two outputs of one name

@@ -35,6 +35,8 @@ class Query:
         called = re.match(r"(\w+)\(", sql)
         if called and isinstance(node, exp.Func) and not isinstance(node, exp.Cast):
             return f"{called[1].lower()}()"
+        if sql.lower() not in self.text.sql.lower():
+            return "the expression"  # printed, it is no longer as its author wrote it
         return f'"{sql if len(sql) <= 40 else sql[:37] + "..."}"'
 
     def refusal(self, node: exp.Expr, why: str, fix: str, *, called: str = "") -> InvalidDefinition:
@@ -71,7 +73,7 @@ class Query:
             return kind
         error = self.refusal(node, f"{self.shown(of)} is {kind.value}, and {why}", fix)
         if kind is Kind.UNKNOWN:
-            raise UnknownType(error.what, where=error.where, why=error.why, fix=error.fix)
+            raise error.changed(UnknownType)
         raise error
 
 

@@ -130,7 +130,7 @@ def _printed(query: Query, tree: exp.Expr) -> str:
     except UnsupportedError as error:
         raise InvalidDefinition(
             f"the query cannot be translated from {query.dialect}",
-            where=query.text.shown(0, len(query.text.sql) - 1),
+            where=query.text.shown(),
             why=str(error),
             fix="write it in Spark SQL",
         ) from None

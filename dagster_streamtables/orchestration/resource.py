@@ -61,7 +61,9 @@ class StreamTablesResource(dg.ConfigurableResource):
         "PySparkResource of dagster-pyspark.",
     )
     storage_options: dict[str, str] = Field(
-        default={}, description="What delta-rs needs to reach the root, such as credentials."
+        default={},
+        description="What delta-rs needs to reach the root, such as credentials.",
+        repr=False,
     )
     max_concurrent_refreshes: int = Field(
         default=4,

@@ -41,7 +41,7 @@ class Job:
     """For what it waits, where newer versions of its sources do not agree with each other."""
     blocked: bool = False
     """No versions of its sources agree."""
-    storage_options: Mapping[str, str] | None = None
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     intermediates: Mapping[str, Kept] = field(default_factory=dict[str, Kept])
     """The versions of intermediate tables that reflect the sources, as far as they are known."""
     whole: str = ""

@@ -13,7 +13,7 @@ writers do the same to the table:
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.state import State, application
@@ -71,7 +71,7 @@ class Target:
     state: State
     key: tuple[str, ...] | None
     """The columns that identify a row; None for a bag."""
-    storage_options: Mapping[str, str] | None = None
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     read: int = -1
     """The version that the refresh found; -1 for a table that it makes."""
     rows: int = 0

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 import pytest
 
-from dagster_streamtables import Lake, StreamTable, build_definitions
+from dagster_streamtables import Lake, Mode, StreamTable, build_definitions
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration import StreamTablesResource
 from orchestration.conftest import Write
@@ -59,7 +59,7 @@ def test_refreshes_checks_and_their_errors_do_not_tell_it(
     told: list[Any] = [lake.refresh(TOTALS), lake.refresh(ABOVE)]
     write("orders", k=[1], v=[4])
     told += [lake.refresh(TOTALS), lake.check(TOTALS), *lake.monitor.status([TOTALS, ABOVE])]
-    for table in (ABOVE, StreamTable("lost", "SELECT nope FROM orders", mode="FULL")):
+    for table in (ABOVE, StreamTable("lost", "SELECT nope FROM orders", mode=Mode.FULL)):
         with pytest.raises(StreamTablesError) as raised:
             lake.refresh(table)
         told += [raised.value, pickle.dumps(raised.value), raised.getrepr(style="long")]

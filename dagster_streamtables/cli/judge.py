@@ -19,6 +19,7 @@ from dagster_streamtables.cli.app import (
     app,
 )
 from dagster_streamtables.cli.output import (
+    Answers,
     coloured,
     err,
     errors_in_words,
@@ -32,6 +33,7 @@ from dagster_streamtables.compiler import Plan
 from dagster_streamtables.errors import StreamTablesError, legible
 from dagster_streamtables.runtime.compare import Comparison
 from dagster_streamtables.runtime.explanation import Explanation
+from dagster_streamtables.runtime.table import StreamTable
 
 
 @app.command()
@@ -118,17 +120,21 @@ def check(
 ) -> None:
     """Compare stream tables with their queries, run by plain Spark at the tables' frontiers.
 
-    Exits with 3 if one differs.
+    Exits with 3 if one differs, and with 1 if one cannot be compared; the others are, all the same.
     """
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
         chosen = sound(require_declarations(project).chosen(tables))
-        lake, found = project.work(), []
+        lake = project.work()
         with err.status("Comparing") as said:
-            for table in chosen:
+
+            def compared(table: StreamTable) -> Comparison:
                 said.update(f"Comparing {table.name}")
-                found.append(lake.check(table))
+                return lake.check(table)
+
+            found = Answers(chosen, compared)
     show_json(found) if as_json else _show_comparisons(found)
+    found.require_all()
     if not all(each.equal for each in found):
         raise typer.Exit(NO)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from typing import Annotated
 
 import typer
 
 from dagster_streamtables.cli.app import Json, Root, Table, app
 from dagster_streamtables.cli.output import (
+    Answers,
     count,
     err,
     errors_in_words,
@@ -20,6 +23,7 @@ from dagster_streamtables.cli.output import (
     size,
 )
 from dagster_streamtables.cli.project import open_lake
+from dagster_streamtables.runtime.health import SourceHealth
 
 
 @app.command()
@@ -27,10 +31,16 @@ def retention(root: Root, as_json: Json = False) -> None:
     """Show how far each stream table is behind its sources, and for how long it may be."""
     with errors_in_words():
         kept = open_lake(root).retention
-        found = [each for table in kept.stream_tables() for each in kept.of(table)]
+        answers = Answers(kept.stream_tables(), kept.of)
+    found = list(chain.from_iterable(answers))
     if as_json:
         show_json([{**plain(each), "versions_behind": each.versions_behind} for each in found])
-        return
+    else:
+        _show(found)
+    answers.require_all()
+
+
+def _show(found: Sequence[SourceHealth]) -> None:
     numbers = ("reflects", "newest", "behind")
     columns = ("stream table", "source", *numbers, "read by", "history left")
     shown = grid(*columns, right=numbers)

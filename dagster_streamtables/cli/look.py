@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -21,6 +22,7 @@ from dagster_streamtables.cli.app import (
     app,
 )
 from dagster_streamtables.cli.output import (
+    Answers,
     coloured,
     count,
     errors_in_words,
@@ -36,7 +38,7 @@ from dagster_streamtables.cli.project import open_lake, open_project
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.control import FailedRefresh
 from dagster_streamtables.runtime.events import ALERTS
-from dagster_streamtables.runtime.history import PastRefresh
+from dagster_streamtables.runtime.history import PastRefresh, Statistics
 from dagster_streamtables.runtime.status import Condition, Status
 
 _COLORS = {Condition.ERROR: "red", Condition.SUSPENDED: "yellow", Condition.NEW: "cyan"}
@@ -217,10 +219,15 @@ def stats(tables: Some = None, *, root: Root, as_json: Json = False) -> None:
     with errors_in_words():
         lake = open_lake(root)
         names = tables or lake.retention.stream_tables()
-        found = [lake.monitor.statistics(name) for name in names]
+        found = Answers(names, lake.monitor.statistics)
     if as_json:
         show_json(found)
-        return
+    else:
+        _show_statistics(found)
+    found.require_all()
+
+
+def _show_statistics(found: Sequence[Statistics]) -> None:
     numbers = ("refreshes", "rows in", "inserted", "deleted", "median", "p95", "most")
     shown = grid("table", "since", *numbers, "actions", right=numbers)
     for each in found:

@@ -7,11 +7,11 @@ import enum
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import typer
@@ -27,6 +27,9 @@ from dagster_streamtables.runtime.machine import first_line
 
 # A pipe has no width, and rich's 80 columns for it would break what grep looks for.
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200
+
+K = TypeVar("K")
+T = TypeVar("T")
 
 UNEXPECTED = "an error that nobody expected"
 
@@ -72,6 +75,27 @@ def errors_in_words() -> Iterator[None]:
         told = "set STREAMTABLES_TRACEBACK=1 to see where, and report it"
         err.print(said, f"fix: {told}", sep="\n\n", markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
+
+
+class Answers(list[T]):
+    """What could be found out of each table: one that cannot be read hides no other."""
+
+    def __init__(self, tables: Iterable[K], ask: Callable[[K], T]) -> None:
+        super().__init__()
+        self.errors: list[StreamTablesError] = []
+        for each in tables:
+            try:
+                with last_word():
+                    self.append(ask(each))
+            except StreamTablesError as error:
+                self.errors.append(error)
+
+    def require_all(self) -> None:
+        """After the answers are shown: tell the errors, and exit with 1 if there are any."""
+        for error in self.errors:
+            err.print(str(error), markup=False, soft_wrap=True)
+        if self.errors:
+            raise typer.Exit(1)
 
 
 def show_json(value: Any) -> None:

@@ -59,25 +59,19 @@ class Retention:
         self._logs = logs
         self._session = session
 
-    def stream_tables(self, *, damaged: bool = True) -> list[str]:
+    def stream_tables(self) -> list[str]:
         """Their names, sorted. Those of another root that read a source by path are not seen.
 
-        Args:
-            damaged: Raise where a table cannot be read, which may be one; else leave it out.
-
-        Raises:
-            DamagedTable: A table below the root cannot be read.
+        What cannot be read may be one, and is among them.
         """
         found = self._names.tables(self._logs.storage_options)
-        return sorted(name for name in found if self._is_stream_table(name, damaged))
+        return sorted(name for name in found if self._may_be_one(name))
 
-    def _is_stream_table(self, name: str, damaged: bool) -> bool:
+    def _may_be_one(self, name: str) -> bool:
         try:
             return self._log_of(name) is not None
         except DamagedTable:
-            if damaged:
-                raise
-            return False
+            return True
 
     def of(self, table: str) -> list[SourceHealth]:
         """The sources of a stream table, sorted by name; none before its first refresh."""

@@ -133,7 +133,7 @@ class Statuses:
     def of(self, tables: Iterable[StreamTable | Expected], now: datetime) -> list[Status]:
         """The declared ones, and the others that are there, by name."""
         declared = {each.name: _expected(each) for each in tables}
-        names = sorted({*declared, *self.retention.stream_tables(damaged=False), *self._heard_of()})
+        names = sorted({*declared, *self.retention.stream_tables(), *self._heard_of()})
         found = {name: self._read(name, declared.get(name)) for name in names}
         since: dict[str, datetime | None] = {}
         as_of: dict[str, datetime | None] = {}

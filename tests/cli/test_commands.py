@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import datetime
 from pathlib import Path
 
@@ -160,6 +161,21 @@ def test_check_is_no_where_a_table_is_not_its_query(shop: Shop) -> None:
     found = {each["table"]: each for each in shop.json("check", code=3)}
     assert (found["mart.revenue"]["missing"], found["mart.revenue"]["unexpected"]) == (1, 1)
     assert "Rows of mart.revenue that differ" in shop.said("check", "mart.revenue", code=3)
+
+
+def test_one_table_that_cannot_be_read_hides_no_other(shop: Shop) -> None:
+    shutil.rmtree(Path(shop.root, "mart/best"))
+    for log in Path(shop.root, "mart/busy/_delta_log").iterdir():
+        log.write_text("{")
+
+    checked = shop.run("check", "--json")
+    assert (checked.exit_code, "never been refreshed" in checked.stderr) == (1, True)
+    assert [each["table"] for each in json.loads(checked.stdout)] == ["mart.revenue"]
+    for command in ("stats", "retention"):
+        done = shop.run(command)
+        assert (done.exit_code, "mart/busy" in done.stderr) == (1, True), done.output
+        assert "mart.revenue" in done.stdout
+    assert "mart.busy" in shop.run("status", tables=False).stdout
 
 
 def test_a_table_is_dropped_unless_it_is_read(shop: Shop) -> None:

@@ -7,6 +7,8 @@ Two engines that read one Parquet file need not see the same rows:
     old calendar    Spark may write days before 1582, and times before 1900, in the calendar of that
                     time, and says so in the footer. Only Spark turns them back.
     CHAR(n)         a file may hold the text without its padding; Spark pads it for a reader.
+    partitions      delta-rs may write the empty text as a value, which Spark reads; of the files of
+                    a version, its list has NULL there.
 
 So pyarrow reads files here, and each footer is looked at on the way. delta-rs reads a table only
 where all of its files are known to be alike to both (`alike`), whoever wrote them.
@@ -25,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.runtime.arrow import plain_schema
 from dagster_streamtables.runtime.delta_log import TableLog
-from dagster_streamtables.runtime.live_files import DataFile
+from dagster_streamtables.runtime.live_files import UNTOLD, DataFile
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,6 +106,8 @@ def _column(rows: pa.Table, partition: Mapping[str, Any], field: pa.Field, count
 
     if field.name in partition:
         value = partition[field.name]
+        if value is UNTOLD:
+            raise OnlySpark
         if isinstance(value, str) and not pa.types.is_string(field.type):
             # As the log has it, where the empty text is a value of texts only.
             return pa.array([value or None] * count, pa.string()).cast(field.type)

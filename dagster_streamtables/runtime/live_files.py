@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from dagster_streamtables.runtime.delta_log import TableLog
 
 _PARTITION = "partition."
+UNTOLD = object()
+"""A partition value that is NULL or the empty text: delta-rs shows both as NULL, Spark does not."""
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class DataFile:
     path: str
     """Relative to the table, or absolute, decoded."""
     partition: Mapping[str, Any]
-    """Partition column → its value, of the column's type."""
+    """Partition column → its value, of the column's type, or `UNTOLD`."""
     rows: int | None
     """In the file, those under a deletion vector too; None where the log does not say."""
 
@@ -34,11 +36,18 @@ def live_files(log: TableLog) -> dict[str, DataFile]:
     columns = log.adds.to_pydict()
     paths = [unquote(path) for path in columns["path"]]
     rows = columns.get("num_records") or [None] * len(paths)
-    values = {n.removeprefix(_PARTITION): c for n, c in columns.items() if n.startswith(_PARTITION)}
+    names = {n: n.removeprefix(_PARTITION) for n in columns if n.startswith(_PARTITION)}
+    values = {name: _told(log, name, columns[n]) for n, name in names.items()}
     return {
         path: DataFile(path, {name: column[i] for name, column in values.items()}, rows[i])
         for i, path in enumerate(paths)
     }
+
+
+def _told(log: TableLog, name: str, values: list[Any]) -> list[Any]:
+    if not log.columns.get(name, "string").startswith("string"):
+        return values
+    return [UNTOLD if value is None else value for value in values]
 
 
 def total_rows(files: Iterable[DataFile]) -> int | None:

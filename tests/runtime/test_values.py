@@ -110,3 +110,24 @@ def test_a_partitioned_source(spark: SparkSession, tmp_path: Path) -> None:
     assert refreshed(lake, TOTALS).windows["orders"].capture == "appended"
     source(lake).update(predicate="id = 5", updates={"customer": "NULL"})
     assert refreshed(lake, TOTALS).windows["orders"].capture == "snapshots"
+
+
+def test_the_empty_text_as_a_partition(spark: SparkSession, tmp_path: Path) -> None:
+    """delta-rs writes it into the log, where Spark reads it; its list of files says NULL."""
+    lake = Lake(tmp_path, spark=spark)
+    place = lake.location("parts")
+    write_deltalake(
+        place, pa.table({"id": [1, 2, 3], "part": ["", None, "a"]}), partition_by=["part"]
+    )
+    by_part = StreamTable(
+        "by_part",
+        "SELECT part, COUNT(*) AS n FROM parts GROUP BY part",
+        differential_max_change_ratio=0,
+    )
+    refreshed(lake, by_part)
+
+    write_deltalake(place, pa.table({"id": [4, 5, 6], "part": ["", "", None]}), mode="append")
+    assert refreshed(lake, by_part).action is Action.DIFFERENTIAL
+
+    DeltaTable(place).delete("part = ''")
+    assert refreshed(lake, by_part).action is Action.DIFFERENTIAL

@@ -175,14 +175,15 @@ def _escape(found: re.Match[str]) -> str:
 def underline(sql: str, start: int, end: int) -> Place:
     """The line of `sql` that holds ``sql[start : end + 1]``, its number, and carets below it.
 
-    Where the words begin with spaces, what follows these is shown.
+    Where they begin with spaces or line breaks, what follows these is shown.
 
     >>> print(underline("SELECT id,\\n  rand() AS r\\nFROM t", 13, 18))
     line 2, column 3
       rand() AS r
       ^^^^^^
     """
-    start += len(sql[start : end + 1]) - len(sql[start : end + 1].lstrip())
+    words = sql[start : end + 1]
+    start += len(words) - len(words.lstrip()) if words.strip() else 0
     begin = sql.rfind("\n", 0, start) + 1
     stop = sql.find("\n", start)
     stop = stop if stop >= 0 else len(sql)

@@ -71,7 +71,7 @@ MENDED = [
 REFUSED = [
     ("postgres", "n / 3", '"n / 3"', "decimal", "n / 3"),
     ("postgres", "CAST(d AS text)", '"CAST(d AS TEXT)"', "float", "d"),
-    ("postgres", "CAST(d AS numeric)", '"CAST(d AS DECIMAL)"', "none after the point", "d"),
+    ("postgres", "CAST(d AS numeric)", "the expression", "none after the point", "d"),
     ("postgres", "left(s, -1)", "left()", "negative", "left(s, -1"),
     ("postgres", "substring(s, 0, 2)", "substring()", "before the first", "s, 0, 2"),
     ("postgres", "regexp_replace(s, 'a', 'b')", "regexp_replace()", "flag 'g'", "regexp_replace"),

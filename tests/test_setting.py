@@ -54,6 +54,7 @@ VIEW = {
     "dialect": (*TEXT, "klingon"),
     "description": TEXT,
     "file": (7,),
+    "line": (*NUMBER, 0),
 }
 LAKE = {
     "root": (7, None, ""),

@@ -100,7 +100,7 @@ def test_a_table_that_does_not_exist_may_come_and_is_said(
     table = StreamTable("early", "SELECT id FROM ordres")
     with caplog.at_level(logging.WARNING, "dagster_streamtables"):
         defs = build_definitions(resource=logs, tables=[table])
-    assert "ordres" in caplog.text
+    assert "ordres" in str(caplog.messages)
     spec = {s.key: s for s in defs.resolve_all_asset_specs()}[dg.AssetKey("early")]
     assert 'there is no table "ordres"' in (spec.description or "")
     [problem] = find_problems([table], logs.lake())
@@ -133,7 +133,7 @@ def test_a_name_that_another_asset_has_is_left_to_it(
 
     with caplog.at_level(logging.WARNING, "dagster_streamtables"):
         defs = build_definitions(resource=logs, tables=[GOOD], assets=[good])
-    assert "another asset" in caplog.text
+    assert "another asset" in str(caplog.messages)
     assert defs.resolve_asset_graph().get_all_asset_keys() == {dg.AssetKey("good")}
     with pytest.raises(InvalidDefinition, match="another asset"):
         build_definitions(resource=logs, tables=[GOOD], assets=[good], strict=True)

@@ -66,7 +66,7 @@ def test_no_schedule_is_a_calculated_one(text: str | None) -> None:
 def test_anything_else_is_refused_with_its_position(text: str, underlined: str) -> None:
     with pytest.raises(InvalidDefinition) as raised:
         parsed(text)
-    _, line, carets = raised.value.where.split("\n")
+    line, carets = raised.value.where.split("\n")
     marked = carets.count("^")
     assert line == text
     start = carets.index("^")

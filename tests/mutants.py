@@ -29,6 +29,8 @@ OWN = {
     "narrow.py": "test_narrow.py",
     "intermediate.py": "test_intermediate.py",
     "decorrelate.py": "test_intermediate.py",
+    "kinds.py": "test_kinds.py",
+    "spark_syntax.py": "test_refused.py",
 }
 """The tests of modules that have some of their own; those of the others are the cases."""
 CONFTEST = """\

@@ -7,6 +7,8 @@ EXISTS (SELECT * FROM …)                   SELECT 1: no column is asked for, a
 SEMI JOIN d ON d.n = …, d a column too,    another alias: the qualifier reads the field n of it, or
 or a LATERAL VIEW                          the column n of the view
 SEMI JOIN d … JOIN c USING (…)             SEMI JOIN last: the qualifier takes columns of d for c's
+WINDOW w AS (…), v AS w                    v AS (…)
+LATERAL variant_explode(x) AS v            v(pos, key, value), which Spark has them be
 """
 
 from __future__ import annotations
@@ -43,7 +45,30 @@ def arranged(tree: exp.Query, columns: Collection[str]) -> exp.Query:
         _open_groups(select)
         _put_semi_joins_last(select)
         _to_lateral_view(select)
+        _spell_out_windows(select)
+    for number, lateral in enumerate(tree.find_all(exp.Lateral)):
+        _name_columns(lateral, number)
     return tree
+
+
+def _spell_out_windows(select: exp.Select) -> None:
+    """A window that is another by name says what that one says."""
+    windows: list[exp.Window] = select.args.get("windows") or []
+    said = {each.name.lower(): each for each in windows}
+    for window in windows:
+        meant = said.get(window.alias.lower())
+        if meant is not None:
+            window.set("alias", None)
+            for part in ("partition_by", "order", "spec"):
+                window.set(part, meant.copy().args.get(part))
+
+
+def _name_columns(lateral: exp.Lateral, number: int) -> None:
+    function = lateral.this.name.lower() if isinstance(lateral.this, exp.Anonymous) else ""
+    if function in functions.VARIANT_TABLES and not lateral.alias_column_names:
+        name = exp.to_identifier(lateral.alias or f"st_{function}_{number}", quoted=True)
+        columns = [exp.to_identifier(each, quoted=True) for each in ("pos", "key", "value")]
+        lateral.set("alias", exp.TableAlias(this=name, columns=columns))
 
 
 def _ask_for_no_column(query: exp.Expr) -> None:

@@ -7,33 +7,26 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler import functions
 from dagster_streamtables.compiler.calls import calls, function_of, is_grouped
 from dagster_streamtables.compiler.check_subqueries import check_subqueries
+from dagster_streamtables.compiler.kinds import UNCOMPARABLE, UNSTORED, held
+from dagster_streamtables.compiler.open_aggregates import orders
 from dagster_streamtables.compiler.text import Text, place
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
-
-_UNCOMPARABLE = (
-    exp.DataType.Type.MAP,
-    exp.DataType.Type.VARIANT,
-    exp.DataType.Type.OBJECT,
-    exp.DataType.Type.JSON,
-    exp.DataType.Type.GEOMETRY,
-    exp.DataType.Type.GEOGRAPHY,
-)
 
 
 def check(tree: exp.Query, text: Text) -> None:
     """
     Raises:
         InvalidDefinition: An aggregate where none can be, a column that is neither grouped nor
-            aggregated, or an output that is NULL in every row.
+            aggregated, or an output that is NULL in every row, or of a type that is not stored.
         UnsupportedQuery: Rows are told apart by values that cannot be compared.
     """
     for select in tree.find_all(exp.Select):
         _check_place_of_aggregates(select, text)
         _check_groups(select, text)
         _check_windows(select, text)
+        _check_ordered(select, text)
         if select.args.get("distinct"):
             _check_comparable(select.selects, text)
         if select.args.get("group"):
@@ -41,6 +34,7 @@ def check(tree: exp.Query, text: Text) -> None:
     check_subqueries(tree, text)
     for union in tree.find_all(exp.SetOperation):
         _check_union(union, text)
+    _check_stored(tree, text)
     _check_comparable(tree.selects, text)
     _check_known_type(tree, text)
 
@@ -96,11 +90,7 @@ def _check_windows(select: exp.Select, text: Text) -> None:
                 why="a window is computed from rows, and its argument from one row",
                 fix="compute the inner one in a subquery",
             )
-        if (
-            node.alias
-            and node.find_ancestor(exp.Select) is select
-            and node.this.key != "identifier"
-        ):
+        if node.alias and node.find_ancestor(exp.Select) is select:
             _check_named(node, named, text)
 
 
@@ -180,7 +170,7 @@ def _check_union(union: exp.SetOperation, text: Text) -> None:
 
 def _check_comparable(values: list[exp.Expr], text: Text) -> None:
     for value in values:
-        kind = _uncomparable(value.unalias())
+        kind = held(value.unalias().type, UNCOMPARABLE)
         if kind:
             raise UnsupportedQuery(
                 f"{_named(value)} holds a {kind}",
@@ -191,17 +181,36 @@ def _check_comparable(values: list[exp.Expr], text: Text) -> None:
 
 
 def _named(value: exp.Expr) -> str:
-    return f'"{value.alias_or_name}"' if value.alias_or_name else "what tells the rows apart"
+    named = isinstance(value, exp.Alias | exp.Column)
+    return f'"{value.alias_or_name}"' if named else "what tells the rows apart"
 
 
-def _uncomparable(value: exp.Expr) -> str | None:
-    """What in a value Spark cannot compare."""
-    if isinstance(value, exp.Anonymous) and value.name.lower() in functions.MAPS:
-        return "MAP"
-    if isinstance(value, exp.Anonymous) and value.name.lower() in functions.VARIANTS:
-        return "VARIANT"
-    parts = value.type.find_all(exp.DataType) if value.type else ()
-    return next((str(part.this.value) for part in parts if part.this in _UNCOMPARABLE), None)
+def _check_ordered(select: exp.Select, text: Text) -> None:
+    """What `determined` orders has an order."""
+    for call in (call for each in select.iter_expressions() for call in calls(each)):
+        function = function_of(call)
+        kind = next((k for each in orders(call) if (k := held(each.type, UNCOMPARABLE))), None)
+        if kind:
+            raise UnsupportedQuery(
+                f"{_called(call)} of a {kind}",
+                where=place(function, text),
+                why="which of a group's values come first is told by comparing them, and such "
+                "values cannot be compared",
+                fix="take out the entries you need before, or make a string of each with to_json",
+            )
+
+
+def _check_stored(tree: exp.Query, text: Text) -> None:
+    for output in tree.selects:
+        kind = held(output.unalias().type, UNSTORED)
+        if kind:
+            raise InvalidDefinition(
+                f'the column "{output.alias_or_name}" holds an {kind}',
+                where=place(output.unalias(), text),
+                why="no column of a Delta table has such a type",
+                fix="store a number, such as unix_seconds(a) - unix_seconds(b) or "
+                "datediff(a, b), or CAST(… AS STRING)",
+            )
 
 
 def _check_known_type(tree: exp.Query, text: Text) -> None:

@@ -8,6 +8,7 @@ from sqlglot.errors import SqlglotError
 
 from dagster_streamtables.compiler.clock import with_clock
 from dagster_streamtables.compiler.determine import determined
+from dagster_streamtables.compiler.kinds import forget
 from dagster_streamtables.compiler.lower import lower
 from dagster_streamtables.compiler.parse import Columns, Parsed, parse
 from dagster_streamtables.compiler.plan import Plan
@@ -38,6 +39,7 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> Plan:
     text = query if isinstance(query, Text) else read(query)
     try:
         text, parsed = _settled(text, sources)
+        forget(parsed.tree)
         view = lower(parsed, sources)
     except Refusal as refusal:
         raise refusal.in_text(text) from None

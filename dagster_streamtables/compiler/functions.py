@@ -67,10 +67,10 @@ _LAMBDAS = """
 """
 _AS_WRITTEN = """
     bitmap_bit_position bitmap_bucket_number bitmap_count from_avro from_csv from_json
-    from_protobuf from_xml hll_sketch_estimate is_variant_null map map_concat map_entries
-    map_from_arrays map_from_entries parse_json schema_of_csv schema_of_json schema_of_variant
-    str_to_map to_char to_csv to_variant_object to_varchar try_parse_json try_variant_get
-    unix_date variant_get
+    from_protobuf from_xml hll_sketch_estimate is_variant_null make_dt_interval make_ym_interval map
+    map_concat map_entries map_from_arrays map_from_entries parse_json schema_of_csv schema_of_json
+    schema_of_variant str_to_map to_char to_csv to_variant_object to_varchar try_parse_json
+    try_variant_get unix_date variant_get
 """
 _WINDOW = """
     cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number
@@ -81,8 +81,12 @@ MAPS = frozenset(
     | {"str_to_map", "transform_keys", "transform_values"}
 )
 """Those that make a MAP."""
+VARIANT_TABLES = frozenset({"variant_explode", "variant_explode_outer"})
+"""Those that make rows with a VARIANT, of columns that have names of their own."""
 VARIANTS = frozenset({"parse_json", "try_parse_json", "to_variant_object"})
 """Those that make a VARIANT."""
+INTERVALS = frozenset({"make_dt_interval", "make_ym_interval"})
+"""Those that make an INTERVAL."""
 LAMBDAS = frozenset(_LAMBDAS.split())
 """Those that take a function of an element."""
 WINDOW = frozenset(_WINDOW.split())

@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from dagster_streamtables.compiler.calls import function_of
 from dagster_streamtables.compiler.edits import Edit
 from dagster_streamtables.compiler.text import Text
 
@@ -73,6 +75,24 @@ def open_aggregates(text: Text) -> Iterator[Insertion]:
         if token.text.lower() in wanted and tokens[i + 1].token_type is TokenType.L_PAREN:
             call = _call(tokens, i)
             yield from _decided(call, text)
+
+
+def orders(call: exp.Expr) -> list[exp.Expr]:
+    """The arguments of an aggregate in the tree by which its group's rows would be ordered."""
+    function = function_of(call)
+    name, around = _name(function), call.parent
+    arguments = [each for each in function.iter_expressions() if not isinstance(each, exp.Distinct)]
+    if name in _BY:
+        return arguments[:2]
+    insensitive = isinstance(around, exp.Func) and _name(around) in _INSENSITIVE
+    ordered = name in _EXTREMES or (name in _LISTS and not insensitive)
+    return arguments[:1] if ordered else []
+
+
+def _name(node: exp.Expr) -> str:
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower()
+    return node.sql_name().lower() if isinstance(node, exp.Func) else ""
 
 
 def _decided(call: _Call, text: Text) -> Iterator[Insertion]:

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.dialects.dialect import DialectType
 from sqlglot.errors import OptimizeError, SchemaError, SqlglotError
-from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from dagster_streamtables.compiler.arrange import arranged
 from dagster_streamtables.compiler.calls import calls
 from dagster_streamtables.compiler.check import check
+from dagster_streamtables.compiler.kinds import annotated
 from dagster_streamtables.compiler.operators.columns import WEIGHT
 from dagster_streamtables.compiler.refuse import refuse
 from dagster_streamtables.compiler.spark import DIALECT
@@ -79,7 +79,7 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
     try:
         tree = qualify(tree, schema=schema, dialect=DIALECT, quote_identifiers=False)
         _spell_out_group_by_all(tree)
-        tree = annotate_types(tree, schema=schema, dialect=DIALECT)
+        tree = annotated(tree, schema)
     except (OptimizeError, SchemaError) as error:
         raise _unresolved(text, error, sources) from None
     except SqlglotError as error:

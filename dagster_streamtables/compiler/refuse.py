@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler import functions
 from dagster_streamtables.compiler.clock import NOW
+from dagster_streamtables.compiler.spark_syntax import require_spark_syntax
 from dagster_streamtables.compiler.text import Text, place, place_of_word
 from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
 
@@ -70,11 +71,12 @@ def refuse(text: Text) -> None:
 
     Raises:
         UnsupportedQuery: With the place in the user's text, the reason, and the rewrite.
-        InvalidDefinition: The query does not begin with SELECT or WITH.
+        InvalidDefinition: The query does not begin with SELECT or WITH, or Spark has no such form.
     """
     _refuse_order(text)
     _refuse_functions(text)
     for node in text.tree.walk():
+        require_spark_syntax(node, text)
         _refuse_construct(node, text)
         _refuse_clause(node, text)
         _refuse_unknown_function(node, text)

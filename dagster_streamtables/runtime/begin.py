@@ -101,6 +101,9 @@ def begun(table: StreamTable, shelf: Shelf, *, full: bool = False, until: Until 
         storage_options=shelf.logs.storage_options,
         intermediates=state.intermediates if state is not None else {},
     )
+    refused = state.refused.get(fingerprint) if state is not None else None
+    if refused is not None and table.mode is Mode.AUTO:
+        return job.in_full(refused)
     kept_whole = state is not None and state.whole == fingerprint
     between = plan is not None and plan.intermediates
     # To Spark CHAR(n) is more than its text: `c = 'ab'` pads the literal. Stored, it is a text.

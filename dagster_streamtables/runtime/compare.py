@@ -150,6 +150,8 @@ def difference(expected: DataFrame, actual: DataFrame, *, zeros: bool) -> DataFr
     from pyspark.sql import functions as F
 
     names = actual.columns
+    types = types_of(actual)
+    expected, actual = _comparable(expected, types), _comparable(actual, types)
     quoted = [F.col(spark_name(name)) for name in names]
     both = expected.select("*", F.lit(1).alias("__side")).unionAll(
         actual.select("*", F.lit(-1).alias("__side"))
@@ -162,6 +164,17 @@ def difference(expected: DataFrame, actual: DataFrame, *, zeros: bool) -> DataFr
         counted = _without_rounding(counted, floats)
     kind = F.when(F.col("__n") > 0, "missing").otherwise("unexpected")
     return counted.select(*quoted, kind.alias("__difference"), F.abs("__n").alias("__copies"))
+
+
+def _comparable(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
+    """A VARIANT, which Spark does not group by, as the JSON that it is."""
+    from pyspark.sql import functions as F
+
+    variants = {name for name, type_ in types.items() if "variant" in type_}
+    if not variants:
+        return rows
+    columns = {name: F.col(spark_name(name)) for name in types}
+    return rows.select(*(F.to_json(c).alias(n) if n in variants else c for n, c in columns.items()))
 
 
 def _without_rounding(counted: DataFrame, floats: set[str]) -> DataFrame:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dagster_streamtables.compiler import Plan
-from dagster_streamtables.errors import FailedQuery, RejectedQuery
+from dagster_streamtables.errors import FailedQuery, InvalidDefinition, RejectedQuery
 from dagster_streamtables.runtime.blame import LostHistory, explained
 from dagster_streamtables.runtime.clock import Clock
 from dagster_streamtables.runtime.decide import Source
@@ -120,12 +120,14 @@ def _refreshed(
         waiting=None,
         intermediates={},
         whole="",
+        refused={},
     )
     try:
         with explained():
             report = run(own, inputs, Clock())
-    except (FailedQuery, RejectedQuery) as error:
-        raise NotKept(error.why or error.what) from error
+    except (FailedQuery, InvalidDefinition) as error:
+        raised = isinstance(error, FailedQuery | RejectedQuery)
+        raise NotKept(error.why if raised else error.what) from error
     stored = inputs.stored(location)
     log = None if stored is None else stored.log.at(report.version)
     if log is None:

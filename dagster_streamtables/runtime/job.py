@@ -14,7 +14,7 @@ from dagster_streamtables.runtime import storage
 from dagster_streamtables.runtime.account import Account
 from dagster_streamtables.runtime.costs import Costs, Effort
 from dagster_streamtables.runtime.decide import Source
-from dagster_streamtables.runtime.definition import fingerprint_of
+from dagster_streamtables.runtime.definition import fingerprint_of, used_columns
 from dagster_streamtables.runtime.delta_log import TableLog
 from dagster_streamtables.runtime.state import Kept, Seen, State, Stored, data_timestamp
 from dagster_streamtables.runtime.storage import Target
@@ -46,6 +46,8 @@ class Job:
     """The versions of intermediate tables that reflect the sources, as far as they are known."""
     whole: str = ""
     """Fingerprint of a definition whose intermediate tables cannot be kept."""
+    refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Fingerprint of a definition that only Spark could tell not to be maintainable, and why."""
     now: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
     """What the query is told when it asks for the time."""
 
@@ -93,6 +95,18 @@ class Job:
         own = fingerprint_of(self.text, plan, zone)
         return replace(self, plan=plan, fingerprint=own, intermediates={}, whole=self.fingerprint)
 
+    def in_full(self, why: str) -> Job:
+        """The same without a change, where mode AUTO meets columns whose types forbid it."""
+        own = fingerprint_of(self.text, None, self.table.session_timezone)
+        read = {
+            name: Source(name, source.log, used_columns(None, name, source.log))
+            for name, source in self.sources.items()
+        }
+        return replace(
+            self, plan=None, refusal=why, fingerprint=own, sources=read, intermediates={}, whole="",
+            refused={self.whole or self.fingerprint: why},
+        )  # fmt: skip
+
     @property
     def costs(self) -> Costs:
         """What refreshes of this query took."""
@@ -137,6 +151,7 @@ class Job:
             costs=self.costs,
             intermediates=self.intermediates,
             whole=self.whole,
+            refused=self.refused,
             account=account,
             counts=_with_one_more(before.counts if before is not None else {}, account.action),
         )

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime import compute, delta_rs_writer, spark_writer, storage, upkeep
 from dagster_streamtables.runtime.clock import Clock
+from dagster_streamtables.runtime.column_types import (
+    are_of_arrow,
+    require_stored,
+    told,
+    unmaintained,
+)
 from dagster_streamtables.runtime.commit import (
     account,
     advance,
@@ -20,16 +26,20 @@ from dagster_streamtables.runtime.inputs import Inputs
 from dagster_streamtables.runtime.job import Job
 from dagster_streamtables.runtime.report import Action, Refresh
 from dagster_streamtables.runtime.storage import Written
+from dagster_streamtables.runtime.table import Mode
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 
 def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
     old = job.stored.log if job.stored is not None else None
     with clock.phase("compute"):
-        rows = compute.full(job.plan, job.text, job.sources, inputs)
-        local = compute.fetched(rows, inputs) if job.expected_rows <= _limit(inputs) else None
+        asked = _asked(job, inputs, report)
+        job, report, rows = asked.job, asked.report, asked.rows
+        fits = asked.fits and job.expected_rows <= _limit(inputs)
+        local = compute.fetched(rows, inputs) if fits else None
     if local is not None and report.action is Action.FULL:
         corrected = _correct(job, inputs, clock, report, local)
         if corrected is not None:
@@ -49,6 +59,38 @@ def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refres
         upkeep.keep_files_small(log)
     written = replace(written, inserted=log.row_count or 0, deleted=0)
     return finish(report, log, target, written, clock)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    job: Job
+    report: Refresh
+    rows: DataFrame
+    fits: bool = True
+    """Whether its rows may come here."""
+
+
+def _asked(job: Job, inputs: Inputs, report: Refresh) -> _Asked:
+    """The rows of the query; of a table that is built, once it is known that it can be kept.
+
+    Raises:
+        InvalidDefinition: A column has a type that is not stored, or, where the mode asks for
+            changes, not compared.
+    """
+    rows = compute.full(job.plan, job.text, job.sources, inputs)
+    if report.action is not Action.REINITIALIZE:
+        return _Asked(job, report, rows)
+    types = told(rows)
+    refusal = unmaintained(types) if job.plan is not None else None
+    if refusal is not None and job.table.mode is not Mode.AUTO:
+        raise refusal
+    if refusal is not None:
+        job = job.in_full(refusal.what)
+        report = replace(report, reason=f"{report.reason}; the mode is AUTO, and {refusal.what}")
+        rows = compute.full(None, job.text, job.sources, inputs)
+        types = told(rows)
+    require_stored(types)
+    return _Asked(job, report, rows, are_of_arrow(types))
 
 
 def _correct(

@@ -81,6 +81,9 @@ class State:
     table was made without."""
     whole: str = ""
     """Fingerprint of a definition whose intermediate tables cannot be kept."""
+    refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of a definition in mode AUTO whose columns, once Spark had told their types, turned out not
+    to be maintainable: its fingerprint, and why."""
     account: Account | None = None
     """What the refresh did, and why; None in commits of before there were accounts."""
     counts: Mapping[str, int] = field(default_factory=dict[str, int])

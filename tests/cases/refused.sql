@@ -483,3 +483,141 @@ SELECT region SIMILAR TO 'a' AS x FROM customers;
 SELECT v.id, t.tag FROM visits AS v CROSS JOIN LATERAL (SELECT x.e AS tag FROM explode(v.tags) AS x(e)) AS t;
 --- error
 -- a table function over columns of another query is not supported yet
+
+--- case: an interval as a column
+--- covers: Q28 an interval as a column
+SELECT id, INTERVAL 3 DAYS AS length FROM visits;
+--- error
+-- the column "length" holds an INTERVAL
+
+--- case: the time between two moments
+--- covers: Q28 an interval as a column
+SELECT id, TIMESTAMP '2024-01-01 00:00:00' - happened AS age FROM visits;
+--- error
+-- the column "age" holds an INTERVAL
+
+--- case: the days between two dates, deep inside
+--- covers: Q28 an interval as a column
+SELECT product, MAX(STRUCT(x.days)) AS longest FROM (SELECT product, sold - DATE '2024-01-01' AS days FROM sales) AS x GROUP BY product;
+--- error
+-- the column "longest" holds an INTERVAL
+
+--- case: an interval that is made
+--- covers: Q28 an interval as a column
+SELECT id, make_interval(0, 0, 0, amount) AS length FROM orders;
+--- error
+-- the column "length" holds an INTERVAL
+
+--- case: an interval of days that is made, doubled
+--- covers: Q28 an interval as a column
+SELECT id, make_dt_interval(amount) + make_dt_interval(amount) AS length FROM orders;
+--- error
+-- the column "length" holds an INTERVAL
+
+--- case: a map from JSON
+--- covers: Q28 a map as a column
+SELECT id, from_json(region, 'MAP<STRING, INT>') AS x FROM customers;
+--- error
+-- "x" holds a MAP
+
+--- case: a map in a struct from JSON
+--- covers: Q28 a map as a column
+SELECT id, from_json(region, 'a INT, m MAP<STRING, INT>') AS x FROM customers;
+--- error
+-- "x" holds a MAP
+
+--- case: a map in one of two cases, of a subquery
+--- covers: Q28 a map as a column
+SELECT id, x FROM (SELECT id, CASE WHEN amount > 1 THEN map('a', amount) END AS x FROM orders) AS t;
+--- error
+-- "x" holds a MAP
+
+--- case: groups by a map
+--- covers: Q28 groups by a map
+SELECT COUNT(*) AS n FROM orders GROUP BY map('a', amount);
+--- error
+-- what tells the rows apart holds a MAP
+
+--- case: a list of maps
+--- covers: Q7 a list of maps
+SELECT customer, size(x) AS n FROM (SELECT customer, collect_list(map('a', amount)) AS x FROM orders GROUP BY customer) AS t;
+--- error
+-- COLLECT_LIST of a MAP
+
+--- case: the first map of a group
+--- covers: Q7 the first map of a group
+SELECT customer, element_at(first(map('a', amount)), 'a') AS x FROM orders GROUP BY customer;
+--- error
+-- FIRST of a MAP
+
+--- case: the map beside the greatest value
+--- covers: Q7 the map beside the greatest value
+SELECT customer, element_at(max_by(map('a', amount), id), 'a') AS x FROM orders GROUP BY customer;
+--- error
+-- MAX_BY of a MAP
+
+--- case: an entry of a variant as it is
+--- covers: Q28 a variant as a column
+SELECT c.id, value FROM customers AS c, LATERAL variant_explode(parse_json(region));
+--- error
+-- "value" holds a VARIANT
+
+--- case: a frame of GROUPS
+--- covers: Q19 a frame of GROUPS
+SELECT id, SUM(amount) OVER (ORDER BY id GROUPS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s FROM orders;
+--- error
+-- Spark has no GROUPS in a window
+
+--- case: a frame without its own row
+--- covers: Q19 a frame with EXCLUDE
+SELECT id, SUM(amount) OVER (ORDER BY id ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING EXCLUDE CURRENT ROW) AS s FROM orders;
+--- error
+-- Spark has no EXCLUDE in a window
+
+--- case: a named window with a frame
+--- covers: Q19 a named window that is refined
+SELECT id, SUM(amount) OVER (w ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s FROM orders WINDOW w AS (ORDER BY id);
+--- error
+-- a window that adds to the window "w"
+
+--- case: a window that is another one, ordered
+--- covers: Q19 a named window that is refined
+SELECT id, SUM(amount) OVER v AS s FROM orders WINDOW w AS (PARTITION BY customer), v AS (w ORDER BY id);
+--- error
+-- a window that adds to the window "w"
+
+--- case: a window by the name of one that is not there
+--- covers: Q19 a window without a definition
+SELECT id, SUM(amount) OVER v AS s FROM orders WINDOW v AS w;
+--- error
+-- there is no window "w"
+
+--- case: an ordered list
+--- covers: Q8 ORDER BY in a list
+SELECT customer, array_agg(amount ORDER BY id) AS x FROM orders GROUP BY customer;
+--- error
+-- Spark has no ORDER BY in ARRAY_AGG
+
+--- case: a list of a few
+--- covers: Q8 LIMIT in a list
+SELECT customer, collect_list(amount LIMIT 3) AS x FROM orders GROUP BY customer;
+--- error
+-- Spark has no LIMIT in COLLECT_LIST
+
+--- case: an ordered string
+--- covers: Q8 ORDER BY in a list
+SELECT name, string_agg(country, ',' ORDER BY country) AS x FROM regions GROUP BY name;
+--- error
+-- Spark has no ORDER BY in STRING_AGG
+
+--- case: a list WITHIN GROUP
+--- covers: Q8 WITHIN GROUP of a list
+SELECT customer, array_agg(amount) WITHIN GROUP (ORDER BY id) AS x FROM orders GROUP BY customer;
+--- error
+-- Spark has no WITHIN GROUP in ARRAY_AGG
+
+--- case: a LATERAL VIEW of a variant
+--- covers: Q16 a LATERAL VIEW of a variant
+SELECT id, pos FROM customers LATERAL VIEW variant_explode(parse_json(region)) t AS pos, key, value;
+--- error
+-- Spark has no LATERAL VIEW of variant_explode

@@ -133,6 +133,18 @@ UPDATE customers SET region = '[4, 6, 7]';
 -- +1 | 1 | 1 | 6
 -- +1 | 1 | 2 | 7
 
+--- case: entries of a variant under their own names
+--- covers: Q16 variant_explode
+--- spark: DuckDB has no VARIANT_EXPLODE
+SELECT customers.id, key, CAST(t.value AS INT) AS value, more.pos FROM customers, LATERAL variant_explode(try_parse_json(region)) AS t LEFT JOIN LATERAL variant_explode_outer(try_parse_json(region)) AS more;
+--- before
+INSERT INTO customers VALUES (1, '{"a": 1}');
+--- change
+UPDATE customers SET region = '{"a": 2}';
+--- delta
+-- -1 | 1 | a | 1 | 0
+-- +1 | 1 | a | 2 | 0
+
 --- case: a row for every number up to a column
 --- covers: Q16 explode of a sequence
 SELECT id, n FROM orders LATERAL VIEW explode(sequence(1, amount)) t AS n;

@@ -188,6 +188,19 @@ UPDATE orders SET amount = 8 WHERE id = 11;
 -- -1 | 11 | 12 | 1
 -- +1 | 11 | 8 | 2
 
+--- case: a window by the name of another one
+--- covers: Q19 WINDOW, and a name for a name
+--- spark: to DuckDB, a window is no name of another
+SELECT id, SUM(amount) OVER v AS total, row_number() OVER v AS place FROM orders WINDOW v AS w, w AS (PARTITION BY customer ORDER BY id);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 7), (12, 2, 5);
+--- change
+DELETE FROM orders WHERE id = 10;
+--- delta
+-- -1 | 10 | 5 | 1
+-- -1 | 11 | 12 | 2
+-- +1 | 11 | 7 | 1
+
 --- case: a named window
 --- covers: Q19 a named window
 SELECT id, SUM(amount) OVER w AS total, row_number() OVER w AS place FROM orders WINDOW w AS (PARTITION BY customer ORDER BY id);

@@ -10,4 +10,5 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from histories.command import main
 
-sys.exit(main())
+if __name__ == "__main__":
+    sys.exit(main())

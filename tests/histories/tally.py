@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from rich.table import Table
 
@@ -30,6 +30,12 @@ class Tally:
     writers: Counter[str] = field(default_factory=Counter[str])
     failures: Counter[str] = field(default_factory=Counter[str])
     seconds: Counter[str] = field(default_factory=Counter[str])
+
+    def add(self, other: Tally) -> None:
+        """Count what another one counted."""
+        for each in fields(self):
+            mine, theirs = getattr(self, each.name), getattr(other, each.name)
+            setattr(self, each.name, mine + theirs)
 
     def step(self, kind: str, refused: str, seconds: float) -> None:
         (self.refused if refused else self.done)[kind] += 1

@@ -18,7 +18,7 @@ from dagster_streamtables.runtime.settings import settings_for_now
 from histories.rows import Field, some_rows
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 INT96, MICROS = "INT96", "TIMESTAMP_MICROS"
 
@@ -36,6 +36,8 @@ class World:
         self.aside = root / "aside"
         self.aside.mkdir(parents=True)
         self.spark_writes = INT96
+        self.read: dict[str, tuple[tuple[str, int], DataFrame]] = {}
+        """Of each source, the version that was read last, and its rows."""
         self.moved()
 
     # --- what is there

@@ -25,7 +25,7 @@ _RS_SET = ({"id": "id + 1"}, {"g": "g + 1"}, {"v": "v + 1"}, {"x": "-0.0"}, {"tx
            {"g": "NULL"}, {"v": "v"}, {"c": "'b'"})  # fmt: skip
 
 
-@step(4)
+@step(2.5)
 def insert_rows(world: World, random: Random) -> None:
     insert(world, world.rows(random))
 
@@ -44,12 +44,12 @@ def insert_other_timestamps(world: World, random: Random) -> None:
     insert(world, world.rows(random))
 
 
-@step(3)
+@step(2)
 def delete_rows(world: World, random: Random) -> None:
     world.sql(f"DELETE FROM {{t}} WHERE {random.choice(_WHERE)}")
 
 
-@step(3)
+@step(2)
 def update_rows(world: World, random: Random) -> None:
     chosen = random.sample(_SET, random.choice((1, 1, 2)))
     if len({each.split()[0].split(".")[0] for each in chosen}) < len(chosen):
@@ -57,7 +57,7 @@ def update_rows(world: World, random: Random) -> None:
     world.sql(f"UPDATE {{t}} SET {', '.join(chosen)} WHERE {random.choice(_WHERE)}")
 
 
-@step(3)
+@step(2)
 def merge_rows(world: World, random: Random) -> None:
     rows = world.rows(random)
     names = rows.column_names
@@ -113,7 +113,7 @@ def truncate(world: World, random: Random) -> None:
     world.sql(random.choice(("TRUNCATE TABLE {t}", "DELETE FROM {t}")))
 
 
-@step(4)
+@step(6)
 def delta_rs_append(world: World, random: Random) -> None:
     world.append(world.rows(random))
 
@@ -126,17 +126,17 @@ def delta_rs_small_groups(world: World, random: Random) -> None:
         max_row_group_size=2, write_batch_size=2))  # fmt: skip
 
 
-@step(3)
+@step(4)
 def delta_rs_delete(world: World, random: Random) -> None:
     world.table().delete(random.choice((*_RS_WHERE, None)))
 
 
-@step(3)
+@step(4)
 def delta_rs_update(world: World, random: Random) -> None:
     world.table().update(updates=random.choice(_RS_SET), predicate=random.choice(_RS_WHERE))
 
 
-@step(3)
+@step(4)
 def delta_rs_merge(world: World, random: Random) -> None:
     rows = world.rows(random)
     on = random.choice(("t.id = r.id", "(t.id IS NOT DISTINCT FROM r.id) AND (t.g = r.g)"))

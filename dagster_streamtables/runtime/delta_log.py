@@ -120,7 +120,11 @@ class TableLog:
 
     def transaction(self, application: str) -> int | None:
         """The newest transaction number of an application."""
-        return self._table.transaction_version(application)
+        try:
+            return self._table.transaction_version(application)
+        except DeltaError:
+            # It is read from the log only now, where a checkpoint may have replaced commits since.
+            return self.to_write().transaction_version(application)
 
     @cached_property
     def arrow_schema(self) -> Any:

@@ -39,6 +39,16 @@ def test_p04_commits_that_are_gone_from_the_log_start_the_table_anew(lake: Lake)
         assert 'the log of "orders" no longer has all commits' in done.reason
 
 
+def test_a_log_in_memory_outlives_its_commits(lake: Lake) -> None:
+    """Those before the newest are gone, and the newest is the one that was read."""
+    write(lake, "orders", orders(20))
+    refreshed(lake, TOTALS)
+    source(lake).create_checkpoint()
+    (Path(lake.location("orders")) / f"_delta_log/{0:020d}.json").unlink()
+
+    assert refreshed(lake, TOTALS).action is Action.NO_DATA
+
+
 def test_p05_the_same_version_of_another_table_under_the_same_name(
     lake: Lake, spark: SparkSession
 ) -> None:

@@ -21,6 +21,7 @@ from random import Random
 from typing import Any
 
 from dagster_streamtables.runtime.home import home
+from dagster_streamtables.runtime.jars import delta_jars
 from dagster_streamtables.runtime.server import stop_server
 from dagster_streamtables.runtime.session import open_session
 from races.lake import change, change_by_spark, make
@@ -31,25 +32,33 @@ from races.verdict import versions, wrong
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
     folder = Path(tempfile.mkdtemp(prefix="races_"))
-    second = folder / "home"
+    homes = [folder / f"home_{number}" for number in range(options.servers)]
     try:
-        return _race(options, folder / "lake", second)
+        _prepare(folder, homes)
+        return _race(options, folder / "lake", [str(each) for each in homes])
     finally:
-        if (second / "jars").exists():
-            _stop(second)
+        for each in homes:
+            _stop(each)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _race(options: argparse.Namespace, root: Path, second: Path) -> int:
+def _prepare(folder: Path, homes: list[Path]) -> None:
+    """Room for servers to which no statement is compiled: it takes longer than to run it."""
+    delta_jars()
+    for each in homes:
+        shutil.copytree(home() / "jars", each / "jars")
+    (folder / "spark-defaults.conf").write_text(
+        "spark.sql.codegen.wholeStage false\nspark.sql.codegen.factoryMode NO_CODEGEN\n"
+    )
+    os.environ["SPARK_CONF_DIR"] = str(folder)
+    os.environ["STREAMTABLES_HOME"] = str(homes[0])
+
+
+def _race(options: argparse.Namespace, root: Path, homes: list[str]) -> int:
     began = time.monotonic()
     make(root, Random(options.seed))
     processes = multiprocessing.get_context("spawn")
     stop, problems = processes.Event(), processes.Queue()
-    homes = [str(home())]
-    if options.servers > 1:
-        second.mkdir()
-        shutil.copytree(home() / "jars", second / "jars")
-        homes.append(str(second))
     workers = [
         Refreshers(
             str(root), options.threads, options.seed + number,
@@ -79,13 +88,13 @@ def change_until(root: Path, stop: Any, seed: int) -> list[threading.Thread]:
         random = Random(f"{seed} delta-rs")
         while not stop.is_set():
             change(root, random)
-            time.sleep(random.random() * 0.3)
+            time.sleep(random.random())
 
     def by_spark() -> None:
         random = Random(f"{seed} spark")
         while not stop.is_set():
             change_by_spark(spark, root, random)
-            time.sleep(random.random())
+            time.sleep(random.random() * 3)
 
     threads = [threading.Thread(target=each, daemon=True) for each in (by_delta_rs, by_spark)]
     for thread in threads:
@@ -118,16 +127,9 @@ def _drained(problems: Any) -> list[str]:
         return told
 
 
-def _stop(second: Path) -> None:
-    before = os.environ.get("STREAMTABLES_HOME")
-    os.environ["STREAMTABLES_HOME"] = str(second)
-    try:
-        stop_server()
-    finally:
-        if before is None:
-            del os.environ["STREAMTABLES_HOME"]
-        else:
-            os.environ["STREAMTABLES_HOME"] = before
+def _stop(place: Path) -> None:
+    os.environ["STREAMTABLES_HOME"] = str(place)
+    stop_server()
 
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:

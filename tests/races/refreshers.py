@@ -12,9 +12,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from dagster_streamtables import ConflictingCommit, Lake, StreamTable
+from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
 from races.lake import TABLES
 
+_BUSY, _IDLE = 0.02, 0.5
+"""Seconds. Threads that ask all the time for what is not there leave Spark no processor."""
 _processes = multiprocessing.get_context("spawn")
 
 
@@ -49,20 +51,20 @@ class Refreshers:
     def _loop(self, lake: Lake, number: int, stop: Any, problems: Any) -> None:
         random = Random(f"{self.seed}:{number}")
         while not stop.is_set():
-            table = _chosen(random)
+            table, pause = _chosen(random), _IDLE
             try:
-                lake.refresh(table)
+                pause = _IDLE if lake.refresh(table).action is Action.NO_DATA else _BUSY
             except ConflictingCommit:  # another one was first
-                pass
+                pause = _BUSY
             except Exception as error:
                 if not _waits(error):
                     problems.put(f"{table.name}: {traceback.format_exc(limit=-3)}")
-            time.sleep(random.random() * 0.02)
+            time.sleep(random.random() * pause)
 
 
 def _chosen(random: Random) -> StreamTable:
-    """Half of the time any table; else the one that all threads refresh in this second."""
-    if random.random() < 0.5:
+    """Mostly any table; else the one that all threads refresh in this second, and one commits."""
+    if random.random() < 0.8:
         return random.choice(TABLES)
     return TABLES[int(time.time()) % len(TABLES)]
 

@@ -1,7 +1,8 @@
 """Every committed version of a stream table against its query at the frontier that it names.
 
 Of the product, only the form of its metadata is used. What a table held at a version is what its
-log says: the files, read by Spark. Versions are compared by the dozen, in one statement.
+log says: the rows of its files, over which plain Spark runs the queries. Versions are compared by
+the dozen, in one statement.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from dagster_streamtables.runtime.calls import arrow_rows, query
 from histories.oracle import live
+from histories.rows import arrow_type
 from races.lake import TABLES, place
 
 if TYPE_CHECKING:
@@ -101,14 +107,17 @@ def _differing(spark: SparkSession, root: Path, some: Iterable[Committed]) -> li
 
 def _held(spark: SparkSession, root: Path, name: str, version: int, named: dict[str, Any]) -> str:
     """The name of the rows of a table at a version."""
-    from pyspark.sql.types import StructType
-
     view = f"{name}_{version}"
     if view not in named:
         files, schema = live(place(root, name), version)
-        kind = StructType.fromJson(schema)
-        none = spark.createDataFrame([], kind)
-        rows = spark.read.schema(kind).parquet(*files) if files else none
-        seen = [f["name"] for f in schema["fields"] if not f["name"].startswith("__st_")]
-        named[view] = rows.select(*seen)
+        seen = [f for f in schema["fields"] if not f["name"].startswith("__st_")]
+        kinds = pa.schema([(f["name"], arrow_type(f["type"])) for f in seen])
+        parts = [_rows(path).select(kinds.names).cast(kinds) for path in files]
+        named[view] = spark.createDataFrame(pa.concat_tables([kinds.empty_table(), *parts]))
     return view
+
+
+@lru_cache(maxsize=20_000)
+def _rows(path: str) -> pa.Table:
+    """A data file, which many versions have. Of numbers and texts, all readers see the same."""
+    return pq.ParquetFile(path).read()

@@ -56,7 +56,7 @@ crash: java venv
 	$(BIN)/pytest -m long tests/runtime/test_crash.py
 
 histories: java venv
-	$(BIN)/python -m tests.histories --minutes 60
+	$(BIN)/python -m tests.histories --minutes 60 --roots 2 --processes 2
 
 races: java venv
 	$(BIN)/python -m tests.races --versions 1000

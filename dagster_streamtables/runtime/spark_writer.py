@@ -42,8 +42,21 @@ def replace_rows(spark: SparkSession, target: Target, rows: DataFrame) -> None:
     writer = _told(writer, target)
     for name, value in PROPERTIES.items():
         writer = writer.option(name, value)
+    if target.read >= 0:
+        _allow_types(spark, target, rows)
     with _as_we_write(spark):
         writer.save(target.location)
+
+
+def _allow_types(spark: SparkSession, target: Target, rows: DataFrame) -> None:
+    """Let the table have columns without a time zone.
+
+    Delta allows them by itself where a table is made, and wants to be told where one has them later
+    on. The commit moves no rows.
+    """
+    if "timestamp_ntz" in rows.schema.simpleString():
+        feature = "'delta.feature.timestampNtz' = 'supported'"
+        spark.sql(f"ALTER TABLE delta.{spark_name(target.location)} SET TBLPROPERTIES ({feature})")
 
 
 def _of_plain_types(rows: DataFrame) -> DataFrame:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import multiprocessing
+import os
 import signal
 import time
 from collections.abc import Iterator
@@ -31,8 +32,15 @@ _AHEAD = 1
 """So many histories wait for each process."""
 
 
+_SERVER = {"STREAMTABLES_SPARK_MEMORY": "4g", "JAVA_TOOL_OPTIONS": "-XX:+UseParallelGC"}
+"""Of a Spark server that is started here: each history leaves logs in its memory, and with 2 GB and
+the usual collector a third of a core was at that."""
+
+
 def main(arguments: list[str] | None = None) -> int:
     assert MODULES
+    for name, value in _SERVER.items():
+        os.environ.setdefault(name, value)
     options = _options(arguments)
     console = Console(width=150, highlight=False, markup=False, soft_wrap=True)
     if options.history or options.replay:

@@ -131,3 +131,18 @@ def test_the_empty_text_as_a_partition(spark: SparkSession, tmp_path: Path) -> N
 
     DeltaTable(place).delete("part = ''")
     assert refreshed(lake, by_part).action is Action.DIFFERENTIAL
+
+
+@pytest.mark.parametrize("nested", ["ids[0]", "ids"], ids=["delta-rs", "Spark"])
+def test_a_table_gets_a_column_without_a_time_zone(
+    nested: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Both writers tell Delta, which lets a table have such a column only where it is told."""
+    lake = Lake(tmp_path, spark=spark)
+    write_deltalake(lake.location("events"), pa.table({"ids": [[1], [2]], "g": [1, 1]}))
+    before = f"SELECT {nested} AS ids, g FROM events"
+    after = f"SELECT {nested} AS ids, TIMESTAMP_NTZ'2020-01-01 00:00:00' AS at FROM events"
+    refreshed(lake, StreamTable("seen", before))
+
+    assert refreshed(lake, StreamTable("seen", after)).action is Action.REINITIALIZE
+    assert refreshed(lake, StreamTable("seen", after)).action is Action.NO_DATA

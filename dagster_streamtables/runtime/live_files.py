@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dagster_streamtables.runtime.delta_log import TableLog
 
 _PARTITION = "partition."
+_NULL = "__HIVE_DEFAULT_PARTITION__"
 UNTOLD = object()
 """A partition value that is NULL or the empty text: delta-rs shows both as NULL, Spark does not."""
 
@@ -37,17 +38,20 @@ def live_files(log: TableLog) -> dict[str, DataFile]:
     paths = [unquote(path) for path in columns["path"]]
     rows = columns.get("num_records") or [None] * len(paths)
     names = {n: n.removeprefix(_PARTITION) for n in columns if n.startswith(_PARTITION)}
-    values = {name: _told(log, name, columns[n]) for n, name in names.items()}
+    values = {name: _told(log, name, columns[n], paths) for n, name in names.items()}
     return {
         path: DataFile(path, {name: column[i] for name, column in values.items()}, rows[i])
         for i, path in enumerate(paths)
     }
 
 
-def _told(log: TableLog, name: str, values: list[Any]) -> list[Any]:
+def _told(log: TableLog, name: str, values: list[Any], paths: list[str]) -> list[Any]:
+    """A NULL is known for one by the folder that both engines put it into."""
     if not log.columns.get(name, "string").startswith("string"):
         return values
-    return [UNTOLD if value is None else value for value in values]
+    folder = f"{name}={_NULL}"
+    pairs = zip(values, paths, strict=True)
+    return [UNTOLD if v is None and folder not in p.split("/") else v for v, p in pairs]
 
 
 def total_rows(files: Iterable[DataFile]) -> int | None:

@@ -39,15 +39,15 @@ _AGGREGATES = """
     any any_value approx_count_distinct approx_percentile approx_top_k array_agg bit_and bit_or
     bit_xor bitmap_and_agg bitmap_construct_agg bitmap_or_agg bool_and bool_or collect_list
     collect_set corr count_if count_min_sketch covar_pop covar_samp every first first_value grouping
-    grouping_id histogram_numeric hll_sketch_agg hll_union_agg kurtosis last last_value listagg
+    grouping_id hll_sketch_agg hll_union_agg kurtosis last last_value listagg
     max_by mean measure median min_by mode percentile percentile_approx percentile_cont
     percentile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx
     regr_sxy regr_syy skewness some std stddev stddev_pop stddev_samp string_agg try_avg try_sum
     var_pop var_samp variance
 """
 _UNREPEATABLE = """
-    assert_true input_file_block_length input_file_block_start input_file_name java_method
-    monotonically_increasing_id raise_error rand randn random randstr reflect shuffle
+    assert_true histogram_numeric input_file_block_length input_file_block_start input_file_name
+    java_method monotonically_increasing_id raise_error rand randn random randstr reflect shuffle
     spark_partition_id try_reflect uniform uuid
 """
 _CLOCK = """

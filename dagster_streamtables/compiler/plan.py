@@ -13,6 +13,7 @@ from dagster_streamtables.compiler.clock import asks_for_time
 from dagster_streamtables.compiler.explain import outline
 from dagster_streamtables.compiler.fixpoint import named
 from dagster_streamtables.compiler.fold import Fold
+from dagster_streamtables.compiler.group_keys import in_own_words
 from dagster_streamtables.compiler.intermediate import split
 from dagster_streamtables.compiler.lineage import lineage_of
 from dagster_streamtables.compiler.match import Match
@@ -129,7 +130,8 @@ class Plan:
         if isinstance(self.view, Aggregate):
             [(name, _)] = self.root.hidden_states
             return self.text.counted(name)
-        return self.text.with_columns(self.root.hidden_sql(self.text.aliases))
+        hidden = self.root.hidden_sql(self.text.aliases)
+        return self.text.with_columns(in_own_words(hidden, self.text))
 
     def change(self, *, stored: Columns, unmoved: Set[str] = frozenset()) -> Step:
         """What a refresh does to the table.

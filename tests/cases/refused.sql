@@ -4,6 +4,12 @@ SELECT id, rand() AS r FROM orders;
 --- error
 -- rand() cannot be maintained
 
+--- case: a histogram, whose bins depend on the order of the rows
+--- covers: Q24 an aggregate that depends on the order of the rows
+SELECT customer, histogram_numeric(amount, 3) AS h FROM orders GROUP BY customer;
+--- error
+-- histogram_numeric() cannot be maintained
+
 --- case: a new identifier for each evaluation
 --- covers: Q24 a new identifier for each evaluation
 SELECT id, uuid() AS r FROM orders;

@@ -70,3 +70,23 @@ def test_a_column_may_be_called_like_a_relation_or_like_the_time(
     refreshed(lake, table)
     run_on_delta(spark, lake, "UPDATE orders SET id = 4 WHERE id = 3")
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
+
+
+KEYS = [
+    "DATE '2024-01-01' + customer",
+    "IF(DATE '2024-01-01' + customer > DATE '2024-01-02', 'a', 'b')",
+    "id::int % 2, amount :: string || 'x'",
+    "nvl(customer, 0), `orders`.`amount` > 5",
+    "ROLLUP (timestampadd(DAY, customer, TIMESTAMP '2024-01-01 00:00:00'), amount % 2)",
+    "GROUPING SETS ((extract(DAY FROM DATE '2024-01-01' + customer)), ())",
+]
+
+
+@pytest.mark.parametrize("keys", KEYS)
+def test_a_key_that_is_not_returned_may_be_any_expression(lake: Lake, keys: str) -> None:
+    query = f"SELECT COUNT(*) AS n, SUM(orders.amount) AS total FROM orders GROUP BY {keys}"
+    table = StreamTable("mart.groups", query, differential_max_change_ratio=0)
+    assert refreshed(lake, table).action is Action.REINITIALIZE
+    write(lake, "orders", orders(*range(20, 24)))
+
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL

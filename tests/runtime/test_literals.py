@@ -73,12 +73,12 @@ def test_a_column_may_be_called_like_a_relation_or_like_the_time(
 
 
 KEYS = [
-    "DATE '2024-01-01' + customer",
-    "IF(DATE '2024-01-01' + customer > DATE '2024-01-02', 'a', 'b')",
+    "DATE '2024-01-01' + int(customer)",
+    "IF(DATE '2024-01-01' + int(customer) > DATE '2024-01-02', 'a', 'b')",
     "id::int % 2, amount :: string || 'x'",
     "nvl(customer, 0), `orders`.`amount` > 5",
-    "ROLLUP (timestampadd(DAY, customer, TIMESTAMP '2024-01-01 00:00:00'), amount % 2)",
-    "GROUPING SETS ((extract(DAY FROM DATE '2024-01-01' + customer)), ())",
+    "ROLLUP (timestampadd(DAY, int(customer), TIMESTAMP '2024-01-01 00:00:00'), amount % 2)",
+    "GROUPING SETS ((extract(DAY FROM DATE '2024-01-01' + int(customer))), ())",
 ]
 
 

@@ -4,6 +4,8 @@
 PYTHON ?= python3
 DAYS ?= 30
 BIN := .venv/bin
+# Of thousands of small statements on two cores, concurrent collection takes a third.
+COLLECTOR := -XX:+UseParallelGC
 export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 
 .PHONY: venv java test demo demo-headless bench crash histories races soak tpch test-long clean
@@ -29,7 +31,7 @@ test: java venv
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
-	@$(BIN)/streamtables spark start
+	@JAVA_TOOL_OPTIONS=$(COLLECTOR) $(BIN)/streamtables spark start
 	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; $(BIN)/pytest --numprocesses 2
 
 demo: java venv

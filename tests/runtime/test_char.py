@@ -26,7 +26,10 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("feed", ["true", "false"], ids=["feed", "files"])
+@pytest.mark.parametrize(
+    "feed",
+    [pytest.param("true", id="feed"), pytest.param("false", id="files", marks=pytest.mark.long)],
+)
 def test_what_came_is_seen_as_its_readers_see_it(
     feed: str, spark: SparkSession, tmp_path: Path
 ) -> None:

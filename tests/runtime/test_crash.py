@@ -47,7 +47,13 @@ TABLES = (
     ),
 )
 DELTA_RS, SPARK = 100_000, 0
-writers = pytest.mark.parametrize("driver_rows", [DELTA_RS, SPARK], ids=["delta-rs", "spark"])
+writers = pytest.mark.parametrize(
+    "driver_rows",
+    [
+        pytest.param(DELTA_RS, id="delta-rs"),
+        pytest.param(SPARK, id="spark", marks=pytest.mark.long),
+    ],
+)
 
 
 @writers

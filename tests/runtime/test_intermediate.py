@@ -118,6 +118,7 @@ def test_one_that_is_gone_is_made_again(lake: Lake) -> None:
     assert lake.check(ABOVE).equal
 
 
+@pytest.mark.long
 def test_a_vacuum_of_the_table_leaves_them(lake: Lake, spark: SparkSession) -> None:
     insert(lake, (5, 1, 30))
     lake.refresh(ABOVE)
@@ -218,6 +219,7 @@ def test_rows_that_are_too_many_to_be_sent_around(tmp_path: Path, spark: SparkSe
     assert lake.check(table).equal
 
 
+@pytest.mark.long
 def test_a_recursion_that_is_defined_anew_has_a_table_of_its_own(
     tmp_path: Path, spark: SparkSession
 ) -> None:

@@ -103,6 +103,7 @@ def test_a_recursion_that_does_not_end_is_stopped(
     assert lake.controls.read("below").suspended
 
 
+@pytest.mark.long
 def test_a_recursion_that_ends_below_spark_s_own_limit_of_100_levels(
     spark: SparkSession, lake: Lake
 ) -> None:

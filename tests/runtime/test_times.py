@@ -61,8 +61,15 @@ def do(spark: SparkSession, lake: Lake, statement: str, settings: dict[str, str]
         spark.sql(statement.format(events=f"delta.`{lake.location('events')}`"))
 
 
-@pytest.mark.parametrize("settings", [INT96, LEGACY], ids=["int96", "old calendar"])
-@pytest.mark.parametrize("feed", [True, False], ids=["feed", "files"])
+@pytest.mark.parametrize(
+    ("feed", "settings"),
+    [
+        pytest.param(True, INT96, id="feed-int96"),
+        pytest.param(False, LEGACY, id="files-old calendar"),
+        pytest.param(True, LEGACY, id="feed-old calendar", marks=pytest.mark.long),
+        pytest.param(False, INT96, id="files-int96", marks=pytest.mark.long),
+    ],
+)
 def test_the_change_is_what_spark_reads(
     feed: bool, settings: dict[str, str], spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -106,6 +106,11 @@ def test_words_that_only_the_translation_has_have_no_place(where: Files) -> None
     assert where(revenue=query).startswith("tables/mart/revenue.sql:1:82\n")
 
 
+def test_words_that_stand_in_the_translation_and_twice_in_the_text_have_none(where: Files) -> None:
+    query = "SELECT nope AS a, nope AS b FROM sales.orders WHERE id <> ALL (SELECT 1)"
+    assert where(revenue=query) == ""
+
+
 def test_a_query_in_python_has_its_own_lines(tmp_path: Path) -> None:
     with pytest.raises(InvalidDefinition) as raised:
         _ = StreamTable("a", "\n  SELECT 1 AS b;\n  SELECT 2 AS c").sources

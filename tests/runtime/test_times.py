@@ -90,8 +90,15 @@ def test_the_change_is_what_spark_reads(
         assert done.windows["events"].capture == ("feed" if feed else "snapshots")
 
 
-@pytest.mark.parametrize("settings", [INT96, LEGACY], ids=["int96", "old calendar"])
-@pytest.mark.parametrize("table", [BAG, KEYED], ids=["bag", "keyed"])
+@pytest.mark.parametrize(
+    ("table", "settings"),
+    [
+        pytest.param(BAG, INT96, id="bag-int96"),
+        pytest.param(KEYED, LEGACY, id="keyed-old calendar"),
+        pytest.param(BAG, LEGACY, id="bag-old calendar", marks=pytest.mark.long),
+        pytest.param(KEYED, INT96, id="keyed-int96", marks=pytest.mark.long),
+    ],
+)
 def test_stored_files_that_another_writer_wrote_anew(
     table: StreamTable, settings: dict[str, str], spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -85,7 +85,9 @@ def _read_once(world: World, name: str, path: Path, version: int) -> DataFrame:
         rows = _source(world.spark, path, version)
         if name == "t" and _PADDED in world.table().schema().to_json():
             return rows
-        world.read[name] = seen, world.spark.createDataFrame(arrow_rows(rows))
+        here = arrow_rows(rows)
+        # Spark's client makes no DataFrame of nothing.
+        world.read[name] = seen, world.spark.createDataFrame(here) if here.num_rows else rows
     return world.read[name][1]
 
 

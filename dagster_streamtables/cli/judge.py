@@ -77,11 +77,8 @@ def _plans(project: Project, table: str) -> dict[str, Plan]:
 
 def _values(found: Explanation) -> dict[str, Any]:
     refusal, place = found.refusal, found.place
-    at = {
-        "file": place.file or None if place is not None else None,
-        "line": place.line if place is not None else None,
-        "column": place.column if place is not None else None,
-    }
+    file, line, column = (place.file, place.line, place.column) if place else (None, None, None)
+    at = {"file": file or None, "line": line, "column": column}
     return {
         "table": found.table,
         "mode": found.mode,

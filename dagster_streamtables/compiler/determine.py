@@ -30,7 +30,7 @@ from dagster_streamtables.compiler.aliases import own_columns
 from dagster_streamtables.compiler.calls import function_of, is_grouped
 from dagster_streamtables.compiler.open_aggregates import Insertion, open_aggregates
 from dagster_streamtables.compiler.spark import DIALECT
-from dagster_streamtables.compiler.text import Text, place, span
+from dagster_streamtables.compiler.text import Text, deeper, place, span
 from dagster_streamtables.errors import UnsupportedQuery
 
 _NUMBERING = {"row_number", "ntile", "lag", "lead"}
@@ -129,7 +129,7 @@ def _end_of_order(order: exp.Expr, text: Text) -> int | None:
         kind = token.token_type
         if depth == 0 and (kind is TokenType.R_PAREN or token.text.upper() in _AFTER_ORDER):
             return end
-        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        depth += deeper(token)
         end = token.end + 1
     return end
 

@@ -16,7 +16,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler.spark import DIALECT
-from dagster_streamtables.compiler.text import Text
+from dagster_streamtables.compiler.text import Text, deeper
 
 _AFTER = {"HAVING", "ORDER", "ORDER BY", "SORT", "SORT BY", "CLUSTER", "CLUSTER BY", "DISTRIBUTE",
           "DISTRIBUTE BY", "LIMIT", "OFFSET", "WINDOW", "QUALIFY", "WITH", ";"}  # fmt: skip
@@ -51,7 +51,7 @@ def _tree(sql: str) -> str:
 def _keys(text: Text) -> Iterator[str]:
     depth, tokens = 0, text.tokens
     for i, token in enumerate(tokens):
-        depth += _step(token)
+        depth += deeper(token)
         if depth == 0 and token.token_type is TokenType.GROUP_BY:
             yield from _parts(text.sql, list(_until_end(tokens[i + 1 :])))
 
@@ -61,7 +61,7 @@ def _until_end(tokens: Sequence[Token]) -> Iterator[Token]:
     for token in tokens:
         if depth == 0 and token.text.upper() in _AFTER:
             return
-        depth += _step(token)
+        depth += deeper(token)
         yield token
 
 
@@ -69,7 +69,7 @@ def _parts(sql: str, tokens: Sequence[Token]) -> Iterator[str]:
     """What commas part, and of ``ROLLUP (a, b)`` and the like what they part within it."""
     depth, part = 0, list[Token]()
     for token in tokens:
-        depth += _step(token)
+        depth += deeper(token)
         if depth == 0 and token.token_type is TokenType.COMMA:
             yield from _part(sql, part)
             part = []
@@ -82,10 +82,6 @@ def _part(sql: str, tokens: Sequence[Token]) -> Iterator[str]:
     if not tokens:
         return
     yield sql[tokens[0].start : tokens[-1].end + 1]
-    first = next((i for i, each in enumerate(tokens) if _step(each) > 0), None)
+    first = next((i for i, each in enumerate(tokens) if deeper(each) > 0), None)
     if first is not None and tokens[-1].token_type is TokenType.R_PAREN:
         yield from _parts(sql, tokens[first + 1 : -1])
-
-
-def _step(token: Token) -> int:
-    return (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)

@@ -12,7 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 from dagster_streamtables.compiler import functions
 from dagster_streamtables.compiler.clock import NOW
 from dagster_streamtables.compiler.spark_syntax import require_spark_syntax
-from dagster_streamtables.compiler.text import Text, place, place_of_word
+from dagster_streamtables.compiler.text import Text, deeper, place, place_of_word
 from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
 
 _FULL = "choose mode FULL, which runs the query again whenever a source moved"
@@ -87,7 +87,7 @@ def _refuse_order(text: Text) -> None:
     """FROM before SELECT, and pipes: the columns a fold adds have no SELECT list to go to."""
     depth, selecting = 0, False
     for token in text.tokens:
-        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        depth += deeper(token)
         selecting |= depth == 0 and token.token_type is TokenType.SELECT
         early = token.token_type is TokenType.FROM and depth == 0 and not selecting
         if early or token.token_type is TokenType.PIPE_GT or isinstance(text.tree, exp.Subquery):

@@ -269,12 +269,17 @@ def _is_cte(table: exp.Table, scope: object) -> bool:
     return not table.db and table.name in getattr(scope, "cte_sources", {})
 
 
+def deeper(token: Token) -> int:
+    """By how much what follows stands deeper in parentheses."""
+    return (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+
+
 def _outermost(text: Text, kind: TokenType, *, last: bool = False) -> Token:
     """The first (or last) token of a kind that stands in no parentheses."""
     depth, found = 0, []
     comparing = _comparing(text.tokens)
     for position, token in enumerate(text.tokens):
-        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        depth += deeper(token)
         if depth == 0 and token.token_type is kind and position not in comparing:
             found.append(token)
     return found[-1 if last else 0]

@@ -31,7 +31,7 @@ def moves_of(
     adds: Sequence[Action], removes: Sequence[Action], feed: Sequence[Action], info: Action
 ) -> Moves:
     """What a commit's actions say; those that only rearrange left out."""
-    came, went = list(filter(_changes_data, adds)), list(filter(_changes_data, removes))
+    came, went = data_changes(adds), data_changes(removes)
     return Moves(
         came={unquote(each["path"]): _rows(each) for each in came},
         hidden_after={unquote(each["path"]): _hidden(each) for each in came},
@@ -71,8 +71,9 @@ def _of_one(commit: Moves, rows: Mapping[str, int | None]) -> int | None:
     return marked + max(abs(new - old), new + old - 2 * commit.copied)
 
 
-def _changes_data(action: Action) -> bool:
-    return action.get("dataChange", True)
+def data_changes(actions: Iterable[Action]) -> list[Action]:
+    """Those that do not only rearrange."""
+    return [action for action in actions if action.get("dataChange", True)]
 
 
 def _rows(add: Action) -> int | None:

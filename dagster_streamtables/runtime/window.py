@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
-from dagster_streamtables.runtime.changed_rows import Moves, changed_rows, moves_of
+from dagster_streamtables.runtime.changed_rows import Moves, changed_rows, data_changes, moves_of
 from dagster_streamtables.runtime.delta_log import Commit, TableLog
 from dagster_streamtables.runtime.live_files import DataFile, live_files, total_rows
 
@@ -179,12 +179,8 @@ def _fed(
 
     That is the protocol's rule, in its section "Reader Requirements for AddCDCFile".
     """
-    kinds = [(feed, None)] if feed else [(_data(removes), -1), (_data(adds), 1)]
+    kinds = [(feed, None)] if feed else [(data_changes(removes), -1), (data_changes(adds), 1)]
     return [(_file(action), weight) for actions, weight in kinds for action in actions]
-
-
-def _data(actions: Sequence[Action]) -> list[Action]:
-    return [action for action in actions if action.get("dataChange", True)]
 
 
 def _file(action: Action) -> DataFile:

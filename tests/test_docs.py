@@ -27,13 +27,15 @@ from database import TABLES, Database
 from operator_pages import FOLDER, PAGES, examples, written
 from pages import DOCS, PROJECT, Block, blocks, code, rows
 
-OWN = [
-    PROJECT / "README.md",
-    *PAGES,
-    *(DOCS / f"{name}.md" for name in (
-        "guide", "production", "troubleshooting", "with_other_libraries",
-    )),
-]  # fmt: skip
+ELSEWHERE = {
+    "checks.md": "test_docs_checks.py",
+    "component.md": "components/test_page.py",
+    "operation.md": "cli/test_operation_page.py",
+}
+"""Pages whose code another test runs."""
+
+EVERY = [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]
+OWN = [path for path in EVERY if path.name not in ELSEWHERE]
 KINDS = {"python", "sql", "yaml", "sh", "text", "toml"}
 ROLES = {"query", "before", "change", "tables", "delta", "explain", "output", "dagster.yaml", ""}
 
@@ -47,16 +49,27 @@ def is_spark(path: Path) -> bool:
     return "<!-- runs on Spark -->" in path.read_text()
 
 
+def _file_of(block: Block) -> Path | None:
+    named = re.match(r"-- (tables/\S+\.sql)\n", block.text)
+    return Path(named[1]) if named else None
+
+
 pages = pytest.mark.parametrize("path", OWN, ids=name)
 run = pytest.mark.parametrize(
     "path",
     [
         pytest.param(p, marks=[pytest.mark.spark] if is_spark(p) else [], id=name(p))
         for p in OWN
-        if any(block.language == "python" for block in blocks(p.read_text()))
+        if any(block.language == "python" or _file_of(block) for block in blocks(p.read_text()))
         and p.name != "README.md"  # its code has sources of its own: see test_readme.py
     ],
 )
+
+
+def test_the_code_of_every_other_page_is_run_by_the_test_that_is_named() -> None:
+    for page, test in ELSEWHERE.items():
+        assert (DOCS / page).exists()
+        assert page in (PROJECT / "tests" / test).read_text().replace('" / "', "/")
 
 
 @pages
@@ -90,9 +103,13 @@ def test_python_and_tables_of_a_page(
         elif block.language == "sql" and (file := _file_of(block)):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(block.text)
-    if Path("tables").exists():
+    if files := sorted(Path("tables").rglob("*.sql")):
         resource = StreamTablesResource(root="lake")
-        build_definitions(folder="tables", resource=resource, strict=True, min_schedule_seconds=1)
+        defs = build_definitions(
+            folder="tables", resource=resource, strict=True, min_schedule_seconds=1
+        )
+        made = {key.path[-1] for key in defs.resolve_asset_graph().get_all_asset_keys()}
+        assert {file.stem for file in files} <= made
 
 
 def _ran(block: Block, path: Path, names: dict[str, Any]) -> str:
@@ -100,11 +117,6 @@ def _ran(block: Block, path: Path, names: dict[str, Any]) -> str:
     with redirect_stdout(io.StringIO()) as out:
         exec(compile(lines, str(path), "exec"), names)
     return out.getvalue()
-
-
-def _file_of(block: Block) -> Path | None:
-    named = re.match(r"-- (tables/\S+\.sql)\n", block.text)
-    return Path(named[1]) if named else None
 
 
 @pages
@@ -171,12 +183,11 @@ def _takes(command: Any, words: list[str]) -> bool:
 
 
 def test_links_lead_somewhere() -> None:
-    others = {"operation.md", "component.md", "checks.md"}
-    for path in OWN:
+    for path in EVERY:
         for target in re.findall(r"\]\((?!https?:)([^)#\s]+)(#[^)]*)?\)", path.read_text()):
             place = (path.parent / target[0]).resolve()
-            assert place.exists() or place.name in others, f"{name(path)} links {target[0]}"
-            if target[1] and place.exists():
+            assert place.exists(), f"{name(path)} links {target[0]}"
+            if target[1]:
                 assert target[1][1:] in _anchors(place), f"{name(path)} links {''.join(target)}"
 
 

@@ -8,7 +8,7 @@ BIN := .venv/bin
 COLLECTOR := -XX:+UseParallelGC
 export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 
-.PHONY: venv java test demo demo-headless bench crash histories races soak tpch test-long clean
+.PHONY: venv java test demo demo-headless docs bench crash histories races soak tpch test-long clean
 
 venv: .venv/.stamp
 
@@ -39,6 +39,11 @@ demo: java venv
 
 demo-headless: java venv
 	$(BIN)/python -m example_defs.headless --days $(DAYS)
+
+# The documentation as a site; a dead link or a page outside of its navigation is an error.
+docs: venv
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "open .site/index.html, or run $(BIN)/mkdocs serve"
 
 bench: java venv
 	$(BIN)/pip install --quiet --editable '.[bench]'
@@ -72,4 +77,4 @@ test-long: java venv
 
 clean:
 	@[ ! -x $(BIN)/streamtables ] || $(BIN)/streamtables spark stop
-	rm -rf .venv .streamtables .demo .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .streamtables .demo .pytest_cache .ruff_cache .hypothesis .site

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import io
 import re
 import shlex
+import traceback
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import sqlglot
 import typer
@@ -16,10 +19,17 @@ import yaml
 from dagster._cli import create_dagster_cli
 from dagster._config.validate import process_config
 from dagster._core.instance.config import dagster_instance_config_schema
+from deltalake import write_deltalake
 
 import casefile
 import messages
-from dagster_streamtables import StreamTablesResource, build_definitions
+from dagster_streamtables import (
+    Lake,
+    StreamTablesResource,
+    build_definitions,
+    find_problems,
+    load_tables,
+)
 from dagster_streamtables.cli import app
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.errors import StreamTablesError
@@ -34,7 +44,8 @@ ELSEWHERE = {
 }
 """Pages whose code another test runs."""
 
-EVERY = [PROJECT / "README.md", *sorted(DOCS.rglob("*.md"))]
+ROOT = [PROJECT / f"{name}.md" for name in ("README", "CONTRIBUTING", "CHANGELOG")]
+EVERY = [*ROOT, *sorted(DOCS.rglob("*.md"))]
 OWN = [path for path in EVERY if path.name not in ELSEWHERE]
 KINDS = {"python", "sql", "yaml", "sh", "text", "toml"}
 ROLES = {"query", "before", "change", "tables", "delta", "explain", "output", "dagster.yaml", ""}
@@ -91,15 +102,22 @@ def test_python_and_tables_of_a_page(
     monkeypatch.chdir(tmp_path)
     if is_spark(path):
         request.getfixturevalue("spark")
+    _run(path)
+
+
+def _run(path: Path) -> None:
     names: dict[str, Any] = {"__name__": "page"}
     printed = ""
-    for block in blocks(path.read_text()):
+    found = blocks(path.read_text())
+    if all(block.language != "python" for block in found):
+        _write_the_sources_of_the_guide()
+    for block in found:
         if block.not_run:
             continue
         if block.language == "python":
             printed = _ran(block, path, names)
         elif (block.language, block.role) == ("text", "output"):
-            assert block.text.strip() == printed.strip(), f"{path}:{block.line}"
+            _same(block, path, printed)
         elif block.language == "sql" and (file := _file_of(block)):
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(block.text)
@@ -110,13 +128,67 @@ def test_python_and_tables_of_a_page(
         )
         made = {key.path[-1] for key in defs.resolve_asset_graph().get_all_asset_keys()}
         assert {file.stem for file in files} <= made
+        problems = find_problems(load_tables("tables"), Lake("lake"), min_schedule_seconds=1)
+        assert not problems, f"{path}: {problems[0].table}: {problems[0].error}"
+
+
+def _write_the_sources_of_the_guide() -> None:
+    """For a page that has only tables, which could not be compiled without what they read."""
+    orders = pa.table({"id": [1, 2, 3], "customer": [1, 1, 2], "amount": [10, 20, 5]})
+    customers = pa.table({"id": [1, 2], "region": ["north", "south"]})
+    for source, data in {"orders": orders, "customers": customers}.items():
+        write_deltalake(Path("lake/sales") / source, data)
 
 
 def _ran(block: Block, path: Path, names: dict[str, Any]) -> str:
     lines = "\n" * (block.line - 1) + block.text  # an error then names the line of the page
     with redirect_stdout(io.StringIO()) as out:
-        exec(compile(lines, str(path), "exec"), names)
+        try:
+            exec(compile(lines, str(path), "exec"), names)
+        except Exception as error:
+            raise AssertionError(
+                f"{path}:{_line_of(error, path) or block.line}: this example does not run: "
+                f"{type(error).__name__}: {error}. Correct the page, or the code if the page is "
+                "right; what needs more than an empty folder is marked `<!-- not run: why -->`"
+            ) from error
     return out.getvalue()
+
+
+def _line_of(error: Exception, path: Path) -> int | None:
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((each.lineno for each in frames if each.filename == str(path)), None)
+
+
+def _same(block: Block, path: Path, printed: str) -> None:
+    assert block.text.strip() == printed.strip(), (
+        f"{path}:{block.line}: the page says that its example prints something else than it does. "
+        "Copy what it prints, or correct the code if the page is right"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            "```python\nx = 1\nprint(y)\n```",
+            r"page\.md:3: .* not run: NameError: .*Correct the page",
+        ),
+        ("```python\nx = (\n```", r"page\.md:2: .* not run: SyntaxError: "),
+        (
+            "```python\nprint(1)\n```\n\n```text output\n2\n```",
+            r"page\.md:6: .*Copy what it prints",
+        ),
+        ("```sql\n-- tables/a/b.sql\nSELECT rand() AS x FROM sales.orders\n```", r"rand\(\)"),
+    ],
+)
+def test_an_example_that_does_not_run_is_told_with_its_line_and_what_to_do(
+    text: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"{text}\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises((AssertionError, StreamTablesError), match=told):
+        _run(page)
 
 
 @pages
@@ -159,6 +231,8 @@ def _is_command(words: list[str]) -> bool:
             return re.search(rf"^{target}:", makefile, flags=re.M) is not None
         case ["streamtables", *rest]:
             return _takes(typer.main.get_command(app), rest)
+        case ["python" | ".venv/bin/python", "-m", module, *_]:
+            return importlib.util.find_spec(module) is not None
         case (
             [".venv/bin/pytest", *_]
             | ["pip", "install", *_]
@@ -180,20 +254,6 @@ def _takes(command: Any, words: list[str]) -> bool:
         command, words = found, words[1:]
     options = {name for each in command.params for name in each.opts}
     return all(word.split("=")[0] in options for word in words if word.startswith("-"))
-
-
-def test_links_lead_somewhere() -> None:
-    for path in EVERY:
-        for target in re.findall(r"\]\((?!https?:)([^)#\s]+)(#[^)]*)?\)", path.read_text()):
-            place = (path.parent / target[0]).resolve()
-            assert place.exists(), f"{name(path)} links {target[0]}"
-            if target[1]:
-                assert target[1][1:] in _anchors(place), f"{name(path)} links {''.join(target)}"
-
-
-def _anchors(path: Path) -> set[str]:
-    heads = re.findall(r"^#+ (.+)$", path.read_text(), flags=re.M)
-    return {re.sub(r"[^\w\s-]", "", head.lower()).replace(" ", "-") for head in heads}
 
 
 def test_the_index_of_operators_lists_every_page() -> None:

@@ -171,6 +171,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
 
     @classmethod
     def get_spec(cls) -> ComponentTypeSpec:
+        """What `dg list components` shows of it."""
         return ComponentTypeSpec(
             tags=["delta", "spark", "sql", "incremental"],
             produces=["asset", "asset_check", "sensor", "schedule", "resource"],
@@ -183,12 +184,12 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
             props: The table, what is known of it, and the keys of what it reads.
 
         Examples:
-            .. code-block:: python
-
-                class Mine(StreamTablesComponent):
-                    def get_asset_spec(self, props):
-                        spec = super().get_asset_spec(props)
-                        return spec.merge_attributes(tags={"layer": props.schema})
+            ```python
+            class Mine(StreamTablesComponent):
+                def get_asset_spec(self, props):
+                    spec = super().get_asset_spec(props)
+                    return spec.merge_attributes(tags={"layer": props.schema})
+            ```
         """
         return StreamTablesTranslator().get_asset_spec(props)
 
@@ -213,6 +214,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         yield from refresh_asset(context, streamtables, spec, config)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
+        """The definitions that `build_definitions` makes, as a part of the project."""
         name = self.name_in(context)
         return build_definitions(
             resource=self.resource,

@@ -27,11 +27,11 @@ class StreamTablesCollector(Collector):
     """The metrics of the stream tables below one root.
 
     Examples:
-        .. code-block:: python
-
-            tables = load_tables("tables")
-            collector = StreamTablesCollector(lake.monitor, lambda: expected_tables(tables))
-            prometheus_client.REGISTRY.register(collector)
+        ```python
+        tables = load_tables("tables")
+        collector = StreamTablesCollector(lake.monitor, lambda: expected_tables(tables))
+        prometheus_client.REGISTRY.register(collector)
+        ```
     """
 
     def __init__(self, monitor: Monitor, declared: Declarations = lambda: ()) -> None:

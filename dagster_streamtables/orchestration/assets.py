@@ -81,12 +81,12 @@ def build_stream_table_assets(
             `min_schedule_seconds`, `strict` and `views`, as `build_catalog` has them.
 
     Examples:
-        .. code-block:: python
-
-            defs = dg.Definitions(
-                assets=build_stream_table_assets(tables=load_tables("tables")),
-                resources={"streamtables": StreamTablesResource(root="lake")},
-            )
+        ```python
+        defs = dg.Definitions(
+            assets=build_stream_table_assets(tables=load_tables("tables")),
+            resources={"streamtables": StreamTablesResource(root="lake")},
+        )
+        ```
     """
     about: dict[str, Any] = {
         "retry_policy": retry_policy,
@@ -147,11 +147,11 @@ def stream_table_assets(
         catalog: As for `build_catalog`.
 
     Examples:
-        .. code-block:: python
-
-            @stream_table_assets(tables=load_tables("tables"), group_name="revenue")
-            def revenue(context: dg.AssetExecutionContext, streamtables: StreamTablesResource):
-                yield from streamtables.refresh(context)
+        ```python
+        @stream_table_assets(tables=load_tables("tables"), group_name="revenue")
+        def revenue(context: dg.AssetExecutionContext, streamtables: StreamTablesResource):
+            yield from streamtables.refresh(context)
+        ```
     """
     return dg.multi_asset(
         name=name,

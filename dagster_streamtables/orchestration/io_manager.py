@@ -33,10 +33,10 @@ class VisibleColumns(DeltalakeBaseArrowTypeHandler[Any]):
 
     Put it before a type handler, for example that of dagster-deltalake-pandas:
 
-    .. code-block:: python
-
-        class Frames(VisibleColumns, DeltaLakePandasTypeHandler):
-            pass
+    ```python
+    class Frames(VisibleColumns, DeltaLakePandasTypeHandler):
+        pass
+    ```
     """
 
     def load_input(
@@ -63,17 +63,18 @@ class StreamTablesIOManager(DeltaLakeIOManager):
     for other types than pyarrow's; see `VisibleColumns`.
 
     Examples:
-        .. code-block:: python
+        ```python
+        @dg.asset(ins={"revenue": dg.AssetIn(["mart", "revenue"])}, key_prefix="report")
+        def best(revenue: pa.Table) -> pa.Table:
+            return revenue.sort_by([("total", "descending")]).slice(0, 10)
 
-            @dg.asset(ins={"revenue": dg.AssetIn(["mart", "revenue"])}, key_prefix="report")
-            def best(revenue: pa.Table) -> pa.Table:
-                return revenue.sort_by([("total", "descending")]).slice(0, 10)
-
-            io_manager = StreamTablesIOManager(root_uri="lake", storage_options=LocalConfig())
+        io_manager = StreamTablesIOManager(root_uri="lake", storage_options=LocalConfig())
+        ```
     """
 
     @staticmethod
     def type_handlers() -> Sequence[DbTypeHandler[Any]]:
+        """The types that an asset may ask for: here, those of pyarrow."""
         return [ArrowHandler()]
 
     def create_io_manager(self, context: Any) -> DbIOManager:

@@ -36,10 +36,10 @@ class StreamTablesResource(dg.ConfigurableResource):
     Nothing is started before the first refresh that needs Spark. A session that your code location
     has already is taken from the resource that makes it:
 
-    .. code-block:: python
-
-        pyspark = LazyPySparkResource(spark_config={"spark.remote": "sc://host:15002"})
-        StreamTablesResource(root="s3://lake", pyspark=pyspark)
+    ```python
+    pyspark = LazyPySparkResource(spark_config={"spark.remote": "sc://host:15002"})
+    StreamTablesResource(root="s3://lake", pyspark=pyspark)
+    ```
 
     Where sessions come from somewhere else, override `session`.
 

@@ -69,12 +69,12 @@ def threads_executor(context: dg.InitExecutorContext) -> Executor:
     For the runs of the refresh sensor this is the default. Give it to `dg.Definitions` to have runs
     that are launched by hand do the same:
 
-    .. code-block:: python
-
-        defs = dg.Definitions.merge(
-            build_definitions(folder="tables", resource=resource),
-            dg.Definitions(executor=threads_executor),
-        )
+    ```python
+    defs = dg.Definitions.merge(
+        build_definitions(folder="tables", resource=resource),
+        dg.Definitions(executor=threads_executor),
+    )
+    ```
 
     A run that is terminated begins no further step and ends when those under way have ended.
     """

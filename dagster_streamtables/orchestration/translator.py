@@ -59,12 +59,12 @@ class StreamTablesTranslator:
     The factories add what refreshing needs to what it returns, whatever that is.
 
     Examples:
-        .. code-block:: python
-
-            class Prefixed(StreamTablesTranslator):
-                def get_asset_spec(self, props):
-                    spec = super().get_asset_spec(props)
-                    return spec.replace_attributes(key=spec.key.with_prefix("lake"))
+        ```python
+        class Prefixed(StreamTablesTranslator):
+            def get_asset_spec(self, props):
+                spec = super().get_asset_spec(props)
+                return spec.replace_attributes(key=spec.key.with_prefix("lake"))
+        ```
     """
 
     def get_asset_spec(self, props: StreamTableProps) -> dg.AssetSpec:

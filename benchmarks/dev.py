@@ -29,10 +29,11 @@ from deltalake import DeltaTable
 from rich.table import Table
 
 from benchmarks.results import CONSOLE
-from dagster_streamtables.orchestration import Catalog, build_catalog, load_tables, metadata
-from dagster_streamtables.orchestration.schedule import Duration
+from dagster_streamtables import Catalog, build_catalog, load_tables
+from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.orchestration.declare.schedule import Duration
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.state import State
+from dagster_streamtables.runtime.model.state import State
 from example_defs.demo import PROJECT
 
 FOLDER = PROJECT / ".demo"

@@ -25,7 +25,7 @@ from benchmarks.results import CONSOLE, Figure, Results, is_enough, print_tables
 from benchmarks.shapes import SHAPES, Shape
 from benchmarks.ways import ByHand, Duck, Overwritten, Streamed, Way
 from dagster_streamtables import Lake, Mode, Refresh
-from dagster_streamtables.runtime.session import open_session
+from dagster_streamtables.runtime.spark.session import open_session
 
 _BY_HAND = 1_000
 """A MERGE by hand of more rows takes minutes, and is not the question there."""

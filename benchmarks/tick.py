@@ -35,16 +35,16 @@ from deltalake import CommitProperties, Transaction, write_deltalake
 from rich.table import Table
 
 from benchmarks.results import CONSOLE, Figure, Results
-from dagster_streamtables.orchestration import metadata as keys
-from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
-from dagster_streamtables.orchestration.history import DEFINITIONS_TAG, SENSOR_TAG
-from dagster_streamtables.orchestration.provenance import CODE_VERSION, DATA_VERSION
-from dagster_streamtables.orchestration.resource import StreamTablesResource
-from dagster_streamtables.orchestration.tick import SensorSettings, evaluate
-from dagster_streamtables.runtime.heads import Heads
+from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.automation.tick import SensorSettings, evaluate
+from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.catalog.catalog import Catalog, build_catalog
+from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION, DATA_VERSION
+from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.state import Seen, State, application
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.runtime.model.state import Seen, State, application
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.observe.log_heads import Heads
 
 _TABLES_OF_A_SOURCE = 10
 _REFRESHES = 3

@@ -22,7 +22,7 @@ from rich.table import Table
 from benchmarks.market import SparkSources
 from benchmarks.results import CONSOLE, Figure, Results, is_enough
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.runtime.session import open_session
+from dagster_streamtables.runtime.spark.session import open_session
 from tests.tpch.generate import TABLES
 from tests.tpch.generated import generated
 from tests.tpch.market import Market

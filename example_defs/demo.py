@@ -27,7 +27,7 @@ import psutil
 import typer
 
 from dagster_streamtables.errors import EnvironmentProblem
-from dagster_streamtables.runtime.server import ensure_server, stop_server
+from dagster_streamtables.runtime.spark.server import ensure_server, stop_server
 from example_defs.replay import Replay
 
 PROJECT = Path(__file__).resolve().parent.parent

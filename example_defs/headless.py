@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from dagster_streamtables.compiler.text import sources_of
-from dagster_streamtables.orchestration.graph import dependency_order
-from dagster_streamtables.orchestration.load import load_tables
+from dagster_streamtables.compiler.text.query_text import sources_of
+from dagster_streamtables.orchestration.declare.graph import dependency_order
+from dagster_streamtables.orchestration.declare.load import load_tables
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.report import Action, Refresh
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 from example_defs.dataset import START
 from example_defs.replay import Commit, Replay
 from example_defs.summary import print_summary, seconds_in_full

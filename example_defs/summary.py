@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.report import Action, Refresh
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 
 def seconds_in_full(lake: Lake, tables: Iterable[StreamTable]) -> dict[str, float]:

@@ -27,7 +27,7 @@ import typer
 from deltalake import DeltaTable
 from rich.console import Console
 
-from dagster_streamtables.orchestration.history import SENSOR_TAG
+from dagster_streamtables.orchestration.instance.last_runs import SENSOR_TAG
 from example_defs.demo import PROJECT, answers
 
 if TYPE_CHECKING:

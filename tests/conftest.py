@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dagster_streamtables.runtime.leftovers import drop_views
-from dagster_streamtables.runtime.session import open_session
+from dagster_streamtables.runtime.spark.session import open_session
+from dagster_streamtables.runtime.spark.session_cleanup import drop_views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -17,12 +17,12 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
 
-import casefile
-from casefile import Case
+from compiler import casefile
+from compiler.casefile import Case
+from compiler.database import TABLES
 from dagster_streamtables.compiler import Plan, compile_query
 from dagster_streamtables.compiler.operators import Operator, Step
 from dagster_streamtables.errors import InvalidDefinition
-from database import TABLES
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "coverage.md"
@@ -62,24 +62,26 @@ FEATURES = {
     "R9": "columns that the query does not read",
 }
 ELSEWHERE = {
-    "Q14": [("tests/test_cases.py", "test_a_scalar_subquery_of_two_rows_fails_the_refresh")],
+    "Q14": [
+        ("tests/compiler/test_cases.py", "test_a_scalar_subquery_of_two_rows_fails_the_refresh")
+    ],
     "Q22": [
-        ("tests/test_views.py", "test_a_view_is_its_rows"),
-        ("tests/test_views.py", "test_a_circle_of_views_is_refused_with_its_path"),
+        ("tests/compiler/test_views.py", "test_a_view_is_its_rows"),
+        ("tests/compiler/test_views.py", "test_a_circle_of_views_is_refused_with_its_path"),
         ("tests/runtime/test_views.py", "test_a_changed_view_rebuilds_the_stream_tables_over_it"),
     ],
-    "Q27": [("tests/test_dialect.py", "test_a_word_with_another_meaning_is_mended")],
-    "Q29": [("tests/test_refused.py", "test_a_refusal_has_four_parts")],
+    "Q27": [("tests/compiler/test_dialect.py", "test_a_word_with_another_meaning_is_mended")],
+    "Q29": [("tests/compiler/test_refused.py", "test_a_refusal_has_four_parts")],
 }
 """What no query alone shows, and the tests that do."""
 
 _INTRODUCTION = """\
 # What is maintained
 
-Written by `python -m tests.coverage` from `tests/cases/*.sql`; do not edit it. Each construct of a
-query is shown by a case: a query, a change of its sources, and the change of its result that must
-come out. Every case also runs on random changes, and every table is compared with a full
-recomputation.
+Written by `python -m tests.coverage` from `tests/compiler/cases/*.sql`; do not edit it. Each
+construct of a query is shown by a case: a query, a change of its sources, and the change of its
+result that must come out. Every case also runs on random changes, and every table is compared with
+a full recomputation.
 
 - *law*: what the change of the operators is, beyond the linear ones, which cost the change; the
   modules in `dagster_streamtables/compiler/operators/` say each in a formula.

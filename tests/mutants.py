@@ -20,17 +20,20 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from breakage import broken, module_of
+
 ROOT = Path(__file__).parent.parent
 COMPILER = Path("dagster_streamtables/compiler")
-HARNESS = ("casefile.py", "database.py", "intermediate.py", "test_cases.py")
+TESTS = Path("tests/compiler")
+HARNESS = ("__init__.py", "casefile.py", "database.py", "intermediate.py", "test_cases.py")
 OWN = {
-    "stages.py": "test_stages.py",
-    "bounds.py": "test_bounds.py",
-    "narrow.py": "test_narrow.py",
-    "intermediate.py": "test_intermediate.py",
-    "decorrelate.py": "test_intermediate.py",
-    "kinds.py": "test_kinds.py",
-    "spark_syntax.py": "test_refused.py",
+    "stages": "test_stages.py",
+    "runtime_filters": "test_runtime_filters.py",
+    "semijoin_reduction": "test_semijoin_reduction.py",
+    "intermediate": "test_intermediate.py",
+    "decorrelate": "test_intermediate.py",
+    "storable_types": "test_storable_types.py",
+    "foreign_syntax": "test_refused.py",
 }
 """The tests of modules that have some of their own; those of the others are the cases."""
 CONFTEST = """\
@@ -46,19 +49,18 @@ settings.load_profile("first")
 class Mutant:
     title: str
     """What the broken compiler does."""
-    module: str
     rule: str
-    """A text that is in the module once."""
+    """A text that is in the compiler once."""
     broken: str
     cases: str
     """Those that should notice, as pytest's -k takes them, of the case files that it names."""
     tests: str = ""
     """The file with the tests that should, where it is not that of the module."""
+    within: str = ""
+    """The class or function that the rule stands in, where others have the same text."""
 
-    def applied(self, source: str) -> str:
-        if source.count(self.rule) != 1:
-            raise ValueError(f'{self.title}: "{self.rule}" is not once in {self.module}')
-        return source.replace(self.rule, self.broken)
+    def module(self, root: Path) -> Path:
+        return module_of(root / COMPILER, self.rule, self.within)
 
 
 def load() -> list[Mutant]:
@@ -87,9 +89,9 @@ def _told_of_mistakes(mutants: list[Mutant]) -> bool:
         mistakes.append("two mutants have one title")
     for mutant in mutants:
         try:
-            mutant.applied((ROOT / COMPILER / mutant.module).read_text())
-        except (OSError, ValueError) as mistake:
-            mistakes.append(str(mistake))
+            mutant.module(ROOT)
+        except ValueError as mistake:
+            mistakes.append(f"{mutant.title}: {mistake}")
     print("".join(f"{each}\n" for each in mistakes), end="")
     return bool(mistakes)
 
@@ -99,11 +101,13 @@ def killed(mutant: Mutant) -> bool:
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         _copy(Path(folder), set(re.findall(r"\w+", mutant.cases)))
-        module = Path(folder) / COMPILER / mutant.module
-        module.write_text(mutant.applied(module.read_text()))
-        run = _tested(Path(folder), mutant)
-    # 0 is a pass, 1 a failed test; anything else is a mistake in the list of mutants.
-    if run.returncode not in (0, 1):
+        module = mutant.module(Path(folder))
+        source = module.read_text()
+        module.write_text(broken(source, mutant.rule, mutant.broken, mutant.within))
+        run = _tested(Path(folder), mutant, OWN.get(module.stem, "test_cases.py"))
+    # 0 is a pass, 1 a failed test or a module of tests that could not be imported; the last, and
+    # anything else, is a mistake in the list of mutants, and no proof.
+    if run.returncode not in (0, 1) or "ERROR collecting" in run.stdout:
         raise RuntimeError(f"{mutant.title}: pytest ended with {run.returncode}\n{run.stdout}")
     verdict = f"killed by {_noticed(run.stdout)}" if run.returncode else "survived"
     print(f"{mutant.title}: {verdict} ({time.monotonic() - began:.1f} s)", flush=True)
@@ -120,20 +124,19 @@ def _copy(folder: Path, cases: set[str]) -> None:
     shutil.copy(ROOT / "dagster_streamtables/errors.py", package.parent)
     (package.parent / "__init__.py").touch()
     shutil.copy(ROOT / "pyproject.toml", folder)
-    (folder / "tests/cases").mkdir(parents=True)
-    for file in (ROOT / "tests/cases").glob("*.sql"):
+    (folder / TESTS / "cases").mkdir(parents=True)
+    for file in (ROOT / TESTS / "cases").glob("*.sql"):
         if file.stem in cases | {"tables"}:
-            shutil.copy(file, folder / "tests/cases")
+            shutil.copy(file, folder / TESTS / "cases")
     for name in {*HARNESS, *OWN.values()}:
-        shutil.copy(ROOT / "tests" / name, folder / "tests")
+        shutil.copy(ROOT / TESTS / name, folder / TESTS)
     (folder / "tests/conftest.py").write_text(CONFTEST)
 
 
-def _tested(folder: Path, mutant: Mutant) -> subprocess.CompletedProcess[str]:
-    tests = mutant.tests or OWN.get(mutant.module, "test_cases.py")
+def _tested(folder: Path, mutant: Mutant, tests: str) -> subprocess.CompletedProcess[str]:
     pytest = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tb=line"]
     return subprocess.run(
-        [*pytest, f"tests/{tests}", "-k", mutant.cases],
+        [*pytest, TESTS / (mutant.tests or tests), "-k", mutant.cases],
         cwd=folder,
         capture_output=True,
         text=True,

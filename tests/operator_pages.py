@@ -17,11 +17,12 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
 
-from dagster_streamtables.compiler import Plan, compile_query
-from database import TABLES, Database, Prepared
-from intermediate import stored_in
-from pages import DOCS, blocks, filled
 from test_cases import difference, signed
+
+from compiler.database import TABLES, Database, Prepared
+from compiler.intermediate import stored_in
+from dagster_streamtables.compiler import Plan, compile_query
+from pages import DOCS, blocks, filled
 
 FOLDER = DOCS / "operators"
 PAGES = sorted(FOLDER.glob("*.md"))

@@ -28,8 +28,8 @@ from rich.console import Console
 from rich.table import Table
 
 from dagster_streamtables import Lake, StreamTable
-from dagster_streamtables.orchestration.load import load_tables
-from dagster_streamtables.runtime.server import server_status
+from dagster_streamtables.orchestration.declare.load import load_tables
+from dagster_streamtables.runtime.spark.server import server_status
 from example_defs.dataset import START
 from example_defs.headless import FOLDER, in_order
 from example_defs.replay import Replay

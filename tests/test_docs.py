@@ -21,8 +21,9 @@ from dagster._config.validate import process_config
 from dagster._core.instance.config import dagster_instance_config_schema
 from deltalake import write_deltalake
 
-import casefile
 import messages
+from compiler import casefile
+from compiler.database import TABLES, Database
 from dagster_streamtables import (
     Lake,
     StreamTablesResource,
@@ -33,7 +34,6 @@ from dagster_streamtables import (
 from dagster_streamtables.cli import app
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.errors import StreamTablesError
-from database import TABLES, Database
 from operator_pages import FOLDER, PAGES, examples, written
 from pages import DOCS, PROJECT, Block, blocks, code, rows
 

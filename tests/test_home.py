@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dagster_streamtables.errors import EnvironmentProblem
-from dagster_streamtables.runtime.home import home, lock
+from dagster_streamtables.runtime.spark.home import home, lock
 
 NOBODY = 65534
 

@@ -21,12 +21,12 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from dagster_streamtables.cli import output
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.orchestration import metadata
-from dagster_streamtables.orchestration.alerts import Alert, AlertKind, log_alert
-from dagster_streamtables.orchestration.markdown import fenced, words
-from dagster_streamtables.runtime.control import Controls
-from dagster_streamtables.runtime.log import logger
-from dagster_streamtables.runtime.names import Names
+from dagster_streamtables.log import logger
+from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, log_alert
+from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.orchestration.catalog.markdown import fenced, words
+from dagster_streamtables.runtime.delta.names import Names
+from dagster_streamtables.runtime.observe.control import Controls
 from hostile import TEXTS
 
 hostile = pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)

@@ -20,10 +20,10 @@ import psutil
 import pytest
 from pyspark.sql.connect.proto import base_pb2
 
-from dagster_streamtables.runtime.home import home
-from dagster_streamtables.runtime.server import ensure_server, key_of, server_status
-from dagster_streamtables.runtime.session import open_session
-from dagster_streamtables.runtime.supervisor import ServerState, read_state
+from dagster_streamtables.runtime.spark.home import home
+from dagster_streamtables.runtime.spark.server import ensure_server, key_of, server_status
+from dagster_streamtables.runtime.spark.session import open_session
+from dagster_streamtables.runtime.spark.supervisor import ServerState, read_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -189,6 +189,6 @@ def test_a_server_without_a_token_is_not_used(
     monkeypatch.setenv("STREAMTABLES_HOME", str(tmp_path))
     (tmp_path / "server.json").write_text(text)
 
-    from dagster_streamtables.runtime.server import _running
+    from dagster_streamtables.runtime.spark.server import _running
 
     assert _running() is None

@@ -17,13 +17,13 @@ import psutil
 import pytest
 
 from dagster_streamtables.errors import EnvironmentProblem
-from dagster_streamtables.runtime import jars
-from dagster_streamtables.runtime.calls import is_connect
-from dagster_streamtables.runtime.home import home
-from dagster_streamtables.runtime.server import ensure_server, server_status, stop_server
-from dagster_streamtables.runtime.session import open_session
-from dagster_streamtables.runtime.settings import COMMIT_SETTINGS
-from dagster_streamtables.runtime.supervisor import ServerState, read_state
+from dagster_streamtables.runtime.spark import jars
+from dagster_streamtables.runtime.spark.connect import is_connect
+from dagster_streamtables.runtime.spark.home import home
+from dagster_streamtables.runtime.spark.server import ensure_server, server_status, stop_server
+from dagster_streamtables.runtime.spark.session import open_session
+from dagster_streamtables.runtime.spark.settings import COMMIT_SETTINGS
+from dagster_streamtables.runtime.spark.supervisor import ServerState, read_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +93,8 @@ def eventually(happens: Callable[[], bool]) -> bool:
 def test_two_programs_that_start_at_once_get_one_server_and_stopping_leaves_none(
     own_home: Path,
 ) -> None:
-    start = "from dagster_streamtables.runtime.server import ensure_server; print(ensure_server())"
+    module = "dagster_streamtables.runtime.spark.server"
+    start = f"from {module} import ensure_server; print(ensure_server())"
 
     addresses = [said(process) for process in [python(start), python(start)]]
 

@@ -32,7 +32,7 @@ from dagster_streamtables.cli.output import (
 )
 from dagster_streamtables.cli.project import open_lake, open_project, require_declarations, sound
 from dagster_streamtables.errors import DamagedTable, InvalidDefinition
-from dagster_streamtables.orchestration.alter import alter_table
+from dagster_streamtables.orchestration.declare.alter import alter_table
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.outcome import Outcome
 

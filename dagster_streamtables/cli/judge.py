@@ -31,9 +31,9 @@ from dagster_streamtables.cli.output import (
 from dagster_streamtables.cli.project import Project, open_project, require_declarations, sound
 from dagster_streamtables.compiler import Plan
 from dagster_streamtables.errors import StreamTablesError, legible
-from dagster_streamtables.runtime.compare import Comparison
-from dagster_streamtables.runtime.explanation import Explanation
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.runtime.checks.compare import Comparison
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.observe.explanation import Explanation
 
 
 @app.command()

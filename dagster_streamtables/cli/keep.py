@@ -23,7 +23,7 @@ from dagster_streamtables.cli.output import (
     size,
 )
 from dagster_streamtables.cli.project import open_lake
-from dagster_streamtables.runtime.health import SourceHealth
+from dagster_streamtables.runtime.observe.health import SourceHealth
 
 
 @app.command()

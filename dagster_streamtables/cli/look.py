@@ -36,10 +36,10 @@ from dagster_streamtables.cli.output import (
 )
 from dagster_streamtables.cli.project import open_lake, open_project
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.runtime.control import FailedRefresh
-from dagster_streamtables.runtime.events import ALERTS
-from dagster_streamtables.runtime.history import PastRefresh, Statistics
-from dagster_streamtables.runtime.status import Condition, Status
+from dagster_streamtables.runtime.observe.control import FailedRefresh
+from dagster_streamtables.runtime.observe.events import ALERTS
+from dagster_streamtables.runtime.observe.status import Condition, Status
+from dagster_streamtables.runtime.storage.history import PastRefresh, Statistics
 
 _COLORS = {Condition.ERROR: "red", Condition.SUSPENDED: "yellow", Condition.NEW: "cyan"}
 Number = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show so many, newest first.")]

@@ -9,7 +9,7 @@ import typer
 from dagster_streamtables.cli.app import File, Folder, MaybeRoot, Module, app
 from dagster_streamtables.cli.output import err, errors_in_words
 from dagster_streamtables.cli.project import open_project
-from dagster_streamtables.runtime.status import Expected
+from dagster_streamtables.runtime.observe.status import Expected
 
 
 @app.command()

@@ -22,8 +22,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from dagster_streamtables.errors import StreamTablesError, legible
-from dagster_streamtables.runtime.blame import last_word
-from dagster_streamtables.runtime.machine import first_line
+from dagster_streamtables.runtime.compute.spark_errors import last_word
+from dagster_streamtables.runtime.delta.environment_errors import first_line
 
 # A pipe has no width, and rich's 80 columns for it would break what grep looks for.
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200

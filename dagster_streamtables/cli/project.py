@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.examine import Examined, examine, reads
-from dagster_streamtables.orchestration.expected import expected
-from dagster_streamtables.orchestration.graph import readers, upstream
-from dagster_streamtables.orchestration.load import Declared, read_folder
+from dagster_streamtables.orchestration.declare.analyze import Examined, examine, reads
+from dagster_streamtables.orchestration.declare.expected import expected
+from dagster_streamtables.orchestration.declare.graph import readers, upstream
+from dagster_streamtables.orchestration.declare.load import Declared, read_folder
+from dagster_streamtables.runtime.delta.names import require_root
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.names import require_root
-from dagster_streamtables.runtime.status import Expected
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.observe.status import Expected
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from dagster_streamtables.cli.output import (
     pairs,
     show_json,
 )
-from dagster_streamtables.runtime.server import (
+from dagster_streamtables.runtime.spark.server import (
     ServerStatus,
     ensure_server,
     key_of,

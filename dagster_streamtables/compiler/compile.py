@@ -6,16 +6,16 @@ from collections.abc import Mapping
 
 from sqlglot.errors import SqlglotError
 
-from dagster_streamtables.compiler.clock import with_clock
-from dagster_streamtables.compiler.determine import determined
-from dagster_streamtables.compiler.kinds import forget
+from dagster_streamtables.compiler.analyze.bind import Columns, Parsed, parse
+from dagster_streamtables.compiler.analyze.make_deterministic import determined
+from dagster_streamtables.compiler.analyze.storable_types import forget
 from dagster_streamtables.compiler.lower import lower
-from dagster_streamtables.compiler.parse import Columns, Parsed, parse
+from dagster_streamtables.compiler.maintain.strategy import root_of
 from dagster_streamtables.compiler.plan import Plan
-from dagster_streamtables.compiler.quantified import without_quantifiers
-from dagster_streamtables.compiler.refusal import Refusal
-from dagster_streamtables.compiler.root import root_of
-from dagster_streamtables.compiler.text import Text, read
+from dagster_streamtables.compiler.text.current_time import with_clock
+from dagster_streamtables.compiler.text.quantified import without_quantifiers
+from dagster_streamtables.compiler.text.query_text import Text, read
+from dagster_streamtables.compiler.text.refusal import Refusal
 from dagster_streamtables.errors import InvalidDefinition
 
 

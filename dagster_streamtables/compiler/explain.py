@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dagster_streamtables.compiler.operators import Operator, Step
-from dagster_streamtables.compiler.share import rebuild
+from dagster_streamtables.compiler.operators.interning import rebuild
 
 
 @dataclass(frozen=True)

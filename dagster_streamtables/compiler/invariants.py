@@ -16,13 +16,13 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.bag import root_of_bag
-from dagster_streamtables.compiler.fold import Fold
+from dagster_streamtables.compiler.maintain.bag import root_of_bag
+from dagster_streamtables.compiler.maintain.fold import Fold
+from dagster_streamtables.compiler.maintain.strategy import Entry
 from dagster_streamtables.compiler.operators import Expand, Moment, Scan, Top, column
 from dagster_streamtables.compiler.plan import STORED, Plan
-from dagster_streamtables.compiler.root import Entry
-from dagster_streamtables.compiler.spark import DIALECT
-from dagster_streamtables.compiler.types import type_from
+from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.types import type_from
 
 _ZERO = exp.Literal.number(0)
 _TOLERANCE = exp.Literal.number("1e-9")

@@ -8,15 +8,15 @@ from functools import cached_property
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.bag import bag_change, cast, first_rows
-from dagster_streamtables.compiler.clock import asks_for_time
+from dagster_streamtables.compiler.analyze.bind import Columns
 from dagster_streamtables.compiler.explain import outline
-from dagster_streamtables.compiler.fixpoint import named
-from dagster_streamtables.compiler.fold import Fold
-from dagster_streamtables.compiler.group_keys import in_own_words
-from dagster_streamtables.compiler.intermediate import split
 from dagster_streamtables.compiler.lineage import lineage_of
-from dagster_streamtables.compiler.match import Match
+from dagster_streamtables.compiler.maintain.bag import bag_change, cast, first_rows
+from dagster_streamtables.compiler.maintain.fold import Fold
+from dagster_streamtables.compiler.maintain.match import Match
+from dagster_streamtables.compiler.maintain.partial import Partial
+from dagster_streamtables.compiler.maintain.regroup import Regroup
+from dagster_streamtables.compiler.maintain.strategy import Entry, Root, root_of
 from dagster_streamtables.compiler.operators import (
     Aggregate,
     Filter,
@@ -28,15 +28,15 @@ from dagster_streamtables.compiler.operators import (
     Step,
     column,
 )
-from dagster_streamtables.compiler.parse import Columns
-from dagster_streamtables.compiler.partial import Partial
-from dagster_streamtables.compiler.regroup import Regroup
-from dagster_streamtables.compiler.render import render
-from dagster_streamtables.compiler.root import Entry, Root, root_of
-from dagster_streamtables.compiler.simplify import simplify
-from dagster_streamtables.compiler.spark import DIALECT
-from dagster_streamtables.compiler.text import Text
-from dagster_streamtables.compiler.types import type_from, type_text
+from dagster_streamtables.compiler.operators.render import render
+from dagster_streamtables.compiler.rewrite.fixpoint import named
+from dagster_streamtables.compiler.rewrite.intermediate import split
+from dagster_streamtables.compiler.rewrite.simplify import simplify
+from dagster_streamtables.compiler.text.current_time import asks_for_time
+from dagster_streamtables.compiler.text.group_keys import in_own_words
+from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.types import type_from, type_text
 
 STORED = "__st_table"
 """Stands for the stream table itself among the relations that a plan reads."""

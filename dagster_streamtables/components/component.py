@@ -5,14 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import dagster as dg
 from dagster.components.component.component import ComponentTypeSpec
 from dagster.components.resolved.core_models import ResolvedAssetKey
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
-from dagster_streamtables.compiler.views import View
+from dagster_streamtables.compiler.views.views import View
 from dagster_streamtables.components.elsewhere import catalogs_elsewhere, written_elsewhere
 from dagster_streamtables.components.fields import (
     CheckFields,
@@ -24,7 +24,7 @@ from dagster_streamtables.components.fields import (
     executor_of,
 )
 from dagster_streamtables.components.place import folder_of, name_of
-from dagster_streamtables.components.resource import resolve_resource
+from dagster_streamtables.components.resource import Resource, resolve_resource
 from dagster_streamtables.components.scaffolder import StreamTablesScaffolder
 from dagster_streamtables.components.tables import (
     TableFields,
@@ -33,21 +33,17 @@ from dagster_streamtables.components.tables import (
     resolve_views,
 )
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.assets import RefreshConfig, refresh_asset
-from dagster_streamtables.orchestration.catalog import Catalog
+from dagster_streamtables.orchestration.assets.assets import RefreshConfig, refresh_asset
+from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.catalog.catalog import Catalog
+from dagster_streamtables.orchestration.catalog.readers import read_by
+from dagster_streamtables.orchestration.catalog.translator import (
+    StreamTableProps,
+    StreamTablesTranslator,
+)
+from dagster_streamtables.orchestration.declare.load import Declared
+from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.definitions import build_declared, build_definitions
-from dagster_streamtables.orchestration.load import Declared
-from dagster_streamtables.orchestration.readers import read_by
-from dagster_streamtables.orchestration.resource import StreamTablesResource
-from dagster_streamtables.orchestration.schedule import MIN_SCHEDULE_SECONDS
-from dagster_streamtables.orchestration.translator import StreamTableProps, StreamTablesTranslator
-
-if TYPE_CHECKING:
-    Resource = StreamTablesResource
-else:
-    # At run time Dagster asks of a type that each of its fields can be written in YAML, even where
-    # a resolver makes the value; a resource of dagster-pyspark cannot.
-    Resource = Any
 
 
 @dg.scaffold_with(StreamTablesScaffolder)

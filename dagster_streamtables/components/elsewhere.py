@@ -21,7 +21,7 @@ from dagster.components.core.decl import (
 )
 from dagster.components.core.defs_module import ComponentLoc
 
-from dagster_streamtables.orchestration.catalog import Catalog
+from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.definitions import asset_keys
 
 _ASKING: ContextVar[frozenset[ComponentLoc]] = ContextVar("asking", default=frozenset())

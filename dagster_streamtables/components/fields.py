@@ -8,12 +8,12 @@ from typing import Annotated, Literal
 import dagster as dg
 
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.assets import RETRIES
-from dagster_streamtables.orchestration.check_settings import CheckSettings
-from dagster_streamtables.orchestration.dueness import Backoff
-from dagster_streamtables.orchestration.schedule import Duration, parse_schedule
-from dagster_streamtables.orchestration.threads import threads_executor
-from dagster_streamtables.orchestration.tick import SensorSettings
+from dagster_streamtables.orchestration.assets.assets import RETRIES
+from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
+from dagster_streamtables.orchestration.automation.dueness import Backoff
+from dagster_streamtables.orchestration.automation.tick import SensorSettings
+from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
+from dagster_streamtables.orchestration.declare.schedule import Duration, parse_schedule
 from dagster_streamtables.setting import Range, require_fields
 
 about = dg.Resolver.default

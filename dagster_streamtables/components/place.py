@@ -9,7 +9,7 @@ import dagster as dg
 from dagster.components.core.decl import PythonFileDecl
 from dagster.components.core.defs_module import ComponentPath
 
-from dagster_streamtables.orchestration.resource import RESOURCE_KEY
+from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 
 
 def folder_of(context: dg.ComponentLoadContext) -> Path:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
 from dagster_streamtables.components.fields import ResourceFields
 from dagster_streamtables.components.place import folder_of
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+
+if TYPE_CHECKING:
+    Resource = StreamTablesResource
+else:
+    # At run time Dagster asks of a type that each of its fields can be written in YAML, even where
+    # a resolver makes the value; a resource of dagster-pyspark cannot.
+    Resource = Any
 
 _VARIABLE = re.compile(r"\s*\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}\s*")
 _WITH_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")

@@ -9,12 +9,17 @@ from typing import Annotated, Any
 
 import dagster as dg
 
-from dagster_streamtables.compiler.views import View
+from dagster_streamtables.compiler.views.views import View
 from dagster_streamtables.components.fields import about
 from dagster_streamtables.errors import Place, StreamTablesError
-from dagster_streamtables.orchestration.header import read_setting
-from dagster_streamtables.orchestration.load import BrokenTable, Declared, declare
-from dagster_streamtables.runtime.table import CdcMode, Mode, OnManualWrite, OnSchemaChange
+from dagster_streamtables.orchestration.declare.header import read_setting
+from dagster_streamtables.orchestration.declare.load import BrokenTable, Declared, declare
+from dagster_streamtables.runtime.model.stream_table import (
+    CdcMode,
+    Mode,
+    OnManualWrite,
+    OnSchemaChange,
+)
 
 
 @dataclass

@@ -10,13 +10,13 @@ from typing import TypeAlias
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from dagster_streamtables.log import logger
 from dagster_streamtables.metrics.families import FAMILIES, PREFIX
-from dagster_streamtables.runtime.health import SourceHealth
-from dagster_streamtables.runtime.history import PastRefresh
-from dagster_streamtables.runtime.log import logger
-from dagster_streamtables.runtime.monitor import Monitor
-from dagster_streamtables.runtime.status import Condition, Expected, Status
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.observe.health import SourceHealth
+from dagster_streamtables.runtime.observe.monitor import Monitor
+from dagster_streamtables.runtime.observe.status import Condition, Expected, Status
+from dagster_streamtables.runtime.storage.history import PastRefresh
 
 Sample: TypeAlias = tuple[str, tuple[str, ...], float | None]
 """A family's name, the values of its labels, and a value; None where it is not known."""

@@ -19,9 +19,9 @@ import dagster as dg
 from dagster.components.definitions import LazyDefinitions
 
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
-from dagster_streamtables.orchestration import metadata as keys
-from dagster_streamtables.orchestration.load import BrokenTable, Declared
-from dagster_streamtables.orchestration.resource import StreamTablesResource
+from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.declare.load import BrokenTable, Declared
 
 
 @dataclass(frozen=True)

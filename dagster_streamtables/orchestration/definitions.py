@@ -12,27 +12,31 @@ from dagster._core.definitions.definitions_load_context import (
     DefinitionsLoadType,
 )
 
-from dagster_streamtables.compiler.views import View
+from dagster_streamtables.compiler.views.views import View
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
-from dagster_streamtables.orchestration.alert_sensor import build_alert_sensor
-from dagster_streamtables.orchestration.alerts import Notify
-from dagster_streamtables.orchestration.assets import build_source_assets, build_stream_table_assets
-from dagster_streamtables.orchestration.catalog import Catalog, Tables, build_catalog
-from dagster_streamtables.orchestration.check_settings import (
+from dagster_streamtables.log import logger
+from dagster_streamtables.orchestration.alerts.alert_sensor import build_alert_sensor
+from dagster_streamtables.orchestration.alerts.alerts import Notify
+from dagster_streamtables.orchestration.assets.assets import (
+    build_source_assets,
+    build_stream_table_assets,
+)
+from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
+from dagster_streamtables.orchestration.automation.sensor import build_refresh_sensor
+from dagster_streamtables.orchestration.automation.tick import SensorSettings
+from dagster_streamtables.orchestration.catalog.catalog import Catalog, Tables, build_catalog
+from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator, asset_key
+from dagster_streamtables.orchestration.checks.check_settings import (
     CheckSettings,
     build_check_schedules,
     build_checks,
     build_quick_checks,
 )
-from dagster_streamtables.orchestration.load import Declared, read_files
-from dagster_streamtables.orchestration.quick_checks import QuickChecks
-from dagster_streamtables.orchestration.resource import RESOURCE_KEY, StreamTablesResource
-from dagster_streamtables.orchestration.schedule import MIN_SCHEDULE_SECONDS
-from dagster_streamtables.orchestration.sensor import build_refresh_sensor
-from dagster_streamtables.orchestration.threads import threads_executor
-from dagster_streamtables.orchestration.tick import SensorSettings
-from dagster_streamtables.orchestration.translator import StreamTablesTranslator, asset_key
-from dagster_streamtables.runtime.log import logger
+from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
+from dagster_streamtables.orchestration.declare.load import Declared, read_files
+from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.setting import Range, checked
 
 

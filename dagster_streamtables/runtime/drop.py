@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from dagster_streamtables.errors import RefusedOperation
-from dagster_streamtables.runtime.begin import Shelf
-from dagster_streamtables.runtime.control import FOLDER, Controls
-from dagster_streamtables.runtime.delta_log import TableLog
-from dagster_streamtables.runtime.missing import missing
-from dagster_streamtables.runtime.retention import Retention
-from dagster_streamtables.runtime.state import state_of
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.errors import missing
+from dagster_streamtables.runtime.model.state import state_of
+from dagster_streamtables.runtime.observe.control import FOLDER, Controls
+from dagster_streamtables.runtime.observe.retention import Retention
+from dagster_streamtables.runtime.refresh.prepare import Shelf
 
 
 @dataclass(frozen=True)

@@ -11,37 +11,32 @@ from typing import TYPE_CHECKING, Annotated
 
 from dagster_streamtables.compiler import Plan
 from dagster_streamtables.compiler.dialect import UnknownType
-from dagster_streamtables.compiler.views import View
+from dagster_streamtables.compiler.views.views import View
 from dagster_streamtables.errors import SourceProblem, StreamTablesError, UnsupportedQuery
-from dagster_streamtables.runtime import refresh as refreshing
-from dagster_streamtables.runtime.begin import Shelf, begun, with_views
-from dagster_streamtables.runtime.blame import last_word
-from dagster_streamtables.runtime.checks import Checks
-from dagster_streamtables.runtime.clock import CONNECT, Clock
-from dagster_streamtables.runtime.compare import Comparison
-from dagster_streamtables.runtime.control import Controls
-from dagster_streamtables.runtime.definition import (
-    compiled,
-    guessed,
-    known_types,
-    visible,
-)
+from dagster_streamtables.runtime.checks.compare import Comparison
+from dagster_streamtables.runtime.checks.lake_checks import Checks
+from dagster_streamtables.runtime.checks.sample import Sample
+from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.compute.spark_errors import last_word
+from dagster_streamtables.runtime.compute.version_views import Views, views_of
+from dagster_streamtables.runtime.delta.errors import missing
+from dagster_streamtables.runtime.delta.names import Names
+from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.table_catalog import Logs
 from dagster_streamtables.runtime.drop import Dropped, Dropping
-from dagster_streamtables.runtime.explanation import Explanation
-from dagster_streamtables.runtime.feed import with_feeds
-from dagster_streamtables.runtime.inputs import Inputs
-from dagster_streamtables.runtime.job import Job
-from dagster_streamtables.runtime.logs import Logs
-from dagster_streamtables.runtime.missing import missing
-from dagster_streamtables.runtime.monitor import Monitor
-from dagster_streamtables.runtime.names import Names
+from dagster_streamtables.runtime.model.definition import compiled, guessed, known_types, visible
+from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.runtime.model.stopwatch import CONNECT, Clock
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.observe.control import Controls
+from dagster_streamtables.runtime.observe.explanation import Explanation
+from dagster_streamtables.runtime.observe.monitor import Monitor
+from dagster_streamtables.runtime.observe.retention import Retention
 from dagster_streamtables.runtime.outcome import Outcome, outcomes
-from dagster_streamtables.runtime.part import Sample
-from dagster_streamtables.runtime.quote import spark_name
-from dagster_streamtables.runtime.report import Refresh
-from dagster_streamtables.runtime.retention import Retention
-from dagster_streamtables.runtime.table import StreamTable
-from dagster_streamtables.runtime.version_views import Views, views_of
+from dagster_streamtables.runtime.refresh import refresh as refreshing
+from dagster_streamtables.runtime.refresh.context import Job
+from dagster_streamtables.runtime.refresh.feed import with_feeds
+from dagster_streamtables.runtime.refresh.prepare import Shelf, begun, with_views
 from dagster_streamtables.setting import FILLED, Range, checked
 
 if TYPE_CHECKING:
@@ -292,7 +287,7 @@ class Lake:
             table: Its name.
             zone: The time zone that its statements run in; None where none of them asks.
         """
-        from dagster_streamtables.runtime.session import open_session
+        from dagster_streamtables.runtime.spark.session import open_session
 
         about = f"{self.root}#{table}" if zone in (None, "UTC") else f"{self.root}#{table}#{zone}"
         identity = str(uuid.uuid5(uuid.NAMESPACE_URL, about))

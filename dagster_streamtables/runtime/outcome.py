@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from graphlib import CycleError
 
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.runtime.order import in_order
-from dagster_streamtables.runtime.report import Refresh
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.runtime.dag import in_order
+from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 
 @dataclass(frozen=True)

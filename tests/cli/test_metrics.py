@@ -18,7 +18,7 @@ from dagster_streamtables import Lake, StreamTablesCollector, expected_tables, l
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.metrics import DASHBOARD, exposition, serve
 from dagster_streamtables.metrics.families import FAMILIES, PREFIX
-from dagster_streamtables.runtime.status import Expected
+from dagster_streamtables.runtime.observe.status import Expected
 
 Values = dict[tuple[str, ...], float]
 

@@ -15,12 +15,12 @@ from dagster.components.resolved.errors import ResolutionException
 from dagster.components.testing import DefsFolderSandbox
 
 from components.conftest import TYPE, Load
-from dagster_streamtables import StreamTablesComponent
-from dagster_streamtables.compiler.views import View
+from dagster_streamtables import StreamTablesComponent, build_definitions
+from dagster_streamtables.compiler.views.views import View
 from dagster_streamtables.components.tables import TableFields, ViewFields
-from dagster_streamtables.orchestration import build_definitions, metadata
-from dagster_streamtables.orchestration.resource import StreamTablesResource
-from dagster_streamtables.runtime.table import Mode, StreamTable
+from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 
 Put = Callable[[str, str], Path]
 HERE = f"type: {TYPE}\nattributes:\n  resource: {{root: '{{{{ context.project_root }}}}/lake'}}\n"

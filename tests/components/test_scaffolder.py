@@ -14,7 +14,7 @@ from dagster.components.testing import DefsFolderSandbox
 from components.conftest import Load
 from dagster_streamtables import StreamTablesComponent
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration import metadata
+from dagster_streamtables.orchestration.catalog import metadata
 
 Put = Callable[[str, str], Path]
 

@@ -8,5 +8,5 @@ expressions.py, aggregates.py, windows.py, subqueries.py, sources.py, grammar.py
 changes.py       rows, and the windows of changes that come to them
 duck.py, spark.py       the two engines on which a stream table is refreshed and compared
 shrink.py        a failure made small
-report.py, command.py   a failure as a case of tests/cases, the summary, the command line
+report.py, command.py   a failure as a case of tests/compiler/cases, the summary, the command line
 """

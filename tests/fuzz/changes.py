@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from database import Literals
+from compiler.database import Literals
 from fuzz.schema import SOURCES, VALUES
 
 Bag = Counter[Literals]

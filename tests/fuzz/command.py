@@ -19,8 +19,8 @@ from random import Random
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from compiler.database import Rows
 from dagster_streamtables.compiler import read
-from database import Rows
 from fuzz.changes import random_story
 from fuzz.duck import DuckEngine, NotHere
 from fuzz.grammar import Grammar

@@ -6,10 +6,10 @@ import duckdb
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from compiler.database import Prepared, Rows, Stored, over
 from dagster_streamtables.compiler import Text, compile_query, read
-from dagster_streamtables.compiler.clock import with_clock
+from dagster_streamtables.compiler.text.current_time import with_clock
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
-from database import Prepared, Rows, Stored, over
 from fuzz.changes import Bag, Story, change_rows
 from fuzz.outcome import Outcome, Trial, Verdict
 from fuzz.schema import SOURCES, FuzzDatabase

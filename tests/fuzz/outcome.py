@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Protocol
 
-from database import Rows
+from compiler.database import Rows
 from fuzz.changes import Story
 from fuzz.tree import Query
 

@@ -1,4 +1,4 @@
-"""A failure as a case of tests/cases, and the summary of a run."""
+"""A failure as a case of tests/compiler/cases, and the summary of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from rich.table import Table
 
-from database import Rows
+from compiler.database import Rows
 from fuzz.changes import change_script, script
 from fuzz.outcome import Outcome, Trial, Verdict
 from fuzz.schema import OWN_TABLES
@@ -16,7 +16,7 @@ from fuzz.tree import constructs_of
 
 
 def as_case(title: str, trial: Trial, expected: list[Rows] | None, tables: tuple[str, ...]) -> str:
-    """The trial in the words of tests/cases/*.sql.
+    """The trial in the words of tests/compiler/cases/*.sql.
 
     A case has one window; what windows come before the last is written as comments.
     """

@@ -1,4 +1,4 @@
-"""The sources of random queries: those of tests/cases, and two with the types these do not have."""
+"""The sources of random queries: those of the cases, and two with types that these lack."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import enum
 
 from sqlglot import exp
 
-from database import TABLES, Database
+from compiler.database import TABLES, Database
 
 
 class Kind(enum.StrEnum):

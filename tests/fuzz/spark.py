@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from deltalake import write_deltalake
 
+from compiler.database import Literals, Rows, _shown
 from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.compiler import compile_query, read
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
-from dagster_streamtables.runtime.session import open_session
-from database import Literals, Rows, _shown
+from dagster_streamtables.runtime.spark.session import open_session
 from fuzz.changes import Bag, Story
 from fuzz.duck import DuckEngine
 from fuzz.outcome import Outcome, Trial, Verdict

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables import Lake, Refresh
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.runtime.leftovers import drop_views
-from dagster_streamtables.runtime.session import open_session
+from dagster_streamtables.runtime.spark.session import open_session
+from dagster_streamtables.runtime.spark.session_cleanup import drop_views
 from histories.kinds import CREATIONS, KINDS
 from histories.oracle import differences, runs
 from histories.roots import QUERIES, Root, make_other, some_roots

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from dagster_streamtables.runtime.calls import arrow_rows, query
+from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 from histories.roots import Root
 from histories.world import World
 

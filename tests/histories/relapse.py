@@ -21,24 +21,21 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
+from breakage import broken, module_of
+
 ROOT = Path(__file__).parent.parent.parent
 MINUTES = 10
 
 
 @dataclass(frozen=True)
 class Change:
-    module: str
-    """In dagster_streamtables."""
     rule: str
-    """A text that is in the module once."""
+    """A text that is in the package once."""
     broken: str
 
     def apply(self, root: Path) -> None:
-        path = root / "dagster_streamtables" / self.module
-        source = path.read_text()
-        if source.count(self.rule) != 1:
-            raise ValueError(f'"{self.rule}" is not once in {self.module}')
-        path.write_text(source.replace(self.rule, self.broken))
+        path = module_of(root / "dagster_streamtables", self.rule)
+        path.write_text(broken(path.read_text(), self.rule, self.broken))
 
 
 @dataclass(frozen=True)

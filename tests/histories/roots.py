@@ -13,7 +13,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import StreamTable
-from dagster_streamtables.runtime.table import CdcMode
+from dagster_streamtables.runtime.model.stream_table import CdcMode
 from histories.world import World
 
 QUERIES: dict[str, tuple[str, ...]] = {

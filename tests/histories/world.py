@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
-from dagster_streamtables.runtime.settings import settings_for_now
+from dagster_streamtables.runtime.spark.settings import settings_for_now
 from histories.rows import Field, some_rows
 
 if TYPE_CHECKING:

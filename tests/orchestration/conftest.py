@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from dagster_streamtables.orchestration import StreamTablesResource
+from dagster_streamtables import StreamTablesResource
 from dagster_streamtables.runtime.lake import Lake
 
 if TYPE_CHECKING:

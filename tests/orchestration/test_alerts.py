@@ -12,17 +12,20 @@ from dagster import DagsterEventType, DagsterRunStatus
 from dagster._core.definitions.freshness import FreshnessState, FreshnessStateChange
 from dagster._core.test_utils import create_run_for_test
 
-from dagster_streamtables.orchestration import (
+from dagster_streamtables import (
     StreamTablesResource,
     build_definitions,
     build_equality_checks,
     build_stream_table_assets,
-    metadata,
 )
-from dagster_streamtables.orchestration.alert_sensor import UndeliveredAlerts, build_alert_sensor
-from dagster_streamtables.orchestration.alerts import Alert, AlertKind, Desk
+from dagster_streamtables.orchestration.alerts.alert_sensor import (
+    UndeliveredAlerts,
+    build_alert_sensor,
+)
+from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, Desk
+from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
 
 PAID = StreamTable("paid", "SELECT id, amount FROM orders", max_consecutive_errors=2)

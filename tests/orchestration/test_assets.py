@@ -8,14 +8,14 @@ import pytest
 from dagster._core.definitions.data_version import CachingStaleStatusResolver
 from dagster._core.loader import LoadingContextForTest
 
-from dagster_streamtables.orchestration import (
+from dagster_streamtables import (
     StreamTablesResource,
     build_source_assets,
     build_stream_table_assets,
-    metadata,
     stream_table_assets,
 )
-from dagster_streamtables.runtime.table import Mode, StreamTable
+from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from orchestration.conftest import Write
 
 pytestmark = pytest.mark.spark

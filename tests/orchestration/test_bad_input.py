@@ -9,16 +9,11 @@ from pathlib import Path
 import dagster as dg
 import pytest
 
+from dagster_streamtables import StreamTablesResource, build_definitions, declare, find_problems
 from dagster_streamtables.errors import InvalidDefinition, SourceProblem
-from dagster_streamtables.orchestration import (
-    StreamTablesResource,
-    build_definitions,
-    declare,
-    find_problems,
-    metadata,
-)
-from dagster_streamtables.orchestration.load import Declared
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.orchestration.declare.load import Declared
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
 
 GOOD = StreamTable("good", "SELECT id FROM orders", schedule="5m")

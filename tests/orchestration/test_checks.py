@@ -6,16 +6,16 @@ import dagster as dg
 import pytest
 from deltalake import DeltaTable
 
-from dagster_streamtables.orchestration import (
+from dagster_streamtables import (
     StreamTablesResource,
     build_check_schedule,
     build_equality_checks,
     build_retention_checks,
     build_stream_table_assets,
-    metadata,
 )
-from dagster_streamtables.orchestration.checks import CHECK_NAME
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.orchestration.checks.equality_check import CHECK_NAME
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
 
 TABLES = [

@@ -4,8 +4,8 @@
 import dagster as dg
 import pytest
 
-from dagster_streamtables.orchestration import StreamTablesResource, build_stream_table_assets
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables import StreamTablesResource, build_stream_table_assets
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
 
 pytestmark = pytest.mark.spark

@@ -5,8 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from dagster_streamtables.orchestration.dueness import Backoff, Decision, State, decide, due, runs
-from dagster_streamtables.orchestration.schedule import Cron, Duration
+from dagster_streamtables.orchestration.automation.dueness import (
+    Backoff,
+    Decision,
+    State,
+    decide,
+    due,
+    runs,
+)
+from dagster_streamtables.orchestration.declare.schedule import Cron, Duration
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 READS = {"a": ("s",), "b": ("a",), "c": ("b",)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration import graph
-from dagster_streamtables.orchestration.schedule import Cron, Duration
+from dagster_streamtables.orchestration.declare import graph
+from dagster_streamtables.orchestration.declare.schedule import Cron, Duration
 
 DIAMOND = {"a": ["s"], "left": ["a"], "right": ["a"], "bottom": ["left", "right"], "other": ["s"]}
 

@@ -24,8 +24,8 @@ from dagster_streamtables import (
     build_definitions,
     visible_columns,
 )
-from dagster_streamtables.runtime.machine import machine_problem
-from dagster_streamtables.runtime.server import ensure_server
+from dagster_streamtables.runtime.delta.environment_errors import machine_problem
+from dagster_streamtables.runtime.spark.server import ensure_server
 from orchestration.conftest import Write
 
 TOTALS = "SELECT customer, SUM(amount) AS total FROM sales.orders GROUP BY customer"

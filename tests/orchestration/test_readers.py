@@ -7,13 +7,16 @@ from datetime import timedelta
 import dagster as dg
 import pytest
 
-from dagster_streamtables.orchestration import metadata
-from dagster_streamtables.orchestration.catalog import Catalog, build_catalog
-from dagster_streamtables.orchestration.freshness import freshness_policy
-from dagster_streamtables.orchestration.readers import read_by
-from dagster_streamtables.orchestration.schedule import Duration
-from dagster_streamtables.orchestration.translator import StreamTableProps, StreamTablesTranslator
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.orchestration.catalog.catalog import Catalog, build_catalog
+from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
+from dagster_streamtables.orchestration.catalog.readers import read_by
+from dagster_streamtables.orchestration.catalog.translator import (
+    StreamTableProps,
+    StreamTablesTranslator,
+)
+from dagster_streamtables.orchestration.declare.schedule import Duration
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 
 def table(name: str, source: str, schedule: str | None = None) -> StreamTable:

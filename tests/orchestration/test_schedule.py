@@ -7,7 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.schedule import Cron, Duration, Schedule, parse_schedule
+from dagster_streamtables.orchestration.declare.schedule import (
+    Cron,
+    Duration,
+    Schedule,
+    parse_schedule,
+)
 
 
 def parsed(text: str, timezone: str = "UTC") -> Schedule:

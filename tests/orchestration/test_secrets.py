@@ -14,9 +14,8 @@ import dagster as dg
 import pytest
 from pyspark.errors import PySparkException
 
-from dagster_streamtables import Lake, Mode, StreamTable, build_definitions
+from dagster_streamtables import Lake, Mode, StreamTable, StreamTablesResource, build_definitions
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.orchestration import StreamTablesResource
 from orchestration.conftest import Write
 
 if TYPE_CHECKING:

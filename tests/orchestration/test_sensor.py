@@ -15,7 +15,7 @@ from dagster._core.execution.api import execute_run
 from dagster._core.test_utils import create_run_for_test, freeze_time
 from deltalake import CommitProperties, write_deltalake
 
-from dagster_streamtables.orchestration import (
+from dagster_streamtables import (
     Backoff,
     Catalog,
     SensorSettings,
@@ -24,12 +24,12 @@ from dagster_streamtables.orchestration import (
     build_definitions,
     build_refresh_sensor,
     build_stream_table_assets,
-    metadata,
 )
-from dagster_streamtables.orchestration.freshness import passes
-from dagster_streamtables.orchestration.tick import evaluate
-from dagster_streamtables.runtime.state import Seen, State
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.orchestration.automation.tick import evaluate
+from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.orchestration.catalog.freshness import passes
+from dagster_streamtables.runtime.model.state import Seen, State
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
 
 # Schedules of years, so that no test can run across an instant at which a table comes due.

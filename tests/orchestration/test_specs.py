@@ -16,17 +16,17 @@ from dagster._core.definitions.definitions_load_context import (
 )
 from dagster._core.definitions.repository_definition import RepositoryLoadData
 
-from dagster_streamtables.orchestration import (
+from dagster_streamtables import (
     StreamTableProps,
     StreamTablesResource,
     StreamTablesTranslator,
     build_catalog,
     build_definitions,
     build_source_assets,
-    metadata,
 )
-from dagster_streamtables.orchestration.catalog import SHOWN
-from dagster_streamtables.runtime.table import Mode, StreamTable
+from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.orchestration.catalog.catalog import SHOWN
+from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from orchestration.conftest import Write
 
 CLEAN = StreamTable("clean", "SELECT id, amount * 2 AS doubled FROM sales.orders")

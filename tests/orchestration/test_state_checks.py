@@ -9,18 +9,21 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from dagster_streamtables.orchestration import (
+from dagster_streamtables import (
     CheckSettings,
     StreamTablesResource,
     build_catalog,
     build_freshness_checks,
     build_stream_table_assets,
-    metadata,
 )
-from dagster_streamtables.orchestration.check_settings import build_check_schedules, build_checks
-from dagster_streamtables.orchestration.checks import CHECK_NAME as EQUALITY
-from dagster_streamtables.orchestration.state_checks import FRESHNESS, SCHEMA, STATE
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.orchestration.checks.check_settings import (
+    build_check_schedules,
+    build_checks,
+)
+from dagster_streamtables.orchestration.checks.equality_check import CHECK_NAME as EQUALITY
+from dagster_streamtables.orchestration.checks.state_checks import FRESHNESS, SCHEMA, STATE
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
 
 ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN

@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from dagster_streamtables import StreamTable, View
-from dagster_streamtables.orchestration import (
+from dagster_streamtables import (
+    StreamTable,
     StreamTablesResource,
+    View,
     build_catalog,
     build_definitions,
     find_problems,
     load_tables,
-    metadata,
     read_folder,
 )
-from dagster_streamtables.orchestration.load import BrokenTable
+from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.orchestration.declare.load import BrokenTable
 from orchestration.conftest import Write
 
 PAID = View("paid", "SELECT id, amount FROM sales.orders WHERE paid", description="What came in.")

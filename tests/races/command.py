@@ -20,10 +20,10 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from dagster_streamtables.runtime.home import home
-from dagster_streamtables.runtime.jars import delta_jars
-from dagster_streamtables.runtime.server import stop_server
-from dagster_streamtables.runtime.session import open_session
+from dagster_streamtables.runtime.spark.home import home
+from dagster_streamtables.runtime.spark.jars import delta_jars
+from dagster_streamtables.runtime.spark.server import stop_server
+from dagster_streamtables.runtime.spark.session import open_session
 from races.lake import change, change_by_spark, make
 from races.refreshers import Refreshers
 from races.verdict import versions, wrong

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from dagster_streamtables.runtime.calls import arrow_rows, query
+from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 from histories.oracle import live
 from histories.rows import arrow_type
 from races.lake import TABLES, place

@@ -12,8 +12,8 @@ import sqlglot
 from deltalake import DeltaTable, write_deltalake
 from sqlglot import exp
 
+from compiler.database import Database, Rows, _shown
 from dagster_streamtables import Lake, Refresh, StreamTable
-from database import Database, Rows, _shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from compiler.database import _shown
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.orchestration.examine import examine
-from database import _shown
+from dagster_streamtables.orchestration.declare.analyze import examine
 from runtime.delta import run_on_delta, stored, write
 from runtime.orders import orders
 

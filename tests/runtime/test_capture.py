@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.runtime import compute
+from dagster_streamtables.runtime.compute import differential
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
 
@@ -102,7 +102,7 @@ def test_without_a_feed_small_files_are_read_here(
     lake = Lake(tmp_path, spark=spark)
     write(lake, "odd", ODD, feed=False, partition_by=partition)
     refreshed(lake, EVERYTHING)
-    monkeypatch.setattr(compute, "large_change", _never)
+    monkeypatch.setattr(differential, "large_change", _never)
 
     for change in ("value = 7.5 WHERE id = 3", "value = 0.0 WHERE id = 2", "id = 9 WHERE id = 1"):
         assignment, _, predicate = change.partition(" WHERE ")

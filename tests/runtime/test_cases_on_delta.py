@@ -1,4 +1,4 @@
-"""The cases of tests/cases/ on Spark, with real Delta tables.
+"""The cases of tests/compiler/cases/ on Spark, with real Delta tables.
 
 By default a few cases of each construct follow one window together, all over the same sources:
 every fourth of those that DuckDB cannot run, and of every tenth file the one with the most kinds of
@@ -18,16 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from test_cases import DOMAINS
 
-import casefile
-from casefile import Case
+from compiler import casefile
+from compiler.casefile import Case
+from compiler.database import TABLES, Database, Literals, statements
 from dagster_streamtables import Action, Lake, Refresh, StreamTable
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.operators import Step
-from dagster_streamtables.runtime.leftovers import drop_views
-from database import TABLES, Database, Literals, statements
+from dagster_streamtables.runtime.spark.session_cleanup import drop_views
 from runtime.delta import refreshed, run_on_delta, stored, write, write_from
-from test_cases import DOMAINS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,10 +11,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.runtime.drift import Drift, Kind
+from dagster_streamtables.runtime.checks.drift import Drift, Kind
+from dagster_streamtables.runtime.delta.errors import MissingSource
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.runtime.missing import MissingSource
-from dagster_streamtables.runtime.table import Mode, StreamTable
+from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -100,7 +100,7 @@ def test_a_part_of_few_rows_is_all_of_them(orders: Orders) -> None:
 def test_the_filter_of_a_part_is_answered_below_the_groups(
     orders: Orders, spark: SparkSession
 ) -> None:
-    from dagster_streamtables.runtime.part import Part
+    from dagster_streamtables.runtime.checks.sample import Part
 
     rows = spark.sql("SELECT id % 5 AS customer, SUM(id) AS total FROM range(100) GROUP BY 1")
     part = Part(0.5, 7, ("customer",)).of(rows, {"customer": "bigint"})

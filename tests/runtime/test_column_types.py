@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dagster_streamtables import Action, InvalidDefinition, Lake, StreamTable
-from dagster_streamtables.runtime.blame import is_lasting
-from dagster_streamtables.runtime.column_types import are_of_arrow, require_stored, unmaintained
+from dagster_streamtables.runtime.compute.column_types import (
+    are_of_arrow,
+    require_stored,
+    unmaintained,
+)
+from dagster_streamtables.runtime.compute.spark_errors import is_lasting
 from runtime.delta import run_on_delta, write
 from runtime.orders import orders
 

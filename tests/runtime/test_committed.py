@@ -16,9 +16,9 @@ from deltalake import DeltaTable
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.runtime import refresh
-from dagster_streamtables.runtime.server import ensure_server, key_of
-from dagster_streamtables.runtime.session import open_session
+from dagster_streamtables.runtime.refresh import refresh
+from dagster_streamtables.runtime.spark.server import ensure_server, key_of
+from dagster_streamtables.runtime.spark.session import open_session
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, TOTALS, orders, source
 

@@ -23,8 +23,8 @@ from dagster_streamtables import (
     View,
 )
 from dagster_streamtables.cli import app
-from dagster_streamtables.runtime import compute
-from dagster_streamtables.runtime.blame import may_pass
+from dagster_streamtables.runtime.compute import differential
+from dagster_streamtables.runtime.compute.spark_errors import may_pass
 from runtime.delta import refreshed, run_on_delta, write
 from runtime.orders import NOWHERE, TOTALS
 
@@ -77,7 +77,7 @@ def test_a_refresh_that_succeeds_forgets_the_errors_and_conflicts_are_none(
         raise ConflictingCommit("another refresh committed first")
 
     with monkeypatch.context() as patch:
-        patch.setattr(compute, "full", lost)
+        patch.setattr(differential, "full", lost)
         for _ in range(4):
             with pytest.raises(ConflictingCommit):
                 lake.refresh(SHARES, full=True)

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from dagster_streamtables import Action, Lake, Mode
-from dagster_streamtables.runtime.clock import Clock
-from dagster_streamtables.runtime.costs import Costs, Effort, Way
+from dagster_streamtables.runtime.model.costs import Costs, Effort, Way
+from dagster_streamtables.runtime.model.stopwatch import Clock
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, orders
 

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
-from dagster_streamtables.runtime import compute, refresh
-from dagster_streamtables.runtime.logs import Logs
-from dagster_streamtables.runtime.state import State
+from dagster_streamtables.runtime.compute import differential
+from dagster_streamtables.runtime.delta.table_catalog import Logs
+from dagster_streamtables.runtime.model.state import State
+from dagster_streamtables.runtime.refresh import refresh
 from runtime.delta import refreshed, write
 from runtime.refresher import Refresher, killed
 from runtime.writers import CHANGES, change, rows
@@ -160,8 +161,8 @@ def race(lake: Lake, table: StreamTable, driver_rows: int, *, refreshers: int, r
 
 STEPS = {
     "before the sources are read": (refresh, "_decide", "before"),
-    "before the change is read": (compute, "capture", "before"),
-    "after the change is computed": (compute, "change", "after"),
+    "before the change is read": (differential, "capture", "before"),
+    "after the change is computed": (differential, "change", "after"),
     "before the commit": (refresh, "_write", "before"),
     "after the commit": (refresh, "_write", "after"),
     "after the report": (refresh, "finish_change", "after"),
@@ -210,7 +211,7 @@ def test_a_refresh_that_fails_at_a_step(
 
 
 FIRST_STEPS = {
-    "before the query is run": (compute, "full", "before"),
+    "before the query is run": (differential, "full", "before"),
     "before the commit": (refresh.delta_rs_writer, "replace_rows", "before"),
     "after the commit": (refresh.delta_rs_writer, "replace_rows", "after"),
 }

@@ -11,12 +11,12 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import Lake
-from dagster_streamtables.runtime import data_files
-from dagster_streamtables.runtime.capture import at_version
-from dagster_streamtables.runtime.compare import difference
-from dagster_streamtables.runtime.data_files import rows_of_files
-from dagster_streamtables.runtime.delta_log import TableLog
-from dagster_streamtables.runtime.logs import Logs
+from dagster_streamtables.runtime.checks.compare import difference
+from dagster_streamtables.runtime.compute.capture import at_version
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.table_catalog import Logs
+from dagster_streamtables.runtime.spark import data_files
+from dagster_streamtables.runtime.spark.data_files import rows_of_files
 from runtime.delta import refreshed, write
 from runtime.orders import TOTALS, orders, source
 

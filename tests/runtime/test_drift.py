@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.runtime import delta_rs_writer
-from dagster_streamtables.runtime.logs import Logs
-from dagster_streamtables.runtime.state import read_state
-from dagster_streamtables.runtime.storage import Target
+from dagster_streamtables.runtime.delta.table_catalog import Logs
+from dagster_streamtables.runtime.model.state import read_state
+from dagster_streamtables.runtime.storage import delta_rs_writer
+from dagster_streamtables.runtime.storage.writer import Target
 from runtime.delta import refreshed, run_on_delta, write
 
 if TYPE_CHECKING:

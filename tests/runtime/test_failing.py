@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from dagster_streamtables import Action, FailedQuery, Lake, StreamTable
 from dagster_streamtables.cli import app, output
-from dagster_streamtables.orchestration.metadata import refresh_metadata
-from dagster_streamtables.runtime import compute, statements
-from dagster_streamtables.runtime.blame import may_pass
-from dagster_streamtables.runtime.events import ALERTS
+from dagster_streamtables.orchestration.catalog.metadata import refresh_metadata
+from dagster_streamtables.runtime.compute import differential, run_plan
+from dagster_streamtables.runtime.compute.spark_errors import may_pass
+from dagster_streamtables.runtime.observe.events import ALERTS
 from runtime.delta import refreshed, run_on_delta, stored, write
 
 if TYPE_CHECKING:
@@ -141,9 +141,9 @@ def test_a_change_that_spark_cannot_plan_is_computed_in_full_and_told_everywhere
     )
     refreshed(lake, table)
     run_on_delta(spark, lake, "UPDATE customers SET share = 5 WHERE id = 1")
-    right = statements.bound
+    right = run_plan.bound
     monkeypatch.setattr(
-        statements, "bound", lambda *args: f"SELECT no_such_column FROM ({right(*args)})"
+        run_plan, "bound", lambda *args: f"SELECT no_such_column FROM ({right(*args)})"
     )
 
     done = refreshed(lake, table)
@@ -185,7 +185,7 @@ def test_a_defect_of_our_own_is_no_reason_to_run_the_query_in_full(
     def broken(*_: object) -> None:
         raise defect("odd")
 
-    monkeypatch.setattr(compute, "capture", broken)
+    monkeypatch.setattr(differential, "capture", broken)
     with pytest.raises(defect) as raised:
         lake.refresh(replace(table, differential_max_change_ratio=0))
     assert not may_pass(raised.value)

@@ -14,10 +14,10 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.runtime.handed import AT_ONCE, in_file
-from dagster_streamtables.runtime.quote import spark_name
-from dagster_streamtables.runtime.ranges import bounds, condition
-from dagster_streamtables.runtime.types import spark_type
+from dagster_streamtables.runtime.compute.local_rows import AT_ONCE, in_file
+from dagster_streamtables.runtime.delta.key_ranges import bounds, condition
+from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.types import spark_type
 from hostile import TEXTS
 from runtime.delta import refreshed, run_on_delta, stored, write
 

@@ -14,8 +14,8 @@ from deltalake import DeltaTable
 
 from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
 from dagster_streamtables.errors import SourceProblem
-from dagster_streamtables.runtime.delta_log import TableLog
-from dagster_streamtables.runtime.window import change_between
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.source_change import change_between
 from runtime.delta import refreshed, run_on_delta, stored, write
 from runtime.orders import LARGE, TOTALS, merge_into, orders
 

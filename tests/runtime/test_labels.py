@@ -6,7 +6,7 @@ import dagster as dg
 import pytest
 
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.runtime.table import StreamTable
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 OWNERS = ["a@example.com", "team:x", "team: two words", "team:", "x", "a@b.c", "a@x.technology", ""]
 KEYS = [

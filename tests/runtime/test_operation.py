@@ -14,11 +14,11 @@ from deltalake import DeltaTable
 
 from dagster_streamtables import Action, FailedQuery, Lake, Mode, RefusedOperation, StreamTable
 from dagster_streamtables.errors import InvalidDefinition, SourceProblem
-from dagster_streamtables.orchestration.schedule import Cron, Duration
-from dagster_streamtables.runtime.events import EventKind
-from dagster_streamtables.runtime.missing import MissingSource
-from dagster_streamtables.runtime.state import State
-from dagster_streamtables.runtime.status import Condition, Expected, Status
+from dagster_streamtables.orchestration.declare.schedule import Cron, Duration
+from dagster_streamtables.runtime.delta.errors import MissingSource
+from dagster_streamtables.runtime.model.state import State
+from dagster_streamtables.runtime.observe.events import EventKind
+from dagster_streamtables.runtime.observe.status import Condition, Expected, Status
 from runtime.delta import write
 from runtime.orders import LARGE, NOWHERE, TOTALS, orders, source
 

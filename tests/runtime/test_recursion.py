@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from dagster_streamtables import FailedQuery, Lake, StreamTable
-from dagster_streamtables.runtime.report import Action
+from dagster_streamtables.runtime.model.report import Action
 from runtime.delta import refreshed, run_on_delta, stored, write
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.runtime.settings import settings_for_now
+from dagster_streamtables.runtime.spark.settings import settings_for_now
 from runtime.delta import FEED, refreshed
 
 if TYPE_CHECKING:

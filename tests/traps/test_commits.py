@@ -14,8 +14,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
-from dagster_streamtables.runtime import compute
-from dagster_streamtables.runtime import refresh as refreshing
+from dagster_streamtables.runtime.compute import differential
+from dagster_streamtables.runtime.refresh import refresh as refreshing
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, NOWHERE, TOTALS, orders, source
 
@@ -136,7 +136,7 @@ def two_at_once(
             return type(error).__name__
 
     with monkeypatch.context() as patch, ThreadPoolExecutor(2) as pool:
-        patch.setattr(compute, step, then(getattr(compute, step), both.wait))
+        patch.setattr(differential, step, then(getattr(differential, step), both.wait))
         return sorted(pool.map(refresh, range(2)))
 
 
@@ -182,7 +182,7 @@ def test_p28_all_sources_are_read_at_the_versions_that_were_pinned(
     assert first.row_count == 20
 
     with monkeypatch.context() as patch:
-        patch.setattr(compute, "capture", then(compute.capture, meanwhile))
+        patch.setattr(differential, "capture", then(differential.capture, meanwhile))
         second = refreshed(lake, table)
     assert lake.frontier(table) == {"orders": 2, "names": 1}
     assert second.action is Action.DIFFERENTIAL

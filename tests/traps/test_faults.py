@@ -27,10 +27,11 @@ from dagster_streamtables import (
     StreamTablesError,
 )
 from dagster_streamtables.errors import DamagedTable, LostSpark
-from dagster_streamtables.runtime import compute, spark_writer
-from dagster_streamtables.runtime.inputs import LIMIT
-from dagster_streamtables.runtime.missing import MissingSource
-from dagster_streamtables.runtime.server import server_status
+from dagster_streamtables.runtime.compute import differential
+from dagster_streamtables.runtime.compute.inputs import LIMIT
+from dagster_streamtables.runtime.delta.errors import MissingSource
+from dagster_streamtables.runtime.spark.server import server_status
+from dagster_streamtables.runtime.storage import spark_writer
 from runtime.delta import refreshed, stored, write
 from runtime.orders import LARGE, TOTALS, orders, source
 from test_server import own_home
@@ -287,7 +288,7 @@ COUNTS = replace(
 
 @pytest.mark.parametrize(
     ("table", "module", "step", "rows"),
-    [(COUNTS, compute, "change", 20_000), (PAIRS, spark_writer, "write_bag", 2_000)],
+    [(COUNTS, differential, "change", 20_000), (PAIRS, spark_writer, "write_bag", 2_000)],
     ids=["computes", "writes"],
 )
 def test_spark_is_killed_in_the_middle_of_a_statement(

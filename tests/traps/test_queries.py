@@ -19,7 +19,7 @@ from dagster_streamtables import (
     UnsupportedQuery,
     View,
 )
-from dagster_streamtables.runtime import job
+from dagster_streamtables.runtime.refresh import context
 from runtime.delta import refreshed, run_on_delta, stored, write
 from runtime.orders import orders
 
@@ -79,7 +79,7 @@ def test_p17_rows_leave_though_no_source_changed(
         def now(cls, tz: dt.tzinfo | None = None) -> dt.datetime:
             return dt.datetime.now(tz) + dt.timedelta(days=2)
 
-    monkeypatch.setattr(job, "datetime", Later)
+    monkeypatch.setattr(context, "datetime", Later)
     for each, deleted in ((recent, 1), (hidden, 1)):
         done = refreshed(lake, each)
         assert (done.action, done.reason) == (Action.DIFFERENTIAL, "time went on")

@@ -15,9 +15,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import Action, ConflictingCommit, Lake, StreamTable
-from dagster_streamtables.runtime import compute
-from dagster_streamtables.runtime.delta_log import TableLog
-from dagster_streamtables.runtime.logs import Logs
+from dagster_streamtables.runtime.compute import differential
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.table_catalog import Logs
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, TOTALS, orders, source
 from traps.test_commits import tables, then, two_at_once, writers
@@ -58,7 +58,7 @@ def test_p29_rows_that_others_write_during_a_refresh_do_not_stay(
         write_deltalake(lake.location(table.name), alien, mode="append")
 
     with monkeypatch.context() as patch:
-        patch.setattr(compute, "change", then(compute.change, meanwhile))
+        patch.setattr(differential, "change", then(differential.change, meanwhile))
         with contextlib.suppress(ConflictingCommit):
             lake.refresh(table)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect import arrays, functions, moments
-from dagster_streamtables.compiler.dialect.kinds import MOMENTS, WHOLE, Kind
+from dagster_streamtables.compiler.dialect import arrays, datetimes, functions
+from dagster_streamtables.compiler.dialect.inferred_types import MOMENTS, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.query import Query, call
 from dagster_streamtables.compiler.dialect.rows import row
 from dagster_streamtables.compiler.dialect.rules import COMMON, Reason
@@ -153,19 +153,19 @@ DUCKDB = COMMON.extended(
     _PLAIN,
     {
         exp.Div: _divided, exp.IntDiv: _whole_quotient, exp.Avg: _average,
-        exp.Cast: functions.cast, exp.TryCast: functions.cast, exp.Add: moments.moved,
-        exp.Sub: moments.moved, exp.Interval: moments.interval, exp.Trunc: _cut,
+        exp.Cast: functions.cast, exp.TryCast: functions.cast, exp.Add: datetimes.moved,
+        exp.Sub: datetimes.moved, exp.Interval: datetimes.interval, exp.Trunc: _cut,
         exp.Log: _logarithm, exp.Substring: functions.substring,
         exp.Left: functions.first_characters, exp.Right: functions.first_characters,
         exp.DPipe: functions.joined,
         exp.Concat: functions.concat, exp.ConcatWs: functions.concat,
         exp.Like: functions.like(escaped=False), exp.RegexpLike: functions.matches(posix=False),
         exp.RegexpReplace: functions.replaced(posix=False), exp.RegexpExtract: _extracted_text,
-        exp.TimestampTrunc: moments.truncated(_UNITS), exp.Extract: moments.extracted(_PARTS),
-        exp.DateTrunc: moments.truncated(_UNITS), exp.DateDiff: _days,
+        exp.TimestampTrunc: datetimes.truncated(_UNITS), exp.Extract: datetimes.extracted(_PARTS),
+        exp.DateTrunc: datetimes.truncated(_UNITS), exp.DateDiff: _days,
         exp.DayOfWeek: _day_of_week, exp.DayOfWeekIso: _iso_day_of_week, exp.Week: _week,
-        exp.TimeToStr: moments.formatted("DATE_FORMAT", kinds=(Kind.DATE, *MOMENTS)),
-        exp.StrToTime: moments.formatted("TO_TIMESTAMP_NTZ"),
+        exp.TimeToStr: datetimes.formatted("DATE_FORMAT", kinds=(Kind.DATE, *MOMENTS)),
+        exp.StrToTime: datetimes.formatted("TO_TIMESTAMP_NTZ"),
         exp.PercentileCont: functions.ordered_set("PERCENTILE_CONT"),
         exp.PercentileDisc: functions.ordered_set("PERCENTILE_DISC"),
         exp.Bracket: _element, exp.EQ: arrays.quantified(of_columns=False),

@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect import patterns
-from dagster_streamtables.compiler.dialect.kinds import WHOLE, Kind
+from dagster_streamtables.compiler.dialect.inferred_types import WHOLE, Kind
 from dagster_streamtables.compiler.dialect.query import (
     Query,
     Rule,

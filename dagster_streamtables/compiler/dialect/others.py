@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect import functions, moments
+from dagster_streamtables.compiler.dialect import datetimes, functions
 from dagster_streamtables.compiler.dialect.functions import NUMBERS
-from dagster_streamtables.compiler.dialect.kinds import (
+from dagster_streamtables.compiler.dialect.inferred_types import (
     DIVIDES_TO_WHOLE,
     FRACTIONS_ARE_FLOATS,
     MOMENTS,
@@ -161,7 +161,7 @@ def _framed(node: exp.Expr, query: Query) -> None:
 
 def _truncated(node: exp.Expr, query: Query) -> exp.Expr | None:
     query.require(node, node.this, MOMENTS, "it stays a date there", "cast it to TIMESTAMP")
-    return moments.truncated((*_PARTS, "SECOND"))(node, query)
+    return datetimes.truncated((*_PARTS, "SECOND"))(node, query)
 
 
 def _collated(node: exp.Expr, query: Query) -> exp.Expr:
@@ -208,10 +208,10 @@ def _compared(node: exp.Expr) -> list[exp.Expr]:
 
 _MENDED: Rules = {
     exp.Div: _divided, exp.Avg: _average, exp.Cast: _cast, exp.TryCast: _cast,
-    exp.Round: _rounded, exp.Add: _moved, exp.Sub: _moved, exp.Interval: moments.interval,
+    exp.Round: _rounded, exp.Add: _moved, exp.Sub: _moved, exp.Interval: datetimes.interval,
     exp.DPipe: _joined, exp.Length: _length, exp.Substring: functions.substring,
     exp.Left: functions.first_characters, exp.Right: functions.first_characters,
-    exp.Extract: moments.extracted(_PARTS), exp.TimestampTrunc: _truncated,
+    exp.Extract: datetimes.extracted(_PARTS), exp.TimestampTrunc: _truncated,
     exp.DateTrunc: _truncated, exp.FirstValue: _framed, exp.LastValue: _framed,
     exp.NthValue: _framed, exp.IntDiv: lambda node, query: None,
 }  # fmt: skip

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect import arrays, functions, moments
+from dagster_streamtables.compiler.dialect import arrays, datetimes, functions
 from dagster_streamtables.compiler.dialect.functions import EXACT_AS_DOUBLE, NUMBERS
-from dagster_streamtables.compiler.dialect.kinds import MOMENTS, WHOLE, Kind
+from dagster_streamtables.compiler.dialect.inferred_types import MOMENTS, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.query import Query, call, literal_int
 from dagster_streamtables.compiler.dialect.rules import COMMON, Reason
 
@@ -116,17 +116,17 @@ POSTGRES = COMMON.extended(
     _PLAIN,
     {
         exp.Div: _divided, exp.Cast: _whole_part, exp.IntDiv: lambda node, query: None,
-        exp.Add: moments.moved, exp.Sub: moments.moved, exp.Interval: moments.interval,
+        exp.Add: datetimes.moved, exp.Sub: datetimes.moved, exp.Interval: datetimes.interval,
         exp.Round: functions.round_, exp.Trunc: _cut, exp.Log: _logarithm, exp.Avg: _average,
         exp.Substring: functions.substring, exp.Left: functions.first_characters,
         exp.Right: functions.first_characters, exp.DPipe: _joined, exp.Concat: functions.concat,
         exp.ConcatWs: functions.concat, exp.RegexpLike: functions.matches(posix=True),
         exp.RegexpILike: functions.matches(posix=True, ignore_case=True),
         exp.RegexpReplace: functions.replaced(posix=True), exp.SimilarTo: functions.similar,
-        exp.TimestampTrunc: moments.truncated(_UNITS), exp.Extract: moments.extracted(_PARTS),
-        exp.TimeToStr: moments.formatted("DATE_FORMAT", kinds=(Kind.DATE, *MOMENTS)),
-        exp.StrToDate: moments.formatted("TO_DATE"),
-        exp.StrToTime: moments.formatted("TO_TIMESTAMP"),
+        exp.TimestampTrunc: datetimes.truncated(_UNITS), exp.Extract: datetimes.extracted(_PARTS),
+        exp.TimeToStr: datetimes.formatted("DATE_FORMAT", kinds=(Kind.DATE, *MOMENTS)),
+        exp.StrToDate: datetimes.formatted("TO_DATE"),
+        exp.StrToTime: datetimes.formatted("TO_TIMESTAMP"),
         exp.PercentileCont: functions.ordered_set("PERCENTILE_CONT"),
         exp.PercentileDisc: functions.ordered_set("PERCENTILE_DISC"),
         exp.Bracket: arrays.element, exp.EQ: arrays.quantified(of_columns=True),

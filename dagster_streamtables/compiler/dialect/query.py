@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds import Kind, Kinds
-from dagster_streamtables.compiler.text import Text, place
+from dagster_streamtables.compiler.dialect.inferred_types import Kind, Kinds
+from dagster_streamtables.compiler.text.places import place
+from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.errors import InvalidDefinition
 
 _ELSEWHERE = "write this part as a view in Spark SQL"

@@ -11,14 +11,14 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from dagster_streamtables.compiler.dialect.duckdb import DUCKDB
-from dagster_streamtables.compiler.dialect.kinds import Kinds
+from dagster_streamtables.compiler.dialect.inferred_types import Kinds
 from dagster_streamtables.compiler.dialect.others import others
 from dagster_streamtables.compiler.dialect.postgres import POSTGRES
 from dagster_streamtables.compiler.dialect.precedence import parenthesize
 from dagster_streamtables.compiler.dialect.query import Query
 from dagster_streamtables.compiler.dialect.rules import Dialect, refuse_names
-from dagster_streamtables.compiler.spark import DIALECT, StreamTables
-from dagster_streamtables.compiler.text import as_written, read, table_name
+from dagster_streamtables.compiler.text.query_text import as_written, read, table_name
+from dagster_streamtables.compiler.text.spark import DIALECT, StreamTables
 from dagster_streamtables.errors import InvalidDefinition
 
 SPARK = "spark"

@@ -7,7 +7,6 @@ from itertools import chain, combinations, product
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.calls import calls, function_of, is_of_window
 from dagster_streamtables.compiler.lower.scope import Scope, rewritten
 from dagster_streamtables.compiler.operators import (
     SET,
@@ -21,7 +20,8 @@ from dagster_streamtables.compiler.operators import (
     type_of,
     typed,
 )
-from dagster_streamtables.compiler.refusal import Refusal
+from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of, is_of_window
+from dagster_streamtables.compiler.text.refusal import Refusal
 
 _NUMBER = exp.DataType.build("int")
 _MOST_SETS = 64

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.clock import NOW
 from dagster_streamtables.compiler.operators import (
     Filter,
     Join,
@@ -22,6 +21,7 @@ from dagster_streamtables.compiler.operators import (
     column,
 )
 from dagster_streamtables.compiler.operators.failing import cannot_fail
+from dagster_streamtables.compiler.text.current_time import NOW
 
 
 def filtered(rows: Operator, conditions: list[exp.Expr]) -> Operator:

@@ -14,9 +14,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.aliases import own_aliases
-from dagster_streamtables.compiler.calls import calls, is_grouped
-from dagster_streamtables.compiler.clock import is_now
+from dagster_streamtables.compiler.analyze.bind import Columns, Parsed
 from dagster_streamtables.compiler.lower.grouping import Grouping, grouped_by, settled
 from dagster_streamtables.compiler.lower.pushdown import timed
 from dagster_streamtables.compiler.lower.recursion import recursive
@@ -36,7 +34,9 @@ from dagster_streamtables.compiler.operators import (
     type_of,
     typed,
 )
-from dagster_streamtables.compiler.parse import Columns, Parsed
+from dagster_streamtables.compiler.text.aggregate_calls import calls, is_grouped
+from dagster_streamtables.compiler.text.aliases import own_aliases
+from dagster_streamtables.compiler.text.current_time import is_now
 
 Outputs = tuple[tuple[str, exp.Expr], ...]
 

@@ -24,7 +24,7 @@ from dagster_streamtables.compiler.operators import (
 )
 from dagster_streamtables.compiler.operators.apply import Apply, Lateral
 from dagster_streamtables.compiler.operators.closure import Closure
-from dagster_streamtables.compiler.refusal import Refusal
+from dagster_streamtables.compiler.text.refusal import Refusal
 
 LowerQuery = Callable[[exp.Expr, Scope], Operator]
 

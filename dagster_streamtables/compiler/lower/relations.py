@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.aliases import is_group
-from dagster_streamtables.compiler.clock import NOW
+from dagster_streamtables.compiler.analyze.bind import known_type
 from dagster_streamtables.compiler.lower.pushdown import filtered, reads_time, timed
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.subqueries import LowerQuery, Subqueries, lateral
-from dagster_streamtables.compiler.names import flat
 from dagster_streamtables.compiler.operators import (
     Constant,
     Join,
@@ -23,8 +21,10 @@ from dagster_streamtables.compiler.operators import (
     typed,
 )
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
-from dagster_streamtables.compiler.parse import known_type
-from dagster_streamtables.compiler.refusal import Refusal
+from dagster_streamtables.compiler.text.aliases import is_group
+from dagster_streamtables.compiler.text.column_names import flat
+from dagster_streamtables.compiler.text.current_time import NOW
+from dagster_streamtables.compiler.text.refusal import Refusal
 
 _VARIANT = ("INT", "STRING", "VARIANT")
 _MADE: dict[str, tuple[str, ...]] = {

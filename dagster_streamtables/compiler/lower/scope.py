@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.clock import NOW, is_now
-from dagster_streamtables.compiler.names import flat
+from dagster_streamtables.compiler.analyze.bind import Columns
 from dagster_streamtables.compiler.operators import Operator, column, type_of, typed
-from dagster_streamtables.compiler.parse import Columns
+from dagster_streamtables.compiler.text.column_names import flat
+from dagster_streamtables.compiler.text.current_time import NOW, is_now
 
 _TIME = exp.DataType.build("timestamp")
 

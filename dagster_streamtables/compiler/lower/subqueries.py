@@ -11,9 +11,6 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.aliases import free_tables, own_aliases
-from dagster_streamtables.compiler.calls import is_grouped
-from dagster_streamtables.compiler.clock import is_now
 from dagster_streamtables.compiler.lower.pushdown import filtered, timed
 from dagster_streamtables.compiler.lower.questions import (
     is_question,
@@ -25,7 +22,6 @@ from dagster_streamtables.compiler.lower.questions import (
     without_order,
 )
 from dagster_streamtables.compiler.lower.scope import Scope
-from dagster_streamtables.compiler.names import flat
 from dagster_streamtables.compiler.operators import (
     Aggregate,
     Apply,
@@ -43,7 +39,11 @@ from dagster_streamtables.compiler.operators import (
     typed,
 )
 from dagster_streamtables.compiler.operators.left_linear import conjuncts, equalities
-from dagster_streamtables.compiler.refusal import Refusal
+from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
+from dagster_streamtables.compiler.text.aliases import free_tables, own_aliases
+from dagster_streamtables.compiler.text.column_names import flat
+from dagster_streamtables.compiler.text.current_time import is_now
+from dagster_streamtables.compiler.text.refusal import Refusal
 
 LowerQuery = Callable[[exp.Expr, Scope], Operator]
 LowerFrom = Callable[[exp.Select, list[exp.Expr], Scope], Operator]

@@ -19,7 +19,6 @@ from typing import ClassVar
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.clock import NOW
 from dagster_streamtables.compiler.operators.algebra import Operator
 from dagster_streamtables.compiler.operators.columns import (
     as_column,
@@ -30,6 +29,7 @@ from dagster_streamtables.compiler.operators.columns import (
 )
 from dagster_streamtables.compiler.operators.scan import relation
 from dagster_streamtables.compiler.operators.step import Moment, Schema, Step
+from dagster_streamtables.compiler.text.current_time import NOW
 
 _MOMENT = "moment"
 

@@ -1,0 +1,87 @@
+"""The public names, and the modules that have them: the one list, which `__init__` reads."""
+
+from .compiler.views.views import View as View
+from .components.component import StreamTablesComponent as StreamTablesComponent
+from .errors import (
+    ConflictingCommit as ConflictingCommit,
+    DamagedTable as DamagedTable,
+    EnvironmentProblem as EnvironmentProblem,
+    FailedQuery as FailedQuery,
+    InvalidDefinition as InvalidDefinition,
+    LostSpark as LostSpark,
+    RefusedOperation as RefusedOperation,
+    SourceProblem as SourceProblem,
+    StreamTablesError as StreamTablesError,
+    SuspendedTable as SuspendedTable,
+    UnsupportedQuery as UnsupportedQuery,
+)
+from .metrics.collector import StreamTablesCollector as StreamTablesCollector
+from .orchestration.alerts.alert_sensor import build_alert_sensor as build_alert_sensor
+from .orchestration.alerts.alerts import (
+    Alert as Alert,
+    AlertKind as AlertKind,
+    log_alert as log_alert,
+)
+from .orchestration.assets.assets import (
+    RefreshConfig as RefreshConfig,
+    build_source_assets as build_source_assets,
+    build_stream_table_assets as build_stream_table_assets,
+    stream_table_assets as stream_table_assets,
+)
+from .orchestration.assets.io_manager import (
+    StreamTablesIOManager as StreamTablesIOManager,
+    VisibleColumns as VisibleColumns,
+)
+from .orchestration.assets.resource import StreamTablesResource as StreamTablesResource
+from .orchestration.assets.thread_executor import threads_executor as threads_executor
+from .orchestration.automation.dueness import Backoff as Backoff
+from .orchestration.automation.sensor import build_refresh_sensor as build_refresh_sensor
+from .orchestration.automation.tick import SensorSettings as SensorSettings
+from .orchestration.catalog.catalog import (
+    Catalog as Catalog,
+    build_catalog as build_catalog,
+)
+from .orchestration.catalog.translator import (
+    StreamTableProps as StreamTableProps,
+    StreamTablesTranslator as StreamTablesTranslator,
+)
+from .orchestration.checks.check_settings import CheckSettings as CheckSettings
+from .orchestration.checks.equality_check import (
+    build_check_schedule as build_check_schedule,
+    build_equality_checks as build_equality_checks,
+)
+from .orchestration.checks.retention_check import build_retention_checks as build_retention_checks
+from .orchestration.checks.state_checks import (
+    build_freshness_checks as build_freshness_checks,
+    build_schema_checks as build_schema_checks,
+    build_state_checks as build_state_checks,
+)
+from .orchestration.declare.alter import alter_table as alter_table
+from .orchestration.declare.analyze import (
+    Problem as Problem,
+    find_problems as find_problems,
+)
+from .orchestration.declare.expected import expected_tables as expected_tables
+from .orchestration.declare.load import (
+    BrokenTable as BrokenTable,
+    declare as declare,
+    load_tables as load_tables,
+    read_folder as read_folder,
+)
+from .orchestration.definitions import build_definitions as build_definitions
+from .runtime.checks.compare import Comparison as Comparison
+from .runtime.lake import Lake as Lake
+from .runtime.model.definition import visible_columns as visible_columns
+from .runtime.model.report import (
+    Action as Action,
+    Refresh as Refresh,
+    Window as Window,
+)
+from .runtime.model.stream_table import (
+    CdcMode as CdcMode,
+    Mode as Mode,
+    OnManualWrite as OnManualWrite,
+    OnSchemaChange as OnSchemaChange,
+    StreamTable as StreamTable,
+)
+from .runtime.spark.settings import delta_settings as delta_settings

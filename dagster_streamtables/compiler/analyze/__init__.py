@@ -1,0 +1,1 @@
+"""A query's text → a syntax tree with every name bound, or a refusal that says where and why."""

@@ -1,0 +1,291 @@
+"""Text and the columns of its sources → normalized syntax tree.
+
+After this module every column says which table it belongs to, every star is spelled out, every
+expression has the type that could be told, and nothing is left in the tree that the operators
+cannot maintain: `refuse` has said no.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+from sqlglot.dialects.dialect import DialectType
+from sqlglot.errors import OptimizeError, SchemaError, SqlglotError
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import MappingSchema
+
+from dagster_streamtables.compiler.analyze.normalize import arranged
+from dagster_streamtables.compiler.analyze.refuse import refuse
+from dagster_streamtables.compiler.analyze.storable_types import annotated
+from dagster_streamtables.compiler.analyze.validate import check
+from dagster_streamtables.compiler.operators.columns import WEIGHT
+from dagster_streamtables.compiler.text.aggregate_calls import calls
+from dagster_streamtables.compiler.text.places import place, place_of_word
+from dagster_streamtables.compiler.text.query_text import Text, table_name, tables_in
+from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.types import type_from
+from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
+
+Columns = Mapping[str, str]
+"""Column name → type, as Spark writes it (``bigint``, ``decimal(10,2)``)."""
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A normalized query."""
+
+    tree: exp.Query
+    names: tuple[str, ...]
+    """The output columns, in the case in which the user wrote them."""
+    scans: Mapping[str, str]
+    """The name that a source has in `tree` → the name that it has in the text."""
+
+
+def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
+    """Normalize a query.
+
+    Args:
+        text: The query as written.
+        sources: For each name in `text.sources`, its columns in order.
+
+    Raises:
+        UnsupportedQuery: It holds something that cannot be maintained.
+        InvalidDefinition: A column does not exist or is ambiguous, or an output has no name.
+    """
+    refuse(text)
+    _require_sources(text, sources)
+    names = _output_names(text, sources)
+    tree, scans = _qualified(text, sources)
+    found = tuple(tree.named_selects)
+    if len(names) != len(found):
+        names = found
+    check(tree, text)
+    names = _distinct(names, text)
+    _require_no_weight(tree, text)
+    return Parsed(tree, names, scans)
+
+
+def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
+    tree = arranged(text.tree, {name for columns in sources.values() for name in columns})
+    scans = _flatten_table_names(tree, text, sources)
+    columns: dict[str, object] = {
+        flat: {column: type_from(type_) for column, type_ in sources[name].items()}
+        for flat, name in scans.items()
+    }
+    schema = _Schema(columns, dialect=DIALECT)
+    try:
+        tree = qualify(tree, schema=schema, dialect=DIALECT, quote_identifiers=False)
+        _spell_out_group_by_all(tree)
+        tree = annotated(tree, schema)
+    except (OptimizeError, SchemaError) as error:
+        raise _unresolved(text, error, sources) from None
+    except SqlglotError as error:
+        raise InvalidDefinition(
+            "the query cannot be analyzed",
+            where=text.shown(),
+            why=str(error),
+            fix="write it in simpler words, or choose mode FULL",
+        ) from None
+    assert isinstance(tree, exp.Query)
+    return tree, scans
+
+
+class _Schema(MappingSchema):
+    """Names are names: left to itself, sqlglot parses each as if it stood in a query, and has other
+    columns, or none, where one begins with ``{``, ``$``, ``:`` or ``@``."""
+
+    def _normalize_name(
+        self,
+        name: str | exp.Identifier,
+        dialect: DialectType = None,
+        is_table: bool = False,
+        normalize: bool | None = None,
+    ) -> str:
+        return (name if isinstance(name, str) else name.name).lower()
+
+
+def _spell_out_group_by_all(tree: exp.Expr) -> None:
+    for group in tree.find_all(exp.Group):
+        select = group.parent
+        if group.args.get("all") and isinstance(select, exp.Select):
+            keys = [each.unalias() for each in select.selects]
+            group.set("expressions", [k.copy() for k in keys if next(calls(k), None) is None])
+            group.set("all", None)
+
+
+def _require_sources(text: Text, sources: Mapping[str, Columns]) -> None:
+    for table in text.tables():
+        name = table_name(table)
+        if name not in sources:
+            near = difflib.get_close_matches(name, list(sources), n=3)
+            raise InvalidDefinition(
+                f'there is no table "{name}"',
+                where=place(table, text),
+                why="its columns are not known",
+                fix=f"did you mean {' or '.join(near)}?"
+                if near
+                else "create it, or correct its name",
+            )
+    if not text.sources:
+        raise UnsupportedQuery(
+            "the query reads no table",
+            where=text.shown(),
+            why="its result never changes",
+            fix="write its rows into a Delta table",
+        )
+
+
+def known_type(column: str, type_: str) -> exp.DataType:
+    """The type of a column that the query reads.
+
+    Raises:
+        UnsupportedQuery: Values of the type would not come out as they went in.
+    """
+    known = type_from(type_)
+    unknown = known.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.TIME)
+    if unknown or "collate" in type_.lower().replace("collate utf8_binary", ""):
+        raise UnsupportedQuery(
+            f'the column "{column}" has the type {type_}',
+            why="values of this type cannot be carried through a change yet",
+            fix="leave the column out, or cast it to another type in the source",
+        )
+    return known
+
+
+def _flatten_table_names(
+    tree: exp.Query, text: Text, sources: Mapping[str, Columns]
+) -> dict[str, str]:
+    """Give each source one plain name, so that names of one, two and three parts can meet."""
+    flat = {name: f"source_{i}" for i, name in enumerate(text.sources)}
+    for table in tables_in(tree):
+        name = table_name(table)
+        alias = table.alias or table.name
+        renamed = table.alias_column_names
+        plain = exp.to_table(flat[name])
+        if renamed:
+            columns = list(sources[name])
+            if len(columns) != len(renamed):
+                raise InvalidDefinition(
+                    f'"{alias}" names {len(renamed)} of {len(columns)} columns',
+                    where=place(table, text),
+                    why="an alias with columns renames all of them",
+                    fix=f"name {len(columns)} columns, or none",
+                )
+            pairs = zip(columns, renamed, strict=True)
+            outputs = [
+                exp.alias_(exp.column(old, quoted=True), new, quoted=True) for old, new in pairs
+            ]
+            table.replace(exp.select(*outputs).from_(plain).subquery(alias))
+        else:
+            table.replace(exp.alias_(plain, alias, table=True, quoted=True))
+    return {f: name for name, f in flat.items()}
+
+
+def _output_names(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]:
+    """The names of the outputs as written; the tree itself ignores case, as Spark does."""
+    select = text.tree
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    cased = {name.lower(): name for columns in sources.values() for name in columns}
+    names: list[str] = []
+    for number, output in enumerate(select.selects, 1):
+        if output.is_star:
+            return _names_of_star(text, sources, cased)
+        if isinstance(output, exp.Aliases):
+            names += [each.name for each in output.expressions]
+            continue
+        if not isinstance(output, exp.Alias | exp.Column | exp.Dot) or not output.alias_or_name:
+            raise _unnamed(text, output, number)
+        names.append(output.alias_or_name)
+    return tuple(names)
+
+
+def _names_of_star(
+    text: Text, sources: Mapping[str, Columns], cased: Mapping[str, str]
+) -> tuple[str, ...]:
+    tree, _ = _qualified(text, sources)
+    return tuple(cased.get(name, name) for name in tree.named_selects)
+
+
+def _unnamed(text: Text, output: exp.Expr, number: int) -> InvalidDefinition:
+    return InvalidDefinition(
+        f"output column {number} has no name",
+        where=place(output, text),
+        why="the name that Spark would make up cannot be a column of a Delta table",
+        fix="give it one with AS",
+    )
+
+
+def _distinct(names: tuple[str, ...], text: Text) -> tuple[str, ...]:
+    lowered = [name.lower() for name in names]
+    for name in names:
+        if lowered.count(name.lower()) > 1:
+            raise InvalidDefinition(
+                f'two output columns are called "{name}"',
+                where=_last_output(name, text),
+                why="the columns of a table have different names, in whatever case",
+                fix="give each its own name with AS",
+            )
+        if name.lower().startswith("__st_") or name.lower() in _OURS:
+            raise UnsupportedQuery(
+                f'an output column is called "{name}"',
+                where=_last_output(name, text),
+                why="names that begin so hold the table's own state",
+                fix="give it another name with AS",
+            )
+    return names
+
+
+# Columns that stand beside those of the table while a change is computed, written and compared.
+_OURS = frozenset((WEIGHT, "__goes", "__row", "__side", "__n", "__close"))
+
+
+def _require_no_weight(tree: exp.Query, text: Text) -> None:
+    """Every change has a column of this name beside those of its source."""
+    for column in tree.find_all(exp.Column):
+        if column.name.lower() == WEIGHT:
+            written = (each for each in text.tree.find_all(exp.Column) if each.name == column.name)
+            raise UnsupportedQuery(
+                f'the query uses a column called "{column.name}"',
+                where=place(next(written, text.tree), text),
+                why="while a change is computed, its rows have their weights under this name",
+                fix="rename the column in the source, leave it out, or choose mode FULL",
+            )
+
+
+def _last_output(name: str, text: Text) -> Place | str:
+    """The place of the last output of that name; the SELECT itself where a star yields it."""
+    select = text.tree
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    named = [each for each in select.selects if each.alias_or_name.lower() == name.lower()]
+    return place(named[-1] if named else select.selects[-1], text)
+
+
+def _unresolved(
+    text: Text, error: SqlglotError, sources: Mapping[str, Columns]
+) -> InvalidDefinition:
+    """The error of an unknown or ambiguous name, with its place and the nearest names."""
+    message = str(error).split(". Line")[0]
+    quoted = re.search(r"'([^']+)'|: (\S+)$", message)
+    name = (quoted[1] or quoted[2]).lower() if quoted else ""
+    if "Alias" in message:
+        what, fix = f'two tables are called "{name}"', "give one of them another alias"
+    elif "output column" in message:
+        what, fix = f"there is no output column {name}", "count the columns of the SELECT list"
+    else:
+        owners = [table for table, columns in sources.items() if name in map(str.lower, columns)]
+        asked = next((c for c in text.tree.find_all(exp.Column) if c.name.lower() == name), None)
+        shown = asked.sql(DIALECT) if asked else name
+        ambiguous = len(owners) > 1 and asked is not None and not asked.table
+        what = f'column "{shown}" ' + ("is ambiguous" if ambiguous else "does not exist")
+        known = [each for columns in sources.values() for each in columns]
+        near = difflib.get_close_matches(name, known, n=3)
+        fix = f"did you mean {' or '.join(near)}?" if near else "name a column of the tables"
+        fix = f"say whose, for example {owners[0]}.{name}" if ambiguous else fix
+    where = place_of_word(name, text) or text.shown()
+    return InvalidDefinition(what, where=where, why=message, fix=fix)

@@ -1,0 +1,178 @@
+"""Text whose answer is one: what SQL leaves open is decided, the same way each time.
+
+Some queries have more than one right answer. Rows that an ORDER BY does not tell apart may come in
+any order under ROW_NUMBER, LAG or LIMIT; COLLECT_LIST may list a group in any order; MAX_BY and
+MODE may meet a tie. Whichever answer Spark gives would be right, but a refresh must come to the
+same one as the refresh before it, or it would take away rows that are not there.
+
+So the text is made to say more, by words inserted where they belong:
+
+    ROW_NUMBER, NTILE, LAG, LEAD, FIRST_VALUE, …   ORDER BY …, every column that the query reads
+    ROWS frames                                    likewise
+    ORDER BY … LIMIT                               ORDER BY …, every column of the result
+    COLLECT_LIST, COLLECT_SET, ARRAY_AGG           SORT_ARRAY(…)
+    LISTAGG, STRING_AGG                            WITHIN GROUP (ORDER BY …, the value)
+    FIRST, ANY_VALUE; LAST                         MIN; MAX
+    MAX_BY(x, y), MIN_BY                           by y, then by x
+    MODE(x)                                        MODE(x, true)
+
+An answer to the text that says more is an answer to the text that the user wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from dagster_streamtables.compiler.analyze.ordered_aggregates import Insertion, open_aggregates
+from dagster_streamtables.compiler.text.aggregate_calls import function_of, is_grouped
+from dagster_streamtables.compiler.text.aliases import own_columns
+from dagster_streamtables.compiler.text.places import place, span
+from dagster_streamtables.compiler.text.query_text import Text, deeper
+from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.errors import UnsupportedQuery
+
+_NUMBERING = {"row_number", "ntile", "lag", "lead"}
+_FIRST = {"first", "first_value", "any_value", "last", "last_value"}
+_OF_FRAME = {"nth_value", "collect_list", "array_agg", "collect_set", "listagg", "string_agg"}
+_UNORDERED = (exp.DataType.Type.MAP, exp.DataType.Type.VARIANT, exp.DataType.Type.OBJECT)
+
+
+def determined(text: Text, qualified: exp.Query) -> Text:
+    """The text with one answer.
+
+    Args:
+        text: As the user wrote it.
+        qualified: Its tree with every column's table and type known.
+
+    Raises:
+        UnsupportedQuery: A window function depends on an order that is not there.
+    """
+    found = [
+        *_ties_of_windows(text, qualified),
+        *_ties_of_limits(text, qualified),
+        *open_aggregates(text),
+    ]
+    return text.with_edits(each.edit for each in sorted(set(found), key=lambda each: each.words))
+
+
+def _ties_of_windows(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
+    for select in qualified.find_all(exp.Select):
+        windows = {each.name.lower(): each for each in select.args.get("windows") or []}
+        for node in _own(select, exp.Window):
+            meant = windows.get(node.alias.lower(), node) if node.alias else node
+            if meant in windows.values() and not node.args.get("alias"):
+                continue
+            if _needs_order(node, meant):
+                yield from _ordered_further(node, meant, select, text)
+
+
+def _needs_order(node: exp.Expr, meant: exp.Expr) -> bool:
+    name = _name(node.this)
+    frame = meant.args.get("spec")
+    if name in _NUMBERING | _FIRST | _OF_FRAME or frame is None:
+        return name in _NUMBERING | _FIRST | _OF_FRAME
+    whole = {frame.args.get("start"), frame.args.get("end")} == {"UNBOUNDED"}
+    return frame.args.get("kind") == "ROWS" and not whole
+
+
+def _ordered_further(
+    node: exp.Expr, meant: exp.Expr, select: exp.Select, text: Text
+) -> Iterator[Insertion]:
+    order = meant.args.get("order")
+    if order is None:
+        raise UnsupportedQuery(
+            f"{_name(node.this).upper()} over rows in no order",
+            where=place(node, text),
+            why="it has another answer each time",
+            fix="add ORDER BY inside OVER (…)",
+        )
+    frame = meant.args.get("spec")
+    if _name(node.this) in _OF_FRAME and (frame is None or frame.args.get("kind") != "ROWS"):
+        raise UnsupportedQuery(
+            f"{_name(node.this).upper()} over rows that are peers of each other",
+            where=place(node, text),
+            why="in a RANGE frame, rows that ORDER BY does not tell apart have no order",
+            fix="say ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW after ORDER BY",
+        )
+    at = _end_of_order(order, text)
+    words = _all_columns(select, text)
+    if at is not None and words:
+        yield Insertion(at, "".join(f", {word}" for word in words))
+
+
+def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
+    for query in qualified.find_all(exp.Query):
+        order = query.args.get("order")
+        if order is None or not (query.args.get("limit") or query.args.get("offset")):
+            continue
+        at = _end_of_order(order, text)
+        numbers = [
+            str(number)
+            for number, output in enumerate(query.selects, start=1)
+            if not _is_unordered(output)
+        ]
+        if at is not None:
+            yield Insertion(at, "".join(f", {number}" for number in numbers))
+
+
+def _end_of_order(order: exp.Expr, text: Text) -> int | None:
+    """The place after the last word of an ORDER BY."""
+    known = span(order)
+    if known is None:
+        return None
+    depth, end = 0, known[1] + 1
+    for token in text.tokens:
+        if token.start < known[0]:
+            continue
+        kind = token.token_type
+        if depth == 0 and (kind is TokenType.R_PAREN or token.text.upper() in _AFTER_ORDER):
+            return end
+        depth += deeper(token)
+        end = token.end + 1
+    return end
+
+
+_AFTER_ORDER = {"ROWS", "RANGE", "GROUPS", "LIMIT", "OFFSET", "FETCH", ";"}
+
+
+def _all_columns(select: exp.Select, text: Text) -> list[str]:
+    """What tells the rows of a SELECT apart as far as it can tell: all columns that it reads."""
+    group = select.args.get("group")
+    if is_grouped(select):
+        keys = group.expressions if group else []
+        return [key.sql(DIALECT) for key in keys if not _is_unordered(key)]
+    joins = select.args.get("joins") or []
+    unseen = {join.alias_or_name for join in joins if join.kind in ("SEMI", "ANTI")}
+    columns = {
+        (each.table, each.name): each for each in own_columns(select) if _tells(each, unseen)
+    }
+    return [
+        exp.column(name, table=table if table in text.aliases else None, quoted=True).sql(DIALECT)
+        for table, name in columns
+    ]
+
+
+def _tells(mention: exp.Column, unseen: set[str]) -> bool:
+    return mention.table not in unseen and not _is_unordered(mention)
+
+
+def _is_unordered(node: exp.Expr) -> bool:
+    return bool(node.type) and any(
+        part.this in _UNORDERED for part in node.type.find_all(exp.DataType)
+    )
+
+
+def _own(select: exp.Select, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+    """The nodes of a SELECT, not those of its subqueries."""
+    for part in select.iter_expressions():
+        for node in part.walk(prune=lambda each: isinstance(each, exp.Query)):
+            if isinstance(node, kind) and not isinstance(node, exp.Query):
+                yield node
+
+
+def _name(node: exp.Expr) -> str:
+    function = function_of(node)
+    return function.name.lower() if isinstance(function, exp.Anonymous) else function.key

@@ -1,0 +1,191 @@
+"""The tree of a query in the forms that the qualifier of sqlglot gets right.
+
+ORDER BY without LIMIT                     left out: a table has no order
+(… ORDER BY x LIMIT n) AS t (a, b)         the renaming around it: ORDER BY means the old names
+FROM (a JOIN b ON …) JOIN c ON …           without the parentheses
+EXISTS (SELECT * FROM …)                   SELECT 1: no column is asked for, and none is read
+SEMI JOIN d ON d.n = …, d a column too,    another alias: the qualifier reads the field n of it, or
+or a LATERAL VIEW                          the column n of the view
+SEMI JOIN d … JOIN c USING (…)             SEMI JOIN last: the qualifier takes columns of d for c's
+WINDOW w AS (…), v AS w                    v AS (…)
+LATERAL variant_explode(x) AS v            v(pos, key, value), which Spark has them be
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.text import spark_functions
+from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
+from dagster_streamtables.compiler.text.aliases import is_group
+from dagster_streamtables.compiler.text.refusal import Refusal
+
+
+def arranged(tree: exp.Query, columns: Collection[str]) -> exp.Query:
+    """A copy of the tree in these forms.
+
+    Args:
+        tree: As the text was read.
+        columns: The names of all columns of all sources.
+    """
+    tree = tree.copy()
+    _rename_semi_joined(tree, columns)
+    for query in list(tree.find_all(exp.Query)):
+        if query.args.get("order") and not (query.args.get("limit") or query.args.get("offset")):
+            query.set("order", None)
+    for subquery in list(tree.find_all(exp.Subquery)):
+        if subquery.alias_column_names and subquery.this.args.get("order"):
+            inner = exp.Subquery(this=subquery.this, alias=exp.TableAlias(this=_name(subquery)))
+            subquery.set("this", exp.select("*").from_(inner, copy=False))
+    for exists in tree.find_all(exp.Exists):
+        _ask_for_no_column(exists.this.unnest())
+    for select in list(tree.find_all(exp.Select)):
+        _open_groups(select)
+        _put_semi_joins_last(select)
+        _to_lateral_view(select)
+        _spell_out_windows(select)
+    for number, lateral in enumerate(tree.find_all(exp.Lateral)):
+        _name_columns(lateral, number)
+    return tree
+
+
+def _spell_out_windows(select: exp.Select) -> None:
+    """A window that is another by name says what that one says."""
+    windows: list[exp.Window] = select.args.get("windows") or []
+    said = {each.name.lower(): each for each in windows}
+    for window in windows:
+        meant = said.get(window.alias.lower())
+        if meant is not None:
+            window.set("alias", None)
+            for part in ("partition_by", "order", "spec"):
+                window.set(part, meant.copy().args.get(part))
+
+
+def _name_columns(lateral: exp.Lateral, number: int) -> None:
+    function = lateral.this.name.lower() if isinstance(lateral.this, exp.Anonymous) else ""
+    if function in spark_functions.VARIANT_TABLES and not lateral.alias_column_names:
+        name = exp.to_identifier(lateral.alias or f"st_{function}_{number}", quoted=True)
+        columns = [exp.to_identifier(each, quoted=True) for each in ("pos", "key", "value")]
+        lateral.set("alias", exp.TableAlias(this=name, columns=columns))
+
+
+def _ask_for_no_column(query: exp.Expr) -> None:
+    if isinstance(query, exp.Select) and all(each.is_star for each in query.expressions):
+        query.set("expressions", [exp.alias_(exp.Literal.number(1), "one", quoted=True)])
+
+
+def _rename_semi_joined(tree: exp.Query, columns: Collection[str]) -> None:
+    taken = {name.lower() for name in columns}
+    taken |= {each.alias.lower() for each in tree.find_all(exp.Alias, exp.Lateral)}
+    taken |= {name.name.lower() for each in tree.find_all(exp.TableAlias) for name in each.columns}
+    for number, join in enumerate(tree.find_all(exp.Join)):
+        name = join.this.alias_or_name.lower()
+        condition = join.args.get("on")
+        if name not in taken or condition is None or join.kind not in ("SEMI", "ANTI"):
+            continue
+        other = exp.to_identifier(f"st_{number}_{name}", quoted=True)
+        alias = join.this.args.get("alias") or exp.TableAlias()
+        alias.set("this", other)
+        join.this.set("alias", alias)
+        for column in condition.find_all(exp.Column):
+            if column.table.lower() == name:
+                column.set("table", other.copy())
+
+
+def _put_semi_joins_last(select: exp.Select) -> None:
+    """They only choose among rows that an inner or a left join after them keeps."""
+    joins: list[exp.Join] = select.args.get("joins") or []
+    by_name = [i for i, join in enumerate(joins) if join.args.get("using") or join.method]
+    semi = [join for join in joins[: max(by_name, default=0)] if join.kind in ("SEMI", "ANTI")]
+    if not semi:
+        return
+    later = joins[joins.index(semi[0]) :]
+    if any(join.side in ("RIGHT", "FULL") for join in later):
+        raise Refusal(
+            semi[0],
+            f"a {semi[0].kind} JOIN before a join by names",
+            why="which columns USING and NATURAL mean depends on what stands before them",
+            fix=f"write the {semi[0].kind} JOIN as (SELECT … FROM …) AS name",
+        )
+    select.set("joins", [*(join for join in joins if join not in semi), *semi])
+
+
+def _to_lateral_view(select: exp.Select) -> None:
+    """A table function in a SELECT list makes rows before the other items look at them."""
+    for item in select.expressions:
+        call = item.unalias() if isinstance(item, exp.Alias) else item
+        call = call.this if isinstance(call, exp.Aliases) else call
+        if not _is_generator(call):
+            continue
+        if is_grouped(select):
+            raise Refusal(
+                select,
+                "a table function over groups is not supported yet",
+                why="it makes rows of what GROUP BY has made",
+                fix="group in a subquery, and make rows of its result",
+            )
+        aliased = isinstance(item, exp.Aliases)
+        names = [each.name for each in item.expressions] if aliased else [item.alias]
+        columns = [exp.to_identifier(name, quoted=True) for name in names]
+        alias = exp.TableAlias(this=exp.to_identifier(_GENERATED), columns=columns)
+        view = exp.Lateral(this=call.copy(), view=True, alias=alias)
+        made = [
+            exp.alias_(exp.column(name, table=_GENERATED, quoted=True), name, quoted=True)
+            for name in names
+        ]
+        items = select.expressions
+        place = next(i for i, each in enumerate(items) if each is item)
+        select.set("expressions", [*items[:place], *made, *items[place + 1 :]])
+        select.append("laterals", view)
+        return
+
+
+_GENERATED = "st_generated"
+
+
+def _is_generator(node: exp.Expr) -> bool:
+    name = node.name if isinstance(node, exp.Anonymous) else node.key
+    return isinstance(node, exp.Func) and name.lower() in spark_functions.TABLE_VALUED
+
+
+def _name(subquery: exp.Subquery) -> exp.Expr:
+    alias = subquery.args["alias"].this
+    return alias.copy() if alias is not None else exp.to_identifier("t")
+
+
+def _open_groups(select: exp.Select) -> None:
+    clause = select.args.get("from_")
+    if clause is not None and is_group(clause.this):
+        inner = clause.this.this
+        joins = [*(inner.args.get("joins") or []), *(select.args.get("joins") or [])]
+        inner.set("joins", None)
+        clause.set("this", inner)
+        select.set("joins", joins)
+        _open_groups(select)
+    for join in list(select.args.get("joins") or []):
+        if is_group(join.this):
+            _open_group(select, join)
+
+
+def _open_group(select: exp.Select, join: exp.Join) -> None:
+    """An inner join with a join in parentheses is the joins one after another."""
+    inner = join.this.this
+    inside = list(inner.args.get("joins") or [])
+    sides = [each.side for each in (join, *inside, *(select.args.get("joins") or []))]
+    if any(sides) or join.args.get("using") or join.method:
+        raise Refusal(
+            join,
+            "an outer join with a join in parentheses is not supported yet",
+            why="its columns would need other names",
+            fix="write the parentheses as (SELECT … FROM …) AS name",
+        )
+    inner.set("joins", None)
+    joins = select.args["joins"]
+    place = joins.index(join)
+    first = exp.Join(this=inner, on=exp.true())
+    joins[place : place + 1] = [first, *inside]
+    select.set("joins", joins)
+    if join.args.get("on") is not None:
+        select.where(join.args["on"], copy=False)

@@ -1,0 +1,260 @@
+"""What cannot be maintained yet, or ever: each with its place, its reason, and its rewrite.
+
+A construct without a rule is refused when the table is defined, so that none is ever computed
+wrongly. `_NO_RULE` is the list to shorten when an operator is added.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import TokenType
+
+from dagster_streamtables.compiler.text import spark_functions
+from dagster_streamtables.compiler.text.current_time import NOW
+from dagster_streamtables.compiler.text.foreign_syntax import require_spark_syntax
+from dagster_streamtables.compiler.text.places import place, place_of_word
+from dagster_streamtables.compiler.text.query_text import Text, deeper
+from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
+
+_FULL = "choose mode FULL, which runs the query again whenever a source moved"
+_OR_FULL = f"or {_FULL}"
+_NO_RULE_WHY = "its change has no rule yet, and a table that is wrong is worse than none"
+_NEVER_EQUAL = "a row that goes must be recognized as the row that came"
+
+_SPARK_ONLY = "the text is in Spark SQL, which mode FULL would run"
+_PARAMETER = (
+    "a parameter in a stream table",
+    "it has no value when a refresh runs the query, hours later",
+    "write its value into the query",
+)
+_GROUP_BY_TIME = "group by date_trunc(…), or by floor(unix_timestamp(…) / 600) for ten minutes"
+
+# construct: how a message calls it, what to write instead
+_NO_RULE: dict[type[exp.Expr], tuple[str, str]] = {
+    exp.Unnest: ("a table function", f"store one row per element in a source, {_OR_FULL}"),
+    exp.Pivot: ("PIVOT", f"write SUM(CASE WHEN … END) for each column, {_OR_FULL}"),
+}
+# construct: what is wrong, why, what to write instead
+_NEVER: dict[type[exp.Expr], tuple[str, str, str]] = {
+    exp.Fetch: ("Spark has no FETCH", _SPARK_ONLY, "write LIMIT"),
+    exp.SimilarTo: ("Spark has no SIMILAR TO", _SPARK_ONLY, 'write RLIKE, or dialect="postgres"'),
+    exp.Lock: (
+        "Spark has no locking clause", _SPARK_ONLY,
+        "leave it out; a refresh reads fixed versions of its sources",
+    ),
+    exp.Version: (
+        "time travel in a stream table", "what a table held at a version never changes",
+        "name the table alone; a refresh chooses the versions itself",
+    ),
+    exp.QueryTransform: (
+        "TRANSFORM cannot be maintained", "a script may give a row other rows each time",
+        f"run the script upstream, {_OR_FULL}",
+    ),
+    exp.Parameter: _PARAMETER,
+    exp.SessionParameter: _PARAMETER,
+    exp.Placeholder: _PARAMETER,
+}  # fmt: skip
+_SIDES = ("", "INNER", "CROSS", "LEFT", "RIGHT", "FULL", "SEMI", "ANTI", "LEFT SEMI", "LEFT ANTI")
+_JOINS = frozenset(f"{natural}{side}".strip() for natural in ("", "NATURAL ") for side in _SIDES)
+
+
+_KNOWN = (
+    frozenset({NOW})
+    | spark_functions.SCALAR
+    | spark_functions.AGGREGATES
+    | spark_functions.WINDOW
+    | spark_functions.TABLE_VALUED
+)
+
+
+def refuse(text: Text) -> None:
+    """Say no to what cannot be maintained.
+
+    Raises:
+        UnsupportedQuery: With the place in the user's text, the reason, and the rewrite.
+        InvalidDefinition: The query does not begin with SELECT or WITH, or Spark has no such form.
+    """
+    _refuse_order(text)
+    _refuse_functions(text)
+    for node in text.tree.walk():
+        require_spark_syntax(node, text)
+        _refuse_construct(node, text)
+        _refuse_clause(node, text)
+        _refuse_unknown_function(node, text)
+    _refuse_shadowing(text)
+
+
+def _refuse_order(text: Text) -> None:
+    """FROM before SELECT, and pipes: the columns a fold adds have no SELECT list to go to."""
+    depth, selecting = 0, False
+    for token in text.tokens:
+        depth += deeper(token)
+        selecting |= depth == 0 and token.token_type is TokenType.SELECT
+        early = token.token_type is TokenType.FROM and depth == 0 and not selecting
+        if early or token.token_type is TokenType.PIPE_GT or isinstance(text.tree, exp.Subquery):
+            raise InvalidDefinition(
+                "the query does not begin with SELECT",
+                where=text.shown(token.start, token.end),
+                why="the columns of the table's own state join the SELECT list that it begins with",
+                fix="write SELECT … FROM …, without parentheses around it",
+            )
+
+
+def _refuse_construct(node: exp.Expr, text: Text) -> None:
+    if type(node) in _NO_RULE:
+        called, fix = _NO_RULE[type(node)]
+        raise _no_rule(node, text, called, fix)
+    if type(node) in _NEVER:
+        what, why, fix = _NEVER[type(node)]
+        raise _at(node, text, what, why=why, fix=fix)
+    if isinstance(node, exp.TableSample):
+        raise _at(
+            node, text, "TABLESAMPLE cannot be maintained",
+            why="which rows it takes is decided anew by each run",
+            fix="filter by a hash of a key, for example WHERE pmod(hash(id), 10) = 0",
+        )  # fmt: skip
+    if isinstance(node, exp.Collate) and not _meets_constant(node):
+        raise _at(
+            node, text, "COLLATE outside of a comparison with a constant",
+            why="of values that it makes equal, one would stand for all, and which is not said",
+            fix=f"compare, group and join by LOWER(…), {_OR_FULL}",
+        )  # fmt: skip
+    if isinstance(node, exp.DataType) and node.is_type(exp.DataType.Type.TIME):
+        raise _no_rule(node, text, "the type TIME", f"use TIMESTAMP or a number, {_OR_FULL}")
+
+
+def _refuse_clause(node: exp.Expr, text: Text) -> None:
+    if isinstance(node, exp.Join) and _kind(node) not in _JOINS:
+        raise _at(
+            node, text, f"Spark has no {_kind(node)} JOIN", why=_SPARK_ONLY,
+            fix="write it as a join, or as LATERAL with ORDER BY and LIMIT",
+        )  # fmt: skip
+    if _makes_rows_inside(node):
+        raise _at(
+            node, text, "a table function inside an expression",
+            why="it makes rows, and an expression has one value for each row",
+            fix="write LATERAL VIEW, or make it a column of a subquery",
+        )  # fmt: skip
+    if _is_by_name(node):
+        raise _at(
+            node, text, "a set operation BY NAME",
+            why="Spark matches columns by position only",
+            fix="list the columns of both sides in one order",
+        )  # fmt: skip
+    if isinstance(node, exp.Query) and _takes_any(node):
+        raise _at(
+            node.args.get("limit") or node.args["offset"], text, "LIMIT without ORDER BY",
+            why="which rows it takes is decided anew by each run",
+            fix="add ORDER BY",
+        )  # fmt: skip
+    if isinstance(node, exp.Distinct) and node.args.get("on"):
+        raise _at(
+            node, text, "Spark has no DISTINCT ON", why=_SPARK_ONLY,
+            fix='write QUALIFY ROW_NUMBER() OVER (…) = 1, or dialect="postgres"',
+        )  # fmt: skip
+
+
+def _meets_constant(node: exp.Collate) -> bool:
+    """Whether all that is made of it is TRUE or FALSE."""
+    around = node.parent
+    if not isinstance(around, exp.Binary | exp.In | exp.Between):
+        return False
+    operands = (each for each in around.iter_expressions() if each is not node)
+    compares = isinstance(around, exp.Predicate) and not around.args.get("query")
+    return compares and not any(each.find(exp.Column, exp.Query) for each in operands)
+
+
+def _makes_rows_inside(node: exp.Expr) -> bool:
+    """Whether it is a table function that stands where only one value can."""
+    named = isinstance(node, exp.Anonymous) and node.name.lower() in spark_functions.TABLE_VALUED
+    if not named and not isinstance(node, exp.Explode | exp.Inline):
+        return False
+    around = node.parent
+    if isinstance(around, exp.Alias | exp.Aliases):
+        around = around.parent
+    return not isinstance(around, exp.Select | exp.Lateral | exp.Table)
+
+
+def _is_by_name(node: exp.Expr) -> bool:
+    return isinstance(node, exp.SetOperation) and bool(node.args.get("by_name"))
+
+
+def _takes_any(query: exp.Query) -> bool:
+    """Whether it takes some rows of many, and does not say which; EXISTS does not care which."""
+    limited = query.args.get("limit") or query.args.get("offset")
+    asked = query.find_ancestor(exp.Exists, exp.Select)
+    return bool(limited) and not query.args.get("order") and not isinstance(asked, exp.Exists)
+
+
+def _kind(join: exp.Join) -> str:
+    words = (join.method, join.side, join.kind)
+    return " ".join(word for word in words if word and word != "OUTER").strip()
+
+
+def _refuse_unknown_function(node: exp.Expr, text: Text) -> None:
+    """Refuse by the tree: a function of no list, and what needs no parentheses to be called."""
+    if isinstance(node, exp.Anonymous) and node.name.lower() not in _KNOWN:
+        word = node.name.lower()
+        _refuse_known(word, place(node, text), word)
+        raise UnsupportedQuery(
+            f"{word}() is not supported yet",
+            where=place(node, text),
+            why="whether it gives one row one value, and the same each time, is not known",
+            fix=_FULL,
+        )
+    if isinstance(node, exp.Func):
+        word = node.sql_name().lower()
+        if word in spark_functions.UNREPEATABLE | spark_functions.CLOCK:
+            _refuse_known(word, place_of_word(word, text) or place(node, text), word)
+
+
+def _refuse_functions(text: Text) -> None:
+    """Refuse by the text: sqlglot drops some functions from the tree and renames others."""
+    names = {alias.name.lower() for alias in text.tree.find_all(exp.TableAlias)}
+    for token, following in zip(text.tokens, text.tokens[1:], strict=False):
+        word = token.text.lower()
+        if following.token_type is TokenType.L_PAREN and word not in names:
+            shown = text.shown(token.start, token.end)
+            _refuse_known(word, shown, f"{word}()")
+
+
+def _refuse_known(word: str, where: Place | str, called: str) -> None:
+    if word in spark_functions.UNREPEATABLE:
+        raise UnsupportedQuery(
+            f"{called} cannot be maintained",
+            where=where,
+            why=f"{_NEVER_EQUAL}, and {called} gives the two different values",
+            fix="store the value in the source table and select that column instead",
+        )
+    if word in spark_functions.CLOCK:
+        raise UnsupportedQuery(
+            f"{called} cannot be maintained",
+            where=where,
+            why=f"{_NEVER_EQUAL}, and whoever refreshes then may see another value of {called}",
+            fix=f"write the value into the query, {_OR_FULL}",
+        )
+    if word in spark_functions.OTHERS:
+        raise UnsupportedQuery(
+            f"{called} is not supported yet", where=where, why=_NO_RULE_WHY,
+            fix=f"{_GROUP_BY_TIME}, {_OR_FULL}" if "window" in word else _FULL,
+        )  # fmt: skip
+
+
+def _refuse_shadowing(text: Text) -> None:
+    seen: set[str] = set()
+    for cte in text.tree.find_all(exp.CTE):
+        if cte.alias.lower() in seen:
+            raise _at(
+                cte, text, f'two common table expressions are called "{cte.alias}"',
+                why="which of them a name means would depend on where it stands",
+                fix="give each its own name",
+            )  # fmt: skip
+        seen.add(cte.alias.lower())
+
+
+def _no_rule(node: exp.Expr, text: Text, called: str, fix: str) -> UnsupportedQuery:
+    return _at(node, text, f"{called} is not supported yet", why=_NO_RULE_WHY, fix=fix)
+
+
+def _at(node: exp.Expr, text: Text, what: str, *, why: str, fix: str) -> UnsupportedQuery:
+    return UnsupportedQuery(what, where=place(node, text), why=why, fix=fix)

@@ -1,0 +1,139 @@
+"""Types that decide whether a table can be kept: those that cannot be stored, or not compared.
+
+sqlglot does not tell the type of a call that it leaves as it was written, takes the difference of
+two dates for a date, and what LATERAL explode(x) makes for x itself. Where such a type matters, it
+is told here; `forget` takes it back before the query is lowered, since of a MAP it is not known of
+what, and of an INTERVAL not which.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.optimizer.annotate_types import TypeAnnotator
+from sqlglot.schema import Schema
+
+from dagster_streamtables.compiler.text import spark_functions
+from dagster_streamtables.compiler.text.types import type_from
+
+Kind = exp.DataType.Type
+
+UNCOMPARABLE = (Kind.MAP, Kind.VARIANT, Kind.OBJECT, Kind.JSON, Kind.GEOMETRY, Kind.GEOGRAPHY)
+"""Rows that hold one cannot be told apart."""
+UNSTORED = (Kind.INTERVAL,)
+"""No column of a Delta table has one."""
+
+_MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIMESTAMPLTZ, Kind.TIMESTAMPNTZ)
+_BY_SCHEMA = {"from_csv", "from_json", "from_xml"}
+_LISTS = {"array_agg", "collect_list", "collect_set"}
+_ONE_OF_MANY = {"any_value", "first", "first_value", "last", "last_value", "max_by", "min_by"} | {
+    "lag", "lead", "mode", "nth_value",
+}  # fmt: skip
+
+
+def held(type_: exp.DataType | None, kinds: tuple[exp.DType, ...]) -> str | None:
+    """The first of these kinds that a type is, or has inside.
+
+    >>> held(type_from("array<map<string,int>>"), UNCOMPARABLE)
+    'MAP'
+    """
+    parts = type_.find_all(exp.DataType) if type_ is not None else ()
+    return next((_name(part) for part in parts if _kind(part) in kinds), None)
+
+
+def forget(tree: exp.Query) -> None:
+    """Leave no type in the tree that is known by halves."""
+    for node in tree.walk():
+        parts = list(node.type.find_all(exp.DataType)) if node.type is not None else []
+        kinds = [_kind(part) for part in parts]
+        if Kind.INTERVAL in kinds or (Kind.MAP in kinds and Kind.UNKNOWN in kinds):
+            node.type = exp.DataType.build("UNKNOWN")
+
+
+def _name(part: exp.DataType) -> str:
+    return str(_kind(part).value)
+
+
+def _kind(part: exp.DataType) -> exp.DType:
+    return Kind.INTERVAL if isinstance(part.this, exp.Interval) else part.this
+
+
+def _of_call(annotator: Any, call: exp.Anonymous) -> None:
+    """The type of a call that was left as written, if it holds one that matters."""
+    name, arguments = call.name.lower(), call.expressions
+    first = arguments[0].type if arguments else None
+    found: exp.DataType | None = None
+    if name in spark_functions.MAPS:
+        found = type_from("map<unknown,unknown>")
+    elif name in spark_functions.INTERVALS:
+        found = type_from("interval")
+    elif name in spark_functions.VARIANTS:
+        found = type_from("variant")
+    elif name in _BY_SCHEMA:
+        found = _of_schema(arguments[1:2])
+    elif name in _LISTS and first is not None:
+        found = exp.DataType(this=Kind.ARRAY, expressions=[first.copy()], nested=True)
+    elif name in _ONE_OF_MANY:
+        found = first
+    matters = held(found, (*UNCOMPARABLE, *UNSTORED)) is not None
+    annotator._set_type(call, found.copy() if found is not None and matters else None)
+
+
+def _of_schema(schema: list[exp.Expr]) -> exp.DataType | None:
+    """What a text such as ``a INT, m MAP<STRING, INT>``, or ``ARRAY<INT>``, stands for."""
+    text = schema[0].name if schema and schema[0].is_string else ""
+    one = type_from(text)
+    return type_from(f"struct<{text}>") if one.is_type(Kind.UNKNOWN) else one
+
+
+def _of_sum(annotator: Any, node: exp.Binary) -> None:
+    """What comes of moments and intervals; UNKNOWN where the other operand is."""
+    sides = node.left, node.right
+    kinds = [each.type.this if each.type else Kind.UNKNOWN for each in sides]
+    intervals = [side for side, kind in zip(sides, kinds, strict=True) if kind is Kind.INTERVAL]
+    other = next((kind for kind in kinds if kind is not Kind.INTERVAL), None)
+    if isinstance(node, exp.Sub) and all(kind in _MOMENTS for kind in kinds):
+        annotator._set_type(node, Kind.INTERVAL)
+    elif len(intervals) != 1 or (other is Kind.DATE and isinstance(intervals[0], exp.Interval)):
+        Spark.EXPRESSION_METADATA[type(node)]["annotator"](annotator, node)
+    else:
+        # A day and an interval are a day or a moment, whichever the interval is.
+        known = other in _MOMENTS and other is not Kind.DATE
+        annotator._set_type(node, other if known else None)
+
+
+_TYPES: Any = {
+    **Spark.EXPRESSION_METADATA,
+    exp.Add: {"annotator": _of_sum},
+    exp.Sub: {"annotator": _of_sum},
+    exp.Anonymous: {"annotator": _of_call},
+}
+
+
+class _Annotator(TypeAnnotator):
+    def _get_source_scope_selects(self, source: Any) -> dict[str, Any]:
+        if not isinstance(source.expression, exp.Lateral):
+            return super()._get_source_scope_selects(source)
+        types = _of_rows(source.expression.this)
+        return dict(zip(source.expression.alias_column_names, types, strict=False))
+
+
+def _of_rows(call: exp.Expr) -> list[exp.DataType]:
+    """The types of the columns that a table function makes; none where they are not known."""
+    if isinstance(call, exp.Anonymous):
+        variant = call.name.lower() in spark_functions.VARIANT_TABLES
+        return [type_from(each) for each in ("int", "string", "variant")] if variant else []
+    if not isinstance(call, exp.Explode):
+        return []
+    first = [type_from("int")] if isinstance(call, exp.Posexplode) else []
+    type_ = call.this.type
+    known = type_ is not None and type_.is_type(Kind.ARRAY, Kind.MAP)
+    parts = type_.expressions if type_ is not None and known else []
+    return [*first, *(part.copy() for part in parts)]
+
+
+def annotated(tree: exp.Expr, schema: Schema) -> exp.Expr:
+    """The tree, each expression with the type that could be told."""
+    return _Annotator(schema, expression_metadata=_TYPES).annotate(tree)

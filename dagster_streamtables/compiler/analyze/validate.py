@@ -1,0 +1,225 @@
+"""What a query says that cannot be, looked for in the qualified and typed tree.
+
+Spark would say most of it too, but only when the table is first filled.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.analyze.ordered_aggregates import orders
+from dagster_streamtables.compiler.analyze.storable_types import UNCOMPARABLE, UNSTORED, held
+from dagster_streamtables.compiler.analyze.validate_subqueries import check_subqueries
+from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of, is_grouped
+from dagster_streamtables.compiler.text.places import place
+from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
+
+
+def check(tree: exp.Query, text: Text) -> None:
+    """
+    Raises:
+        InvalidDefinition: An aggregate where none can be, a column that is neither grouped nor
+            aggregated, or an output that is NULL in every row, or of a type that is not stored.
+        UnsupportedQuery: Rows are told apart by values that cannot be compared.
+    """
+    for select in tree.find_all(exp.Select):
+        _check_place_of_aggregates(select, text)
+        _check_groups(select, text)
+        _check_windows(select, text)
+        _check_ordered(select, text)
+        if select.args.get("distinct"):
+            _check_comparable(select.selects, text)
+        if select.args.get("group"):
+            _check_comparable(select.args["group"].expressions, text)
+    check_subqueries(tree, text)
+    for union in tree.find_all(exp.SetOperation):
+        _check_union(union, text)
+    _check_stored(tree, text)
+    _check_comparable(tree.selects, text)
+    _check_known_type(tree, text)
+
+
+def _check_place_of_aggregates(select: exp.Select, text: Text) -> None:
+    joins: list[exp.Expr] = select.args.get("joins") or []
+    chosen = select.find_all(exp.Filter)
+    places: list[tuple[str, exp.Expr | None]] = [
+        ("WHERE", select.args.get("where")),
+        ("GROUP BY", select.args.get("group")),
+        *(("ON", join.args.get("on")) for join in joins),
+        *(("FILTER", each.expression) for each in chosen),
+    ]
+    for clause, part in places:
+        call = next(calls(part), None) if part else None
+        if call:
+            raise InvalidDefinition(
+                f"{_called(call)} stands in {clause}",
+                where=place(call, text),
+                why="rows are chosen and paired before they are grouped",
+                fix="aggregate in a subquery, or "
+                + ("write CASE WHEN as the argument" if clause == "FILTER" else "use HAVING"),
+            )
+    for call in (call for each in select.iter_expressions() for call in calls(each)):
+        below = list(function_of(call).iter_expressions())
+        inner = next((found for each in below for found in calls(each)), None)
+        if inner:
+            raise InvalidDefinition(
+                f"{_called(inner)} stands inside {_called(call)}",
+                where=place(call, text),
+                why="an aggregate is computed from rows, and its argument from one row",
+                fix="aggregate in a subquery, and aggregate its result",
+            )
+
+
+def _check_windows(select: exp.Select, text: Text) -> None:
+    for clause in ("where", "group", "having"):
+        part = select.args.get(clause)
+        for node in part.walk(prune=lambda each: isinstance(each, exp.Query)) if part else ():
+            if isinstance(node, exp.Window):
+                raise InvalidDefinition(
+                    f"a window function stands in {clause.upper()}",
+                    where=place(node, text),
+                    why="windows are computed from the rows that are left after it",
+                    fix="use QUALIFY, or compute it in a subquery",
+                )
+    named = {each.name.lower() for each in select.args.get("windows") or []}
+    for node in select.find_all(exp.Window):
+        if node.find_ancestor(exp.Window):
+            raise InvalidDefinition(
+                "a window function stands inside another",
+                where=place(node, text),
+                why="a window is computed from rows, and its argument from one row",
+                fix="compute the inner one in a subquery",
+            )
+        if node.alias and node.find_ancestor(exp.Select) is select:
+            _check_named(node, named, text)
+
+
+def _check_named(node: exp.Expr, named: set[str], text: Text) -> None:
+    if node.alias.lower() not in named:
+        raise InvalidDefinition(
+            f'there is no window "{node.alias}"',
+            where=place(node, text),
+            why="OVER names a window of the WINDOW clause",
+            fix=f"add WINDOW {node.alias} AS (…)",
+        )
+
+
+def _called(call: exp.Expr) -> str:
+    function = function_of(call)
+    assert isinstance(function, exp.Func)
+    return function.name.upper() if isinstance(function, exp.Anonymous) else function.sql_name()
+
+
+def _check_groups(select: exp.Select, text: Text) -> None:
+    if not is_grouped(select):
+        return
+    group, having = select.args.get("group"), select.args.get("having")
+    parts = [*select.selects, *([having.this] if having else [])]
+    keys = _keys(group)
+    _check_grouping(select, group, text)
+
+    for part in parts:
+        inside = {id(call) for call in calls(part)}
+
+        def settled(node: exp.Expr, inside: set[int] = inside) -> bool:
+            return node in keys or id(node) in inside or isinstance(node, exp.Query)
+
+        for node in part.walk(prune=settled):
+            if isinstance(node, exp.Column) and not settled(node):
+                raise InvalidDefinition(
+                    f'"{node.name}" is neither in GROUP BY nor inside an aggregate',
+                    where=place(node, text),
+                    why="a group has many rows, and each may have another value there",
+                    fix="add it to GROUP BY, or put it into an aggregate function",
+                )
+
+
+def _check_grouping(select: exp.Select, group: exp.Expr | None, text: Text) -> None:
+    if group is not None and group.find(exp.GroupingSets, exp.Cube, exp.Rollup):
+        return
+    for call in (call for each in select.iter_expressions() for call in calls(each)):
+        if _called(call) in ("GROUPING", "GROUPING_ID"):
+            raise InvalidDefinition(
+                f"{_called(call)} without grouping sets",
+                where=place(call, text),
+                why="it tells the sets of GROUPING SETS, CUBE and ROLLUP apart",
+                fix="leave it out, or group by sets",
+            )
+
+
+def _keys(group: exp.Expr | None) -> set[exp.Expr]:
+    """What rows are grouped by, in whatever grouping set."""
+    if group is None:
+        return set()
+    sets = (exp.GroupingSets, exp.Cube, exp.Rollup, exp.Tuple, exp.Paren)
+    return {each for each in group.walk() if each is not group and not isinstance(each, sets)}
+
+
+def _check_union(union: exp.SetOperation, text: Text) -> None:
+    left, right = len(union.left.selects), len(union.right.selects)
+    if left != right:
+        raise InvalidDefinition(
+            f"{union.key.upper()} of {left} columns with {right}",
+            where=place(union.right, text),
+            why="their columns meet by position",
+            fix="give both sides the same number of columns",
+        )
+    if union.args["distinct"] or not isinstance(union, exp.Union):
+        _check_comparable([*union.left.selects, *union.right.selects], text)
+
+
+def _check_comparable(values: list[exp.Expr], text: Text) -> None:
+    for value in values:
+        kind = held(value.unalias().type, UNCOMPARABLE)
+        if kind:
+            raise UnsupportedQuery(
+                f"{_named(value)} holds a {kind}",
+                where=place(value.unalias(), text),
+                why="rows are told apart by comparing, and such values cannot be compared",
+                fix="take out the entries you need, or turn it into a string with to_json",
+            )
+
+
+def _named(value: exp.Expr) -> str:
+    named = isinstance(value, exp.Alias | exp.Column)
+    return f'"{value.alias_or_name}"' if named else "what tells the rows apart"
+
+
+def _check_ordered(select: exp.Select, text: Text) -> None:
+    """What `determined` orders has an order."""
+    for call in (call for each in select.iter_expressions() for call in calls(each)):
+        function = function_of(call)
+        kind = next((k for each in orders(call) if (k := held(each.type, UNCOMPARABLE))), None)
+        if kind:
+            raise UnsupportedQuery(
+                f"{_called(call)} of a {kind}",
+                where=place(function, text),
+                why="which of a group's values come first is told by comparing them, and such "
+                "values cannot be compared",
+                fix="take out the entries you need before, or make a string of each with to_json",
+            )
+
+
+def _check_stored(tree: exp.Query, text: Text) -> None:
+    for output in tree.selects:
+        kind = held(output.unalias().type, UNSTORED)
+        if kind:
+            raise InvalidDefinition(
+                f'the column "{output.alias_or_name}" holds an {kind}',
+                where=place(output.unalias(), text),
+                why="no column of a Delta table has such a type",
+                fix="store a number, such as unix_seconds(a) - unix_seconds(b) or "
+                "datediff(a, b), or CAST(… AS STRING)",
+            )
+
+
+def _check_known_type(tree: exp.Query, text: Text) -> None:
+    for output in tree.selects:
+        if isinstance(output.unalias(), exp.Null) and not isinstance(tree, exp.Union):
+            raise InvalidDefinition(
+                f'the column "{output.alias_or_name}" is NULL in every row',
+                where=place(output.unalias(), text),
+                why="a column of a Delta table has a type, and NULL has none",
+                fix="say which with CAST(NULL AS …)",
+            )

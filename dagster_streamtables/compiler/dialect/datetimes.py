@@ -1,0 +1,99 @@
+"""Dates and timestamps: their parts, their differences, and how they are written."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect import patterns
+from dagster_streamtables.compiler.dialect.functions import typed
+from dagster_streamtables.compiler.dialect.inferred_types import MOMENTS, Kind
+from dagster_streamtables.compiler.dialect.query import (
+    Query,
+    Rule,
+    call,
+    literal_int,
+    literal_text,
+)
+
+_T = exp.DataType.Type
+_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+_PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOY", "HOUR", "MINUTE", "SECOND")
+
+
+def truncated(units: tuple[str, ...] = _UNITS) -> Rule:
+    """``date_trunc``, which gives NULL in Spark for a unit that it does not know."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
+        unit = node.args.get("unit")
+        if unit is None or unit.name.upper() not in units or node.args.get("zone"):
+            raise query.refusal(
+                node, "Spark truncates otherwise, or not at all", f"use one of {', '.join(units)}"
+            )
+        if query.kind(node.this) is not Kind.LOCAL:
+            return None
+        cut = call("DATE_TRUNC", exp.Literal.string(unit.name.upper()), node.this.copy())
+        return typed(cut, _T.TIMESTAMPNTZ)
+
+    return rule
+
+
+def extracted(parts: tuple[str, ...] = _PARTS) -> Rule:
+    """``extract``; Spark counts the days of the week from 1, and Sunday is the first."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
+        part, value = node.this.name.upper(), node.expression.copy()
+        if part == "DOW" and "DOW" in parts:
+            day = exp.Sub(this=call("DAYOFWEEK", value), expression=exp.Literal.number(1))
+            return exp.paren(day)
+        if part == "ISODOW" and "ISODOW" in parts:
+            day = exp.Add(this=call("WEEKDAY", value), expression=exp.Literal.number(1))
+            return exp.paren(day)
+        if part not in parts:
+            raise query.refusal(
+                node, "Spark counts it otherwise, or has no such part",
+                f"use one of {', '.join(parts)}",
+            )  # fmt: skip
+        return None
+
+    return rule
+
+
+def moved(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """A date plus an interval is a timestamp; in Spark it may stay a date."""
+    left, right = node.this, node.expression
+    if isinstance(right, exp.Interval):
+        kind = query.require(
+            node, left, (Kind.DATE, *MOMENTS), "a date plus an interval is a date in Spark",
+            "cast it to DATE or TIMESTAMP",
+        )  # fmt: skip
+        if kind is Kind.DATE:
+            node.set("this", typed(left.copy(), _T.TIMESTAMPNTZ))
+        return None
+    if query.kind(left) is Kind.DATE and query.kind(right) is Kind.DATE:
+        return call("DATEDIFF", left.copy(), right.copy())
+    return None
+
+
+def interval(node: exp.Expr, query: Query) -> None:
+    if literal_text(node.this) is None and literal_int(node.this) is None:
+        raise query.refusal(
+            node, "Spark has intervals of constants only", "multiply INTERVAL '1 day' by the number"
+        )
+
+
+def formatted(name: str, *, kinds: tuple[Kind, ...] = ()) -> Rule:
+    """Dates from or to strings by a format."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        written = literal_text(node.args.get("format"))
+        format_ = None if written is None else patterns.java_format(written)
+        if format_ is None:
+            raise query.refusal(
+                node, "the words of a format differ",
+                "use the numbers of year, month, day, hour, minute and second only",
+            )  # fmt: skip
+        if kinds:
+            query.require(node, node.this, kinds, "it is no date", "cast it to DATE or TIMESTAMP")
+        return call(name, node.this.copy(), exp.Literal.string(format_))
+
+    return rule

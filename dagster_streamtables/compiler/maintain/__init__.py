@@ -1,0 +1,1 @@
+"""How the change of a query enters the stored table: one strategy a module."""

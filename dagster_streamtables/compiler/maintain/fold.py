@@ -1,0 +1,227 @@
+"""Fold: stored groups plus what the change adds to them. The source is not read.
+
+    count' = count + Δcount        sum' = sum + Δsum        min' = least(min, least that came)
+
+Yields at most one row for each key: the stored columns, and in the weight column what to do:
+
+     1    store this row, in place of the stored row of its key if there is one
+    -1    delete the stored row of this key
+     0    the group is *lost* to the fold: group it again from the source (see `root`)
+  NULL    the group would have fewer than no rows: what is stored is not what the sources say
+
+``min'`` stands unless a value went that is not above it: a copy of a value below all that went is
+still there. The same holds for a value that came and went within the change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.maintain.match import added, held
+from dagster_streamtables.compiler.maintain.partial import Adding
+from dagster_streamtables.compiler.maintain.regroup import null_safe
+from dagster_streamtables.compiler.maintain.strategy import Root
+from dagster_streamtables.compiler.operators import (
+    Schema,
+    Step,
+    as_column,
+    as_weight,
+    column,
+    select,
+    table,
+)
+
+_ZERO = exp.Literal.number(0)
+
+
+@dataclass(frozen=True)
+class Fold(Step):
+    matched: Step
+    """What `Match` yields."""
+    root: Root
+    types: tuple[tuple[str, exp.DataType], ...]
+    """The stored columns."""
+
+    __hash__ = Step.__hash__
+
+    @property
+    def schema(self) -> Schema:
+        return dict(self.types)
+
+    @property
+    def weighted(self) -> bool:
+        return True
+
+    def explain(self) -> str:
+        return "Fold: the stored groups plus the partial sums"
+
+    def select(self, *inputs: str) -> exp.Query:
+        sums = self._added(*inputs).subquery("a", copy=False)
+        new = select(exp.Star(), *self._outputs()).from_(sums, copy=False).subquery("b", copy=False)
+        rows = [as_column(self._guarded(name), name) for name in self.schema]
+        return (
+            select(*rows, as_weight(self._action()))
+            .from_(new, copy=False)
+            .where(self._something_to_do(), copy=False)
+        )
+
+    def _added(self, matched: str) -> exp.Select:
+        """Old row, new state, and whether the group is lost, side by side for each touched key."""
+        keys = [as_column(column(added(key)), key) for _, key in self.root.key]
+        old = [as_column(column(held(name)), f"old.{name}") for name in self.schema]
+        states = [as_column(self._new_state(n, call), f"new.{n}") for n, call in self.root.states]
+        lost = [loss for n, call in self.root.states for loss in self._losses(n, call)]
+        known = exp.Not(this=exp.Is(this=column(held(self._rows)), expression=exp.null()))
+        return (
+            select(*keys, *old, *states)
+            .select(
+                as_column(exp.or_(exp.false(), *lost), "lost"),
+                as_column(known, "known"),
+                copy=False,
+            )
+            .from_(table(matched), copy=False)
+        )
+
+    @property
+    def _rows(self) -> str:
+        """The stored column with the number of rows of the group."""
+        return next(n for n, call in self.root.states if isinstance(call.this, exp.Star))
+
+    def _count_of(self, argument: exp.Expr) -> str:
+        """The stored column with COUNT(argument)."""
+        call = exp.Count(this=argument)
+        return next(name for name, each in self.root.states if each == call)
+
+    def _new_state(self, name: str, call: exp.Expr) -> exp.Expr:
+        old, change = column(held(name)), column(added(f"d.{name}"))
+        if isinstance(call, exp.Count):
+            return _plus(old, change)
+        if isinstance(call, exp.Sum):
+            return self._new_sum(name, call, old, change)
+        return _extreme(call, old, change)
+
+    def _new_sum(self, name: str, call: exp.Sum, old: exp.Expr, change: exp.Expr) -> exp.Expr:
+        type_ = self.schema[name]
+        adding = Adding.of(type_, self.root)
+        if adding is Adding.NEVER:
+            return exp.cast(exp.null(), type_)
+        if adding is Adding.INTEGER:
+            # The change may exceed a BIGINT where the sum does not.
+            old = exp.cast(old, "DECIMAL(38, 0)")
+        count = self._count_of(call.this)
+        present = _plus(column(held(count)), column(added(f"d.{count}")))
+        nothing = exp.EQ(this=present, expression=_ZERO.copy())
+        total = exp.cast(_plus(old, change), type_)
+        return exp.Case().when(nothing, exp.cast(exp.null(), type_)).else_(total)
+
+    def _losses(self, name: str, call: exp.Expr) -> list[exp.Expr]:
+        went = column(added(f"x.{name}"))
+        if isinstance(call, exp.Count):
+            return []
+        if isinstance(call, exp.Sum):
+            adding = Adding.of(self.schema[name], self.root)
+            if adding is Adding.NEVER or (adding is Adding.WIDE and self._is_averaged(call)):
+                return [exp.true()]
+            asks = adding in (Adding.FLOAT, Adding.WIDE)
+            return [exp.EQ(this=went, expression=exp.Literal.number(1))] if asks else []
+        best = _extreme(call, column(held(name)), column(added(f"d.{name}")))
+        worse = exp.GT if isinstance(call, exp.Min) else exp.LT
+        stands = exp.Coalesce(
+            this=worse(this=went.copy(), expression=best), expressions=[exp.false()]
+        )
+        some = exp.Not(this=exp.Is(this=went, expression=exp.null()))
+        return [exp.and_(some, exp.Not(this=stands))]
+
+    def _is_averaged(self, call: exp.Sum) -> bool:
+        assert self.root.groups is not None
+        measures = (measure for _, measure in self.root.groups.measures)
+        return any(isinstance(each, exp.Avg) and each.this == call.this for each in measures)
+
+    def _outputs(self) -> list[exp.Expr]:
+        """The new stored row: keys, what the user sees, and the state."""
+        keys, visible = dict(self.root.key), self.visible
+        states = {name: column(f"new.{name}") for name, _ in self.root.hidden_states}
+        row = visible | {n: column(k) for n, k in keys.items()} | states
+        return [as_column(self._when_kept(n, row[n], n in keys), f"row.{n}") for n in self.schema]
+
+    @property
+    def visible(self) -> dict[str, exp.Expr]:
+        """What the user sees: over the keys, and over the state in columns ``new.…``."""
+        assert self.root.groups is not None
+        measures = {name: self._measure(call) for name, call in self.root.groups.measures}
+
+        def settle(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column) and node.name in measures:
+                return exp.paren(measures[node.name].copy())
+            return node
+
+        return {n: e.copy().transform(settle) for n, e in self.root.outputs}
+
+    def _when_kept(self, name: str, value: exp.Expr, is_key: bool) -> exp.Expr:
+        """`value`, not even computed where there is no group: its division might raise."""
+        typed = exp.cast(value, self.schema[name])
+        return typed if is_key else exp.Case().when(_kept(self._empty()), typed)
+
+    def _measure(self, call: exp.Expr) -> exp.Expr:
+        if isinstance(call, exp.Avg):
+            total = exp.Sum(this=call.this)
+            name = next(n for n, each in self.root.states if each == total)
+            count = column(f"new.{self._count_of(call.this)}")
+            some = exp.NEQ(this=count.copy(), expression=_ZERO.copy())
+            value: exp.Expr = column(f"new.{name}")
+            adding = Adding.of(self.schema[name], self.root)
+            if adding in (Adding.WIDE, Adding.NEVER):
+                return exp.null()
+            if adding is not Adding.DECIMAL:
+                value = exp.cast(value, "DOUBLE")
+            return exp.Case().when(some, exp.Div(this=value, expression=count))
+        return column(f"new.{next(n for n, each in self.root.states if each == call)}")
+
+    def _empty(self) -> exp.Expr:
+        """Whether the group has no rows left; without keys there always is a group."""
+        rows = column(f"new.{self._rows}")
+        return exp.EQ(this=rows, expression=_ZERO.copy()) if self.root.key else exp.false()
+
+    def _guarded(self, name: str) -> exp.Expr:
+        return column(f"row.{name}")
+
+    def _action(self) -> exp.Expr:
+        broken = exp.LT(this=column(f"new.{self._rows}"), expression=_ZERO.copy())
+        return (
+            exp.Case()
+            .when(broken, exp.null())
+            .when(self._empty(), exp.Literal.number(-1))
+            .when(column("lost"), exp.Literal.number(0))
+            .else_(exp.Literal.number(1))
+        )
+
+    def _something_to_do(self) -> exp.Expr:
+        keys = {stored for stored, _ in self.root.key}
+        same = exp.and_(
+            exp.true(),
+            *(
+                null_safe(column(f"row.{n}"), column(f"old.{n}"))
+                for n in self.schema
+                if n not in keys
+            ),
+        )
+        came_and_went = exp.and_(self._empty(), exp.Not(this=column("known")))
+        unchanged = exp.and_(column("known"), exp.Not(this=column("lost")), same)
+        return exp.Not(this=exp.paren(exp.or_(came_and_went, unchanged)))
+
+
+def _kept(empty: exp.Expr) -> exp.Expr:
+    return exp.and_(exp.Not(this=exp.paren(empty)), exp.Not(this=column("lost")))
+
+
+def _plus(old: exp.Expr, change: exp.Expr) -> exp.Expr:
+    old, change = (exp.Coalesce(this=e, expressions=[_ZERO.copy()]) for e in (old, change))
+    return exp.Add(this=old, expression=change)
+
+
+def _extreme(call: exp.Expr, old: exp.Expr, change: exp.Expr) -> exp.Expr:
+    # Spark's LEAST and GREATEST leave NULL out, as MIN and MAX do.
+    kind = exp.Least if isinstance(call, exp.Min) else exp.Greatest
+    return kind(this=old, expressions=[change], ignore_nulls=True)

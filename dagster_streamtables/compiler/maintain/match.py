@@ -1,0 +1,80 @@
+"""Match: what a change adds to each touched group, beside the stored row of the group.
+
+    partial ⟕ stored        by key, NULL to NULL
+
+One row for each touched key. The columns of the partial are named ``p.…``, and those of the stored
+row ``s.…``: all NULL where no row is stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.maintain.regroup import null_safe
+from dagster_streamtables.compiler.operators import (
+    Schema,
+    Step,
+    as_column,
+    column,
+    select,
+    table,
+)
+
+
+def added(name: str) -> str:
+    """The name of a column of the partial.
+
+    >>> added("key_0")
+    'p.key_0'
+    """
+    return f"p.{name}"
+
+
+def held(name: str) -> str:
+    """The name of a column of the stored row.
+
+    >>> held("total")
+    's.total'
+    """
+    return f"s.{name}"
+
+
+@dataclass(frozen=True)
+class Match(Step):
+    partial: Step
+    stored: Step
+    key: tuple[tuple[str, str], ...]
+    """The stored key columns, and those of the partial."""
+
+    __hash__ = Step.__hash__
+
+    @property
+    def schema(self) -> Schema:
+        partial = {added(name): type_ for name, type_ in self.partial.schema.items()}
+        return partial | {held(name): type_ for name, type_ in self.stored.schema.items()}
+
+    @property
+    def weighted(self) -> bool:
+        return False
+
+    def select(self, *inputs: str) -> exp.Query:
+        partial, stored = inputs
+        match = [null_safe(column(s, "s"), column(p, "p")) for s, p in self.key]
+        return (
+            select(
+                *(as_column(column(name, "p"), added(name)) for name in self.partial.schema),
+                *(as_column(column(name, "s"), held(name)) for name in self.stored.schema),
+            )
+            .from_(table(partial, "p"), copy=False)
+            .join(
+                table(stored, "s"),
+                on=exp.and_(*match) if match else exp.true(),
+                join_type="left",
+                copy=False,
+            )
+        )
+
+    def explain(self) -> str:
+        return "Match: each touched group, and its stored row"

@@ -1,0 +1,1 @@
+"""Equivalences that make a plan cheaper. None changes what a query means."""

@@ -1,0 +1,169 @@
+"""Subqueries that look at the rows with a key, asked of one row for each key.
+
+    (SELECT f(γ) FROM R WHERE R.k = row.k)   =   (SELECT f(max(m)) FROM γ_k(R) WHERE k = row.k)
+    EXISTS (SELECT … FROM R WHERE R.k = row.k)   =   EXISTS (SELECT … FROM δ_k(R) WHERE k = row.k)
+    x IN (SELECT k FROM R),  L ⋉ R,  L ▷ R   =   the same over δ_k(R)
+
+The groups can be kept as a table (see `intermediate`), and of them less changes: whether a key has
+rows is seldom another than before. A key without rows has no group: MAX of nothing is NULL, as SUM,
+AVG, MIN and MAX of no rows are, and COUNT of no rows is 0.
+
+It holds where the keys are compared as they are grouped: columns of one type. And the groups are
+made for every key, asked for or not, so an argument that can fail stays where it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.maintain.strategy import foldable
+from dagster_streamtables.compiler.operators import (
+    Aggregate,
+    Apply,
+    Constant,
+    Filter,
+    Operator,
+    Project,
+    Question,
+    SemiJoin,
+    Step,
+    column,
+    distinct,
+    type_of,
+    typed,
+)
+from dagster_streamtables.compiler.operators.failing import cannot_fail
+from dagster_streamtables.compiler.operators.left_linear import conjuncts, equalities
+from dagster_streamtables.compiler.operators.net import can_net
+from dagster_streamtables.compiler.text.aggregate_calls import calls
+
+_CLAUSES = frozenset(("expressions", "from_", "where"))
+_ALIKE = (exp.DType.TEXT, exp.DType.BOOLEAN, exp.DType.DATE, exp.DType.DECIMAL)
+
+
+def decorrelated(step: Step) -> Step:
+    """The step over groups, if it is such a question; else as it is."""
+    match step:
+        case Question(asks=[rows], question=question):
+            asked = question.this if isinstance(question, exp.Not) else question
+            match asked:
+                case exp.Subquery(this=exp.Select() as query) if isinstance(step, Apply):
+                    return _of_groups(step, query, rows)
+                case exp.Exists(this=exp.Select() as query) if _is_plain(query):
+                    return replace(step, asks=(_distinct(rows, _keys(query, step.left, rows)),))
+                case exp.In():
+                    query = asked.args["query"].this
+                    whole = _is_plain(query) and not query.args.get("where")
+                    keys = list(rows.schema) if whole else []
+                    return replace(step, asks=(_distinct(rows, keys),))
+                case _:
+                    return step
+        case SemiJoin(left=left, right=right):
+            pairs = equalities(step.condition, frozenset(left.schema), frozenset(right.schema))
+            keys = [theirs.name for _, theirs in pairs if isinstance(theirs, exp.Column)]
+            all_are_keys = len(keys) == len(conjuncts(step.condition))
+            return step.over(left, _distinct(right, keys if all_are_keys else []))
+        case _:
+            return step
+
+
+def _is_plain(query: exp.Select) -> bool:
+    """Whether a subquery says nothing but FROM and WHERE, and lists no aggregate."""
+    says = {name for name, value in query.args.items() if value}
+    return says <= _CLAUSES and not any(True for each in query.expressions for _ in calls(each))
+
+
+def _distinct(rows: Operator, keys: list[str]) -> Operator:
+    """Each key once; the rows as they are without keys, or if they are groups anyway."""
+    below: Step = rows
+    while isinstance(below, Project | Filter):
+        below = below.input
+    if not keys or isinstance(below, Aggregate | Constant) or not can_net(rows):
+        return rows
+    same = tuple((key, typed(column(key), rows.schema[key])) for key in dict.fromkeys(keys))
+    return distinct(Project(rows, same))
+
+
+def _of_groups(step: Apply, query: exp.Select, rows: Operator) -> Step:
+    if any(value for name, value in query.args.items() if name not in _CLAUSES):
+        return step
+    keys, measured = _keys(query, step.left, rows), _measured(query.expressions, rows)
+    if not keys or not measured:
+        return step
+    # No other column in sight has such a name: those of a subquery are named apart.
+    names = {call: f"{keys[0]} {number}" for number, call in enumerate(measured)}
+    question = exp.Subquery(this=_over_groups(query, names))
+    return replace(step, asks=(_groups(rows, keys, names),), question=question)
+
+
+def _keys(query: exp.Select, left: Operator, rows: Operator) -> list[str]:
+    """The columns that are compared with columns of the row around; none if anything else is."""
+    where = query.args.get("where")
+    condition = where.this if where is not None else exp.true()
+    keys: dict[str, None] = {}
+    for each in conjuncts(condition):
+        sides = [each.this, each.expression] if isinstance(each, exp.EQ) else []
+        own = next((side for side in sides if _is_column(side, rows)), None)
+        around = next((side for side in sides if _is_column(side, left)), None)
+        if own is None or around is None:
+            return []
+        if not _same(rows.schema[own.name], left.schema[around.name]):
+            return []
+        keys[own.name] = None
+    return list(keys)
+
+
+def _is_column(node: exp.Expr, rows: Operator) -> bool:
+    return isinstance(node, exp.Column) and node.name in rows.schema
+
+
+def _same(one: exp.DataType, two: exp.DataType) -> bool:
+    """Whether values are equal exactly where they are one group."""
+    whole = exp.DataType.INTEGER_TYPES
+    return (one.is_type(*whole) and two.is_type(*whole)) or (one == two and one.this in _ALIKE)
+
+
+def _measured(items: list[exp.Expr], rows: Operator) -> list[exp.Expr]:
+    """The aggregates of which an item is made, if it is made of them alone; else none."""
+    found = list(dict.fromkeys(call for item in items for call in calls(item)))
+    reads = [each.name for call in found for each in call.find_all(exp.Column)]
+    all_reads = [each.name for item in items for each in item.find_all(exp.Column)]
+    simple = all(foldable(call) and _is_safe(call.this) for call in found)
+    seen = set(reads) <= set(rows.schema) and set(all_reads) <= set(reads)
+    return found if len(items) == 1 and simple and seen else []
+
+
+def _is_safe(argument: exp.Expr) -> bool:
+    return isinstance(argument, exp.Star) or cannot_fail(argument)
+
+
+def _groups(rows: Operator, keys: list[str], names: dict[exp.Expr, str]) -> Operator:
+    arguments = {each: f"arg_{i}" for i, each in enumerate(dict.fromkeys(c.this for c in names))}
+    plain = {each: n for each, n in arguments.items() if not isinstance(each, exp.Star)}
+    same = [(key, typed(column(key), rows.schema[key])) for key in keys]
+    below = Project(rows, (*same, *((name, each) for each, name in plain.items())))
+
+    def over(call: exp.Expr) -> exp.Expr:
+        argument: exp.Expr = exp.Star()
+        if call.this in plain:
+            argument = typed(column(plain[call.this]), type_of(call.this))
+        return typed(type(call)(this=argument), type_of(call))
+
+    return Aggregate(below, tuple(keys), tuple((name, over(call)) for call, name in names.items()))
+
+
+def _over_groups(query: exp.Select, names: dict[exp.Expr, str]) -> exp.Select:
+    """The question over one row for each key."""
+
+    def settle(node: exp.Expr) -> exp.Expr:
+        if node not in names:
+            return node
+        value = typed(exp.Max(this=column(names[node])), type_of(node))
+        zero = [exp.Literal.number(0)]
+        return exp.Coalesce(this=value, expressions=zero) if isinstance(node, exp.Count) else value
+
+    asked = query.copy()
+    asked.set("expressions", [each.transform(settle) for each in asked.expressions])
+    return asked

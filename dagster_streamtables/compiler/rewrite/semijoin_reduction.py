@@ -1,0 +1,263 @@
+"""A plan over a small change, said so that what changed is looked at first.
+
+The rules say what the change is, not in which order to find it. Where few rows changed, everything
+they are paired with should be read for them alone:
+
+    (L ⋈ R) ⋉ K         =   (L ⋉ K) ⋈ R             if K touches columns of L; and so below σ, π, γ
+    (L ⋉ K) ⟕ R         =   (L ⋉ K) ⟕ (R ⋉ K)       if K touches the columns that R is compared by
+    (L ⋈ R) ⋈ c         =   (c ⋈ R) ⋈ L             from the small side outwards
+
+Spark does some of this, by what it believes of sizes; of rows that a join makes it believes the
+worst, and sorts what it could look up. So each pair of a small and another side is marked: the
+small one is the one to be sent around.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators import (
+    Aggregate,
+    Filter,
+    Join,
+    Link,
+    Negation,
+    Net,
+    Operator,
+    OuterJoin,
+    Pair,
+    Project,
+    Question,
+    Restriction,
+    Scan,
+    SemiJoin,
+    Step,
+    Sum,
+    column,
+    typed,
+)
+from dagster_streamtables.compiler.operators.failing import cannot_fail
+from dagster_streamtables.compiler.operators.interning import rebuild
+from dagster_streamtables.compiler.operators.left_linear import conjuncts, equalities
+from dagster_streamtables.compiler.operators.net import Empty
+from dagster_streamtables.compiler.rewrite.runtime_filters import of_one_order
+
+
+def narrowed(root: Step) -> Step:
+    """The same relation, found from its small parts outwards.
+
+    Args:
+        root: A plan, of which all changes are small.
+    """
+    for rule in (_bare, _pushed, _both_sides, _from_the_small_side, _marked):
+        root = rebuild(root, lambda step, inputs, rule=rule: rule(step.over(*inputs)))
+    return root
+
+
+def is_small(step: Step) -> bool:
+    """Whether a relation has few rows if changes have, and a key has few rows."""
+    match step:
+        case Restriction(keep=True):
+            return all(link.pairs and not link.loose for link in step.links)
+        case Join(left=left, right=right):
+            return is_small(left) or is_small(right)
+        case OuterJoin() | SemiJoin() | Question():
+            return is_small(step.left)
+        case Filter() | Project() | Net() | Negation() | Aggregate():
+            return is_small(step.input)
+        case Sum(left=left, right=right):
+            return is_small(left) and is_small(right)
+        case Empty():
+            return True
+        case _:
+            return step.weighted
+
+
+def _bare(step: Step) -> Step:
+    """A question of all rows, not of those that the left side leads to: `_both_sides` knows more
+    of what leads there."""
+    if not isinstance(step, Question):
+        return step
+    asked = (_without(right, step.left) for right in step.rights)
+    return step.over(step.left, *asked)
+
+
+def _without(right: Operator, left: Operator) -> Step:
+    if isinstance(right, Restriction) and right.touched == (left,) and is_small(left):
+        return right.input
+    return right
+
+
+def _both_sides(step: Step) -> Step:
+    """The right side, too, is read for what touches the left one."""
+    match step:
+        case OuterJoin(left=left, right=right) | SemiJoin(left=left, right=right):
+            pairs = equalities(step.condition, frozenset(left.schema), frozenset(right.schema))
+            touched, keys = _touching(left, pairs, right)
+            return step.over(left, _down(right, touched, keys) if keys else right)
+        case Question(left=left):
+            asked = zip(step.rights, step.links, strict=True)
+            rights = (_for(left, right, () if link.loose else link.pairs) for right, link in asked)
+            return step.over(left, *rights)
+        case _:
+            return step
+
+
+def _for(left: Operator, right: Operator, pairs: tuple[Pair, ...]) -> Step:
+    """The rows that a question of the rows of `left` looks at."""
+    touched, keys = _touching(left, pairs, right)
+    if not keys and is_small(left):
+        touched, keys = left, tuple((theirs, own) for own, theirs in pairs)
+    return _down(right, touched, keys) if keys else right
+
+
+def _touching(
+    left: Operator, pairs: tuple[Pair, ...], right: Step
+) -> tuple[Step, tuple[Pair, ...]]:
+    """What says which rows `left` has, and how it touches `right`; no pair where nothing does."""
+    if isinstance(left, Restriction) and not left.keep:
+        left = left.input if isinstance(left.input, Operator) else left
+    if _is_at_hand(left):
+        return left, tuple((theirs, own) for own, theirs in pairs)
+    found: dict[Step, list[Pair]] = {}
+    for own, theirs in pairs:
+        source = _source(left, own.name) if isinstance(own, exp.Column) else None
+        if source is not None and _is_one_type((left, own), (right, theirs), source):
+            found.setdefault(source[0], []).append((theirs, source[1]))
+    touched, keys = next(iter(found.items()), (left, []))
+    return touched, tuple(keys)
+
+
+def _source(step: Step, name: str) -> tuple[Step, exp.Column] | None:
+    """The column whose values those of another are among: of what touches the rows."""
+    match step:
+        case Restriction():
+            return step.among(name) or _source(step.input, name)
+        case Project():
+            made = dict(step.outputs)[name]
+            return _source(step.input, made.name) if isinstance(made, exp.Column) else None
+        case Filter():
+            return _source(step.input, name)
+        case Aggregate() if name in step.keys:
+            return _source(step.input, name)
+        case Join() if name in step.right.schema:
+            return _source(step.right, name)
+        case Join() | OuterJoin() | SemiJoin() | Question() if name in step.left.schema:
+            return _source(step.left, name)
+        case _:
+            return None
+
+
+def _is_at_hand(step: Step) -> bool:
+    while isinstance(step, Project | Filter | Net | Negation):
+        step = step.input
+    return isinstance(step, Scan) and step.weighted
+
+
+def _is_one_type(*places: tuple[Step, exp.Expr]) -> bool:
+    """Whether columns that are equal one to another are equal all: '01' and '1' both equal 1."""
+    columns = all(isinstance(each, exp.Column) for _, each in places)
+    return columns and of_one_order(*(rows.schema[each.name] for rows, each in places))
+
+
+def _pushed(step: Step) -> Step:
+    """A restriction where the columns are that it looks at."""
+    match step:
+        case Restriction(touched=[touched], links=[link], keep=True) if not link.loose:
+            return _down(step.input, touched, link.pairs) if link.pairs else step
+        case _:
+            return step
+
+
+def _down(rows: Step, touched: Step, pairs: tuple[Pair, ...]) -> Step:
+    names = {each.name for own, _ in pairs for each in own.find_all(exp.Column)}
+    match rows:
+        case Filter():
+            return rows.over(_down(rows.input, touched, pairs))
+        case Project():
+            made = dict(rows.outputs)
+            if all(isinstance(made[name], exp.Column) for name in names):
+                below = tuple((_renamed(own, made), other) for own, other in pairs)
+                return rows.over(_down(rows.input, touched, below))
+        case Join() | OuterJoin() | SemiJoin() | Question():
+            left, *rights = rows.inputs
+            if names <= set(left.schema):
+                return rows.over(_down(left, touched, pairs), *rights)
+            if isinstance(rows, Join) and names <= set(rows.right.schema):
+                return rows.over(left, _down(rows.right, touched, pairs))
+        case Aggregate():
+            # Without keys there is a row even of no rows.
+            if rows.keys and names <= set(rows.keys):
+                return rows.over(_down(rows.input, touched, pairs))
+        case _:
+            pass
+    return Restriction(rows, (touched,), (Link(pairs),))
+
+
+def _renamed(expression: exp.Expr, made: dict[str, exp.Expr]) -> exp.Expr:
+    def settle(node: exp.Expr) -> exp.Expr:
+        return made[node.name].copy() if isinstance(node, exp.Column) else node
+
+    return expression.transform(settle)
+
+
+def _from_the_small_side(step: Step) -> Step:
+    """A tree of inner joins as a chain that begins with the small one of them."""
+    if not isinstance(step, Join):
+        return step
+    leaves, conditions = _taken_apart(step)
+    small = sorted(filter(is_small, leaves), key=lambda leaf: not leaf.weighted)
+    names = [name for leaf in leaves for name in leaf.schema]
+    if not small or len(set(names)) < len(names) or not all(map(cannot_fail, conditions)):
+        return step
+    chain, rest = small[0], [leaf for leaf in leaves if leaf is not small[0]]
+    while rest:
+        found = next((leaf for leaf in rest if _pairs(conditions, chain, leaf)), None)
+        if found is None:
+            return step
+        rest.remove(found)
+        seen = {*chain.schema, *found.schema}
+        now = [each for each in conditions if _columns(each) <= seen]
+        conditions = [each for each in conditions if _columns(each) - seen]
+        chain = Join(chain, found, exp.and_(*now))
+    same = ((name, typed(column(name), type_)) for name, type_ in step.schema.items())
+    return chain if list(chain.schema) == list(step.schema) else Project(chain, tuple(same))
+
+
+def _taken_apart(step: Operator) -> tuple[list[Operator], list[exp.Expr]]:
+    """What a tree of inner joins pairs, and the conditions on the pairs."""
+    below = step.input if isinstance(step, Project) and _is_identity(step) else step
+    if not isinstance(below, Join):
+        return [step], []
+    sides = [_taken_apart(side) for side in (below.left, below.right)]
+    parts = [part for part in conjuncts(below.condition) if part != exp.true()]
+    leaves, conditions = zip(*sides, strict=True)
+    return [each for side in leaves for each in side], [*(c for s in conditions for c in s), *parts]
+
+
+def _is_identity(step: Project) -> bool:
+    return all(isinstance(e, exp.Column) and e.name == name for name, e in step.outputs)
+
+
+def _pairs(conditions: list[exp.Expr], one: Operator, other: Operator) -> tuple[Pair, ...]:
+    sides = frozenset(one.schema), frozenset(other.schema)
+    return equalities(exp.and_(exp.true(), *conditions), *sides)
+
+
+def _columns(condition: exp.Expr) -> set[str]:
+    return {each.name for each in condition.find_all(exp.Column)}
+
+
+def _marked(step: Step) -> Step:
+    """Which side of a pair is small, for Spark to send around."""
+    match step:
+        case Join(left=left, right=right) if is_small(left) != is_small(right):
+            return replace(step, small="l" if is_small(left) else "r")
+        case OuterJoin() | SemiJoin() if is_small(step.right):
+            return replace(step, small=True)
+        case Restriction(touched=touched) if all(map(is_small, touched)):
+            return replace(step, small=True)
+        case _:
+            return step

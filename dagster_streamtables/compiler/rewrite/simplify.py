@@ -1,0 +1,92 @@
+"""Smaller trees that mean the same, once it is known which sources moved.
+
+    the change of a source that did not move        nothing
+    a source before and after, if it did not move   the same relation
+    an operator over nothing                        nothing, where the operator says so
+    0 + a,  a − a                                   a,  0
+    0 ∪ a                                           the types of the one side, the rows of the other
+    the rows that a change of nothing touches       nothing, and all of them are untouched
+
+What the log says of each source is known before any SQL runs, so a term whose change is empty is
+dropped here and never reaches Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from dagster_streamtables.compiler.operators import (
+    Moment,
+    Negation,
+    Project,
+    Restriction,
+    Scan,
+    Step,
+    Sum,
+    Typed,
+    Union,
+    column,
+    typed,
+)
+from dagster_streamtables.compiler.operators.interning import rebuild
+from dagster_streamtables.compiler.operators.net import Empty
+
+
+def simplify(root: Step, *, unmoved: Set[str]) -> Step:
+    """The same relation, given that the sources in `unmoved` are after as they were before."""
+    return rebuild(root, lambda step, inputs: _simplified(step, inputs, unmoved))
+
+
+def is_empty(step: Step) -> bool:
+    return isinstance(step, Empty)
+
+
+def _simplified(step: Step, inputs: tuple[Step, ...], unmoved: Set[str]) -> Step:
+    if isinstance(step, Scan) and step.table in unmoved:
+        return _empty(step) if step.moment is Moment.CHANGE else step.at(Moment.AFTER)
+    if not inputs:
+        return step
+    if step.empty_if(*map(is_empty, inputs)):
+        return _empty(step)
+    if isinstance(step, Union) and step.sides:
+        sides = zip(inputs, (step.sides.left, step.sides.right), strict=True)
+        return step.over(*(Typed(side) if is_empty(each) else each for each, side in sides))
+    if isinstance(step, Sum):
+        return _sum(step, *inputs)
+    if isinstance(step, Restriction):
+        return _restriction(step, *inputs)
+    return step.over(*inputs)
+
+
+def _sum(step: Sum, left: Step, right: Step) -> Step:
+    if is_empty(right) and (left.weighted or not step.weighted):
+        return left
+    if is_empty(left):
+        return _named_like(step, right)
+    if isinstance(right, Negation) and right.input is left:
+        return _empty(step)
+    return step.over(left, right)
+
+
+def _restriction(step: Restriction, rows: Step, *touched: Step) -> Step:
+    some = [pair for pair in zip(touched, step.links, strict=True) if not is_empty(pair[0])]
+    if not some:
+        return rows
+    steps, links = zip(*some, strict=True)
+    if steps == touched:
+        return step.over(rows, *touched)
+    return Restriction(rows, steps, links, step.keep)
+
+
+def _named_like(step: Sum, right: Step) -> Step:
+    """A sum has the column names of its left side, also when only the right side is left."""
+    wanted, has = list(step.schema), list(right.schema.items())
+    if wanted == [name for name, _ in has]:
+        return right
+    pairs = zip(wanted, has, strict=True)
+    outputs = tuple((name, typed(column(old), type_)) for name, (old, type_) in pairs)
+    return Project(right, outputs)  # type: ignore[arg-type]
+
+
+def _empty(step: Step) -> Empty:
+    return Empty(tuple(step.schema.items()), step.weighted)

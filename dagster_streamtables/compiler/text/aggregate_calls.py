@@ -1,0 +1,73 @@
+"""Which parts of an expression are aggregate functions of a group's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.text import spark_functions
+
+_AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+"""What may stand around a call and belongs to it."""
+
+
+def function_of(node: exp.Expr) -> exp.Expr:
+    """The function itself, without FILTER, WITHIN GROUP, and IGNORE NULLS."""
+    while isinstance(node, _AROUND):
+        node = node.this
+    return node
+
+
+def is_call(node: exp.Expr) -> bool:
+    """Whether it is an aggregate function, with what belongs to it."""
+    function = function_of(node)
+    if isinstance(function, exp.Anonymous):
+        return function.name.lower() in spark_functions.AGGREGATES
+    return isinstance(function, exp.AggFunc)
+
+
+def calls(part: exp.Expr) -> Iterator[exp.Expr]:
+    """The aggregate calls of an expression, outermost first; not those of its subqueries.
+
+    The function of a window is not one of them, what it is computed from may be: in
+    ``SUM(SUM(x)) OVER ()`` the inner sum is.
+    """
+    if isinstance(part, exp.Query):
+        return
+    if isinstance(part, exp.Window):
+        below = [each for key, each in _parts(part) if key != "this"]
+        function = part.this
+        while isinstance(function, _AROUND):
+            below += [each for key, each in _parts(function) if key != "this"]
+            function = function.this
+        below += function.iter_expressions()
+    elif is_call(part):
+        yield part
+        return
+    else:
+        below = list(part.iter_expressions())
+    for each in below:
+        yield from calls(each)
+
+
+def is_of_window(node: exp.Expr) -> bool:
+    """Whether it is the function of a window, with or without what belongs to it."""
+    while isinstance(node.parent, _AROUND) and node.arg_key == "this":
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.arg_key == "this"
+
+
+def _parts(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
+    for key, value in node.args.items():
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, exp.Expr):
+                yield key, each
+
+
+def is_grouped(query: exp.Select) -> bool:
+    """Whether the rows of a SELECT are groups."""
+    if query.args.get("group") or query.args.get("having"):
+        return True
+    parts = [*query.expressions, *(query.args.get(k) for k in ("qualify", "order"))]
+    return any(next(calls(part), None) is not None for part in parts if part is not None)

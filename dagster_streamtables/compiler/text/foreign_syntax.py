@@ -1,0 +1,102 @@
+"""What sqlglot reads and Spark does not: other engines' forms of windows, aggregates and LATERAL.
+
+Spark would say so too, but only when the table is first filled.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.text import spark_functions
+from dagster_streamtables.compiler.text.places import place
+from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.errors import InvalidDefinition
+
+_WITHIN_GROUP = {
+    "listagg", "mode", "percentile", "percentile_cont", "percentile_disc", "string_agg",
+}  # fmt: skip
+
+
+def require_spark_syntax(node: exp.Expr, text: Text) -> None:
+    """
+    Raises:
+        InvalidDefinition: Spark has no such form.
+    """
+    if isinstance(node, exp.Window):
+        _require_window(node, text)
+    elif isinstance(node, exp.WindowSpec):
+        _require_frame(node, text)
+    elif isinstance(node, exp.Order | exp.Limit | exp.WithinGroup):
+        _require_plain_call(node, text)
+    elif isinstance(node, exp.Lateral):
+        _require_view(node, text)
+
+
+def _require_window(node: exp.Window, text: Text) -> None:
+    more = any(node.args.get(part) for part in ("partition_by", "order", "spec"))
+    if node.alias and more:
+        raise InvalidDefinition(
+            f'a window that adds to the window "{node.alias}"',
+            where=place(node, text),
+            why="to Spark, OVER has the name of a window, or all that it says, and so has WINDOW",
+            fix=f"write out what {node.alias} says in place of its name",
+        )
+
+
+def _require_frame(node: exp.WindowSpec, text: Text) -> None:
+    if node.args.get("kind") == "GROUPS":
+        raise InvalidDefinition(
+            "Spark has no GROUPS in a window",
+            where=place(node, text),
+            why="its frames count rows (ROWS) or compare values (RANGE)",
+            fix="number the groups by DENSE_RANK() in a subquery, and write RANGE over ORDER BY "
+            "that number",
+        )
+    if node.args.get("exclude"):
+        raise InvalidDefinition(
+            "Spark has no EXCLUDE in a window",
+            where=place(node, text),
+            why="its frames leave out no row between their ends",
+            fix="take the row's own value out of what the whole frame gives, or combine the frame "
+            "before the row with the one after it",
+        )
+
+
+def _require_plain_call(node: exp.Expr, text: Text) -> None:
+    if isinstance(node, exp.WithinGroup):
+        called = _name(node.this)
+        if called not in _WITHIN_GROUP:
+            raise _no_order(called, "WITHIN GROUP", node, text)
+    elif isinstance(node.parent, exp.Func) and not isinstance(node.parent, exp.Query):
+        word = "ORDER BY" if isinstance(node, exp.Order) else "LIMIT"
+        raise _no_order(_name(node.parent), word, node, text)
+
+
+def _no_order(called: str, word: str, node: exp.Expr, text: Text) -> InvalidDefinition:
+    string = called in ("listagg", "string_agg", "group_concat")
+    return InvalidDefinition(
+        f"Spark has no {word} in {called.upper()}",
+        where=place(node, text),
+        why="a list is in no order of its own there",
+        fix=f"write {called.upper()}(x, ',') WITHIN GROUP (ORDER BY y)"
+        if string
+        else "write TRANSFORM(SORT_ARRAY(COLLECT_LIST(STRUCT(y, x))), e -> e.x), which is in the "
+        "order of y",
+    )
+
+
+def _require_view(node: exp.Lateral, text: Text) -> None:
+    name = node.this.name.lower() if isinstance(node.this, exp.Anonymous) else ""
+    if node.args.get("view") and name in spark_functions.VARIANT_TABLES:
+        raise InvalidDefinition(
+            f"Spark has no LATERAL VIEW of {name}",
+            where=place(node.this, text),
+            why="it knows that function in FROM only",
+            fix=f"write FROM t, LATERAL {name}(…) AS v(pos, key, value)",
+        )
+
+
+def _name(node: exp.Expr) -> str:
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower()
+    return node.sql_name().lower() if isinstance(node, exp.Func) else node.key

@@ -1,0 +1,87 @@
+"""The keys of GROUP BY in their author's own words.
+
+A key that the SELECT list does not return is stored beside it, so a full refresh selects it, too.
+Spark takes that for the key only where both have one tree: ``DATE '2024-01-01'`` and
+``CAST('2024-01-01' AS DATE)``, as which sqlglot prints it, have two.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from dagster_streamtables.compiler.text.query_text import Text, deeper
+from dagster_streamtables.compiler.text.spark import DIALECT
+
+_AFTER = {"HAVING", "ORDER", "ORDER BY", "SORT", "SORT BY", "CLUSTER", "CLUSTER BY", "DISTRIBUTE",
+          "DISTRIBUTE BY", "LIMIT", "OFFSET", "WINDOW", "QUALIFY", "WITH", ";"}  # fmt: skip
+
+
+def in_own_words(said: Mapping[str, str], text: Text) -> dict[str, str]:
+    """Expressions as GROUP BY has them, where it has them once; the others as they are.
+
+    Args:
+        said: By name, expressions in Spark SQL.
+        text: A query that groups at its outermost level.
+    """
+    words = list(_keys(text))
+    trees = [_tree(each) for each in words]
+    often = Counter(trees)
+    own = {tree: each for tree, each in zip(trees, words, strict=True) if often[tree] == 1}
+    return {name: own.get(_tree(sql), sql) for name, sql in said.items()}
+
+
+def _tree(sql: str) -> str:
+    """The same for texts of one tree, whatever they call the tables; the text, if it has none."""
+    try:
+        tree = sqlglot.parse_one(sql, dialect=DIALECT)
+    except SqlglotError:
+        return sql
+    for column in tree.find_all(exp.Column):
+        column.set("table", None)
+        column.set("this", exp.to_identifier(column.name.lower(), quoted=True))
+    return tree.sql(DIALECT)
+
+
+def _keys(text: Text) -> Iterator[str]:
+    depth, tokens = 0, text.tokens
+    for i, token in enumerate(tokens):
+        depth += deeper(token)
+        if depth == 0 and token.token_type is TokenType.GROUP_BY:
+            yield from _parts(text.sql, list(_until_end(tokens[i + 1 :])))
+
+
+def _until_end(tokens: Sequence[Token]) -> Iterator[Token]:
+    depth = 0
+    for token in tokens:
+        if depth == 0 and token.text.upper() in _AFTER:
+            return
+        depth += deeper(token)
+        yield token
+
+
+def _parts(sql: str, tokens: Sequence[Token]) -> Iterator[str]:
+    """What commas part, and of ``ROLLUP (a, b)`` and the like what they part within it."""
+    depth, part = 0, list[Token]()
+    for token in tokens:
+        depth += deeper(token)
+        if depth == 0 and token.token_type is TokenType.COMMA:
+            yield from _part(sql, part)
+            part = []
+        else:
+            part.append(token)
+    yield from _part(sql, part)
+
+
+def _part(sql: str, tokens: Sequence[Token]) -> Iterator[str]:
+    if not tokens:
+        return
+    yield sql[tokens[0].start : tokens[-1].end + 1]
+    first = next((i for i, each in enumerate(tokens) if deeper(each) > 0), None)
+    if first is not None and tokens[-1].token_type is TokenType.R_PAREN:
+        yield from _parts(sql, tokens[first + 1 : -1])

@@ -1,0 +1,125 @@
+"""``x op ANY (…)`` and ``x op ALL (…)``, which Spark does not know, in words that it does.
+
+Comparing with every row of a subquery needs four numbers of it only: how many rows it has, how
+many of them are not NULL, the least and the greatest. With ``= ANY`` it is IN, with ``<> ALL`` it
+is NOT IN. What is NULL, and when, follows ISO 9075-2, 8.9 (quantified comparison predicate): no
+rows make ANY false and ALL true; else one comparison that decides does; else a NULL on either side
+makes it unknown.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.spark import DIALECT
+
+_COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
+
+
+def without_quantifiers(text: Text) -> Text:
+    """The same query with each quantified comparison written out; the same text if it has none."""
+    if not any(_is_quantified(node) or _is_bool_or(node) for node in text.tree.walk()):
+        return text
+    tree = text.tree.transform(lambda node: _written(node) if _is_quantified(node) else node)
+    for call in list(filter(_is_bool_or, tree.walk())):
+        call.replace(exp.Anonymous(this="bool_or", expressions=[call.this.unnest()]))
+    return text.retold(tree.sql(DIALECT))
+
+
+def _is_bool_or(node: exp.Expr) -> bool:
+    """``ANY(x)`` as a call: not the one of ``LIKE ANY ('a%', 'b%')``, which Spark knows."""
+    like = isinstance(node.parent, exp.Like | exp.ILike) and node.arg_key == "expression"
+    return isinstance(node, exp.Any) and not like
+
+
+def _is_quantified(node: exp.Expr) -> bool:
+    return isinstance(node, _COMPARISONS) and (
+        isinstance(node.expression, exp.Any | exp.All) or _is_all_of_array(node.expression)
+    )
+
+
+def _is_all_of_array(node: exp.Expr) -> bool:
+    """``ALL (array)`` is read as a call of a function."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "all"
+
+
+def _written(node: exp.Expr) -> exp.Expr:
+    if _is_all_of_array(node.expression):
+        return _of_array(node, node.expression.expressions[0], True)
+    every = isinstance(node.expression, exp.All)
+    among = node.expression.this
+    if not isinstance(among.unnest(), exp.Query):
+        return _of_array(node, among, every)
+    query = among.unnest()
+    assert isinstance(query, exp.Query)
+    if isinstance(node, exp.NEQ if every else exp.EQ):
+        found = exp.In(this=node.this.copy(), query=exp.Subquery(this=query.copy()))
+        return exp.Not(this=found) if every else found
+    return _compared(type(node), node.this, query, every)
+
+
+def _of_array(node: exp.Expr, array: exp.Expr, every: bool) -> exp.Expr:
+    element = exp.to_identifier("st_element")
+    compared = type(node)(this=node.this.copy(), expression=element)
+    holds = exp.Lambda(this=compared, expressions=[element.copy()])
+    name = "forall" if every else "exists"
+    return exp.Anonymous(this=name, expressions=[array.copy(), holds])
+
+
+def _compared(
+    comparison: type[exp.Expr], value: exp.Expr, query: exp.Query, every: bool
+) -> exp.Expr:
+    facts = exp.Subquery(this=_facts(query))
+
+    def fact(name: str) -> exp.Expr:
+        return exp.Dot(this=facts.copy(), expression=exp.to_identifier(name))
+
+    def holds(name: str) -> exp.Expr:
+        return comparison(this=value.copy(), expression=fact(name))
+
+    low_decides = issubclass(comparison, exp.LT | exp.LTE) == every
+    if comparison in (exp.EQ, exp.NEQ):
+        both = holds("low"), holds("high")
+        decided = exp.and_(*both) if every else exp.or_(*both)
+    else:
+        decided = holds("low" if low_decides else "high")
+    none = exp.EQ(this=fact("n"), expression=exp.Literal.number(0))
+    null = exp.or_(
+        exp.Is(this=value.copy(), expression=exp.null()),
+        exp.LT(this=fact("known"), expression=fact("n")),
+    )
+    decisive = exp.Not(this=exp.paren(decided)) if every else decided
+    return (
+        exp.Case()
+        .when(none, exp.true() if every else exp.false())
+        .when(decisive, exp.false() if every else exp.true())
+        .when(null, exp.cast(exp.null(), "BOOLEAN"))
+        .else_(exp.true() if every else exp.false())
+    )
+
+
+def _facts(query: exp.Query) -> exp.Expr:
+    """How many rows a query of one column has, how many are not NULL, the least, the greatest."""
+    clauses = ("group", "having", "limit", "offset", "qualify", "with_")
+    plain = isinstance(query, exp.Select) and not any(query.args.get(each) for each in clauses)
+    if plain and not query.find(exp.AggFunc, exp.Window):
+        # Not in a subquery of its own, which could not see the rows around it.
+        value = query.selects[0].unalias()
+        facts = query.copy()
+        facts.set("distinct", None)
+        facts.set("order", None)
+        facts.set("expressions", [_struct(value)])
+        return facts
+    alias = exp.TableAlias(this=exp.to_identifier("q"), columns=[exp.to_identifier("st_value")])
+    return exp.select(_struct(exp.column("st_value", "q"))).from_(
+        exp.Subquery(this=query.copy(), alias=alias)
+    )
+
+
+def _struct(value: exp.Expr) -> exp.Expr:
+    star = exp.Count(this=exp.Star())
+    known, low, high = (kind(this=value.copy()) for kind in (exp.Count, exp.Min, exp.Max))
+    named = zip(("n", "known", "low", "high"), (star, known, low, high), strict=True)
+    parts = [each for name, call in named for each in (exp.Literal.string(name), call)]
+    return exp.Anonymous(this="named_struct", expressions=parts)

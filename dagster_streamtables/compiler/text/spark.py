@@ -1,0 +1,55 @@
+"""Spark's SQL as sqlglot reads and writes it, with the functions left as they were written.
+
+sqlglot turns a call that it knows into a class of its own and prints that again, now and then with
+another meaning: ``percentile_cont`` comes out as ``percentile_approx``, ``parse_json(x)`` as ``x``.
+Of the functions that are not in `functions.SCALAR` it therefore knows none here but those that
+rules look at: the others stay calls of a name, and are printed as they came. Nor does it rearrange
+a SELECT for dialects that are not Spark's own: it would lift each WITH out of its subquery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+
+from dagster_streamtables.compiler.text import spark_functions
+
+_AS_WRITTEN = {
+    name.upper()
+    for name in spark_functions.AGGREGATES
+    | spark_functions.AS_WRITTEN
+    | spark_functions.LAMBDAS
+    | spark_functions.OTHERS
+    | spark_functions.TABLE_VALUED - {"explode", "posexplode", "explode_outer", "posexplode_outer"}
+    | spark_functions.WINDOW
+}
+
+
+Builders = dict[Any, Callable[..., Any]]
+
+
+class StreamTables(Spark):
+    class Parser(Spark.Parser):
+        FUNCTIONS: ClassVar[Builders] = {
+            name: build for name, build in Spark.Parser.FUNCTIONS.items() if name not in _AS_WRITTEN
+        }
+        FUNCTION_PARSERS: ClassVar[Builders] = {
+            name: parse
+            for name, parse in Spark.Parser.FUNCTION_PARSERS.items()
+            if name not in _AS_WRITTEN
+        }
+
+    class Generator(Spark.Generator):
+        EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
+        TRANSFORMS: ClassVar[Builders] = {
+            node: write
+            for node, write in Spark.Generator.TRANSFORMS.items()
+            if node not in (exp.Select, exp.WithinGroup)
+        }
+
+
+DIALECT = "streamtables"
+"""The name under which sqlglot knows it."""

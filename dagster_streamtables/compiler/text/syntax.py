@@ -1,0 +1,133 @@
+"""One query of some dialect → its tokens and its syntax tree, or what is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.table_mentions import BEGINNINGS
+from dagster_streamtables.errors import InvalidDefinition, underline
+
+_CORRECT = "correct the query there, or just before it"
+_IF_SPARK_DOES = "; if Spark runs it as it is, choose mode FULL"
+
+
+def tokens_of(sql: str, dialect: str) -> list[Token]:
+    """
+    Raises:
+        InvalidDefinition: A quote or a comment does not end.
+    """
+    try:
+        return sqlglot.tokenize(sql, dialect=dialect)
+    except TokenError as error:
+        raise _cut_short(sql, error) from None
+
+
+def parsed(sql: str, dialect: str) -> exp.Query:
+    """
+    Raises:
+        InvalidDefinition: The text is not one query of the dialect, as far as sqlglot knows it.
+    """
+    require_query(sql, tokens_of(sql, dialect))
+    try:
+        [tree] = [each for each in sqlglot.parse(sql, dialect=dialect) if each is not None]
+    except ParseError as error:
+        raise _broken(sql, error, dialect) from None
+    except Exception as error:
+        # The parser stumbles over some calls with a wrong number of arguments, such as map(1).
+        raise InvalidDefinition(
+            "the query cannot be parsed",
+            where=underline(sql, 0, len(sql)),
+            why=f"the parser fails: {error}",
+            fix="look for a function with too few arguments" + _or_full(dialect),
+        ) from error
+    if not isinstance(tree, exp.Query):
+        raise _no_query(sql)
+    if not all(isinstance(each, exp.Query) for each in _parts(tree)):
+        raise InvalidDefinition(
+            "the query cannot be parsed",
+            where=underline(sql, 0, len(sql)),
+            why="what a UNION combines, or WITH defines, is not understood as a query",
+            fix="write SELECT * FROM in place of TABLE" + _or_full(dialect),
+        )
+    return tree
+
+
+def _parts(tree: exp.Query) -> Iterator[exp.Expr]:
+    """What must be queries in a tree: of `UNION TABLE t`, sqlglot makes a column."""
+    for node in tree.find_all(exp.SetOperation, exp.CTE):
+        yield from (node.left, node.right) if isinstance(node, exp.SetOperation) else (node.this,)
+
+
+def require_query(sql: str, tokens: list[Token]) -> None:
+    """
+    Raises:
+        InvalidDefinition: The text is several statements, or begins with no word of a query's.
+    """
+    _require_one(sql, tokens)
+    if not tokens or sql[tokens[0].start : tokens[0].end + 1].upper() not in BEGINNINGS:
+        raise _no_query(sql)
+
+
+def _require_one(sql: str, tokens: list[Token]) -> None:
+    ends = [i for i, token in enumerate(tokens) if token.token_type is TokenType.SEMICOLON]
+    following = [i + 1 for i in ends if i + 1 < len(tokens) and i + 1 not in ends]
+    if following:
+        second = tokens[following[0]]
+        raise InvalidDefinition(
+            f"the text holds {len(following) + 1} statements",
+            where=underline(sql, second.start, second.end),
+            why="a stream table holds the result of one query",
+            fix="write exactly one SELECT",
+        )
+
+
+def _no_query(sql: str) -> InvalidDefinition:
+    word = sql.split()[0] if sql.strip() else ""
+    begin = sql.find(word)
+    return InvalidDefinition(
+        f"{word.upper()} does not begin a query",
+        where=underline(sql, begin, begin + len(word) - 1),
+        why="a stream table holds the result of one query",
+        fix="write a SELECT; its result is what the table holds",
+    )
+
+
+def _broken(sql: str, error: ParseError, dialect: str) -> InvalidDefinition:
+    details = error.errors[0] if error.errors else {}
+    offset = _offset(sql, details.get("line", 1), details.get("col", 1))
+    length = len(details.get("highlight") or " ")
+    start = max(0, offset - length)
+    return InvalidDefinition(
+        "the query cannot be parsed",
+        where=underline(sql, start, start + length - 1),
+        why=str(details.get("description") or error).strip().rstrip("."),
+        fix=_CORRECT + _or_full(dialect),
+    )
+
+
+def _or_full(dialect: str) -> str:
+    return _IF_SPARK_DOES if dialect == DIALECT else ""
+
+
+def _cut_short(sql: str, error: TokenError) -> InvalidDefinition:
+    """A quote or a comment that does not end; the tokenizer names the line where it gave up."""
+    found = re.search(r"from (\d+):(\d+)", str(error))
+    start = _offset(sql, int(found[1]), int(found[2])) - 1 if found else len(sql) - 1
+    return InvalidDefinition(
+        "the query cannot be parsed",
+        where=underline(sql, max(0, min(start, len(sql) - 1)), len(sql)),
+        why=str(error).split(" from ")[0],
+        fix="end what begins here",
+    )
+
+
+def _offset(sql: str, line: int, col: int) -> int:
+    lines = sql.split("\n")
+    return sum(len(each) + 1 for each in lines[: line - 1]) + col

@@ -1,0 +1,50 @@
+"""Types as Spark says them, and as sqlglot holds them.
+
+A code location reads and writes the types of thousands of columns, of few kinds: each is parsed
+once.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from dagster_streamtables.compiler.text.spark import DIALECT
+
+_MOST = 4096
+
+
+def type_from(text: str) -> exp.DataType:
+    """The type of a text such as ``decimal(10,2)``, a copy of its own; UNKNOWN for any other text.
+
+    >>> type_from("array<int>").is_type("array")
+    True
+    """
+    return _parsed(text).copy()
+
+
+def type_text(type_: exp.DataType) -> str:
+    """The type in Spark's words.
+
+    >>> type_text(type_from("array<int>"))
+    'ARRAY<INT>'
+    """
+    plain = not any(value for name, value in type_.args.items() if name != "this")
+    if plain and isinstance(type_.this, exp.DType):
+        return _written(type_.this)
+    return type_.sql(DIALECT)
+
+
+@lru_cache(_MOST)
+def _parsed(text: str) -> exp.DataType:
+    try:
+        return exp.DataType.build(text, dialect=DIALECT)
+    except SqlglotError:
+        return exp.DataType.build("UNKNOWN")
+
+
+@lru_cache(_MOST)
+def _written(kind: exp.DType) -> str:
+    return exp.DataType(this=kind).sql(DIALECT)

@@ -1,0 +1,1 @@
+"""Views: named queries, inlined before a query is compiled."""

@@ -1,0 +1,166 @@
+"""A query → the one text in Spark SQL that it is: translated, and its views in their places.
+
+A view is exchanged for its own text, in parentheses, where the parser found its name; everything
+else stays as it was written. Two things could change their meaning by that, and get names of their
+own: a common table expression of a view, which another text around it may have too, and one around
+a view that is called as a table is that the view reads.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+
+from dagster_streamtables.compiler.compile import compile_query
+from dagster_streamtables.compiler.dialect import tables_of, translate
+from dagster_streamtables.compiler.text.edits import Edit
+from dagster_streamtables.compiler.text.query_text import Text, as_written, exchanged
+from dagster_streamtables.compiler.text.table_mentions import Mention
+from dagster_streamtables.compiler.text.types import type_text
+from dagster_streamtables.compiler.views.views import (
+    View,
+    Views,
+    about_view,
+    refuse_cycle,
+    sources_through,
+    views_of,
+)
+from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+
+Columns = Mapping[str, Mapping[str, str]]
+_READ_AS_IT_IS = {"VERSION", "TIMESTAMP", "FOR", "TABLESAMPLE", "PIVOT", "UNPIVOT", "WITH"}
+
+
+def text_of(
+    query: str, dialect: str, views: Views | None = None, columns: Columns | None = None
+) -> Text:
+    """The text in Spark SQL that a query is.
+
+    Args:
+        query: As written.
+        dialect: That it is written in.
+        views: That it may name.
+        columns: For each table that it reads, itself or through views, its columns and their types
+            in Spark; only needed where the meaning of another dialect depends on types.
+
+    Raises:
+        InvalidDefinition: A text is no query of its dialect or has no exact translation, or views
+            read one another in a circle.
+    """
+    inliner = _Inliner(views or {}, columns or {})
+    return inliner.inlined(inliner.translated(query, dialect), ())
+
+
+def inline(text: Text, views: Views) -> Text:
+    """The text with the query of each view in the place of its name.
+
+    >>> from dagster_streamtables.compiler.text.query_text import read
+    >>> print(inline(read("SELECT a FROM v"), {"v": View("v", "SELECT a FROM t")}).sql)
+    SELECT a FROM (SELECT a FROM t
+    ) AS `v`
+
+    Raises:
+        InvalidDefinition: As `text_of`.
+    """
+    return _Inliner(views, {}).inlined(text, ())
+
+
+def blamed(error: InvalidDefinition, views: Views, columns: Columns) -> StreamTablesError:
+    """The same error, naming the view that cannot be compiled for the same reason, if one cannot.
+
+    Args:
+        error: Of a query that reads the views.
+        views: That it may name.
+        columns: Of the tables that are read.
+    """
+    failing: dict[str, InvalidDefinition] = {}
+    for view in views.values():
+        try:
+            compile_query(text_of(view.query, view.dialect, views, columns), columns)
+        except InvalidDefinition as inner:
+            failing |= {view.name: inner} if inner.what == error.what else {}
+    for name, inner in failing.items():
+        view = views[name]
+        # One that reads another fails with it.
+        if not any(each.name in failing for each in views_of(view.query, view.dialect, views)):
+            return about_view(inner, view)
+    return error
+
+
+class _Inliner:
+    """Inlines one query, and numbers the names that it makes up."""
+
+    def __init__(self, views: Views, columns: Columns) -> None:
+        self.views = views
+        self.columns = columns
+        self.numbers = itertools.count(1)
+
+    def translated(self, query: str, dialect: str, path: tuple[str, ...] = ()) -> Text:
+        if dialect == "spark":
+            return as_written(query)
+        columns = dict(self.columns)
+        for name in tables_of(query, dialect):
+            if name in self.views:
+                refuse_cycle(name, path)
+                columns[name] = self._columns(self.views[name], path)
+        return Text(query, dialect).retold(translate(query, dialect, columns))
+
+    def inlined(self, text: Text, path: tuple[str, ...]) -> Text:
+        mentions = [each for each in text.named if each.name in self.views]
+        edits = [edit for table in mentions for edit in self._mention(table, text, path)]
+        captured = {name.lower() for table in mentions for name in self._sources(table)}
+        edits += self._renamed(text, None if path else captured)
+        return text.with_edits(edits)
+
+    def _mention(self, table: Mention, text: Text, path: tuple[str, ...]) -> Iterator[Edit]:
+        view = self.views[table.name]
+        refuse_cycle(view.name, path)
+        if table.before in _READ_AS_IT_IS:
+            raise InvalidDefinition(
+                f'"{view.name}" is a view, and is read as it is',
+                where=text.shown(table.start, table.stop - 1),
+                why="its query stands in the place of its name",
+                fix="write SELECT … FROM it in parentheses, and go on from there",
+            )
+        return exchanged(table, self._in_parentheses(view, path))
+
+    def _in_parentheses(self, view: View, path: tuple[str, ...]) -> str:
+        # The line break ends a comment that the view's text may end with.
+        sql = f"{self._text(view, path).sql}\n"
+        if view.columns is None:
+            return f"({sql})"
+        names = ", ".join(f"`{name}`" for name in view.columns)
+        return f"(SELECT * FROM ({sql}) AS `{view.name.rpartition('.')[2]}`({names}))"
+
+    def _text(self, view: View, path: tuple[str, ...]) -> Text:
+        within = (*path, view.name)
+        try:
+            return self.inlined(self.translated(view.query, view.dialect, within), within)
+        except InvalidDefinition as error:
+            raise about_view(error, view) from None
+
+    def _columns(self, view: View, path: tuple[str, ...]) -> Mapping[str, str]:
+        """The columns of a view, as far as they can be told."""
+        try:
+            schema = compile_query(self._text(view, path), self.columns).schema
+        except StreamTablesError:
+            return {}
+        types = [type_text(type_) for type_ in schema.values()]
+        return dict(zip(view.columns or schema, types, strict=False))
+
+    def _sources(self, table: Mention) -> tuple[str, ...]:
+        view = self.views[table.name]
+        return sources_through(view.query, view.dialect, self.views)
+
+    def _renamed(self, text: Text, names: set[str] | None) -> Iterator[Edit]:
+        """Other names for common table expressions: for those of `names`, or for all."""
+        mentions, definitions = text.names
+        new = {
+            each: f"`{each.name}__{next(self.numbers)}`"
+            for each in definitions
+            if names is None or each.name.lower() in names
+        }
+        yield from ((each.start, each.stop, name) for each, name in new.items())
+        for mention in mentions:
+            if mention.definition in new:
+                yield from exchanged(mention, new[mention.definition])

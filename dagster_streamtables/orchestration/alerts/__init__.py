@@ -1,0 +1,1 @@
+"""Telling people: alerts, from the events of the instance."""

@@ -1,0 +1,248 @@
+"""What happened to stream tables since the last look, read from Dagster's instance.
+
+Two kinds of events are read by their numbers, which are few however many tables there are: runs
+that ended, and changes of freshness. Of a run that ended with some of our tables or checks in it,
+its own events say the rest. So a tick in which nothing happened asks three questions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import dagster as dg
+from dagster import DagsterEventType, EventLogEntry, EventLogRecord, RunRecord, RunsFilter
+from dagster._core.definitions.freshness import FreshnessState, FreshnessStateChange
+from dagster._core.event_api import EventRecordsFilter, RunStatusChangeRecordsFilter
+
+from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, Desk, moment
+from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.checks.retention_check import CHECK_NAME as RETENTION_CHECK
+from dagster_streamtables.runtime.model.report import Action
+from dagster_streamtables.runtime.observe.control import Controls
+
+REFRESH = "refresh"
+FRESHNESS = "freshness"
+SUSPENSION = "suspension"
+_AT_ONCE = 500
+"""Events of a type that one tick reads; the next goes on."""
+_ENDED = (DagsterEventType.RUN_FAILURE, DagsterEventType.RUN_SUCCESS)
+_CHANGED = DagsterEventType.FRESHNESS_STATE_CHANGE
+_OF_A_RUN = {
+    DagsterEventType.STEP_FAILURE,
+    DagsterEventType.ASSET_MATERIALIZATION_PLANNED,
+    DagsterEventType.ASSET_MATERIALIZATION,
+    DagsterEventType.ASSET_CHECK_EVALUATION,
+    DagsterEventType.RUN_FAILURE,
+}
+_FRESHNESS = {
+    FreshnessState.WARN: (AlertKind.FRESHNESS_WARNING, "it is older than its schedule allows"),
+    FreshnessState.FAIL: (AlertKind.FRESHNESS_FAILED, "it is far older than its schedule allows"),
+    FreshnessState.PASS: (AlertKind.RECOVERED, "it is fresh again"),
+}
+
+Names = Mapping[dg.AssetKey, str]
+"""The stream tables, by the keys of their assets."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one look found."""
+
+    alerts: list[Alert]
+    positions: Mapping[str, int]
+
+
+def beginning(instance: dg.DagsterInstance) -> dict[str, int]:
+    """The positions from which only what is still to come is news."""
+    newest = instance.event_log_storage.get_maximum_record_id() or 0
+    return {kind.value: newest for kind in (*_ENDED, _CHANGED)}
+
+
+def look(instance: dg.DagsterInstance, names: Names, controls: Controls, desk: Desk) -> Found:
+    """What happened since `desk` was written."""
+    ended = {kind.value: _ended(instance, kind, desk.positions[kind.value]) for kind in _ENDED}
+    changed = _changes(instance, desk.positions[_CHANGED.value])
+    records = {**ended, _CHANGED.value: changed}
+    run_ids = [record.run_id for found in ended.values() for record in found]
+    alerts = [
+        *(
+            alert
+            for run in _ours(instance, run_ids, names)
+            for alert in _of_run(instance, run, names)
+        ),
+        *(alert for record in changed for alert in _of_freshness(record, names)),
+    ]
+    alerts += _suspended(alerts, controls)
+    failed = {alert.table: alert for alert in alerts if alert.about == REFRESH}
+    alerts += _refreshed_again(instance, names, desk, failed)
+    newest = {k: max(r.storage_id for r in found) for k, found in records.items() if found}
+    return Found(alerts, {**desk.positions, **newest})
+
+
+def _ended(
+    instance: dg.DagsterInstance, kind: DagsterEventType, after: int
+) -> list[EventLogRecord]:
+    wanted = RunStatusChangeRecordsFilter(kind, after_storage_id=after)  # type: ignore[arg-type]
+    return list(instance.fetch_run_status_changes(wanted, limit=_AT_ONCE, ascending=True).records)
+
+
+def _changes(instance: dg.DagsterInstance, after: int) -> list[EventLogRecord]:
+    # The instance's own method is deprecated, without another one for this type of event.
+    wanted = EventRecordsFilter(_CHANGED, after_cursor=after)
+    storage = instance.event_log_storage
+    return list(storage.get_event_records(wanted, limit=_AT_ONCE, ascending=True))
+
+
+def _ours(
+    instance: dg.DagsterInstance, run_ids: Iterable[str], names: Names
+) -> Iterator[RunRecord]:
+    """The runs that may have one of our tables in them; without a selection, any may."""
+    wanted = list(dict.fromkeys(run_ids))
+    for record in instance.get_run_records(RunsFilter(run_ids=wanted)) if wanted else ():
+        run = record.dagster_run
+        checked = {check.asset_key for check in run.asset_check_selection or ()}
+        selected = {*(run.asset_selection or ()), *checked}
+        if not selected or selected & names.keys():
+            yield record
+
+
+def _of_run(instance: dg.DagsterInstance, run: RunRecord, names: Names) -> Iterator[Alert]:
+    run_id = run.dagster_run.run_id
+    found = instance.get_records_for_run(run_id, of_type=_OF_A_RUN).records
+    entries = [record.event_log_entry for record in found]
+    made = {event.asset_key for e in entries if (event := e.asset_materialization) is not None}
+    failures = {e.step_key: e for e in entries if _is(e, DagsterEventType.STEP_FAILURE)}
+    for entry in entries:
+        if entry.asset_materialization is not None:
+            yield from _of_materialization(entry, names)
+        elif _is(entry, DagsterEventType.ASSET_CHECK_EVALUATION):
+            yield from _of_check(entry, names)
+        elif _is(entry, DagsterEventType.ASSET_MATERIALIZATION_PLANNED):
+            key, failure = _key(entry), failures.get(entry.step_key)
+            if key is not None and key in names and key not in made and failure is not None:
+                yield Alert(
+                    names[key], AlertKind.REFRESH_FAILED, _message(failure, key),
+                    moment(failure.timestamp), run_id, REFRESH,
+                )  # fmt: skip
+    if not failures:
+        yield from _of_broken_run(run, entries, made, names)
+
+
+def _of_broken_run(
+    run: RunRecord, entries: list[EventLogEntry], made: set[dg.AssetKey], names: Names
+) -> Iterator[Alert]:
+    """A run that failed without a failed step: it did not start, or its process was lost."""
+    ends = [entry for entry in entries if _is(entry, DagsterEventType.RUN_FAILURE)]
+    for key in run.dagster_run.asset_selection or ():
+        if ends and key in names and key not in made:
+            message = ends[-1].message or "the run failed before it came to the table"
+            yield Alert(
+                names[key], AlertKind.REFRESH_FAILED, message,
+                moment(ends[-1].timestamp), run.dagster_run.run_id, REFRESH,
+            )  # fmt: skip
+
+
+def _message(failure: EventLogEntry, key: dg.AssetKey) -> str:
+    event = failure.dagster_event
+    data = event.step_failure_data if event is not None else None
+    by_user = data.user_failure_data if data is not None else None
+    if by_user is not None:
+        # An op of many tables names each that failed.
+        own = by_user.metadata.get(key.to_user_string())
+        return str(own.value if own is not None else by_user.description)
+    error = data.error if data is not None else None
+    # Dagster wraps what an op raised; the cause is what a person wants to read.
+    while error is not None and error.cause is not None:
+        error = error.cause
+    return error.message.strip() if error is not None else "the step failed"
+
+
+def _of_materialization(entry: EventLogEntry, names: Names) -> Iterator[Alert]:
+    event = entry.asset_materialization
+    if event is None or event.asset_key not in names:
+        return
+    action, reason = event.metadata.get(keys.ACTION), event.metadata.get(keys.REASON)
+    # The first refresh has no version before it, and is nothing to tell.
+    version = event.metadata.get(keys.VERSION)
+    first = version is not None and version.value == 0
+    if action is not None and action.value == Action.REINITIALIZE and not first:
+        yield Alert(
+            names[event.asset_key], AlertKind.REINITIALIZED,
+            str(reason.value) if reason is not None else "", moment(entry.timestamp), entry.run_id,
+        )  # fmt: skip
+
+
+def _of_check(entry: EventLogEntry, names: Names) -> Iterator[Alert]:
+    event = entry.dagster_event
+    found = event.asset_check_evaluation_data if event is not None else None
+    if found is None or found.asset_key not in names:
+        return
+    failed = (
+        AlertKind.RETENTION_WARNING
+        if found.check_name == RETENTION_CHECK
+        else AlertKind.CHECK_FAILED
+    )
+    said = found.description or ""
+    yield Alert(
+        table=names[found.asset_key],
+        kind=AlertKind.RECOVERED if found.passed else failed,
+        message=f"{found.check_name} {'passes again' if found.passed else 'failed'}: {said}",
+        at=moment(entry.timestamp),
+        run_id=entry.run_id,
+        about=found.check_name,
+    )
+
+
+def _of_freshness(record: EventLogRecord, names: Names) -> Iterator[Alert]:
+    event = record.event_log_entry.dagster_event
+    change = event.event_specific_data if event is not None else None
+    if not isinstance(change, FreshnessStateChange) or change.key not in names:
+        return
+    if change.new_state in _FRESHNESS:
+        kind, said = _FRESHNESS[change.new_state]
+        at = moment(change.state_change_timestamp)
+        yield Alert(names[change.key], kind, said, at, about=FRESHNESS)
+
+
+def _suspended(alerts: Iterable[Alert], controls: Controls) -> list[Alert]:
+    """Which of the tables that failed are left alone from now on."""
+    last = {alert.table: alert for alert in alerts if alert.about == REFRESH}
+    found: list[Alert] = []
+    for table, failure in last.items():
+        control = controls.read(table)
+        if control.gave_up:
+            said = f"{control.gave_up}\n\nfix: mend the cause, then: streamtables resume {table}"
+            found.append(
+                Alert(table, AlertKind.SUSPENDED, said, failure.at, failure.run_id, SUSPENSION)
+            )
+    return found
+
+
+def _refreshed_again(
+    instance: dg.DagsterInstance, names: Names, desk: Desk, failed: Mapping[str, Alert]
+) -> list[Alert]:
+    """The tables that failed, and were materialized since."""
+    since = {e.table: e.since for e in desk.open if e.about == REFRESH}
+    since |= {table: alert.at.timestamp() for table, alert in failed.items()}
+    asked = [key for key, name in names.items() if name in since]
+    found: list[Alert] = []
+    for record in instance.get_asset_records(asked) if asked else ():
+        entry, table = record.asset_entry, names[record.asset_entry.asset_key]
+        last = entry.last_materialization
+        if last is not None and last.timestamp > since[table]:
+            at = moment(last.timestamp)
+            said = "it is refreshed again"
+            found += [
+                Alert(table, AlertKind.RECOVERED, said, at, last.run_id, about)
+                for about in (REFRESH, SUSPENSION)
+            ]
+    return found
+
+
+def _key(entry: EventLogEntry) -> dg.AssetKey | None:
+    return entry.dagster_event.asset_key if entry.dagster_event is not None else None
+
+
+def _is(entry: EventLogEntry, kind: DagsterEventType) -> bool:
+    return entry.dagster_event_type is kind

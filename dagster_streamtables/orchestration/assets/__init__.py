@@ -1,0 +1,1 @@
+"""What Dagster runs: assets, their resource, their executor, their IO manager."""

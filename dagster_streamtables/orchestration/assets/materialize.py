@@ -1,0 +1,196 @@
+"""One refresh → what Dagster records of it, and several refreshes in one op."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from dagster_streamtables.errors import StreamTablesError, UnsupportedQuery, legible
+from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION, consumed
+from dagster_streamtables.orchestration.checks.after_refresh import tell_checks
+from dagster_streamtables.runtime.compute.spark_errors import may_pass
+from dagster_streamtables.runtime.dag import in_order
+from dagster_streamtables.runtime.delta.environment_errors import first_line
+from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.lake import Lake
+
+
+def refresh_one(
+    context: dg.AssetExecutionContext, lake: Lake, spec: dg.AssetSpec, *, full: bool = False
+) -> Iterator[dg.MaterializeResult]:
+    """Refresh the stream table of an asset.
+
+    Raises:
+        dg.Failure: Its definition is broken, or the refresh failed, with what, where, why and fix.
+            Retries are allowed where trying again may be enough.
+    """
+    try:
+        table = keys.read_definition(spec.metadata)
+        until = _beginning(context)(spec)
+        refresh = lake.refresh(table, full=full, until=until)
+    except Exception as error:
+        told = _told(context, spec.key, error)
+        # Without its cause, which may be a page of Java: that is in the log of the step.
+        raise keys.failure(told, allow_retries=may_pass(error)) from None
+    yield from _record(context, lake, spec, refresh, until)
+
+
+def refresh_selected(
+    context: dg.AssetExecutionContext, lake: Lake, *, parallel: int = 1
+) -> Iterator[dg.MaterializeResult]:
+    """Refresh every stream table that is selected in the run, each after those it reads.
+
+    A table that fails holds up those that read it; the others are refreshed before the failure is
+    raised.
+
+    Raises:
+        dg.Failure: One or more refreshes failed; its metadata has the message of each.
+    """
+    specs = {s.key: s for s in context.assets_def.specs if s.key in context.selected_asset_keys}
+    until = _beginning(context)
+
+    def work(key: dg.AssetKey) -> Refresh:
+        spec = specs[key]
+        return lake.refresh(keys.read_definition(spec.metadata), until=until(spec))
+
+    failed: dict[dg.AssetKey, Exception] = {}
+    needs = {key: [dep.asset_key for dep in spec.deps] for key, spec in specs.items()}
+    for key, done in in_order(needs, work, parallel=parallel):
+        if done is None:
+            continue
+        try:
+            refresh = done.result()
+        except Exception as error:
+            failed[key] = error
+            context.log.error(f"{key.to_user_string()}: {_told(context, key, error)}")
+        else:
+            for made in _record(context, lake, specs[key], refresh, until(specs[key])):
+                yield made
+                tell_checks(context, lake, key, made)
+    if failed:
+        raise _failures(failed)
+
+
+def _beginning(context: dg.AssetExecutionContext) -> Callable[[dg.AssetSpec], dict[str, datetime]]:
+    """For each source of a table that the run itself does not write, when the run began.
+
+    All steps of a run, in whatever process, take such a source as it was then, so two tables over
+    it reflect one state of it, and a table over both need not wait.
+    """
+    whole = context.job_def.asset_layer.executable_asset_keys
+    selected = set(context.run.asset_selection or whole)
+    record = context.instance.get_run_record_by_id(context.run.run_id)
+    if record is None or len(selected) == 1:
+        return lambda spec: {}
+    created = record.create_timestamp.timestamp()
+    began = datetime.fromtimestamp(record.start_time or created, UTC)
+
+    def until(spec: dg.AssetSpec) -> dict[str, datetime]:
+        sources = keys.read_source_keys(spec.metadata)
+        return {name: began for name, key in sources.items() if key not in selected}
+
+    return until
+
+
+def _told(
+    context: dg.AssetExecutionContext, key: dg.AssetKey, error: Exception
+) -> StreamTablesError:
+    """An error in words; its trace, and those of its causes, go to the log of the step."""
+    trace = "".join(traceback.format_exception(error))
+    if isinstance(error, StreamTablesError):
+        context.log.debug(trace)
+        return error
+    context.log.error(trace)
+    return StreamTablesError(
+        f"the refresh ended with an error that is not known: {type(error).__name__}",
+        why=first_line(str(error)),
+        fix="look at the log of this step, which has its whole trace; the table is as it was",
+    ).about(".".join(key.path))
+
+
+def _failures(failed: Mapping[dg.AssetKey, Exception]) -> dg.Failure:
+    names = ", ".join(key.to_user_string() for key in failed)
+    return dg.Failure(
+        description=f"{len(failed)} of the stream tables could not be refreshed: {names}",
+        metadata={key.to_user_string(): _in_short(error) for key, error in failed.items()},
+        allow_retries=any(map(may_pass, failed.values())),
+    )
+
+
+def _in_short(error: Exception) -> str:
+    return str(error) if isinstance(error, StreamTablesError) else first_line(str(error))
+
+
+def _record(
+    context: dg.AssetExecutionContext,
+    lake: Lake,
+    spec: dg.AssetSpec,
+    refresh: Refresh,
+    until: Mapping[str, datetime],
+) -> Iterator[dg.MaterializeResult]:
+    found = keys.refresh_metadata(refresh) | _last_change(context, spec.key, refresh)
+    if refresh.fallback:
+        context.log.warning(f"{refresh.table} was run in full: {refresh.fallback}")
+    looked = [refresh.started, *until.values()]
+    if known := [moment.timestamp() for moment in looked if moment is not None]:
+        found[keys.AS_OF] = dg.MetadataValue.timestamp(min(known))
+    if refresh.action is Action.SKIP:
+        context.log_event(dg.AssetObservation(spec.key, metadata=found))
+        return
+    sources = keys.read_source_keys(spec.metadata)
+    table = keys.read_definition(spec.metadata)
+    tags, news = consumed(context.instance, refresh.windows, sources)
+    for seen in news:
+        context.log_event(seen)
+    yield dg.MaterializeResult(
+        asset_key=spec.key,
+        metadata={**_columns(context, lake, table, sources), **found},
+        # An unchanged data version: downstream steps run, the freshness clock starts again, and
+        # nothing that waits for new data is woken.
+        data_version=dg.DataVersion(refresh.data_version),
+        tags=tags,
+    )
+
+
+def _last_change(
+    context: dg.AssetExecutionContext, key: dg.AssetKey, refresh: Refresh
+) -> dict[str, Any]:
+    """When the rows last changed: now, unless the data version is that of the materialization
+    before."""
+    event = context.instance.get_latest_materialization_event(key)
+    before = event.asset_materialization if event is not None else None
+    if event is None or before is None:
+        return {keys.CHANGED: dg.MetadataValue.timestamp(datetime.now(UTC))}
+    if (before.tags or {}).get(DATA_VERSION) != refresh.data_version:
+        return {keys.CHANGED: dg.MetadataValue.timestamp(datetime.now(UTC))}
+    known = before.metadata.get(keys.CHANGED)
+    return {keys.CHANGED: known or dg.MetadataValue.timestamp(event.timestamp)}
+
+
+def _columns(
+    context: dg.AssetExecutionContext,
+    lake: Lake,
+    table: StreamTable,
+    sources: Mapping[str, dg.AssetKey],
+) -> dict[str, Any]:
+    """Place, columns and lineage as they are now; the asset has those of when it was loaded."""
+    try:
+        found: dict[str, Any] = {
+            keys.URI: str(lake.location(table.name)),
+            keys.COLUMN_SCHEMA: keys.column_schema(lake.columns(table.name) or {}),
+        }
+        with suppress(UnsupportedQuery):  # in mode FULL any query will do
+            found[keys.COLUMN_LINEAGE] = keys.column_lineage(lake.plan(table), sources)
+        return found
+    except Exception as error:  # the refresh is committed; only its description is incomplete
+        context.log.warning(f"the columns of {table.name} are not recorded: {legible(str(error))}")
+        return {}

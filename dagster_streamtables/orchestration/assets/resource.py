@@ -1,0 +1,154 @@
+"""`StreamTablesResource`: where the tables are and which Spark refreshes them."""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of fields at run time.
+import threading
+from collections.abc import Iterator, Mapping
+from importlib.metadata import version
+from typing import Annotated, Any
+
+import dagster as dg
+from dagster_shared.libraries import DagsterLibraryRegistry
+from pydantic import Field, PrivateAttr, model_validator
+
+from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.setting import FILLED, Range, require
+
+DagsterLibraryRegistry.register(
+    "dagster-streamtables", version("dagster-streamtables"), is_dagster_package=False
+)
+
+SETTINGS: Mapping[str, Any] = {
+    "root": Annotated[str, FILLED],
+    "spark": str | None,
+    "storage_options": Mapping[str, str],
+    "max_concurrent_refreshes": Annotated[int, Range(1)],
+    "preview_rows": Annotated[int, Range(0)],
+}
+"""Not in the annotations of the fields, where a component cannot have such ones."""
+
+
+class StreamTablesResource(dg.ConfigurableResource):
+    """The tables of one root, and the Spark that refreshes them.
+
+    Nothing is started before the first refresh that needs Spark. A session that your code location
+    has already is taken from the resource that makes it:
+
+    ```python
+    pyspark = LazyPySparkResource(spark_config={"spark.remote": "sc://host:15002"})
+    StreamTablesResource(root="s3://lake", pyspark=pyspark)
+    ```
+
+    Where sessions come from somewhere else, override `session`.
+
+    Raises:
+        EnvironmentProblem: Both `spark` and `pyspark` are given.
+    """
+
+    root: str = Field(
+        description="The folder or URI below which a table `sales.orders` is `sales/orders`."
+    )
+    spark: str | None = Field(
+        default=None,
+        description="The address of a Spark Connect server, such as sc://host:15002. Without one, "
+        "a local server is started when it is needed, and shared by all processes.",
+    )
+    pyspark: dg.ResourceDependency[Any] = Field(
+        default=None,  # pyright: ignore[reportAssignmentType]
+        description="A resource whose `spark_session` refreshes: LazyPySparkResource or "
+        "PySparkResource of dagster-pyspark.",
+    )
+    storage_options: dict[str, str] = Field(
+        default={},
+        description="What delta-rs needs to reach the root, such as credentials.",
+        repr=False,
+    )
+    max_concurrent_refreshes: int = Field(
+        default=4,
+        description="How many tables that do not read each other are refreshed at once in one "
+        "run, each by a thread, all on one Spark.",
+    )
+    preview_rows: int = Field(
+        default=0,
+        description="How many changed rows each materialization shows. They are stored in "
+        "Dagster's database, so nothing is shown unless you ask for it.",
+    )
+    _lake: Lake | None = PrivateAttr(default=None)
+    # Threads that refresh share one lake, and what it remembers of the logs.
+    _making: Any = PrivateAttr(default_factory=threading.Lock)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_spark(cls, given: Any) -> Any:
+        if given.get("spark") is not None and given.get("pyspark") is not None:
+            raise EnvironmentProblem(
+                "the resource is given two Sparks",
+                why="spark is an address, and pyspark a resource that has a session of its own",
+                fix="keep one of the two",
+            )
+        return given
+
+    # Before pydantic, which takes "4" and True for numbers. What Dagster fills in later, such as a
+    # variable of the environment, is checked when it is there.
+    @model_validator(mode="before")
+    @classmethod
+    def _as_declared(cls, given: Any) -> Any:
+        for name, hint in SETTINGS.items():
+            if name in given and not hasattr(given[name], "env_var_name"):
+                require(name, hint, given[name])
+        return given
+
+    def session(self) -> Any:
+        """A session, an address, or None for the local server. Called at the first refresh."""
+        if self.pyspark is None:
+            return self.spark
+        try:
+            return self.pyspark.spark_session
+        except AttributeError as error:
+            raise EnvironmentProblem(
+                f"{type(self.pyspark).__name__} has no Spark session",
+                why=str(error),
+                fix="give a resource with the attribute spark_session, such as LazyPySparkResource",
+            ) from error
+
+    def lake(self) -> Lake:
+        """The tables, with the Spark that refreshes them."""
+        with self._making:
+            if self._lake is None:
+                self._lake = Lake(
+                    self.root,
+                    spark=self.session(),
+                    storage_options=dict(self.storage_options),
+                    preview_rows=self.preview_rows,
+                )
+            return self._lake
+
+    def logs(self) -> Lake:
+        """The tables without any Spark: for what their Delta logs say.
+
+        Works on a resource that Dagster has not set up yet, when a code location is loaded.
+        """
+        options = {key: _value(value) for key, value in self.storage_options.items()}
+        return Lake(_value(self.root), storage_options=options)
+
+    def refresh(self, context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
+        """Refresh the stream tables that are selected in a run, each after those it reads.
+
+        As many at once as `max_concurrent_refreshes` says.
+
+        For the body of a function under `@stream_table_assets`.
+
+        Args:
+            context: The context of the op.
+
+        Raises:
+            dg.Failure: A refresh failed. The tables that do not depend on it are refreshed all the
+                same.
+        """
+        from dagster_streamtables.orchestration.assets.materialize import refresh_selected
+
+        return refresh_selected(context, self.lake(), parallel=self.max_concurrent_refreshes)
+
+
+def _value(text: str) -> str:
+    return (text.get_value() or "") if isinstance(text, dg.EnvVar) else text

@@ -1,0 +1,1 @@
+"""When to refresh: the sensor, and what it decides at each tick."""

@@ -1,0 +1,190 @@
+"""What is due and what to do about it: pure functions of schedules, states and the time.
+
+The sensor is level-triggered: each tick looks at what is, never at what happened since the tick
+before. So a tick that is lost, a restart, or a run that fails needs nothing made good.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from random import Random
+from typing import Annotated
+
+from dagster_streamtables.orchestration.declare import graph
+from dagster_streamtables.orchestration.declare.schedule import Schedule
+from dagster_streamtables.setting import Range, require_fields
+
+_MORE = 0.25
+_LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Backoff:
+    """How long a table that failed is left alone: twice as long after each failure in a row.
+
+    And up to a quarter longer, each table its own: what failed together, for want of the same
+    thing, shall not ask for it together.
+    """
+
+    first: Annotated[timedelta, Range(0, above=True)] = timedelta(seconds=30)
+    longest: Annotated[timedelta, Range(0, above=True)] = timedelta(hours=1)
+
+    def __post_init__(self) -> None:
+        require_fields(self)
+
+    def until(self, failures: int, failed_at: datetime) -> datetime:
+        """When to try again, the same at each look.
+
+        >>> at = datetime(2026, 1, 1, tzinfo=UTC)
+        >>> [int((Backoff().until(n, at) - at).total_seconds()) for n in (1, 2, 3, 100)]
+        [35, 70, 141, 4246]
+        """
+        # The exponent is bounded so that years of failures do not overflow.
+        pause = min(self.longest, self.first * 2 ** min(failures - 1, 30))
+        return failed_at + pause * (1 + _MORE * Random(failed_at.timestamp()).random())
+
+
+@dataclass(frozen=True)
+class State:
+    """One stream table at one moment."""
+
+    last: datetime | None = None
+    """Its last materialization; None if Dagster never saw one."""
+    moved: tuple[str, ...] = ()
+    """Sources whose newest version it does not reflect."""
+    missing: tuple[str, ...] = ()
+    """Sources that do not exist, of a table that was never refreshed."""
+    timed: bool = False
+    """Its query asks for the time, which goes on without any commit."""
+    redefined: bool = False
+    """Its query is not the one that was materialized."""
+    run: str = ""
+    """The id of an unfinished run that refreshes it."""
+    suspended: str = ""
+    """Why it is left alone until it is resumed; empty if it is not."""
+    by_hand: bool = False
+    """It is not there, and its first refresh is left to a person."""
+    failures: int = 0
+    """Failed runs in a row, since its last materialization."""
+    failed_at: datetime | None = None
+
+    @property
+    def has_work(self) -> bool:
+        return self.last is None or self.redefined or self.timed or bool(self.moved)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What one tick does."""
+
+    refresh: tuple[str, ...] = ()
+    """Have work to do; each after those it reads."""
+    fresh: tuple[str, ...] = ()
+    """Are due and have nothing to do."""
+    held: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Are due and are left alone, with the reason."""
+
+
+def due(
+    schedules: Mapping[str, Schedule | None],
+    reads: graph.Reads,
+    last: Mapping[str, datetime | None],
+    now: datetime,
+) -> list[str]:
+    """The tables to look at now, in the order of `schedules`.
+
+    Those whose schedule has elapsed, and those without one that they read: on demand means that the
+    refresh of a reader is a demand.
+    """
+    by_schedule = {
+        name
+        for name, schedule in schedules.items()
+        if schedule is not None and due_at(schedule, last.get(name)) <= now
+    }
+    demanded = {
+        source
+        for name in by_schedule
+        for source in graph.upstream(name, reads)
+        if schedules.get(source) is None
+    }
+    wanted = by_schedule | demanded
+    return [name for name in schedules if name in wanted]
+
+
+def due_at(schedule: Schedule, last: datetime | None) -> datetime:
+    """When the next refresh starts; long ago for a table that was never refreshed."""
+    return schedule.due_at(last) if last is not None else _LONG_AGO
+
+
+def decide(
+    states: Mapping[str, State], reads: graph.Reads, now: datetime, backoff: Backoff
+) -> Decision:
+    """What to do with the tables that are due.
+
+    Args:
+        states: The tables that are due, each after those it reads.
+        reads: The graph.
+        now: The time of the tick.
+        backoff: How long tables that failed are left alone.
+    """
+    refresh: list[str] = []
+    fresh: list[str] = []
+    held: dict[str, str] = {}
+    busy: set[str] = set()
+    for name, state in states.items():
+        above = [source for source in reads[name] if source in states]
+        reason = _held(state, [s for s in above if s in busy], refresh, now, backoff)
+        if reason:
+            held[name] = reason
+            busy |= {name} if state.run or any(s in busy for s in above) else set()
+        elif state.has_work or any(source in refresh for source in above):
+            refresh.append(name)
+        elif waits := [source for source in above if source in held]:
+            # It reflects all that is there, but calling it fresh would hide what it waits for.
+            held[name] = f"waits for {waits[0]}"
+        else:
+            fresh.append(name)
+    return Decision(tuple(refresh), tuple(fresh), held)
+
+
+def runs(
+    decision: Decision,
+    schedules: Mapping[str, Schedule | None],
+    last: Mapping[str, datetime | None],
+    reads: graph.Reads,
+) -> list[list[str]]:
+    """The tables to refresh in one run each, the run with the tightest deadline first."""
+
+    def deadline(group: list[str]) -> datetime:
+        return min(_deadline(schedules[name], last.get(name)) for name in group)
+
+    return sorted(graph.connected(decision.refresh, reads), key=deadline)
+
+
+def _held(
+    state: State, busy: list[str], refresh: list[str], now: datetime, backoff: Backoff
+) -> str:
+    """Why a table that is due is left alone in this tick; nothing if it is not."""
+    if state.run:
+        return f"run {state.run[:8]} refreshes it"
+    if state.suspended:
+        return f"suspended, {state.suspended}"
+    if state.by_hand:
+        return "waits for its first refresh, which is left to a person (initialize: false)"
+    if busy:
+        return f"waits for {busy[0]}, which a run refreshes"
+    if state.failures and state.failed_at is not None:
+        until = backoff.until(state.failures, state.failed_at)
+        if now < until:
+            times = "once" if state.failures == 1 else f"{state.failures} times in a row"
+            return f"failed {times}, is tried again at {until:%H:%M:%S}"
+    missing = [source for source in state.missing if source not in refresh]
+    return f"waits for {missing[0]}, which does not exist" if missing else ""
+
+
+def _deadline(schedule: Schedule | None, last: datetime | None) -> datetime:
+    if schedule is None:
+        return datetime.max.replace(tzinfo=UTC)
+    return schedule.deadline(last) if last is not None else _LONG_AGO

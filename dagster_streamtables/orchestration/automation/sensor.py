@@ -1,0 +1,83 @@
+"""The refresh sensor: the one thing that drives refreshes."""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of sensors at run time.
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import dagster as dg
+
+from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
+from dagster_streamtables.orchestration.automation.tick import SensorSettings, evaluate
+from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
+from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
+from dagster_streamtables.runtime.observe.log_heads import Heads
+
+
+def build_refresh_sensor(
+    *,
+    tables: Tables,
+    settings: SensorSettings | None = None,
+    minimum_interval_seconds: int = 5,
+    default_status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
+    executor: dg.ExecutorDefinition | None = threads_executor,
+    tags: Mapping[str, str] | None = None,
+    resource_key: str = RESOURCE_KEY,
+    quick: QuickChecks | None = None,
+    **catalog: Any,
+) -> dg.SensorDefinition:
+    """A sensor that refreshes what is due, each table after those it reads.
+
+    Tables whose sources moved are refreshed, in one run for each connected part of the graph.
+    Tables that are due and have nothing to do are marked fresh without a run. Its switch in
+    Dagster's UI is the switch for all scheduled refreshes.
+
+    Args:
+        tables: The stream tables.
+        settings: How it decides.
+        minimum_interval_seconds: Between two ticks. Dagster looks every five seconds at most.
+        default_status: Whether it is on before anybody touches the switch.
+        executor: Of the runs. By default one process refreshes all tables of a run, each by a
+            thread, which is far quicker to start than one process for each. None takes the code
+            location's.
+        tags: More tags for the runs.
+        resource_key: Of the `StreamTablesResource`.
+        quick: The checks to evaluate between refreshes.
+        catalog: As for `build_catalog`.
+    """
+    settings = settings or SensorSettings()
+    graph = build_catalog(tables, **catalog)
+    selection = dg.AssetSelection.assets(*(entry.key for entry in graph.entries))
+    job = dg.define_asset_job(
+        f"{settings.name}_run", selection.without_checks(), executor_def=executor, tags=tags
+    )
+
+    # A code server lives for many ticks, and of a resource each tick has one of its own.
+    heads: dict[str, Heads] = {}
+
+    @dg.sensor(
+        name=settings.name,
+        job=job,
+        minimum_interval_seconds=minimum_interval_seconds,
+        default_status=default_status,
+        description="Refreshes the stream tables that are due.",
+        required_resource_keys={resource_key},
+    )
+    def refresh(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        lake = getattr(context.resources, resource_key).logs()
+        repository = context.repository_def
+        ends = heads.setdefault(lake.root, Heads(lake.location, lake.storage_options))
+        return evaluate(
+            graph,
+            context.instance,
+            lake,
+            now=datetime.now(UTC),
+            settings=settings,
+            cursor=context.cursor,
+            heads=ends,
+            checks=repository.asset_graph.asset_check_keys if repository is not None else (),
+            quick=quick,
+        )
+
+    return refresh

@@ -1,0 +1,283 @@
+"""One tick of the refresh sensor: histories and versions → runs, run-less events, and reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import dagster as dg
+
+from dagster_streamtables.orchestration.automation import dueness
+from dagster_streamtables.orchestration.automation.cursor import Cursor
+from dagster_streamtables.orchestration.automation.dueness import Backoff, Decision, State
+from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.catalog.catalog import Catalog, Entry
+from dagster_streamtables.orchestration.catalog.freshness import passes
+from dagster_streamtables.orchestration.catalog.provenance import (
+    CODE_VERSION,
+    carried_on,
+    observation,
+)
+from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
+from dagster_streamtables.orchestration.declare.schedule import Schedule
+from dagster_streamtables.orchestration.instance.last_runs import (
+    DEFINITIONS_TAG,
+    SENSOR_TAG,
+    History,
+    read_history,
+)
+from dagster_streamtables.orchestration.instance.standing_checks import standing
+from dagster_streamtables.runtime.model.report import Action
+from dagster_streamtables.runtime.observe.log_heads import Heads, asked
+from dagster_streamtables.setting import Range, require_fields
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.lake import Lake
+
+_NEXT_SHOWN = 5
+_UNREADABLE = -1
+_MARKED_BEFORE = timedelta(seconds=30)
+# What an asset's page shows of the last materialization and what stays true if nothing came.
+_LASTING = (
+    keys.VERSION,
+    keys.FRONTIER,
+    keys.ROW_COUNT,
+    keys.SIZE_BYTES,
+    keys.FILES,
+    keys.URI,
+    keys.COLUMN_SCHEMA,
+    keys.COLUMN_LINEAGE,
+    keys.DATA_TIMESTAMP,
+    keys.CHANGED,
+)
+
+
+@dataclass(frozen=True)
+class SensorSettings:
+    """How a refresh sensor decides."""
+
+    name: str = "streamtables_refresh"
+    stuck_after: Annotated[timedelta, Range(0, above=True)] = timedelta(hours=1)
+    """Unfinished runs that are older no longer keep their tables from being refreshed."""
+    backoff: Backoff = field(default_factory=Backoff)
+    observe_sources: bool = True
+    """Record new versions of the observed sources, without a run."""
+
+    def __post_init__(self) -> None:
+        require_fields(self)
+
+
+def evaluate(
+    catalog: Catalog,
+    instance: dg.DagsterInstance,
+    lake: Lake,
+    *,
+    now: datetime,
+    settings: SensorSettings | None = None,
+    cursor: str | None = None,
+    heads: Heads | None = None,
+    checks: Collection[dg.AssetCheckKey] = (),
+    quick: QuickChecks | None = None,
+) -> dg.SensorResult:
+    """What a tick asks Dagster for.
+
+    Args:
+        catalog: The stream tables.
+        instance: Where their history is.
+        lake: Where their versions are; needs no Spark.
+        now: The time of the tick.
+        settings: How to decide.
+        cursor: As the tick before gave it.
+        heads: What the ticks before found at the ends of the logs.
+        checks: Those whose results are told again of a table that is marked fresh.
+        quick: The checks to evaluate between refreshes.
+    """
+    settings = settings or SensorSettings()
+    tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: catalog.fingerprint}
+    entries = {entry.name: entry for entry in catalog.sound}
+    past = _histories(entries, instance, settings, tags, now)
+    schedules = {name: entry.examined.schedule for name, entry in entries.items()}
+    before = Cursor.read(cursor)
+    # A table is as old as its sources were when they were looked at: a refresh that was under way
+    # when the next came due does not stand for that one.
+    last = {name: before.up_to_date(name, history.as_of, now) for name, history in past.items()}
+    due = dueness.due(schedules, catalog.reads, last, now)
+    ends = heads or Heads(lake.location, lake.storage_options)
+    versions = _Versions(ends, due, entries)
+    stopped = _stopped([entries[name] for name in due], lake)
+    states = {n: _state(entries[n], past[n], versions, stopped[n]) for n in due}
+    decision = dueness.decide(states, catalog.reads, now, settings.backoff)
+    groups = dueness.runs(decision, schedules, last, catalog.reads)
+    fresh = [n for n in decision.fresh if schedules[n] is not None]
+    marked = [n for n in fresh if _runs_out(entries[n], past[n], now)]
+    observed = _observed(catalog, versions, before) if settings.observe_sources else {}
+    return dg.SensorResult(
+        run_requests=_requests(groups, entries, tags),
+        skip_reason=None if groups else "\n".join(_reasons(catalog, decision, schedules, last)),
+        cursor=before.after(observed, fresh, entries, now).write(),
+        asset_events=[
+            *(_unchanged(entries[name], past[name]) for name in marked),
+            *standing(instance, checks, {entries[name].key: past[name] for name in marked}),
+            *(quick.news(lake, instance, past, now) if quick is not None else ()),
+            *(observation(catalog.observed[name], version) for name, version in observed.items()),
+        ],
+    )
+
+
+class _Versions:
+    """The newest version of each table that is looked at, read once in a tick."""
+
+    def __init__(self, heads: Heads, due: Sequence[str], entries: Mapping[str, Entry]) -> None:
+        self.heads = heads
+        sources = (source for name in due for source in entries[name].examined.sources)
+        self.read = heads.versions([*due, *sources])
+
+    def __getitem__(self, name: str) -> int | None:
+        """
+        Raises:
+            Exception: The log cannot be read.
+        """
+        if name not in self.read:
+            self.read[name] = self.heads.version(name)
+        return self.read[name]
+
+
+def _histories(
+    entries: Mapping[str, Entry],
+    instance: dg.DagsterInstance,
+    settings: SensorSettings,
+    tags: Mapping[str, str],
+    now: datetime,
+) -> dict[str, History]:
+    found = read_history(
+        instance,
+        [entry.key for entry in entries.values()],
+        requested=tags,
+        stuck_after=settings.stuck_after,
+        now=now,
+    )
+    return {name: found[entry.key] for name, entry in entries.items()}
+
+
+def _state(entry: Entry, history: History, versions: _Versions, suspended: str) -> State:
+    sources = entry.examined.sources
+    try:
+        frontier = versions.heads.frontier(entry.name)
+        newest = {source: versions[source] for source in sources}
+    # A log that cannot be read stops one table and not the tick: its refresh says what is wrong.
+    except Exception:
+        frontier, newest = {}, dict.fromkeys(sources, _UNREADABLE)
+    return State(
+        last=history.last if frontier is not None else None,
+        moved=tuple(s for s in sources if newest[s] not in _known(s, frontier, history)),
+        missing=tuple(s for s in sources if frontier is None and newest[s] is None),
+        timed=entry.examined.timed,
+        redefined=entry.spec.code_version not in (None, history.tags.get(CODE_VERSION)),
+        run=history.run,
+        suspended=suspended,
+        by_hand=frontier is None and not entry.examined.table.initialize,
+        failures=history.failures,
+        failed_at=history.failed_at,
+    )
+
+
+def _stopped(due: Sequence[Entry], lake: Lake) -> dict[str, str]:
+    """Why a refresh of each would refuse, so that no run is launched for it; empty if it would not.
+
+    Each is a file of its own.
+    """
+    by_name = {entry.name: entry for entry in due}
+    remote = "://" in lake.root
+    found = asked(lambda name: _suspended(by_name[name], lake), by_name, remote=remote)
+    return dict(zip(by_name, found, strict=True))
+
+
+def _suspended(entry: Entry, lake: Lake) -> str:
+    try:
+        return lake.controls.of(entry.examined.table).suspended
+    except Exception:  # a control that cannot be read stops one table: its refresh says why
+        return ""
+
+
+def _known(source: str, frontier: Mapping[str, int] | None, history: History) -> set[int | None]:
+    """The versions of a source that the table reflects: the one that is written in it, and the one
+    that its last refresh looked at, which it need not write where nothing visible came."""
+    if frontier is None:
+        return set()
+    return {frontier.get(source), keys.read_frontier(history.metadata).get(source)}
+
+
+def _requests(
+    groups: Sequence[Sequence[str]], entries: Mapping[str, Entry], tags: Mapping[str, str]
+) -> list[dg.RunRequest]:
+    """No run key: Dagster would never again launch a run with the key of one that failed."""
+    return [
+        dg.RunRequest(
+            asset_selection=[entries[name].key for name in group],
+            asset_check_keys=[],
+            tags={**tags, "dagster/priority": str(len(groups) - place)},
+        )
+        for place, group in enumerate(groups)
+    ]
+
+
+def _runs_out(entry: Entry, history: History, now: datetime) -> bool:
+    """Whether Dagster may call a table late before its next turn but one: ticks may be late."""
+    policy, schedule = entry.spec.freshness_policy, entry.examined.schedule
+    if policy is None or schedule is None or history.last is None:
+        return False
+    pause = max(schedule.due_at(now) - now, _MARKED_BEFORE)
+    return history.last > now or not passes(policy, history.last, now + 2 * pause)
+
+
+def _unchanged(entry: Entry, history: History) -> dg.AssetMaterialization:
+    """The last materialization once more: the freshness clock starts again, nothing else moves."""
+    return dg.AssetMaterialization(
+        asset_key=entry.key,
+        tags=carried_on(history.tags),
+        metadata={
+            **{key: history.metadata[key] for key in _LASTING if key in history.metadata},
+            keys.ACTION: str(Action.NO_DATA),
+            keys.REASON: "no source has a new version",
+            keys.ROWS_IN: 0,
+            keys.INSERTED: 0,
+            keys.DELETED: 0,
+        },
+    )
+
+
+def _observed(catalog: Catalog, versions: _Versions, before: Cursor) -> dict[str, int]:
+    return {
+        name: version
+        for name, version in versions.read.items()
+        if name in catalog.observed and version is not None and before.sources.get(name) != version
+    }
+
+
+def _reasons(
+    catalog: Catalog,
+    decision: Decision,
+    schedules: Mapping[str, Schedule | None],
+    last: Mapping[str, datetime | None],
+) -> Iterator[str]:
+    if decision.fresh:
+        yield f"Due and unchanged: {', '.join(decision.fresh)}."
+    for name, why in decision.held.items():
+        yield f"{name} is due: {why}."
+    coming = sorted(
+        (dueness.due_at(schedule, last.get(name)), name)
+        for name, schedule in schedules.items()
+        if schedule is not None and name not in {*decision.fresh, *decision.held}
+    )
+    if coming:
+        shown = (f"{name} at {at:%Y-%m-%d %H:%M:%S}" for at, name in coming[:_NEXT_SHOWN])
+        yield f"Due next: {', '.join(shown)}."
+    if on_demand := [name for name, schedule in schedules.items() if schedule is None]:
+        yield f"On demand only: {', '.join(on_demand)}."
+    for entry in catalog.entries:
+        if entry.examined.error is not None:
+            yield f"Not refreshed: {entry.examined.error.what}."
+    if not catalog.entries:
+        yield "There are no stream tables."

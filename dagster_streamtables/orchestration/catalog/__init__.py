@@ -1,0 +1,1 @@
+"""What Dagster shows of a stream table: keys, metadata, descriptions, freshness policies."""

@@ -1,0 +1,184 @@
+"""`Catalog`: the stream tables of a code location, examined, in order, each with its asset.
+
+Every factory takes declarations or a catalog. Hand them one catalog, and the declarations are
+examined once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from dagster_streamtables.compiler.views.views import View
+from dagster_streamtables.log import logger
+from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.catalog.translator import (
+    StreamTableProps,
+    StreamTablesTranslator,
+    asset_key,
+)
+from dagster_streamtables.orchestration.declare.analyze import Examined, examine, reads
+from dagster_streamtables.orchestration.declare.load import Declared, with_views
+from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.lake import Lake
+
+SHOWN = 100
+"""Of more stream tables, the assets do not show the SQL of their changes: to write it takes longer
+than all the rest of loading them. Their plans are shown all the same."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A stream table and its asset."""
+
+    examined: Examined
+    spec: dg.AssetSpec
+    source_keys: Mapping[str, dg.AssetKey]
+    """The asset key of each source, by its name in the query."""
+
+    @property
+    def name(self) -> str:
+        return self.examined.name
+
+    @property
+    def key(self) -> dg.AssetKey:
+        return self.spec.key
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Stream tables, each after those it reads; broken ones last."""
+
+    entries: tuple[Entry, ...]
+    observed: Mapping[str, dg.AssetKey]
+    """Tables that are read and that no asset writes, with the key of the asset that stands for
+    each of them."""
+
+    @cached_property
+    def sound(self) -> list[Entry]:
+        """Those that can be refreshed."""
+        return [entry for entry in self.entries if entry.examined.error is None]
+
+    @cached_property
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        """The graph of those that can be refreshed."""
+        return reads(entry.examined for entry in self.entries)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Another one when any declaration changes."""
+        declared = sorted(repr(entry.examined.declared) for entry in self.entries)
+        return hashlib.sha256("\n".join(declared).encode()).hexdigest()[:16]
+
+    def __getitem__(self, name: str) -> Entry:
+        return next(entry for entry in self.entries if entry.name == name)
+
+
+Tables = Catalog | Iterable[Declared]
+
+
+def build_catalog(
+    tables: Tables,
+    *,
+    lake: Lake | None = None,
+    translator: StreamTablesTranslator | None = None,
+    group_name: str | None = None,
+    source_keys: Mapping[str, dg.AssetKey] | None = None,
+    written_by_dagster: Collection[dg.AssetKey] = (),
+    min_schedule_seconds: float = MIN_SCHEDULE_SECONDS,
+    strict: bool = False,
+    views: Iterable[View] = (),
+) -> Catalog:
+    """Examine declarations and decide their assets; a catalog is given back as it is.
+
+    Args:
+        tables: Declarations from files or from Python. Order does not matter.
+        lake: Where the tables are. With it, queries are compiled against the columns in the Delta
+            logs, and assets show columns, lineage and plan before their first refresh.
+        translator: Decides the key, dependencies and metadata of each asset.
+        group_name: The group of the assets that have none by their declaration or the translator.
+        source_keys: The asset keys of tables that are no stream tables, by their names in queries,
+            where they are not the name taken apart at the dots.
+        written_by_dagster: Keys of assets that other code writes: plain dependencies, not observed.
+        min_schedule_seconds: Refuse schedules that are tighter.
+        strict: Raise the first broken definition instead of making an asset of it that fails.
+        views: Queries that those of the tables may name. A view is no asset: what it reads, the
+            tables that name it depend on.
+
+    Raises:
+        StreamTablesError: With `strict`, a definition is broken.
+    """
+    if isinstance(tables, Catalog):
+        return tables
+    declared = with_views(tables, views)
+    examined = examine(declared, lake, min_schedule_seconds=min_schedule_seconds)
+    _report(examined, strict)
+    translator = translator or StreamTablesTranslator()
+    names = {e.name: _key(e, translator) for e in examined}
+    given = dict(source_keys or {})
+    entries = [
+        _entry(e, translator, names, given, group_name, change_sql=len(examined) <= SHOWN)
+        for e in examined
+    ]
+    sources = {name: key for entry in entries for name, key in entry.source_keys.items()}
+    written = {*names.values(), *written_by_dagster}
+    return Catalog(tuple(entries), {n: key for n, key in sources.items() if key not in written})
+
+
+def _key(examined: Examined, translator: StreamTablesTranslator) -> dg.AssetKey:
+    """The key alone, which the dependencies of others need; without the plan, whose text takes
+    longer to write than all the rest."""
+    return translator.get_asset_spec(StreamTableProps(replace(examined, plan=None))).key
+
+
+def _entry(
+    examined: Examined,
+    translator: StreamTablesTranslator,
+    names: Mapping[str, dg.AssetKey],
+    given: Mapping[str, dg.AssetKey],
+    group_name: str | None,
+    *,
+    change_sql: bool,
+) -> Entry:
+    sources = {
+        name: names.get(name) or given.get(name) or asset_key(name) for name in examined.sources
+    }
+    if examined.error is not None:  # a cycle in the graph of assets would be Dagster's end
+        sources = {name: key for name, key in sources.items() if name not in names}
+    spec = translator.get_asset_spec(StreamTableProps(examined, sources, change_sql))
+    spec = spec.merge_attributes(metadata=_needed(examined, sources))
+    # A refresh that leaves the table to another one under way yields nothing.
+    spec = spec.replace_attributes(skippable=True)
+    if group_name is not None and spec.group_name is None:
+        spec = spec.replace_attributes(group_name=group_name)
+    return Entry(examined, spec, sources)
+
+
+def _needed(examined: Examined, sources: Mapping[str, dg.AssetKey]) -> dict[str, Any]:
+    """What a refresh reads from the asset, which a translator must not leave out."""
+    needed: dict[str, Any] = {
+        keys.SOURCE_KEYS: dg.MetadataValue.json({name: key.path for name, key in sources.items()})
+    }
+    if examined.error is not None:
+        needed[keys.PROBLEM] = keys.problem_metadata(examined.error)
+    elif isinstance(examined.declared, StreamTable):
+        needed[keys.DEFINITION] = keys.definition_metadata(examined.declared)
+    return needed
+
+
+def _report(examined: Sequence[Examined], strict: bool) -> None:
+    for each in examined:
+        if each.error is not None:
+            if strict:
+                raise each.error
+            logger.warning("%s", each.error)
+        elif each.doubt is not None:
+            logger.warning("%s", each.doubt)

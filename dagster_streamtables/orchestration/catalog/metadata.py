@@ -1,0 +1,291 @@
+"""What this package writes on assets and events: every metadata key, in one list, and the values.
+
+Numbers are numbers, under keys that never change, because Dagster plots those over time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from dagster_streamtables.compiler.text.types import type_text
+from dagster_streamtables.compiler.views.views import View
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.orchestration.catalog import markdown
+from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.refresh.preview import CHANGE
+
+if TYPE_CHECKING:
+    from dagster_streamtables.compiler.plan import Plan
+
+# On the asset.
+DEFINITION = "streamtables/definition"
+SQL = "streamtables/sql"
+"""The query as its author wrote it."""
+DIALECT = "streamtables/dialect"
+SESSION_TIMEZONE = "streamtables/session_timezone"
+PLAN = "streamtables/plan"
+CHANGE_SQL = "streamtables/change_sql"
+LAW = "streamtables/law"
+MODE = "streamtables/mode"
+RESOLVED_MODE = "streamtables/resolved_mode"
+"""The mode as it works out for this query, where that is not the mode itself."""
+SCHEDULE = "streamtables/schedule"
+RESOLVED_SCHEDULE = "streamtables/resolved_schedule"
+PROBLEM = "streamtables/problem"
+SOURCE_KEYS = "streamtables/source_keys"
+# On each materialization. VERSION is also on the observations of sources.
+ACTION = "streamtables/action"
+REASON = "streamtables/reason"
+FALLBACK = "streamtables/fallback"
+"""Why a change that should have been computed was not; where it was, there is none."""
+VERSION = "streamtables/version"
+WINDOWS = "streamtables/windows"
+INTERMEDIATES = "streamtables/intermediate_tables"
+FRONTIER = "streamtables/frontier"
+"""The version of each source up to which the refresh looked; also on equality checks."""
+ROWS_IN = "streamtables/rows_in"
+CHANGE_RATIO = "streamtables/change_ratio"
+"""The part of a source's rows that changed, of the source where that is the largest."""
+INSERTED = "streamtables/inserted"
+DELETED = "streamtables/deleted"
+CHANGED_ROWS = "streamtables/changed_rows"
+"""Some of them, where the resource allows it."""
+FILES = "streamtables/files"
+WRITER = "streamtables/writer"
+SECONDS = "streamtables/seconds"
+PHASE = "streamtables/seconds/"
+"""Followed by the name of the phase."""
+EXPECTED = "streamtables/expected_seconds/"
+"""Followed by the way that mode AUTO chose between: differential, full."""
+FORECAST_ERROR = "streamtables/forecast_error"
+"""How many times as long as expected the refresh took."""
+AS_OF = "streamtables/as_of"
+"""When the refresh looked at its sources: the table is as old as that, however long it took."""
+CHANGED = "streamtables/last_changed"
+"""When the rows of the table last changed, however many refreshes found nothing since."""
+DATA_TIMESTAMP = "streamtables/data_timestamp"
+STALENESS = "streamtables/staleness_seconds"
+"""From the commit of the newest source version that the table reflects to the refresh's end."""
+EVALUATED = "streamtables/evaluated"
+"""On the result of a check that is told again of a table whose rows have changed since: when."""
+# On each result of an equality check.
+MISSING = "streamtables/missing"
+UNEXPECTED = "streamtables/unexpected"
+SAMPLE = "streamtables/sample"
+PART = "streamtables/part"
+"""What part of the rows was compared, from 0 to 1."""
+SEED = "streamtables/seed"
+"""Which part it was, to compare the same rows again."""
+# On each result of the other checks.
+VIOLATIONS = "streamtables/violations"
+DRIFT = "streamtables/drift"
+BEHIND = "streamtables/seconds_behind"
+"""How old the oldest commit of a source is that the table does not reflect."""
+# On each result of a retention check.
+HISTORY = "streamtables/history"
+
+ROW_COUNT = "dagster/row_count"
+SIZE_BYTES = "dagster/size_bytes"
+TABLE_NAME = "dagster/table_name"
+URI = "dagster/uri"
+COLUMN_SCHEMA = "dagster/column_schema"
+COLUMN_LINEAGE = "dagster/column_lineage"
+CODE_REFERENCES = "dagster/code_references"
+
+
+def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str, Any]:
+    """What one refresh did. What nobody measured is left out, never written as 0."""
+    found: dict[str, Any] = {
+        ACTION: str(refresh.action),
+        REASON: refresh.reason,
+        VERSION: refresh.version,
+        ROWS_IN: refresh.rows_in,
+        INSERTED: refresh.inserted,
+        DELETED: refresh.deleted,
+        SECONDS: float(refresh.seconds),
+        **{PHASE + phase: float(seconds) for phase, seconds in refresh.phases.items()},
+    }
+    if refresh.windows:
+        found[WINDOWS] = _windows(refresh)
+        after = {source: window.after for source, window in refresh.windows.items()}
+        found[FRONTIER] = dg.MetadataValue.json(after)
+    if refresh.intermediates:
+        found[INTERMEDIATES] = _intermediates(refresh)
+    measured = {
+        ROW_COUNT: refresh.row_count,
+        SIZE_BYTES: refresh.size_bytes,
+        FILES: refresh.files,
+        CHANGE_RATIO: refresh.change_ratio,
+        WRITER: refresh.writer or None,
+    }
+    found |= {key: value for key, value in measured.items() if value is not None}
+    if refresh.fallback:
+        found[FALLBACK] = refresh.fallback
+    if refresh.preview:
+        found[CHANGED_ROWS] = rows_table(refresh.preview, first=CHANGE)
+    if refresh.forecast is not None:
+        expected = asdict(refresh.forecast).items()
+        found |= {EXPECTED + way: float(seconds) for way, seconds in expected}
+    if refresh.forecast_error is not None:
+        found[FORECAST_ERROR] = float(refresh.forecast_error)
+    return found | _times(refresh, now or datetime.now(UTC))
+
+
+def plan_metadata(
+    plan: Plan, keys: Mapping[str, dg.AssetKey], *, change_sql: bool = True
+) -> dict[str, Any]:
+    """What is known of a table before its first refresh.
+
+    Args:
+        plan: The compiled query.
+        keys: The asset key of each source, by its name in the query.
+        change_sql: Whether to write the change as SQL, too.
+    """
+    columns = {name: type_text(kind).lower() for name, kind in plan.schema.items()}
+    kept = plan.with_intermediates
+    return {
+        COLUMN_SCHEMA: column_schema(columns),
+        COLUMN_LINEAGE: column_lineage(plan, keys),
+        PLAN: fenced(kept.explain(), ""),
+        **({CHANGE_SQL: fenced(kept.change_sql(), "sql")} if change_sql else {}),
+        LAW: kept.law,
+    }
+
+
+def column_schema(columns: Mapping[str, str]) -> dg.TableSchema:
+    """Columns and their types as Dagster shows them."""
+    return dg.TableSchema([dg.TableColumn(name, kind) for name, kind in columns.items()])
+
+
+def column_lineage(plan: Plan, keys: Mapping[str, dg.AssetKey]) -> dg.TableColumnLineage:
+    """From each column to the columns of the sources that it is computed from."""
+    found = {
+        column: [
+            dg.TableColumnDep(keys[source], name) for source, name in origins if source in keys
+        ]
+        for column, origins in plan.lineage().items()
+    }
+    return dg.TableColumnLineage(found)
+
+
+def definition_metadata(table: StreamTable) -> dg.JsonMetadataValue:
+    """A declaration, so that it can be made again from the asset alone."""
+    return dg.MetadataValue.json({**asdict(table), "mode": str(table.mode)})
+
+
+def read_definition(metadata: Mapping[str, Any]) -> StreamTable:
+    """The declaration that `definition_metadata` wrote.
+
+    Raises:
+        StreamTablesError: The asset is no stream table, or its declaration is broken.
+    """
+    problem = _json(metadata.get(PROBLEM))
+    if problem:
+        raise StreamTablesError(**problem)
+    definition = dict(_json(metadata.get(DEFINITION)) or {})
+    if not definition:
+        raise StreamTablesError(
+            "an asset among the selected ones is no stream table",
+            fix="refresh only assets that a factory of this package made",
+        )
+    views = tuple(View(**view) for view in definition.pop("views", ()))
+    return StreamTable(**definition, views=views)
+
+
+def problem_metadata(error: StreamTablesError) -> dg.JsonMetadataValue:
+    """The four parts of a message."""
+    parts = {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
+    return dg.MetadataValue.json(parts)
+
+
+def read_frontier(metadata: Mapping[str, Any]) -> dict[str, int]:
+    """The version of each source up to which the refresh of a materialization looked."""
+    return dict(_json(metadata.get(FRONTIER)) or {})
+
+
+def read_source_keys(metadata: Mapping[str, Any]) -> dict[str, dg.AssetKey]:
+    """The asset key of each source, by its name in the query."""
+    found = _json(metadata.get(SOURCE_KEYS)) or {}
+    return {name: dg.AssetKey(path) for name, path in found.items()}
+
+
+def failure(error: StreamTablesError, *, allow_retries: bool) -> dg.Failure:
+    """An error as Dagster shows it: the message, and its parts as metadata of the failed step."""
+    parts = {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
+    shown = {"where": fenced(error.where, "")}
+    return dg.Failure(
+        description=str(error),
+        metadata={f"streamtables/{k}": shown.get(k, text) for k, text in parts.items() if text},
+        allow_retries=allow_retries,
+    )
+
+
+def fenced(text: str, language: str) -> dg.MarkdownMetadataValue:
+    """A block of code."""
+    return dg.MetadataValue.md(markdown.fenced(text, language))
+
+
+def rows_table(rows: Sequence[Mapping[str, Any]], *, first: str) -> dg.TableMetadataValue:
+    """Rows of data, with the column that says what is the matter with them before the others."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    columns.sort(key=lambda name: name != first)
+    plain = ({name: _plain(row.get(name)) for name in columns} for row in rows)
+    return _records(dict.fromkeys(columns, "string"), plain)
+
+
+def _plain(value: object) -> Any:
+    return value if value is None or isinstance(value, str | int | float | bool) else str(value)
+
+
+def _windows(refresh: Refresh) -> dg.TableMetadataValue:
+    columns = {
+        "source": "string",
+        "before": "int",
+        "after": "int",
+        "capture": "string",
+        "rows": "int",
+        "source_rows": "int",
+    }
+    windows = ({"source": name, **asdict(window)} for name, window in refresh.windows.items())
+    return _records(columns, windows)
+
+
+def _intermediates(refresh: Refresh) -> dg.TableMetadataValue:
+    columns = {"table": "string", "action": "string", "reason": "string", "seconds": "float"}
+    columns |= dict.fromkeys(("inserted", "deleted", "row_count"), "int")
+    done = (
+        {"table": name, **{each: getattr(one, each) for each in list(columns)[1:]}}
+        for name, one in refresh.intermediates.items()
+    )
+    return _records(columns, ({**each, "action": str(each["action"])} for each in done))
+
+
+def _records(
+    columns: Mapping[str, str], rows: Iterable[Mapping[str, Any]]
+) -> dg.TableMetadataValue:
+    schema = dg.TableSchema([dg.TableColumn(name, kind) for name, kind in columns.items()])
+    return dg.MetadataValue.table([dg.TableRecord(dict(row)) for row in rows], schema)
+
+
+def _times(refresh: Refresh, now: datetime) -> dict[str, Any]:
+    if refresh.data_timestamp is None:
+        return {}
+    found: dict[str, Any] = {
+        DATA_TIMESTAMP: dg.MetadataValue.timestamp(refresh.data_timestamp.timestamp())
+    }
+    # Where nothing came, the newest version may be a month old and the table is not stale.
+    if refresh.action is not Action.NO_DATA:
+        found[STALENESS] = max(0.0, (now - refresh.data_timestamp).total_seconds())
+    return found
+
+
+def _json(value: Any) -> Any:
+    found = getattr(value, "data", value)
+    return json.loads(found) if isinstance(found, str) else found

@@ -1,0 +1,89 @@
+"""The data versions that a refresh really consumed.
+
+Dagster records the newest version of each dependency when the step ran. A refresh knows better:
+a source may have moved on since its last observation, or while the refresh ran. Only dependencies
+whose events carry a Delta version of ours are corrected; what others write keeps what Dagster says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import dagster as dg
+
+from dagster_streamtables.orchestration.catalog.metadata import VERSION
+from dagster_streamtables.runtime.model.report import Window
+
+INPUT_VERSION = "dagster/input_data_version/"
+DATA_VERSION = "dagster/data_version"
+CODE_VERSION = "dagster/code_version"
+# What Dagster knows of a materialization; an event that repeats it has to carry it on.
+KEPT_TAGS = (
+    DATA_VERSION,
+    CODE_VERSION,
+    "dagster/data_version_is_user_provided",
+    INPUT_VERSION,
+    "dagster/input_event_pointer/",
+)
+# How many refreshes an upstream table may be ahead of the version that was read.
+_LOOK_BACK = 20
+
+
+def consumed(
+    instance: dg.DagsterInstance,
+    windows: Mapping[str, Window],
+    source_keys: Mapping[str, dg.AssetKey],
+) -> tuple[dict[str, str], list[dg.AssetObservation]]:
+    """Tags for a materialization, one for each dependency whose version is known; and what the
+    refresh saw of sources that nobody in Dagster writes, where that is news. Without those, the
+    asset would be shown as unsynced with a source that nobody has looked at since.
+
+    Args:
+        instance: Where the events of the dependencies are.
+        windows: What the refresh consumed, by the names of the sources.
+        source_keys: The asset key of each source.
+    """
+    tags: dict[str, str] = {}
+    news: list[dg.AssetObservation] = []
+    for name, window in windows.items():
+        key = source_keys.get(name)
+        if key is None:
+            continue
+        records = instance.fetch_materializations(key, limit=_LOOK_BACK).records
+        # An observed source has none; its data version is its Delta version.
+        version = _data_version(records, window.after) if records else str(window.after)
+        if not records and _is_news(instance, key, window.after):
+            news.append(observation(key, window.after))
+        if version:
+            tags[INPUT_VERSION + key.to_user_string()] = version
+    return tags, news
+
+
+def observation(key: dg.AssetKey, version: int) -> dg.AssetObservation:
+    """That a source has a Delta version."""
+    return dg.AssetObservation(key, metadata={VERSION: version}, tags={DATA_VERSION: str(version)})
+
+
+def carried_on(tags: Mapping[str, str]) -> dict[str, str]:
+    """The tags of a materialization that an event for the same contents repeats."""
+    return {tag: value for tag, value in tags.items() if tag.startswith(KEPT_TAGS)}
+
+
+def _data_version(records: Sequence[dg.EventLogRecord], version: int) -> str | None:
+    for record in records:
+        event = record.asset_materialization
+        if event and _delta_version(event.metadata) == version:
+            return (event.tags or {}).get(DATA_VERSION)
+    return None
+
+
+def _is_news(instance: dg.DagsterInstance, key: dg.AssetKey, version: int) -> bool:
+    record = instance.get_latest_data_version_record(key)
+    event = record.event_log_entry.asset_observation if record is not None else None
+    seen = _delta_version(event.metadata) if event is not None else None
+    return seen is None or seen < version
+
+
+def _delta_version(metadata: Mapping[str, dg.MetadataValue]) -> int | None:
+    value = metadata.get(VERSION)
+    return value.value if isinstance(value, dg.IntMetadataValue) else None

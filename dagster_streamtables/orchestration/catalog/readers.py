@@ -1,0 +1,79 @@
+"""Readers in other catalogs of the code location, which inherited schedules look at, too.
+
+A catalog names its tables for itself, and two may keep different tables under one name. So here
+asset keys say who reads what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from dagster_streamtables.log import logger
+from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.catalog.catalog import Catalog, Entry
+from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
+from dagster_streamtables.orchestration.declare import graph
+from dagster_streamtables.orchestration.declare.analyze import Examined
+from dagster_streamtables.orchestration.declare.schedule import Cron, Schedule
+
+
+def read_by(catalog: Catalog, others: Iterable[Catalog]) -> Catalog:
+    """The catalog, with the durations that its tables inherit from those of other catalogs, too.
+
+    A reader with a cron schedule has what it reads refreshed in its own run, and a run is of one
+    catalog. A table without a schedule that such a reader of another catalog waits for says so.
+    """
+    elsewhere = [entry for other in others for entry in other.sound]
+    if not elsewhere:
+        return catalog
+    known = {_id(entry): entry for entry in [*catalog.sound, *elsewhere]}
+    reads = {
+        each: [key.to_user_string() for key in entry.source_keys.values()]
+        for each, entry in known.items()
+    }
+    paths = graph.inherited({each: _declared(e.examined) for each, e in known.items()}, reads)
+    crons = {_id(e) for e in elsewhere if isinstance(_declared(e.examined), Cron)}
+    turned = graph.readers(reads)
+    entries: list[Entry] = []
+    for entry in catalog.entries:
+        if path := paths.get(_id(entry)):
+            entry = _inheriting(entry, [known[each] for each in path])
+        elif entry.examined.inherits is not None:
+            waiting = crons & graph.upstream(_id(entry), turned)
+            entry = _waited_for(entry, sorted(known[each].name for each in waiting))
+        entries.append(entry)
+    return replace(catalog, entries=tuple(entries))
+
+
+def _inheriting(entry: Entry, path: Sequence[Entry]) -> Entry:
+    schedule = path[-1].examined.schedule
+    if schedule == entry.examined.schedule:
+        return entry
+    names = tuple(each.name for each in path)
+    return _retold(entry, replace(entry.examined, schedule=schedule, inherits=names))
+
+
+def _waited_for(entry: Entry, readers: Sequence[str]) -> Entry:
+    if not readers:
+        return entry
+    after = replace(entry.examined, cron_readers_elsewhere=tuple(readers))
+    logger.warning('stream table "%s": %s', entry.name, after.resolved_schedule)
+    return _retold(entry, after)
+
+
+def _retold(entry: Entry, after: Examined) -> Entry:
+    spec = entry.spec
+    if spec.freshness_policy == freshness_policy(entry.examined.schedule):  # no translator's own
+        spec = spec.replace_attributes(freshness_policy=freshness_policy(after.schedule))
+    if keys.RESOLVED_SCHEDULE in spec.metadata:
+        spec = spec.merge_attributes(metadata={keys.RESOLVED_SCHEDULE: after.resolved_schedule})
+    return replace(entry, examined=after, spec=spec)
+
+
+def _declared(examined: Examined) -> Schedule | None:
+    return examined.schedule if examined.inherits is None else None
+
+
+def _id(entry: Entry) -> str:
+    return entry.key.to_user_string()

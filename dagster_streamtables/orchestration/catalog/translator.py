@@ -1,0 +1,167 @@
+"""`StreamTablesTranslator`: one stream table → one asset. Override it to change how assets look."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+from dagster_shared.utils.warnings import disable_dagster_warnings
+
+from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
+from dagster_streamtables.orchestration.catalog.markdown import fenced, words
+from dagster_streamtables.orchestration.declare.analyze import Examined
+from dagster_streamtables.orchestration.declare.load import Declared
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+
+if TYPE_CHECKING:
+    from dagster_streamtables.compiler.plan import Plan
+
+
+@dataclass(frozen=True)
+class StreamTableProps:
+    """What a translator may look at."""
+
+    examined: Examined
+    source_keys: Mapping[str, dg.AssetKey] = field(default_factory=dict[str, dg.AssetKey])
+    """The asset key of each source, by its name in the query."""
+    change_sql: bool = True
+    """Whether the asset shows the SQL of its change."""
+
+    @property
+    def name(self) -> str:
+        """As queries say it."""
+        return self.examined.name
+
+    @property
+    def schema(self) -> str:
+        """The name without its last part: ``sales`` of ``sales.paid``; empty if it has one."""
+        return self.name.rpartition(".")[0]
+
+    @property
+    def table(self) -> StreamTable | None:
+        """The declaration; None where it is too broken to be one."""
+        declared = self.examined.declared
+        return declared if isinstance(declared, StreamTable) else None
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The tables that the query reads, by their names in it."""
+        return self.examined.sources
+
+
+class StreamTablesTranslator:
+    """Decides the key, dependencies and metadata of each asset.
+
+    The factories add what refreshing needs to what it returns, whatever that is.
+
+    Examples:
+        ```python
+        class Prefixed(StreamTablesTranslator):
+            def get_asset_spec(self, props):
+                spec = super().get_asset_spec(props)
+                return spec.replace_attributes(key=spec.key.with_prefix("lake"))
+        ```
+    """
+
+    def get_asset_spec(self, props: StreamTableProps) -> dg.AssetSpec:
+        """The asset of a stream table, or of a declaration that is broken."""
+        examined = props.examined
+        table = props.table
+        plan = examined.plan
+        return dg.AssetSpec(
+            key=asset_key(examined.name),
+            deps=list(dict.fromkeys(props.source_keys.values())),
+            owners=table.owners if table else None,
+            tags=table.tags if table else None,
+            group_name=(table.group or None) if table else None,
+            description=_description(examined),
+            code_version=fingerprint(*_definition(examined.declared)),
+            kinds={"spark", "deltalake", "sql"},
+            freshness_policy=None if examined.error else freshness_policy(examined.schedule),
+            metadata={
+                keys.TABLE_NAME: examined.name,
+                **_settings(examined),
+                **_code_reference(examined.declared),
+                **(_plan(plan, props) if plan else {}),
+            },
+        )
+
+
+def asset_key(name: str) -> dg.AssetKey:
+    """The asset key of a table: its name taken apart at the dots, or its path at the slashes.
+
+    >>> asset_key("sales.orders").path, asset_key("delta.`/data/orders`").path
+    (['sales', 'orders'], ['delta', 'data', 'orders'])
+    """
+    schema, quote, path = name.partition("`")
+    if quote:
+        parts = [part for part in path.rstrip("`").split("/") if part]
+        return dg.AssetKey([schema.rstrip("."), *parts])
+    return dg.AssetKey(name.split("."))
+
+
+def fingerprint(query: str, *more: str) -> str:
+    """The code version of a query and of what else tells its meaning; when it changes, Dagster
+    shows the asset as out of date."""
+    lines = [line.rstrip() for line in query.strip().rstrip(";").splitlines()]
+    return hashlib.sha256("\n".join([*lines, *more]).encode()).hexdigest()[:16]
+
+
+def _definition(declared: Declared) -> list[str]:
+    """The query, and what the meaning of its words depends on where that is not the usual."""
+    if not isinstance(declared, StreamTable):
+        return [declared.query]
+    unusual = {"dialect": (declared.dialect, "spark"), "zone": (declared.session_timezone, "UTC")}
+    settings = [f"{key} {value}" for key, (value, usual) in unusual.items() if value != usual]
+    views = [repr((v.name, v.query, v.columns, v.dialect)) for v in declared.views]
+    return [declared.query, *settings, *views]
+
+
+def _description(examined: Examined) -> str:
+    table = examined.declared
+    parts = []
+    if examined.error is not None:
+        parts.append(f"**{words(examined.error.what)}**\n\n{fenced(str(examined.error))}")
+    if examined.doubt is not None:
+        parts.append(f"When this code location was loaded: {words(examined.doubt.what)}.")
+    if isinstance(table, StreamTable) and table.description:
+        parts.append(table.description)
+    if table.query.strip():
+        parts.append(f"#### Query\n\n{fenced(table.query, 'sql')}")
+    for view in table.views if isinstance(table, StreamTable) else ():
+        said = f"{view.description}\n\n" if view.description else ""
+        parts.append(f"#### View {words(view.name)}\n\n{said}{fenced(view.query, 'sql')}")
+    return "\n\n".join(parts)
+
+
+def _plan(plan: Plan, props: StreamTableProps) -> dict[str, Any]:
+    return keys.plan_metadata(plan, props.source_keys, change_sql=props.change_sql)
+
+
+def _settings(examined: Examined) -> dict[str, Any]:
+    table = examined.declared
+    if not isinstance(table, StreamTable):
+        return {}
+    return {
+        **({keys.RESOLVED_MODE: f"FULL: {examined.refusal}"} if examined.refusal else {}),
+        keys.SQL: keys.fenced(table.query, "sql"),
+        keys.DIALECT: table.dialect,
+        keys.SESSION_TIMEZONE: table.session_timezone,
+        keys.MODE: str(table.mode),
+        keys.SCHEDULE: table.schedule or "CALCULATED",
+        keys.RESOLVED_SCHEDULE: examined.resolved_schedule,
+    }
+
+
+def _code_reference(declared: Declared) -> dict[str, Any]:
+    if declared.file is None:
+        return {}
+    with (
+        disable_dagster_warnings()
+    ):  # code references are in beta, and not this code's user's choice
+        reference = dg.LocalFileCodeReference(file_path=declared.file, line_number=declared.line)
+        return {keys.CODE_REFERENCES: dg.CodeReferencesMetadataValue(code_references=[reference])}

@@ -1,0 +1,141 @@
+"""All checks of a code location, and when they run."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any
+
+import dagster as dg
+
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.orchestration.catalog.catalog import Catalog
+from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.checks import equality_check, retention_check, state_checks
+from dagster_streamtables.orchestration.checks.equality_check import (
+    build_check_schedule,
+    build_equality_checks,
+)
+from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
+from dagster_streamtables.orchestration.checks.retention_check import (
+    WARN_BEFORE,
+    build_retention_checks,
+)
+from dagster_streamtables.orchestration.checks.state_checks import (
+    build_freshness_checks,
+    build_schema_checks,
+    build_state_checks,
+)
+from dagster_streamtables.orchestration.declare.schedule import Cron as Schedule, parse_schedule
+from dagster_streamtables.runtime.checks.sample import Sample
+from dagster_streamtables.setting import Range, Where, require_fields
+
+
+def _is_cron(text: str) -> bool:
+    """As Dagster has it, without seconds."""
+    try:
+        found = parse_schedule(text, min_schedule_seconds=0)
+    except InvalidDefinition:
+        return False
+    return isinstance(found, Schedule) and len(text.split()) in (1, 5)
+
+
+def _is_zone(text: str) -> bool:
+    return text in zoneinfo.available_timezones()
+
+
+Cron = Annotated[str, Where(_is_cron, "a cron expression of five fields")]
+Zone = Annotated[str, Where(_is_zone, "a time zone such as Europe/Berlin")]
+
+
+@dataclass(frozen=True)
+class CheckSettings:
+    """When checks run, and how. Each may have a schedule of its own: a cron expression of five
+    fields, or None for none; it can be run by hand all the same."""
+
+    equality: Cron | None = "0 3 * * *"
+    """Compares a table with its query, which costs a run of the query, for a part of the rows."""
+    state: Cron | None = "30 * * * *"
+    """Looks for damage in the stored tables, which costs a pass over each."""
+    schema: Cron | None = "15 * * * *"
+    quick: Annotated[timedelta, Range(0)] | None = timedelta(minutes=5)
+    """Freshness and retention read nothing but logs. Every refresh evaluates them, and in between
+    the sensor does, so often; None for neither."""
+    freshness: Cron | None = None
+    retention: Cron | None = None
+    timezone: Zone = "UTC"
+    """Where the hours of all of them are."""
+    status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.RUNNING
+    """Whether the schedules are on before anybody touches their switches."""
+    sample: Sample | None = 0.05
+    """What part of the rows the equality check compares, as 0.01; None for all."""
+    grace: Annotated[timedelta, Range(0)] = timedelta()
+    """What the freshness check allows beside the schedule, for the refresh itself."""
+    warn_before: Annotated[timedelta, Range(0)] = WARN_BEFORE
+    """The retention check fails so long before history may be gone."""
+
+    def __post_init__(self) -> None:
+        require_fields(self)
+
+
+def build_checks(
+    catalog: Catalog, settings: CheckSettings, name: str = RESOURCE_KEY
+) -> Iterator[dg.AssetChecksDefinition]:
+    """All checks of all the tables that are not broken, one op for each kind.
+
+    Args:
+        catalog: The stream tables.
+        settings: How they check.
+        name: Of the resource, and what the names of the ops begin with.
+    """
+    if not catalog.sound:
+        return
+    about: dict[str, Any] = {"tables": catalog, "resource_key": name}
+    yield build_equality_checks(name=f"{name}_equality", sample=settings.sample, **about)
+    yield build_state_checks(name=f"{name}_state", **about)
+    yield build_schema_checks(name=f"{name}_schema", **about)
+    yield build_freshness_checks(name=f"{name}_freshness", grace=settings.grace, **about)
+    yield build_retention_checks(
+        name=f"{name}_retention", warn_before=settings.warn_before, **about
+    )
+
+
+def build_quick_checks(catalog: Catalog, settings: CheckSettings) -> QuickChecks | None:
+    """The checks that are evaluated without a run of their own."""
+    if settings.quick is None:
+        return None
+    return QuickChecks(
+        catalog,
+        every=settings.quick,
+        grace=settings.grace,
+        warn_before=settings.warn_before,
+    )
+
+
+def build_check_schedules(
+    catalog: Catalog,
+    settings: CheckSettings,
+    executor: dg.ExecutorDefinition | None,
+    name: str = RESOURCE_KEY,
+) -> Iterator[dg.ScheduleDefinition]:
+    """The schedule of each kind of check that has one."""
+    crons = {
+        "equality": (equality_check.CHECK_NAME, settings.equality),
+        "state": (state_checks.STATE, settings.state),
+        "schema": (state_checks.SCHEMA, settings.schema),
+        "freshness": (state_checks.FRESHNESS, settings.freshness),
+        "retention": (retention_check.CHECK_NAME, settings.retention),
+    }
+    for kind, (check_name, cron) in crons.items():
+        if cron and catalog.sound:
+            yield build_check_schedule(
+                check_name,
+                cron,
+                tables=catalog,
+                name=f"{name}_{kind}_schedule",
+                timezone=settings.timezone,
+                default_status=settings.status,
+                executor=executor,
+            )

@@ -1,0 +1,141 @@
+"""The checks that read nothing but logs: evaluated with every refresh, and by the refresh sensor.
+
+A run for them would cost more than they do. The sensor evaluates them between refreshes, since a
+table falls behind, and history goes, while nothing refreshes it; it tells only what is news.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import dagster as dg
+from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
+
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.orchestration.catalog.catalog import Catalog
+from dagster_streamtables.orchestration.checks.equality_check import not_answered
+from dagster_streamtables.orchestration.checks.retention_check import (
+    CHECK_NAME as RETENTION,
+    history_is_kept,
+)
+from dagster_streamtables.orchestration.checks.state_checks import (
+    FRESHNESS,
+    WARN,
+    reflects_its_sources,
+)
+from dagster_streamtables.orchestration.instance.last_runs import History
+from dagster_streamtables.orchestration.instance.standing_checks import COMPLETED
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.lake import Lake
+
+NAMES = (FRESHNESS, RETENTION)
+_SECONDS_OF_A_TICK = 1.0
+_DEAD_AFTER = timedelta(hours=1)
+
+
+class QuickChecks:
+    """How they are evaluated, and when they last were in this process."""
+
+    def __init__(
+        self, catalog: Catalog, *, every: timedelta, grace: timedelta, warn_before: timedelta
+    ) -> None:
+        """
+        Args:
+            catalog: The stream tables.
+            every: How often the sensor evaluates those of a table.
+            grace: Time that a refresh may take.
+            warn_before: Fail so long before history may be gone.
+        """
+        self._entries = {entry.name: entry for entry in catalog.sound}
+        self._names = {entry.key: name for name, entry in self._entries.items()}
+        self._every, self._grace, self._warn_before = every, grace, warn_before
+        self._looked: dict[str, datetime] = {}
+
+    def of(self, lake: Lake, key: dg.AssetKey, now: datetime) -> list[dg.AssetCheckEvaluation]:
+        """The results for one table now."""
+        if key not in self._names:
+            return []
+        examined = self._entries[self._names[key]].examined
+        table, schedule = examined.table, examined.schedule
+        asked: dict[str, Callable[[], dg.AssetCheckResult]] = {
+            FRESHNESS: lambda: reflects_its_sources(lake, table, schedule, now, self._grace),
+            RETENTION: lambda: history_is_kept(lake, table, WARN, self._warn_before),
+        }
+        return [_evaluation(key, name, ask) for name, ask in asked.items()]
+
+    def news(
+        self, lake: Lake, instance: dg.DagsterInstance, past: Mapping[str, History], now: datetime
+    ) -> Iterator[dg.AssetCheckEvaluation]:
+        """The results that differ from the last ones, or are the first since a materialization.
+
+        A tick looks at as many tables as a second is enough for; the others have their turn in the
+        next.
+
+        Args:
+            lake: The tables.
+            instance: Where the last results are.
+            past: What happened to each table.
+            now: The time of the tick.
+        """
+        found = {each.asset_check_key: each for each in self._evaluated(lake, past, now)}
+        storage = instance.event_log_storage
+        records = storage.get_latest_asset_check_execution_by_key(list(found)) if found else {}
+        for key, evaluation in found.items():
+            last = past[self._names[key.asset_key]].last
+            if last is not None and _is_news(evaluation, records.get(key), last, now):
+                yield evaluation
+
+    def _evaluated(
+        self, lake: Lake, past: Mapping[str, History], now: datetime
+    ) -> Iterator[dg.AssetCheckEvaluation]:
+        until, never = time.monotonic() + _SECONDS_OF_A_TICK, datetime.min.replace(tzinfo=UTC)
+        for name in sorted(self._entries, key=lambda name: self._looked.get(name, never)):
+            looked, history = self._looked.get(name), past.get(name, History())
+            if looked is not None and looked <= now < looked + self._every:
+                continue
+            if history.last is None or history.run:  # nothing to look at, or a refresh will look
+                continue
+            if time.monotonic() > until:
+                return
+            self._looked[name] = now
+            # A log that cannot be read is the refresh's to tell, and stops no tick.
+            with suppress(Exception):
+                yield from self.of(lake, self._entries[name].key, now)
+
+
+def _evaluation(
+    key: dg.AssetKey, name: str, ask: Callable[[], dg.AssetCheckResult]
+) -> dg.AssetCheckEvaluation:
+    try:
+        result = ask()
+    except StreamTablesError as error:
+        result = not_answered(key, name, WARN, error)
+    return dg.AssetCheckEvaluation(
+        asset_key=key,
+        check_name=name,
+        passed=result.passed,
+        severity=result.severity,
+        description=result.description,
+        metadata=result.metadata,
+    )
+
+
+def _is_news(
+    evaluation: dg.AssetCheckEvaluation,
+    record: AssetCheckExecutionRecord | None,
+    last: datetime,
+    now: datetime,
+) -> bool:
+    if record is None:
+        return True
+    if record.status not in COMPLETED or record.evaluation is None:
+        # A run evaluates it, unless that is dead.
+        return now.timestamp() - record.create_timestamp > _DEAD_AFTER.total_seconds()
+    before = record.evaluation
+    differs = (evaluation.passed, evaluation.severity) != (before.passed, before.severity)
+    return differs or record.create_timestamp < last.timestamp()

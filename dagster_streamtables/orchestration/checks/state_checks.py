@@ -1,0 +1,218 @@
+"""The checks that ask little: of the stored state, of the columns, and of the age.
+
+None of them runs a query. The freshness check reads logs alone; the two others ask Spark, one to
+count the rows of the stored table, one to analyse the text.
+"""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
+from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY, LakeProvider
+from dagster_streamtables.orchestration.catalog.metadata import read_definition
+from dagster_streamtables.orchestration.checks.equality_check import checks_of_tables, not_answered
+from dagster_streamtables.orchestration.declare.schedule import Schedule
+from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.model.stream_table import OnSchemaChange, StreamTable
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.observe.health import SourceHealth
+
+STATE = "state_is_whole"
+SCHEMA = "columns_are_as_defined"
+FRESHNESS = "reflects_its_sources"
+
+ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
+
+
+def build_state_checks(
+    *,
+    tables: Tables,
+    name: str = "streamtables_state",
+    severity: dg.AssetCheckSeverity = ERROR,
+    **catalog: Any,
+) -> dg.AssetChecksDefinition:
+    """A check for each stream table, in one op: its stored state is one that refreshes can leave.
+
+    Counts are counts, a key has one row, what readers see follows from the hidden columns, the
+    frontier is not ahead of the sources, intermediate tables are in step. It fails with the rows.
+
+    Args:
+        tables: The stream tables.
+        name: The name of the op.
+        severity: Of a failure.
+        catalog: As for `build_catalog`.
+    """
+
+    def evaluate(lake: Lake, table: StreamTable) -> dg.AssetCheckResult:
+        found = lake.checks.invariants(table)
+        said = "; ".join(map(str, found.violations)) or "Nothing is wrong with the stored state."
+        metadata: dict[str, Any] = {
+            keys.VIOLATIONS: len(found.violations),
+            keys.VERSION: found.version,
+            keys.SECONDS: float(found.seconds),
+        }
+        if found.sample:
+            metadata[keys.SAMPLE] = keys.rows_table(found.sample, first="__broken")
+        return dg.AssetCheckResult(
+            passed=not found.violations,
+            severity=severity,
+            description=said
+            + (f" Rows were not looked at: {found.left_out}." * bool(found.left_out)),
+            metadata=metadata,
+        )
+
+    description = "The hidden columns, keys, frontier and intermediate tables agree."
+    evaluated = _of(STATE, severity, evaluate)
+    return checks_of_tables(name, STATE, description, evaluated, tables=tables, **catalog)
+
+
+def build_schema_checks(
+    *,
+    tables: Tables,
+    name: str = "streamtables_schema",
+    severity: dg.AssetCheckSeverity = WARN,
+    **catalog: Any,
+) -> dg.AssetChecksDefinition:
+    """A check for each stream table, in one op: its columns, and those of its sources that it uses,
+    are what its definition comes to now.
+
+    It fails where the next refresh will build the table anew, or refuse to, with the columns.
+
+    Args:
+        tables: The stream tables.
+        name: The name of the op.
+        severity: Of columns that differ. A query that no longer fits its sources is an error.
+        catalog: As for `build_catalog`.
+    """
+
+    def evaluate(lake: Lake, table: StreamTable) -> dg.AssetCheckResult:
+        found = lake.checks.drift(table)
+        refuses = table.on_schema_change is OnSchemaChange.FAIL
+        does = "refuses to go on" if refuses else "builds the table anew"
+        said = "; ".join(map(str, found))
+        rows = [
+            {"table": each.table, "column": each.column, "is": str(each.kind), "was": each.was,
+             "now": each.now}
+            for each in found
+        ]  # fmt: skip
+        return dg.AssetCheckResult(
+            passed=not found,
+            severity=severity,
+            description=f"{said}. The next refresh {does}." if found else "No column differs.",
+            metadata={keys.DRIFT: keys.rows_table(rows, first="table")} if rows else {},
+        )
+
+    description = "The columns of the table and of its sources fit the definition."
+    evaluated = _of(SCHEMA, ERROR, evaluate)
+    return checks_of_tables(name, SCHEMA, description, evaluated, tables=tables, **catalog)
+
+
+def build_freshness_checks(
+    *,
+    tables: Tables,
+    name: str = "streamtables_freshness",
+    grace: timedelta = timedelta(),
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+    resource_key: str = RESOURCE_KEY,
+    **catalog: Any,
+) -> dg.AssetChecksDefinition:
+    """A check for each stream table, in one op: what came to its sources is in it, in time.
+
+    What Dagster's freshness policy cannot say: schedules of less than a minute, and that a table
+    whose sources stand still is fresh, however long ago its last refresh was. It warns when the
+    first commit that the table lacks is older than the schedule allows, and is an error when that
+    is so for another turn of the schedule.
+
+    Args:
+        tables: The stream tables.
+        name: The name of the op.
+        grace: Time that a refresh may take.
+        clock: Tells the time, with its zone.
+        resource_key: Of the `StreamTablesResource`.
+        catalog: As for `build_catalog`.
+    """
+    examined = build_catalog(tables, **catalog)
+    schedules = {entry.name: entry.examined.schedule for entry in examined.sound}
+
+    def evaluate(lake: Lake, table: StreamTable) -> dg.AssetCheckResult:
+        return reflects_its_sources(lake, table, schedules[table.name], clock(), grace)
+
+    description = "What came to the sources is in the table within its schedule."
+    evaluated = _of(FRESHNESS, WARN, evaluate, lake=lambda provider: provider.logs())
+    return checks_of_tables(name, FRESHNESS, description, evaluated, resource_key, tables=examined)
+
+
+def reflects_its_sources(
+    lake: Lake, table: StreamTable, schedule: Schedule | None, now: datetime, grace: timedelta
+) -> dg.AssetCheckResult:
+    """Whether what came to the sources of a table is in it, in time.
+
+    Raises:
+        StreamTablesError: Nobody can tell.
+    """
+    found = lake.checks.behind(table)
+    late = [each for each in found if _late(each, schedule, now - grace, turns=0)]
+    very = [each for each in late if _late(each, schedule, now - grace, turns=1)]
+    ages = [(now - each.behind_since).total_seconds() for each in found if each.behind_since]
+    return dg.AssetCheckResult(
+        passed=not late,
+        severity=ERROR if very else WARN,
+        description="; ".join(_lateness(late, now)) or _timely(found, schedule),
+        metadata={keys.BEHIND: float(max(ages, default=0.0))},
+    )
+
+
+def _of(
+    check_name: str,
+    severity: dg.AssetCheckSeverity,
+    evaluate: Callable[[Lake, StreamTable], dg.AssetCheckResult],
+    lake: Callable[[LakeProvider], Lake] = lambda provider: provider.lake(),
+) -> Callable[[LakeProvider, dg.AssetSpec], dg.AssetCheckResult]:
+    """The check of one asset; an error of ours is a check that fails with it."""
+
+    def evaluated(provider: LakeProvider, spec: dg.AssetSpec) -> dg.AssetCheckResult:
+        try:
+            found = evaluate(lake(provider), read_definition(spec.metadata))
+        except StreamTablesError as error:
+            return not_answered(spec.key, check_name, severity, error)
+        return found._replace(asset_key=spec.key, check_name=check_name)
+
+    return evaluated
+
+
+def _late(each: "SourceHealth", schedule: Schedule | None, now: datetime, *, turns: int) -> bool:
+    if each.gone:
+        return True
+    if schedule is None or each.behind_since is None:
+        return False
+    allowed = turns * timedelta(seconds=schedule.longest_gap())
+    return bool(each.lost) or now > schedule.deadline(each.behind_since) + allowed
+
+
+def _lateness(late: "list[SourceHealth]", now: datetime) -> Iterator[str]:
+    for each in late:
+        if each.gone:
+            yield each.lost
+            continue
+        since = each.behind_since or now
+        yield (
+            f"it reflects version {each.frontier} of {each.source}, which is at {each.newest}, "
+            f"and lacks rows since {since:%Y-%m-%d %H:%M:%S} UTC, "
+            f"{(now - since).total_seconds():.0f} s ago"
+        )
+
+
+def _timely(found: "list[SourceHealth]", schedule: Schedule | None) -> str:
+    if not found:
+        return "No source has rows that the table does not reflect."
+    names = ", ".join(each.source for each in found)
+    if schedule is None:
+        return f"There are rows to come from {names}, and the table is refreshed on demand only."
+    return f"Rows are to come from {names}, within the schedule."

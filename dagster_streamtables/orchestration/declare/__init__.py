@@ -1,0 +1,1 @@
+"""Files → declarations, and the graph and the schedules that follow from them."""

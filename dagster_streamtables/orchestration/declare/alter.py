@@ -1,0 +1,152 @@
+"""A stream table's settings are changed where they are declared: in the header of its file.
+
+The file is the one truth, so it is rewritten: the lines of the settings that are named, and nothing
+else, byte for byte. What would come out is read as any file is before it is written.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+
+from dagster_streamtables.errors import InvalidDefinition, RefusedOperation, StreamTablesError
+from dagster_streamtables.orchestration.declare.header import SETTING, SETTINGS
+from dagster_streamtables.orchestration.declare.load import BrokenTable, read_text
+from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS, parse_schedule
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+
+ALTERABLE = tuple(s for s in SETTINGS if s not in ("name", "kind", "columns"))
+_BOM = "\ufeff"
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")
+_LINE_END = re.compile(r"\r\n?")
+
+
+def alter_table(
+    table: StreamTable | BrokenTable,
+    settings: Mapping[str, object],
+    *,
+    min_schedule_seconds: float = MIN_SCHEDULE_SECONDS,
+) -> StreamTable:
+    """Change settings of a stream table in the file that declares it.
+
+    Args:
+        table: As it is declared now; a broken one can be mended so.
+        settings: By their names in a header; None takes a setting out, so that its default holds.
+        min_schedule_seconds: Refuse schedules that are tighter.
+
+    Returns:
+        The table as it is declared from now on, without the views of other files.
+
+    Raises:
+        RefusedOperation: It is declared in Python, or a setting is not one of `ALTERABLE`.
+        InvalidDefinition: A setting says something that cannot be; the file is left as it was.
+    """
+    path = _file_of(table)
+    for name in settings:
+        _require_alterable(name)
+    before = path.read_bytes().decode("utf-8")
+    after = with_settings(before, settings)
+    declared = read_text(_LINE_END.sub("\n", after), table.name, str(path))
+    try:
+        if isinstance(declared, BrokenTable):
+            raise declared.error
+        zone = declared.timezone
+        parse_schedule(declared.schedule, zone, min_schedule_seconds=min_schedule_seconds)
+    except StreamTablesError as error:
+        raise error.about(table.name) from None
+    if after != before:
+        _write(path, after.encode("utf-8"))
+    return declared
+
+
+def with_settings(text: str, settings: Mapping[str, object]) -> str:
+    r"""The text of a file with other settings in its header.
+
+    >>> with_settings("-- schedule: 5m\nSELECT 1 AS n", {"schedule": "1h", "mode": "FULL"})
+    '-- schedule: 1h\n-- mode: FULL\nSELECT 1 AS n'
+    """
+    bom = _BOM if text.startswith(_BOM) else ""
+    lines = _LINE.findall(text[len(bom) :])
+    for name, value in settings.items():
+        said = None if value is None else f"-- {name}: {' '.join(str(value).split())}"
+        lines = _with_setting(lines, name, said)
+    return bom + "".join(lines)
+
+
+def _with_setting(lines: list[str], name: str, said: str | None) -> list[str]:
+    settings = {place: key for place, key in _header(lines) if key}
+    places = [place for place, key in settings.items() if key == name]
+    if not places:
+        if said is None:
+            return lines
+        place = max(settings, default=-1) + 1
+        if place and settings[place - 1] == "description":
+            place = _end(lines, place - 1)
+        return [*lines[:place], said + _ending(lines), *lines[place:]]
+    [place] = places[:1]
+    end = _end(lines, place) if name == "description" else place + 1
+    ending = lines[end - 1][len(lines[end - 1].rstrip("\r\n")) :]
+    return [*lines[:place], *([said + ending] if said is not None else []), *lines[end:]]
+
+
+def _header(lines: list[str]) -> list[tuple[int, str]]:
+    """The lines of the header, each with the setting that it makes, if any."""
+    found: list[tuple[int, str]] = []
+    for place, line in enumerate(lines):
+        stripped = line.strip()
+        if stripped and not stripped.startswith("--"):
+            break
+        setting = SETTING.match(stripped)
+        found.append((place, setting[1].lower() if setting else ""))
+    return found
+
+
+def _end(lines: list[str], place: int) -> int:
+    """Behind the lines that continue a description."""
+    header = dict(_header(lines))
+    end = place + 1
+    while header.get(end) == "" and lines[end].strip("- \t\r\n"):
+        end += 1
+    return end
+
+
+def _ending(lines: list[str]) -> str:
+    first = lines[0] if lines else ""
+    return first[len(first.rstrip("\r\n")) :] or "\n"
+
+
+def _file_of(table: StreamTable | BrokenTable) -> Path:
+    if table.file is None:
+        raise RefusedOperation(
+            f'stream table "{table.name}" is declared in Python',
+            why="its settings are arguments in that code, and would be read from there again",
+            fix=f'change them where StreamTable("{table.name}", …) is written',
+        )
+    return Path(table.file).resolve()
+
+
+def _require_alterable(name: str) -> None:
+    if name not in ALTERABLE:
+        known = {field.name for field in fields(StreamTable)} | {"kind", "columns"}
+        raise (RefusedOperation if name in known else InvalidDefinition)(
+            f'"{name}" is no setting that can be altered',
+            why=f"these can: {', '.join(ALTERABLE)}",
+            fix="rename the file to rename the table" if name == "name" else "",
+        )
+
+
+def _write(path: Path, content: bytes) -> None:
+    """In one step, and with the file's own permissions: a reader finds the old or the new."""
+    handle, new = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(new).chmod(path.stat().st_mode & 0o7777)
+        Path(new).replace(path)
+    except BaseException:
+        Path(new).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,233 @@
+"""Declarations → what can be known of them before the first refresh, and what is wrong with them.
+
+Nothing is run and no JVM is started. A declaration that cannot work is kept with its error, so that
+the others of its code location go on working.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.compiler.text.current_time import asks_for_time, with_clock
+from dagster_streamtables.errors import (
+    InvalidDefinition,
+    SourceProblem,
+    StreamTablesError,
+    UnsupportedQuery,
+)
+from dagster_streamtables.log import logger
+from dagster_streamtables.orchestration.declare import graph
+from dagster_streamtables.orchestration.declare.load import BrokenTable, Declared
+from dagster_streamtables.orchestration.declare.schedule import (
+    MIN_SCHEDULE_SECONDS,
+    Schedule,
+    parse_schedule,
+)
+from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
+
+if TYPE_CHECKING:
+    from dagster_streamtables.compiler.plan import Plan
+    from dagster_streamtables.runtime.lake import Lake
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A declaration and what is known of it."""
+
+    declared: Declared
+    sources: tuple[str, ...] = ()
+    """The tables that its query reads, by their names in the query."""
+    schedule: Schedule | None = None
+    """Its own, or the one it inherits; None if it is refreshed on demand."""
+    inherits: tuple[str, ...] | None = None
+    """The path to the table whose duration it takes; None if it has a schedule of its own."""
+    cron_readers_elsewhere: tuple[str, ...] = ()
+    """Tables of other catalogs with a cron schedule, which wait for it in vain."""
+    plan: Plan | None = None
+    """None where a source does not exist yet, or nobody said where the tables are."""
+    refusal: str = ""
+    """Why its change cannot be computed; it is refreshed in full, as its mode allows."""
+    error: StreamTablesError | None = None
+    """Its definition must be changed before it can be refreshed."""
+    doubt: StreamTablesError | None = None
+    """A source that cannot be read now; it may be there when the table is refreshed."""
+
+    @property
+    def name(self) -> str:
+        return self.declared.name
+
+    @property
+    def table(self) -> StreamTable:
+        """The declaration.
+
+        Raises:
+            StreamTablesError: It is broken.
+        """
+        if self.error is not None:
+            raise self.error
+        assert isinstance(self.declared, StreamTable)
+        return self.declared
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether time alone changes what its query says."""
+        if self.error is not None:
+            return False
+        if self.plan is not None:
+            return self.plan.timed
+        try:
+            return asks_for_time(with_clock(self.table.text()))
+        except StreamTablesError:  # another dialect, whose words depend on columns not known yet
+            return False
+
+    @property
+    def resolved_schedule(self) -> str:
+        """The schedule in words, with where it comes from."""
+        if self.inherits is None:
+            return self.schedule.text if self.schedule else "none"
+        if self.cron_readers_elsewhere:
+            readers = " and ".join(self.cron_readers_elsewhere)
+            return (
+                f"on demand: the cron schedule of {readers}, elsewhere in the code location, does "
+                "not refresh it; give it a schedule of its own"
+            )
+        if self.schedule is None:
+            return "on demand: no table with a duration as its schedule reads this one"
+        return f"{self.schedule.text}, from {' through '.join(reversed(self.inherits))}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something wrong with a stream table."""
+
+    table: str
+    error: StreamTablesError
+
+    @property
+    def fatal(self) -> bool:
+        """Whether the definition must change; else a source is not as the query needs it, now."""
+        return not isinstance(self.error, SourceProblem)
+
+
+def find_problems(
+    tables: Iterable[Declared],
+    lake: Lake | None = None,
+    *,
+    min_schedule_seconds: float = MIN_SCHEDULE_SECONDS,
+) -> list[Problem]:
+    """Everything that can be known to be wrong without running anything; for a test or for CI.
+
+    Args:
+        tables: The declarations, broken ones among them.
+        lake: Where the tables are. Without it, columns and types are not looked at.
+        min_schedule_seconds: Refuse schedules that are tighter.
+    """
+    examined = examine(tables, lake, min_schedule_seconds=min_schedule_seconds)
+    return [Problem(e.name, error) for e in examined for error in (e.error, e.doubt) if error]
+
+
+def examine(
+    tables: Iterable[Declared],
+    lake: Lake | None = None,
+    *,
+    min_schedule_seconds: float = MIN_SCHEDULE_SECONDS,
+) -> list[Examined]:
+    """Every declaration after those it reads; broken ones last."""
+    found = {e.name: e for e in map(_read, _one_of_each_name(tables))}
+    found |= {e.name: e for e in _without_cycles(found)}
+    found = {e.name: _scheduled(e, min_schedule_seconds) for e in found.values()}
+    order = graph.dependency_order(reads(found.values()))
+    if lake is not None:
+        _plan(found, order, lake)
+        order = graph.dependency_order(reads(found.values()))
+    return [*_inheriting(found, order), *(e for e in found.values() if e.error)]
+
+
+def reads(examined: Iterable[Examined]) -> dict[str, tuple[str, ...]]:
+    """The graph of the tables that are not broken."""
+    return {e.name: e.sources for e in examined if e.error is None}
+
+
+def _one_of_each_name(tables: Iterable[Declared]) -> list[Declared]:
+    named: dict[str, list[Declared]] = {}
+    for table in tables:
+        named.setdefault(table.name, []).append(table)
+    return [same[0] if len(same) == 1 else _ambiguous(same) for same in named.values()]
+
+
+def _ambiguous(tables: Sequence[Declared]) -> BrokenTable:
+    places = [table.file or "a declaration in Python" for table in tables]
+    name = tables[0].name
+    error = InvalidDefinition(
+        f"{len(tables)} stream tables have this name",
+        where="\n".join(places),
+        why="a name is one table, with one query",
+        fix="give all but one of them another name",
+    )
+    return BrokenTable(name, error.about(name))
+
+
+def _read(declared: Declared) -> Examined:
+    if isinstance(declared, BrokenTable):
+        return Examined(declared, error=declared.error)
+    try:
+        return Examined(declared, sources=declared.sources)
+    except StreamTablesError as error:
+        return Examined(declared, error=error.about(declared.name))
+
+
+def _without_cycles(found: Mapping[str, Examined]) -> list[Examined]:
+    return [
+        replace(found[name], error=graph.cycle_error(path).about(name))
+        for path in graph.cycles(reads(found.values()))
+        for name in path[:-1]
+    ]
+
+
+def _scheduled(examined: Examined, min_schedule_seconds: float) -> Examined:
+    table = examined.declared
+    if examined.error is not None or not isinstance(table, StreamTable):
+        return examined
+    try:
+        schedule = parse_schedule(
+            table.schedule, table.timezone, min_schedule_seconds=min_schedule_seconds
+        )
+    except StreamTablesError as error:
+        return replace(examined, error=error.about(table.name))
+    return replace(examined, schedule=schedule)
+
+
+def _plan(found: dict[str, Examined], order: Sequence[str], lake: Lake) -> None:
+    """Compile in dependency order, so that a table that does not exist yet has known columns."""
+    plans: dict[str, Plan] = {}
+    for name in order:
+        table = found[name].table
+        try:
+            plans[name] = lake.plan(table, upstream=plans)
+            found[name] = replace(found[name], plan=plans[name])
+        except SourceProblem as error:
+            found[name] = replace(found[name], doubt=error.about(name))
+        except StreamTablesError as error:
+            in_full = isinstance(error, UnsupportedQuery) and table.mode is not Mode.DIFFERENTIAL
+            known = {"refusal": error.what} if in_full else {"error": error.about(name)}
+            found[name] = replace(found[name], **known)
+        except Exception:  # the refresh will say it again; the code location must load
+            logger.warning('stream table "%s" could not be compiled', name, exc_info=True)
+
+
+def _inheriting(found: Mapping[str, Examined], order: Sequence[str]) -> list[Examined]:
+    edges = reads(found.values())
+    paths = graph.inherited({name: found[name].schedule for name in order}, edges)
+    return [
+        replace(
+            found[name],
+            inherits=paths[name],
+            schedule=found[paths[name][-1]].schedule if paths[name] else None,
+        )
+        if name in paths
+        else found[name]
+        for name in order
+    ]

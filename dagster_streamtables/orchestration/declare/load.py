@@ -1,0 +1,185 @@
+"""Declarations from files: a folder of `.sql` files, one stream table or view in each.
+
+A file is a header of comment lines and one SELECT:
+
+    -- schedule: 5m
+    -- description: Orders that were paid, one row each.
+    SELECT id, amount FROM sales.orders WHERE paid
+
+The table is named after the file, and after its subfolder as the schema: ``sales/paid.sql`` is
+``sales.paid``. With ``-- kind: view`` the file is a view, which other files may name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dagster_streamtables.compiler.views.views import View, views_of
+from dagster_streamtables.errors import InvalidDefinition, Place, StreamTablesError
+from dagster_streamtables.orchestration.declare.header import SETTINGS, read_header
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+
+VIEW_SETTINGS = ("name", "kind", "columns", "dialect", "description")
+
+
+@dataclass(frozen=True)
+class BrokenTable:
+    """A declaration that says something that cannot be: kept, so that the others can be used.
+
+    It becomes an asset that says what is wrong and fails when it is materialized.
+    """
+
+    name: str
+    error: StreamTablesError
+    query: str = ""
+    file: str | None = None
+    line: int = 1
+
+
+Declared = StreamTable | BrokenTable
+
+
+def load_tables(folder: str | Path, *, views: Iterable[View] = ()) -> list[StreamTable]:
+    """Read every `.sql` file below a folder, in the order of their paths.
+
+    Args:
+        folder: Of stream tables, and of views that they name.
+        views: More views that they may name.
+
+    Raises:
+        InvalidDefinition: The folder does not exist, or a file declares nothing that can be.
+    """
+    tables = read_folder(folder, views=views)
+    for table in tables:
+        if isinstance(table, BrokenTable):
+            raise table.error
+    return [table for table in tables if isinstance(table, StreamTable)]
+
+
+def read_folder(folder: str | Path, *, views: Iterable[View] = ()) -> list[Declared]:
+    """Read every `.sql` file below a folder; files that declare no stream table become broken ones.
+
+    Raises:
+        InvalidDefinition: The folder does not exist.
+    """
+    tables, found = read_files(folder)
+    return with_views(tables, [*found, *views])
+
+
+def read_files(folder: str | Path) -> tuple[list[Declared], list[View]]:
+    """The stream tables and the views of a folder, which do not know of one another yet.
+
+    Raises:
+        InvalidDefinition: The folder does not exist.
+    """
+    root = Path(folder).absolute()
+    if not root.is_dir():
+        raise InvalidDefinition(
+            f'there is no folder "{folder}" to read stream tables from',
+            fix="give the path of a folder with .sql files",
+        )
+    found = [_read_file(path, root) for path in sorted(root.rglob("*.sql"))]
+    views = [each for each in found if isinstance(each, View)]
+    return [each for each in found if not isinstance(each, View)], views
+
+
+def with_views(tables: Iterable[Declared], views: Iterable[View]) -> list[Declared]:
+    """The declarations, each stream table with the views that its query reads."""
+    known: dict[str, View] = {}
+    taken: dict[str, str] = {}
+    for view in views:
+        if view.name in known and known[view.name] != view:
+            taken[view.name] = "another view"
+        known.setdefault(view.name, view)
+    declared = [_with_views(table, known) if known else table for table in tables]
+    taken |= {table.name: "a stream table" for table in declared if table.name in known}
+    clear = [table for table in declared if table.name not in taken]
+    return [*clear, *(_name_taken(known[name], by) for name, by in taken.items())]
+
+
+def _with_views(table: Declared, known: Mapping[str, View]) -> Declared:
+    if not isinstance(table, StreamTable):
+        return table
+    everything = {**known, **{view.name: view for view in table.views}}
+    try:
+        views = views_of(table.query, table.dialect, everything)
+    except StreamTablesError:  # which is said when the table is examined
+        views = tuple(everything.values())
+    return replace(table, views=views)
+
+
+def _name_taken(view: View, by: str) -> BrokenTable:
+    error = InvalidDefinition(
+        f"{by} has the name of a view",
+        where=view.file or "a view in Python",
+        why="a name in a query means one thing",
+        fix="give one of them another name",
+    )
+    return BrokenTable(view.name, error.about(view.name), view.query, view.file)
+
+
+def declare(name: str, query: str, **settings: object) -> Declared:
+    """A `StreamTable`, or a broken one where the constructor would raise.
+
+    For declarations in Python that must not take the others of their module down with them.
+    """
+    try:
+        return StreamTable(name, query, **settings)  # type: ignore[arg-type]
+    except StreamTablesError as error:
+        file, line = settings.get("file"), settings.get("line", 1)
+        line = line if isinstance(line, int) else 1
+        file = str(file) if file else None
+        if file and not error.where:
+            error = error.changed(where=Place(line, 1, file=file))
+        return BrokenTable(name, error.about(name), query, file, line)
+
+
+def _read_file(path: Path, root: Path) -> Declared | View:
+    name = ".".join(path.relative_to(root).with_suffix("").parts)
+    try:
+        return _read_text(path.read_text(encoding="utf-8"), name, str(path))
+    except UnicodeDecodeError:
+        error = InvalidDefinition(f"{path.name} is not a text in UTF-8", fix="save it as UTF-8")
+        return BrokenTable(name, error.about(name), file=str(path))
+
+
+def read_text(text: str, name: str, file: str | None = None) -> Declared:
+    """The stream table that the text of a file declares.
+
+    Args:
+        text: Header and query.
+        name: Of the table, where the header gives none.
+        file: Where the text is from.
+    """
+    found = _read_text(text, name, file)
+    if isinstance(found, View):
+        error = InvalidDefinition("it is a view", fix="name a stream table")
+        return BrokenTable(name, error.about(name), found.query, file)
+    return found
+
+
+def _read_text(text: str, name: str, file: str | None) -> Declared | View:
+    try:
+        header = read_header(text)
+        settings = dict(header.settings)
+        name = str(settings.pop("name", name))
+        if settings.pop("kind", "table") == "view":
+            return View(name, header.query, **_of_view(settings), file=file, line=header.line)
+        _refuse_settings(settings, ("columns",), "a stream table")
+    except StreamTablesError as error:
+        return BrokenTable(name, error.within(file).about(name), file=file)
+    return declare(name, header.query, **settings, file=file, line=header.line)
+
+
+def _of_view(settings: Mapping[str, object]) -> dict[str, Any]:
+    _refuse_settings(settings, set(SETTINGS) - set(VIEW_SETTINGS), "a view")
+    return dict(settings)
+
+
+def _refuse_settings(settings: Mapping[str, object], others: Iterable[str], kind: str) -> None:
+    for key in others:
+        if key in settings:
+            raise InvalidDefinition(f'{kind} has no setting "{key}"', fix="leave it out")

@@ -1,0 +1,1 @@
+"""What Dagster's instance remembers: runs, materializations, results of checks."""

@@ -1,0 +1,138 @@
+"""What Dagster's instance remembers of assets: materializations, unfinished and failed runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import dagster as dg
+from dagster import DagsterRunStatus, RunRecord, RunsFilter
+from dagster._core.storage.event_log.base import AssetRecord
+
+from dagster_streamtables.orchestration.catalog.metadata import AS_OF
+
+SENSOR_TAG = "streamtables/refresh"
+"""On every run that a refresh sensor requests: the name of the sensor."""
+DEFINITIONS_TAG = "streamtables/definitions"
+"""On the same runs: a fingerprint of all definitions, so that a change ends every back-off."""
+
+_UNFINISHED = (
+    DagsterRunStatus.QUEUED,
+    DagsterRunStatus.NOT_STARTED,
+    DagsterRunStatus.STARTING,
+    DagsterRunStatus.STARTED,
+    DagsterRunStatus.CANCELING,
+)
+# A canceled run counts, or canceling would start the same refresh again at once.
+_FAILED = (DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED)
+_FAILED_RUNS_READ = 500
+
+
+@dataclass(frozen=True)
+class History:
+    """What happened to one asset."""
+
+    last: datetime | None = None
+    as_of: datetime | None = None
+    """When the refresh of the last materialization looked at the sources."""
+    tags: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Of the last materialization."""
+    metadata: Mapping[str, dg.MetadataValue] = field(default_factory=dict[str, dg.MetadataValue])
+    """Of the last materialization."""
+    run: str = ""
+    """The id of an unfinished run with the asset."""
+    failures: int = 0
+    """Runs of the sensor that failed since the last materialization."""
+    failed_at: datetime | None = None
+
+
+def read_history(
+    instance: dg.DagsterInstance,
+    keys: Collection[dg.AssetKey],
+    *,
+    requested: Mapping[str, str],
+    stuck_after: timedelta,
+    now: datetime,
+) -> dict[dg.AssetKey, History]:
+    """The history of each asset.
+
+    Args:
+        instance: Dagster's instance.
+        keys: The assets.
+        requested: Only failed runs with these tags are counted.
+        stuck_after: Unfinished runs that are older are taken for dead.
+        now: The time.
+    """
+    records = {r.asset_entry.asset_key: r for r in instance.get_asset_records(list(keys))}
+    unfinished = [
+        record
+        for record in instance.get_run_records(RunsFilter(statuses=list(_UNFINISHED)))
+        if now - record.create_timestamp < stuck_after
+    ]
+    failed = instance.get_run_records(
+        RunsFilter(statuses=list(_FAILED), tags=dict(requested)), limit=_FAILED_RUNS_READ
+    )
+    failures = _by_key(failed)
+    running = _by_key(unfinished)
+    planned = {record.dagster_run.run_id for record in unfinished}
+    return {
+        key: _history(records.get(key), running.get(key, []), failures.get(key, []), planned)
+        for key in keys
+    }
+
+
+def _history(
+    record: AssetRecord | None,
+    unfinished: Sequence[RunRecord],
+    failed: Sequence[RunRecord],
+    planned: Collection[str],
+) -> History:
+    event = record.asset_entry.last_materialization if record else None
+    materialization = event.asset_materialization if event else None
+    last = datetime.fromtimestamp(event.timestamp, UTC) if event else None
+    ends = [_end(run) for run in failed if _after(run, last)]
+    return History(
+        last=last,
+        as_of=_as_of(materialization.metadata, last) if materialization and last else last,
+        tags=(materialization.tags or {}) if materialization else {},
+        metadata=materialization.metadata if materialization else {},
+        run=_running(record, unfinished, planned),
+        failures=len(ends),
+        failed_at=max(ends, default=None),
+    )
+
+
+def _as_of(metadata: Mapping[str, dg.MetadataValue], last: datetime) -> datetime:
+    value = metadata.get(AS_OF)
+    if not isinstance(value, dg.TimestampMetadataValue):
+        return last
+    return min(last, datetime.fromtimestamp(value.value, UTC))
+
+
+def _running(
+    record: AssetRecord | None, unfinished: Sequence[RunRecord], planned: Collection[str]
+) -> str:
+    if unfinished:
+        return unfinished[0].dagster_run.run_id
+    # A job without a selection names no assets; its plan does, and the asset remembers the last.
+    last = record.asset_entry.last_run_id if record else None
+    return last if last is not None and last in planned else ""
+
+
+def _by_key(runs: Iterable[RunRecord]) -> dict[dg.AssetKey, list[RunRecord]]:
+    found: dict[dg.AssetKey, list[RunRecord]] = {}
+    for run in runs:
+        for key in run.dagster_run.asset_selection or ():
+            found.setdefault(key, []).append(run)
+    return found
+
+
+def _after(run: RunRecord, last: datetime | None) -> bool:
+    return last is None or run.create_timestamp > last
+
+
+def _end(run: RunRecord) -> datetime:
+    if run.end_time is not None:
+        return datetime.fromtimestamp(run.end_time, UTC)
+    return run.update_timestamp

@@ -1,0 +1,213 @@
+"""Is a stream table what its query says? Plain Spark answers, running the user's own text.
+
+Both sides are read at the table's frontier and compared as multisets, in both directions. Floats
+that are sums may differ in their last digits, because the order of an addition does; rows that
+differ in nothing else, and there by no more than `TOLERANCE`, are equal.
+
+-0.0 and 0.0 are two values, as they are to a reader, where the query hands on what it found. Where
+it groups or orders, Spark itself gives the one or the other: MIN and MAX the first that they meet.
+There the two are equal, as they are to SQL.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler import with_one_answer
+from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.runtime.checks.sample import Part
+from dagster_streamtables.runtime.compute.netting import netted
+from dagster_streamtables.runtime.compute.own_text import rows_of
+from dagster_streamtables.runtime.compute.relations import Relations
+from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
+from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.stored_rows import stored_rows
+from dagster_streamtables.runtime.delta.types import types_of
+from dagster_streamtables.runtime.model.definition import visible
+from dagster_streamtables.runtime.model.state import Stored
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.spark.connect import arrow_rows
+from dagster_streamtables.runtime.spark.whole_rows import apart
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+TOLERANCE = 1e-9
+"""Relative difference of two floats that counts as none."""
+SMALL = 100_000
+"""Rows up to which two tables are compared in this process first."""
+SAMPLE = 20
+"""Differing rows that a comparison shows."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A stream table against its query at the table's frontier."""
+
+    table: str
+    equal: bool
+    version: int
+    """The Delta version of the table that was compared."""
+    frontier: Mapping[str, int]
+    missing: int
+    """Rows that the query gives and the table has not, copies counted."""
+    unexpected: int
+    """Rows that the table has and the query does not give, copies counted."""
+    sample: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """Some of them, with ``__difference`` (``missing`` or ``unexpected``) and ``__copies``."""
+    seconds: float = 0.0
+    part: Part | None = None
+    """Which rows were compared; None for all of them."""
+
+
+def compare(
+    table: StreamTable,
+    stored: Stored,
+    snapshots: Mapping[str, Snapshot],
+    relations: Relations,
+    part: Part | None = None,
+) -> Comparison:
+    """Compare a stored table with the user's own text over the sources at its frontier.
+
+    Args:
+        table: The declaration.
+        stored: The table.
+        snapshots: The sources at its frontier.
+        relations: Makes views.
+        part: Of the rows; None for all.
+    """
+    begin = time.perf_counter()
+    assert stored.state is not None
+    frontier = stored.state.frontier
+    columns = {name: seen.columns for name, seen in stored.state.sources.items()}
+    text = with_one_answer(table.text(columns), columns)
+    now = stored.state.now or datetime.now(UTC).isoformat()
+    kinds = visible(stored.log.columns)
+    names = list(kinds)
+    rows = rows_of(text, snapshots, now, relations, limit=SMALL, bound=table.recursion)
+    expected = rows.toDF(*names)
+    if part is None and _equal_here(expected, stored.log, names):
+        counts, sample = {}, []
+    else:
+        held = relations.spark.table(relations.at(stored.log.snapshot).strip("`"))
+        held = held.select(*[spark_name(name) for name in names])
+        if part is not None:
+            expected, held = part.of(expected, kinds), part.of(held, kinds)
+        differing = difference(expected, held, zeros=text.tree.find(*_MEET) is None)
+        counts = _counts(differing)
+        sample = differing.limit(SAMPLE).collect() if counts else []
+    return Comparison(
+        table=table.name,
+        equal=not counts,
+        version=stored.log.version,
+        frontier=frontier,
+        missing=counts.get("missing", 0),
+        unexpected=counts.get("unexpected", 0),
+        sample=[row.asDict(recursive=True) for row in sample],
+        seconds=time.perf_counter() - begin,
+        part=part,
+    )
+
+
+def _equal_here(expected: DataFrame, log: TableLog, names: list[str]) -> bool:
+    """Whether two small tables are surely equal; where not, Spark compares them.
+
+    Surely, because -0.0 and a sum of floats in another order differ here and not there.
+    """
+    import pyarrow as pa
+
+    if log.row_count is None or log.row_count > SMALL:
+        return False
+    actual = stored_rows(log, {}, names, limit=SMALL)
+    result = arrow_rows(expected.limit(SMALL + 1))
+    if actual is None or result.num_rows != actual.num_rows:
+        return False
+    signed = [
+        rows.append_column(WEIGHT, pa.array([sign] * rows.num_rows, pa.int64()))
+        for rows, sign in ((result.cast(actual.schema), 1), (actual, -1))
+    ]
+    return netted(pa.concat_tables(signed)).num_rows == 0
+
+
+_MEET = (exp.AggFunc, exp.Window, exp.Order)
+"""Where rows that differ in a zero meet."""
+
+
+def difference(expected: DataFrame, actual: DataFrame, *, zeros: bool) -> DataFrame:
+    """The rows in which two multisets differ: their columns, ``__difference``, ``__copies``.
+
+    Args:
+        expected: What the rows should be.
+        actual: What they are.
+        zeros: Whether -0.0 is another value than 0.0.
+    """
+    from pyspark.sql import functions as F
+
+    names = actual.columns
+    types = types_of(actual)
+    expected, actual = _comparable(expected, types), _comparable(actual, types)
+    quoted = [F.col(spark_name(name)) for name in names]
+    both = expected.select("*", F.lit(1).alias("__side")).unionAll(
+        actual.select("*", F.lit(-1).alias("__side"))
+    )
+    marks = apart(types_of(actual)) if zeros else []
+    by = [F.expr(mark).alias(f"__zeros_{number}") for number, mark in enumerate(marks)]
+    counted = both.groupBy(*quoted, *by).agg(F.sum("__side").alias("__n")).where("__n <> 0")
+    floats = {name for name, type_ in actual.dtypes if type_ in ("double", "float")}
+    if floats:
+        counted = _without_rounding(counted, floats)
+    kind = F.when(F.col("__n") > 0, "missing").otherwise("unexpected")
+    return counted.select(*quoted, kind.alias("__difference"), F.abs("__n").alias("__copies"))
+
+
+def _comparable(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
+    """A VARIANT, which Spark does not group by, as the JSON that it is."""
+    from pyspark.sql import functions as F
+
+    variants = {name for name, type_ in types.items() if "variant" in type_}
+    if not variants:
+        return rows
+    columns = {name: F.col(spark_name(name)) for name in types}
+    return rows.select(*(F.to_json(c).alias(n) if n in variants else c for n, c in columns.items()))
+
+
+def _without_rounding(counted: DataFrame, floats: set[str]) -> DataFrame:
+    """Leave out pairs of differing rows that a tolerance of the floats makes equal.
+
+    Rows that agree in all other columns are paired in the order of their floats.
+    """
+    from pyspark.sql import functions as F
+    from pyspark.sql.window import Window
+
+    exact = [F.col(spark_name(n)) for n in counted.columns if n not in floats and n != "__n"]
+    numbered = counted.withColumn("__side", F.signum("__n").cast("int")).withColumn(
+        "__row",
+        F.row_number().over(
+            Window.partitionBy(*exact, "__side").orderBy(
+                *[spark_name(name) for name in sorted(floats)]
+            )
+        ),
+    )
+    pair = Window.partitionBy(*exact, "__row", F.abs("__n"))
+    close = F.count("*").over(pair) == 2
+    for name in floats:
+        least, most = F.min(spark_name(name)).over(pair), F.max(spark_name(name)).over(pair)
+        size = F.greatest(F.abs(least), F.abs(most))
+        same = (most - least <= size * TOLERANCE) | (least == most)
+        both_null = F.count(spark_name(name)).over(pair) == 0
+        close = close & (both_null | (same & (F.count(spark_name(name)).over(pair) == 2)))
+    marked = numbered.withColumn("__close", F.coalesce(close, F.lit(False)))
+    return marked.where("NOT __close").drop("__side", "__row", "__close")
+
+
+def _counts(differing: DataFrame) -> dict[str, int]:
+    from pyspark.sql import functions as F
+
+    counted = differing.groupBy("__difference").agg(F.sum("__copies").alias("n")).collect()
+    return {row["__difference"]: int(row["n"]) for row in counted}

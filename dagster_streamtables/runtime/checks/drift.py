@@ -1,0 +1,115 @@
+"""Do the columns of a stream table and of its sources still fit the definition?
+
+Spark is asked what columns the query has over the sources as they are now: it analyses the text
+over empty relations of the same columns, and runs nothing.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.compiler import Text
+from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.types import types_of
+from dagster_streamtables.runtime.model.definition import visible
+from dagster_streamtables.runtime.model.state import State
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Columns = Mapping[str, str]
+
+
+class Kind(enum.StrEnum):
+    """How a column differs."""
+
+    MISSING = "missing"
+    """It was there, or should be, and is not."""
+    TYPE = "another type"
+    NEW = "new"
+    """It is there, and was not, or should not be."""
+
+
+@dataclass(frozen=True)
+class Drift:
+    """One column that is not as it was."""
+
+    table: str
+    """The stream table or a source."""
+    column: str
+    kind: Kind
+    was: str = ""
+    """The type that is stored, or that the last refresh saw; empty where there was none."""
+    now: str = ""
+    """The type that the definition, or the source, has now; empty where there is none."""
+
+    def __str__(self) -> str:
+        return {
+            Kind.MISSING: f"{self.table}.{self.column} ({self.was}) is gone",
+            Kind.TYPE: f"{self.table}.{self.column} was {self.was} and is {self.now}",
+            Kind.NEW: f"{self.table}.{self.column} ({self.now}) is new",
+        }[self.kind]
+
+
+def of_sources(state: State, sources: Mapping[str, Columns]) -> Iterator[Drift]:
+    """The columns that the query used of its sources at the last refresh, and no longer are so.
+
+    Args:
+        state: Of the stream table.
+        sources: The columns of the sources now.
+    """
+    for name, seen in state.sources.items():
+        if name in sources:
+            there = {column: sources[name].get(column) for column in seen.columns}
+            yield from _changed(name, seen.columns, there)
+
+
+def of_result(table: str, stored: Columns, now: Columns) -> Iterator[Drift]:
+    """The visible columns of a stored table against those of its query.
+
+    Args:
+        table: The stream table.
+        stored: What it holds.
+        now: What its query gives, by Spark.
+    """
+    stored = visible(stored)
+    spelled = {name.lower(): name for name in now}
+    there = {name: now.get(spelled.get(name.lower(), name)) for name in stored}
+    yield from _changed(table, stored, there)
+    known = {name.lower() for name in stored}
+    for name, type_ in now.items():
+        if name.lower() not in known:
+            yield Drift(table, name, Kind.NEW, now=type_)
+
+
+def columns_of(text: Text, sources: Mapping[str, Columns], spark: SparkSession) -> dict[str, str]:
+    """The columns of a query over some sources, and their types in Spark's words.
+
+    Args:
+        text: The query in Spark SQL.
+        sources: The columns of each source.
+        spark: Analyses it.
+    """
+    return types_of(spark.sql(text.over(lambda name: _empty(sources[name]))))
+
+
+def _empty(columns: Columns) -> str:
+    nulls = (f"CAST(NULL AS {type_}) AS {spark_name(name)}" for name, type_ in columns.items())
+    return f"(SELECT {', '.join(nulls)} WHERE false)"
+
+
+def _changed(table: str, was: Columns, now: Mapping[str, str | None]) -> Iterator[Drift]:
+    for column, type_ in was.items():
+        other = now.get(column)
+        if other is None:
+            yield Drift(table, column, Kind.MISSING, was=type_)
+        elif _plain(other) != _plain(type_):
+            yield Drift(table, column, Kind.TYPE, was=type_, now=other)
+
+
+def _plain(type_: str) -> str:
+    """A type as it is compared: the two that say it quote the fields of structs differently."""
+    return type_.replace("`", "").replace(" ", "").lower()

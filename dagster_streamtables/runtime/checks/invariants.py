@@ -1,0 +1,229 @@
+"""Is a stored table one that refreshes can have left? Its log and its hidden columns answer.
+
+The query is not run and no source is read: logs are looked at here, and the rows of the stored
+table, and of its intermediate tables, are counted by Spark in one pass each.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from dagster_streamtables.compiler import Plan
+from dagster_streamtables.compiler.invariants import (
+    copies_sql,
+    counts_sql,
+    most_rows,
+    rows_sql,
+    rules,
+)
+from dagster_streamtables.runtime.compute.relations import Relations
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.source_change import change_between
+from dagster_streamtables.runtime.delta.table_catalog import Logs
+from dagster_streamtables.runtime.model.state import (
+    Kept,
+    Seen,
+    State,
+    Stored,
+    application,
+    read_state,
+)
+from dagster_streamtables.runtime.refresh.intermediate import location_of
+
+SAMPLE = 20
+"""Rows of each table that are shown."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """Something that no refresh leaves behind."""
+
+    table: str
+    """The stream table, or the one of its intermediate tables that it is about."""
+    what: str
+    rows: int | None = None
+    """How many rows, or keys, it is true of; None where it is about none."""
+
+    def __str__(self) -> str:
+        many = "" if self.rows is None else f" ({self.rows} of them)"
+        return f"{self.table}: {self.what}{many}"
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What is wrong with a stored table by itself."""
+
+    table: str
+    version: int
+    """The Delta version that was looked at."""
+    violations: tuple[Violation, ...] = ()
+    sample: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    """Some of the rows, with ``__table`` and ``__broken``."""
+    left_out: str = ""
+    """Why the rows were not looked at; empty if they were."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Held:
+    """A stored table with the plan that it was built by."""
+
+    name: str
+    stored: Stored
+    plan: Plan | None
+    """None where it is not known, as of a definition that changed since."""
+
+    @property
+    def state(self) -> State:
+        assert self.stored.state is not None
+        return self.stored.state
+
+
+def examine(
+    held: Held, sources: Mapping[str, TableLog | None], logs: Logs, relations: Relations
+) -> Findings:
+    """Look at a stored table.
+
+    Args:
+        held: The table.
+        sources: The newest versions of its sources.
+        logs: Of tables.
+        relations: Makes views.
+    """
+    begin = time.perf_counter()
+    violations = [*_of_the_log(held, sources), *_of_fallbacks(held)]
+    tables = [held]
+    for name, kept in held.state.intermediates.items():
+        below = _intermediate(held, name, kept, logs)
+        if isinstance(below, Violation):
+            violations.append(below)
+            continue
+        violations += _out_of_step(held, below, sources)
+        tables.append(below)
+    sample: list[dict[str, Any]] = []
+    for each in tables:
+        found, rows = _of_the_rows(each, relations) if each.plan is not None else ([], [])
+        violations += found
+        sample += rows
+    return Findings(
+        table=held.name,
+        version=held.stored.log.version,
+        violations=tuple(violations),
+        sample=sample,
+        left_out="" if held.plan is not None else "the definition changed since the last refresh",
+        seconds=time.perf_counter() - begin,
+    )
+
+
+def _of_fallbacks(held: Held) -> Iterator[Violation]:
+    """Once may be chance, such as a product of two rows that never met; twice is how it is now."""
+    account = held.state.account
+    if account is not None and account.fallbacks > 1:
+        said = f"its change could not be computed {account.fallbacks} times in a row"
+        yield Violation(held.name, f"{said}: {account.fallback or 'see its history'}")
+
+
+def _of_the_log(held: Held, sources: Mapping[str, TableLog | None]) -> Iterator[Violation]:
+    stored, state = held.stored, held.state
+    if stored.disturbed:
+        yield Violation(held.name, "rows were changed by another writer since the last refresh")
+    counted = stored.log.transaction(application(state.table))
+    if counted is not None and counted != state.sequence:
+        yield Violation(
+            held.name, f"the newest state is of refresh {state.sequence}, and {counted} committed"
+        )
+    for name, seen in state.sources.items():
+        log = sources.get(name)
+        if log is not None and log.id == seen.id and seen.version > log.version:
+            yield Violation(
+                held.name,
+                f"it reflects version {seen.version} of {name}, which is at {log.version}",
+            )
+
+
+def _intermediate(held: Held, name: str, kept: Kept, logs: Logs) -> Held | Violation:
+    """An intermediate table as the frontier names it."""
+    newest = logs.newest(location_of(held.stored.log.location, name))
+    if newest is None or newest.id != kept.id:
+        return Violation(name, "the intermediate table is gone")
+    log = newest.at(kept.version) if newest.version >= kept.version else None
+    if log is None:
+        return Violation(name, f"version {kept.version} of the intermediate table is gone")
+    found = read_state(log)
+    if found.state is None:
+        return Violation(name, "the intermediate table carries no state")
+    plans = held.plan.intermediates if held.plan is not None else ()
+    return Held(name, found, next((plan for plan in plans if plan.name == name), None))
+
+
+def _out_of_step(
+    held: Held, below: Held, sources: Mapping[str, TableLog | None]
+) -> Iterator[Violation]:
+    """An intermediate table reflects what its stream table reflects, or what is the same rows."""
+    yield from _of_the_log(below, {})
+    for name, seen in below.state.sources.items():
+        ours = held.state.sources.get(name)
+        log = sources.get(name)
+        if ours is None or seen.version == ours.version:
+            continue
+        if log is None or _same_rows(log, seen, ours):
+            continue
+        yield Violation(
+            below.name,
+            f"it reflects version {seen.version} of {name}, {held.name} version {ours.version}",
+        )
+
+
+def _same_rows(log: TableLog, one: Seen, other: Seen) -> bool:
+    """Whether nothing moved between two versions of a source, as far as its log still tells."""
+    snapshots = [each.snapshot(log.location) for each in (one, other)]
+    if not all(map(log.has, snapshots)):
+        return True  # that is told of the table itself
+    before, after = sorted(each.version for each in snapshots)
+    change = change_between(log, before, after)
+    return change.lost or not change.moved
+
+
+def _of_the_rows(held: Held, relations: Relations) -> tuple[list[Violation], list[dict[str, Any]]]:
+    log, plan = held.stored.log, held.plan
+    assert plan is not None
+    gone = [name for name in plan.stored_columns if name not in log.columns]
+    if gone:
+        return [Violation(held.name, f"the stored table has no column {', '.join(gone)}")], []
+    relation = relations.stored(log.snapshot)
+    found = rules(plan, log.columns)
+    violations: list[Violation] = []
+    sample: list[dict[str, Any]] = []
+    most = most_rows(plan)
+    if found or most is not None:
+        [(rows, *counts)] = [
+            tuple(row) for row in relations.sql(counts_sql(found, relation)).collect()
+        ]
+        said = zip(found, counts, strict=True)
+        violations = [Violation(held.name, f"not so: {r.says}", n) for r, n in said if n]
+        if violations:
+            sample += _rows(held, rows_sql(found, relation, limit=SAMPLE), relations)
+            sample = [row | {"__broken": _words(row["__broken"], found)} for row in sample]
+        if most is not None and rows > most:
+            violations.append(
+                Violation(held.name, f"it has {rows} rows, and {most} at most are right")
+            )
+    copies = copies_sql(plan, relation, limit=SAMPLE)
+    twice = _rows(held, copies, relations) if copies is not None else []
+    if twice:
+        what = f"several rows have one key ({', '.join(plan.key or ())})"
+        violations.append(Violation(held.name, what, twice[0]["__keys"]))
+        sample += [{**row, "__broken": "several rows have this key"} for row in twice]
+    return violations, sample
+
+
+def _rows(held: Held, sql: str, relations: Relations) -> list[dict[str, Any]]:
+    rows = relations.sql(sql).collect()
+    return [{"__table": held.name, **row.asDict(recursive=True)} for row in rows]
+
+
+def _words(numbers: str, found: list[Any]) -> str:
+    return "; ".join(f"not so: {found[int(number)].says}" for number in numbers.split(","))

@@ -1,0 +1,144 @@
+"""What can be asked of a stream table that is there: is it right, whole, fresh, and as defined?
+
+Nothing here changes a table, and nothing needs an orchestrator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dagster_streamtables.compiler import Plan
+from dagster_streamtables.errors import SourceProblem, StreamTablesError
+from dagster_streamtables.runtime.checks.compare import Comparison, compare
+from dagster_streamtables.runtime.checks.drift import Drift, columns_of, of_result, of_sources
+from dagster_streamtables.runtime.checks.invariants import Findings, Held, examine
+from dagster_streamtables.runtime.checks.sample import part_of
+from dagster_streamtables.runtime.compute.relations import Relations
+from dagster_streamtables.runtime.compute.spark_errors import last_word
+from dagster_streamtables.runtime.compute.version_views import Views
+from dagster_streamtables.runtime.delta.delta_log import Snapshot
+from dagster_streamtables.runtime.delta.errors import MissingSource, missing
+from dagster_streamtables.runtime.model.definition import compiled, visible
+from dagster_streamtables.runtime.model.state import Seen, State, Stored
+from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
+from dagster_streamtables.runtime.observe.health import SourceHealth, health_of
+from dagster_streamtables.runtime.refresh.prepare import Shelf, begun
+
+
+class Checks:
+    """The checks of the stream tables below one root."""
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        session: Callable[[StreamTable], Views],
+        declared: Callable[[StreamTable], StreamTable],
+    ) -> None:
+        """
+        Args:
+            shelf: The tables.
+            session: Of a stream table.
+            declared: A declaration with the views that it may name.
+        """
+        self._shelf = shelf
+        self._session = session
+        self._declared = declared
+
+    @last_word()
+    def equality(
+        self, table: StreamTable, *, sample: float | None = None, seed: int | None = None
+    ) -> Comparison:
+        """Compare a stream table with its query, run by plain Spark at the table's own frontier.
+
+        Args:
+            table: The declaration.
+            sample: What part of the rows to compare, as 0.01; None for all. See `part`.
+            seed: Which part, to repeat a comparison; another one each time without it.
+
+        Raises:
+            MissingSource: The table has never been refreshed, or a source is gone.
+            InvalidDefinition: `sample` is no part.
+        """
+        table, (stored, state) = self._declared(table), self._stored(table)
+        part = part_of(table, stored, sample, seed)
+        snapshots = {name: self._snapshot(name, seen) for name, seen in state.sources.items()}
+        with Relations(self._session(table)) as relations:
+            return compare(table, stored, snapshots, relations, part)
+
+    @last_word()
+    def invariants(self, table: StreamTable) -> Findings:
+        """Look for what no refresh leaves behind in a stored table; see `invariants`.
+
+        Raises:
+            MissingSource: The table has never been refreshed.
+        """
+        table, (stored, state) = self._declared(table), self._stored(table)
+        sources = {name: self._shelf.newest(name) for name in state.sources}
+        held = Held(table.name, stored, self._plan(table, state))
+        with Relations(self._session(table)) as relations:
+            return examine(held, sources, self._shelf.logs, relations)
+
+    @last_word()
+    def drift(self, table: StreamTable) -> list[Drift]:
+        """The columns of a stream table, and of its sources as used, that are not as they were.
+
+        Raises:
+            MissingSource: The table has never been refreshed, or a source is gone.
+            InvalidDefinition: The query no longer fits its sources.
+        """
+        table, (stored, state) = self._declared(table), self._stored(table)
+        logs = {name: self._shelf.newest(name) for name in table.sources}
+        for name, log in logs.items():
+            if log is None:
+                raise missing(name, self._shelf.names.location(name)).about(table.name)
+        sources = {name: visible(log.columns) for name, log in logs.items() if log is not None}
+        text = table.text(sources)
+        if table.mode is Mode.DIFFERENTIAL:  # whose words for what does not fit are the better ones
+            compiled(table, text, sources)
+        now = columns_of(text, sources, self._session(table).spark)
+        found = of_result(table.name, stored.log.columns, now)
+        return [*of_sources(state, sources), *found]
+
+    @last_word()
+    def behind(self, table: StreamTable) -> list[SourceHealth]:
+        """The sources that have rows which a stream table does not reflect, or that are gone; needs
+        no Spark.
+
+        A table is as fresh as it can be while there is none, however long ago its last refresh was.
+
+        Raises:
+            MissingSource: The table has never been refreshed.
+        """
+        _, state = self._stored(table)
+        found = (
+            health_of(table.name, name, seen, self._shelf.newest(name))
+            for name, seen in state.sources.items()
+        )
+        return [each for each in found if each.gone or each.behind_since is not None]
+
+    def _snapshot(self, name: str, seen: Seen) -> Snapshot:
+        """A source as a stream table read it last."""
+        location = self._shelf.names.location(name)
+        snapshot, log = seen.snapshot(location), self._shelf.newest(name)
+        if log is not None and log.commit_at(seen.version) not in (None, seen.commit):
+            raise SourceProblem(
+                f'"{name}" no longer has the version {seen.version} that the table reflects',
+                why="it was put back from a copy, or replaced, and has another version of that "
+                "number",
+                fix="refresh the stream table, which builds it anew",
+            )
+        return snapshot
+
+    def _stored(self, table: StreamTable) -> tuple[Stored, State]:
+        stored = self._shelf.stored(self._shelf.names.location(table.name))
+        if stored is None or stored.state is None:
+            raise MissingSource("has never been refreshed", fix="refresh it once").about(table.name)
+        return stored, stored.state
+
+    def _plan(self, table: StreamTable, state: State) -> Plan | None:
+        """The plan that a stored table was built by; None where the definition is another one."""
+        try:
+            job = begun(table, self._shelf, until=None)
+        except StreamTablesError:
+            return None
+        return job.plan if job.fingerprint == state.query else None

@@ -1,0 +1,246 @@
+"""The change of a source as rows: a table in this process while it is small, else Spark's.
+
+Both have the columns that the query uses and `WEIGHT`, 1 for a row that came and -1 for one that
+went. A change may be un-netted and may repeat rows; whoever needs it otherwise nets it.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deltalake.exceptions import DeltaError
+
+from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.runtime.compute.netting import has_nested, netted
+from dagster_streamtables.runtime.delta.data_rows import OnlySpark, pads, rows_of, schema_of
+from dagster_streamtables.runtime.delta.delta_log import Place, TableLog
+from dagster_streamtables.runtime.delta.live_files import DataFile, live_files
+from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.source_change import SourceChange
+from dagster_streamtables.runtime.spark.connect import arrow_rows
+from dagster_streamtables.runtime.spark.whole_rows import netted as netted_in_spark
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
+_KIND = "_change_type"
+_WEIGHTS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
+
+
+def small_change(
+    log: TableLog, change: SourceChange, columns: Sequence[str], *, limit: int
+) -> pa.Table | None:
+    """The change, read here and netted; None where it has more than `limit` rows or needs Spark.
+
+    Spark is needed for what pyarrow does not read as Spark does: files under deletion vectors,
+    renamed columns, and what `data_rows` lists. Without a feed all rows of the files that came or
+    went come here, and cancel.
+    """
+    import pyarrow as pa
+
+    if log.maps_columns or not _reads_partitions(log) or change.vectors or pads(log, columns):
+        return None
+    if any(set(log.partitions) - file.partition.keys() for file, _ in change.fed):
+        # Older writers do not say in which partition a file was that went.
+        return None
+    try:
+        if change.capture == "snapshots":
+            return _differing(log, change, columns, limit)
+        if change.rows is None or change.rows > limit:
+            return None
+        read = _feed if change.capture == "feed" else _appended
+        return read(log, change, columns)
+    except (OnlySpark, DeltaError, pa.ArrowException, OSError):
+        # Spark may be able to; if not, its error names the file.
+        return None
+
+
+def adds_up(log: TableLog, change: SourceChange, rows: pa.Table | DataFrame) -> bool:
+    """Whether the rows that came and went make up the difference of the table's row counts."""
+    if change.capture != "feed" or change.held is None or log.row_count is None:
+        return True
+    return change.held + _net(rows) == log.row_count
+
+
+def _net(rows: Any) -> int:
+    """The sum of the weights; of what Spark reads, by a statement that reads one column."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if isinstance(rows, pa.Table):
+        return pc.sum(rows.column(WEIGHT)).as_py() or 0
+    return arrow_rows(rows.groupBy().sum(WEIGHT)).column(0)[0].as_py() or 0
+
+
+def copies(rows: pa.Table) -> int:
+    """Rows that came and rows that went."""
+    import pyarrow.compute as pc
+
+    return pc.sum(pc.abs(rows.column(WEIGHT))).as_py() or 0
+
+
+def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:
+    """The feed by its files: delta-rs would read their timestamps otherwise than Spark."""
+    import pyarrow as pa
+
+    parts = [_with_weight(schema_of(log, columns).empty_table(), pa.array([], pa.int64()))]
+    parts += [_fed(log, file, weight, columns) for file, weight in change.fed]
+    return netted(pa.concat_tables(parts))
+
+
+def _fed(log: TableLog, file: DataFile, weight: int | None, columns: Sequence[str]) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if weight is not None:
+        return _rows_of(log, [file], columns, weight)
+    rows = rows_of(log, file, columns, _KIND)
+    kinds = rows.column(_KIND).cast(pa.string())
+    names, weights = list(_WEIGHTS), list(_WEIGHTS.values())
+    each = pc.take(pa.array(weights, pa.int64()), pc.index_in(kinds, pa.array(names)))
+    return _with_weight(rows.drop_columns([_KIND]), each)
+
+
+def _appended(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:
+    return _rows_of(log, change.added, columns, 1)
+
+
+def _differing(
+    log: TableLog, change: SourceChange, columns: Sequence[str], limit: int
+) -> pa.Table | None:
+    """The rows of the files that one end has and the other has not, netted."""
+    import pyarrow as pa
+
+    if change.lost or has_nested(schema_of(log, columns)):
+        return None
+    if _count(log, (*change.added, *change.removed), most=limit) is None:
+        return None
+    came, went = _rows_of(log, change.added, columns, 1), _rows_of(log, change.removed, columns, -1)
+    rows = netted(pa.concat_tables([came, went]))
+    return rows if rows.num_rows <= limit else None
+
+
+def _count(log: TableLog, files: Sequence[DataFile], *, most: int) -> int | None:
+    """Rows in all the files; None if they are more than `most`."""
+    total = 0
+    for file in files:
+        total += log.rows_in(file.path) if file.rows is None else file.rows
+        if total > most:
+            return None
+    return total
+
+
+def _rows_of(
+    log: TableLog, files: Sequence[DataFile], columns: Sequence[str], weight: int
+) -> pa.Table:
+    import pyarrow as pa
+
+    parts = [_with_weight(schema_of(log, columns).empty_table(), pa.array([], pa.int64()))]
+    for file in files:
+        rows = rows_of(log, file, columns)
+        # A table without columns has no rows either.
+        count = rows.num_rows if columns else log.rows_in(file.path)
+        parts.append(_with_weight(rows, pa.repeat(pa.scalar(weight, pa.int64()), count)))
+    return pa.concat_tables(parts)
+
+
+def _with_weight(rows: pa.Table, weight: pa.Array | pa.ChunkedArray) -> pa.Table:
+    # A query such as SELECT COUNT(*) uses no column, and a table without columns has no rows.
+    import pyarrow as pa
+
+    return rows.append_column(WEIGHT, weight) if rows.num_columns else pa.table({WEIGHT: weight})
+
+
+_PARTITIONS = ("boolean", "tinyint", "smallint", "int", "bigint", "decimal", "string", "date")
+
+
+def _reads_partitions(log: TableLog) -> bool:
+    """Whether the log gives the values of the partition columns as Spark does.
+
+    delta-rs takes the escapes of a BINARY for its bytes, and a TIMESTAMP without a zone for one in
+    UTC, where Spark takes it for one in the zone of its session.
+    """
+    return all(log.columns[name].partition("(")[0] in _PARTITIONS for name in log.partitions)
+
+
+def large_change(
+    spark: SparkSession, log: TableLog, change: SourceChange, columns: Sequence[str]
+) -> DataFrame:
+    """The change as Spark reads it; netted for ``snapshots``, where carried-over rows cancel."""
+    if change.capture == "feed":
+        return _feed_in_spark(spark, log, change, columns)
+    names = _names(change)
+    came = _rows_of_files(spark, log, change.after, names, columns, 1)
+    if change.capture == "appended" and names is not None and _alone(log, change, names):
+        return came
+    went = _rows_of_files(spark, log, change.before, names, columns, -1)
+    return netted_in_spark(came.unionAll(went), {name: log.columns[name] for name in columns})
+
+
+def _feed_in_spark(
+    spark: SparkSession, log: TableLog, change: SourceChange, columns: Sequence[str]
+) -> DataFrame:
+    feed = (
+        spark.read.format("delta")
+        .option("readChangeFeed", "true")
+        .option("startingVersion", change.before + 1)
+        .option("endingVersion", change.after)
+        .option("fs.streamtables.table", log.id)
+        .load(log.location)
+    )
+    weight = "CASE WHEN _change_type IN ('insert', 'update_postimage') THEN 1 ELSE -1 END"
+    return feed.selectExpr(*map(spark_name, columns), f"CAST({weight} AS BIGINT) AS {WEIGHT}")
+
+
+def _names(change: SourceChange) -> list[str] | None:
+    """The names of the files that came or went; None where Spark may spell one otherwise."""
+    names = {file.name for file in (*change.added, *change.removed)}
+    return sorted(names) if all(map(_PLAIN.fullmatch, names)) else None
+
+
+def _alone(log: TableLog, change: SourceChange, names: Sequence[str]) -> bool:
+    """Whether no file of these names was there before."""
+    added = {file.path for file in change.added}
+    before = (file.name for path, file in live_files(log).items() if path not in added)
+    return set(names).isdisjoint(before)
+
+
+def _rows_of_files(
+    spark: SparkSession,
+    log: TableLog,
+    version: int,
+    names: Sequence[str] | None,
+    columns: Sequence[str],
+    weight: int,
+) -> DataFrame:
+    """The rows of a version in files of some names, or in all.
+
+    Spark and the log spell a path differently, so files are found by name, and the same names are
+    read at both ends: files of other folders that have one of them (as after CONVERT TO DELTA,
+    where each partition may have its part-00000) are the same rows there, and cancel.
+    """
+    from pyspark.sql import functions as F
+
+    rows = at_version(spark, log.snapshot.place, version)
+    if names is not None:
+        rows = rows.where(F.col("_metadata.file_name").isin(list(names)))
+    weighted = f"CAST({weight} AS BIGINT) AS {WEIGHT}"
+    return rows.selectExpr(*map(spark_name, columns), weighted)
+
+
+def at_version(spark: SparkSession, place: Place, version: int) -> DataFrame:
+    """The rows of a Delta table at a version; the DataFrame keeps its snapshot.
+
+    Spark keeps logs by path, and by the options that begin with ``fs.``. A table that was dropped
+    and created again has its predecessor's path and, soon, its versions: its id among the options
+    keeps the two apart.
+    """
+    reader = spark.read.format("delta").option("fs.streamtables.table", place.id)
+    return reader.option("versionAsOf", version).load(place.location)

@@ -1,0 +1,95 @@
+"""What a refresh reads: sources and their changes, bound to relations of a Spark session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.compiler.rewrite.fixpoint import Bound
+from dagster_streamtables.errors import LostSpark
+from dagster_streamtables.runtime.compute.relations import Relations
+from dagster_streamtables.runtime.compute.version_views import Views
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.environment_errors import machine_problem
+from dagster_streamtables.runtime.delta.source_change import SourceChange
+from dagster_streamtables.runtime.model.report import Window
+from dagster_streamtables.runtime.model.state import Stored
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LIMIT, NARROW = 500_000, 2_000_000
+"""Rows of a change that may come to this process, of any width, and of narrow ones. A merge by
+delta-rs takes seconds where one by Spark takes ten times as many."""
+_BYTES = 2**29
+"""What more than `LIMIT` rows may take here."""
+_PACKED = 4
+"""Parquet packs rows to a quarter or less."""
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a refresh reads with."""
+
+    session: Callable[[], Views]
+    """Opens the session at its first use: a refresh without data never does."""
+    stored: Callable[[str], Stored | None]
+    """The stream table at a place, at its newest version."""
+    driver_rows: int | None = None
+    """Rows that may come to this process; None: as many as their width allows."""
+    tables: tuple[TableLog, ...] = ()
+    """What is read and written, which tells how wide rows are."""
+    preview: int = 0
+    """Changed rows that the report of a differential refresh holds."""
+    bound: Bound = field(default_factory=Bound)
+    """How far its recursions may go."""
+    now: str = ""
+    """The time of this refresh, in ISO 8601."""
+    then: str = ""
+    """The time that the stored rows know."""
+
+    @cached_property
+    def limit(self) -> int:
+        """Rows that may come to this process."""
+        if self.driver_rows is not None:
+            return self.driver_rows
+        widths = (sum(t.file_sizes) / t.row_count for t in self.tables if t.row_count)
+        return max(LIMIT, min(NARROW, int(_BYTES / (_PACKED * max([1.0, *widths])))))
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.relations.spark
+
+    @cached_property
+    def relations(self) -> Relations:
+        return Relations(self.session())
+
+    def close(self) -> None:
+        """Drop the relations that were made.
+
+        A session that is gone took them along. That is no reason to call a refresh failed that may
+        have committed.
+        """
+        if "relations" not in vars(self):
+            return
+        try:
+            self.relations.close()
+        except Exception as error:
+            if not isinstance(machine_problem(error), LostSpark):
+                raise
+
+
+@dataclass(frozen=True)
+class Captured:
+    """The changes of all sources, bound to relations."""
+
+    moved: frozenset[str]
+    """The sources of which a used column changed."""
+    unmoved: frozenset[str]
+    windows: Mapping[str, Window]
+    changes: Mapping[str, SourceChange]
+    logs: Mapping[str, TableLog]
+    """The sources as they are after the change."""
+    bound: Mapping[str, str] = field(default_factory=dict[str, str])

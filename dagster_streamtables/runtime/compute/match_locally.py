@@ -1,0 +1,63 @@
+"""What `Match` yields, made here: touched groups beside their stored rows.
+
+A statement over the two is a join. Over the pairs it looks at each row by itself, and if they are
+few, Spark computes it while it plans, without a job.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.compiler.maintain.match import added, held
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def matched(touched: pa.Table, stored: pa.Table, key: Sequence[tuple[str, str]]) -> pa.Table:
+    """Each row of `touched` with the stored row of its key, or NULLs.
+
+    Args:
+        touched: What the change adds to each group, a row for each.
+        stored: Stored rows, each key once; those of other groups may be among them.
+        key: The stored key columns and those of `touched`, of types that `netted_here` knows.
+    """
+    beside = stored.take(_places(touched, stored, key))
+    partial = touched.rename_columns([added(name) for name in touched.column_names])
+    for name, column in zip(stored.column_names, beside.columns, strict=True):
+        partial = partial.append_column(held(name), column)
+    return partial
+
+
+def _places(
+    touched: pa.Table, stored: pa.Table, key: Sequence[tuple[str, str]]
+) -> pa.Array | pa.ChunkedArray:
+    """For each touched group the number of its stored row, or NULL."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    wanted = [_comparable(touched.column(name)) for _, name in key]
+    there = [_comparable(stored.column(name)) for name, _ in key]
+    if len(key) == 1 and wanted[0].type == there[0].type:
+        return pc.index_in(wanted[0], value_set=there[0])
+    numbers = {values: number for number, values in enumerate(_values(there, stored.num_rows))}
+    found = [numbers.get(values) for values in _values(wanted, touched.num_rows)]
+    return pa.array(found, pa.int64())
+
+
+def _values(columns: Sequence[pa.ChunkedArray], count: int) -> Iterable[tuple[object, ...]]:
+    lists = [column.to_pylist() for column in columns]
+    return zip(*lists, strict=True) if lists else [()] * count
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Times as numbers: Python knows the years from 1 to 9999 only."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+    return column.cast(pa.int32()) if pa.types.is_date32(column.type) else column

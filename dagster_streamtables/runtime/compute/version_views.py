@@ -1,0 +1,97 @@
+"""Temporary views of the versions of tables, in one Spark session on behalf of one stream table.
+
+Reading ``VERSION AS OF`` would build the old snapshot again in each statement; a view keeps it. The
+version that is *after* in this refresh is *before* in the next, so the newest two are kept.
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.runtime.delta.delta_log import Place, Snapshot
+from dagster_streamtables.runtime.delta.encoding import digest
+from dagster_streamtables.runtime.spark.session_cleanup import VIEWS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Rows = Callable[["SparkSession"], "DataFrame"]
+
+
+class Reading(enum.Enum):
+    """How a version is read, and what of it."""
+
+    SEEN = "seen"
+    """By Delta: what a reader sees."""
+    OWN = "own"
+    """By Delta: with the columns that a stream table keeps for itself."""
+    FILES = "files"
+    """From its data files where they are the table, else by Delta: what a reader sees."""
+
+    @property
+    def kept(self) -> int:
+        """How many versions stay when nobody reads them: Delta's are snapshots in memory."""
+        return 2 if self is Reading.FILES else 0
+
+
+class Views:
+    """The views of versions in one Spark session, on behalf of one stream table.
+
+    Threads may share it, and a session may be shared by the `Views` of several stream tables.
+    """
+
+    def __init__(self, spark: SparkSession, owner: str) -> None:
+        self.spark = spark
+        self._owner = owner
+        self._kept: dict[tuple[Place, Reading], list[Snapshot]] = {}
+        self._users: Counter[str] = Counter()
+        self._lock = threading.Lock()
+
+    def use(self, snapshot: Snapshot, reading: Reading, rows: Rows) -> str:
+        """The name of a view, which stays until as many have left it as came to use it.
+
+        Args:
+            snapshot: What is read.
+            reading: How it is read.
+            rows: Makes the rows, for a view that is not there yet.
+        """
+        view = self._name(snapshot, reading)
+        with self._lock:
+            kept = self._kept.setdefault((snapshot.place, reading), [])
+            if snapshot not in kept:
+                rows(self.spark).createOrReplaceTempView(view)
+                kept.append(snapshot)
+            self._users[view] += 1
+        return view
+
+    def leave(self, views: Iterable[str]) -> None:
+        """Drop what nobody uses any more and no later refresh will."""
+        with self._lock:
+            self._users.subtract(views)
+            for (_, reading), kept in self._kept.items():
+                for snapshot in kept[: max(0, len(kept) - reading.kept)]:
+                    view = self._name(snapshot, reading)
+                    if self._users[view] <= 0:
+                        del self._users[view]
+                        kept.remove(snapshot)
+                        self.spark.catalog.dropTempView(view)
+
+    def _name(self, snapshot: Snapshot, reading: Reading) -> str:
+        place = snapshot.place
+        about = f"{self._owner}#{place.location}#{place.id}#{snapshot.commit}"
+        named = digest(about.encode())[:12]
+        return f"{VIEWS}{named}_v{snapshot.version}_{reading.value}"
+
+
+_opened: dict[tuple[str, SparkSession], Views] = {}
+_opening = threading.Lock()
+
+
+def views_of(spark: SparkSession, owner: str) -> Views:
+    """The views of a stream table in a session, the same ones for all that this process runs."""
+    with _opening:
+        return _opened.setdefault((owner, spark), Views(spark, owner))

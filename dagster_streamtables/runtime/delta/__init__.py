@@ -1,0 +1,1 @@
+"""Delta logs and data files, read without Spark."""

@@ -1,0 +1,196 @@
+"""The rows of data files, read in this process exactly as Spark reads them, or not at all.
+
+Two engines that read one Parquet file need not see the same rows:
+
+    INT96           Spark's default for timestamps. delta-rs turns it into nanoseconds, in which the
+                    year 9999 is 1816; pyarrow can be told to keep microseconds.
+    old calendar    Spark may write days before 1582, and times before 1900, in the calendar of that
+                    time, and says so in the footer. Only Spark turns them back.
+    CHAR(n)         a file may hold the text without its padding; Spark pads it for a reader.
+    partitions      delta-rs may write the empty text as a value, which Spark reads; of the files of
+                    a version, its list has NULL there.
+
+So pyarrow reads files here, and each footer is looked at on the way. delta-rs reads a table only
+where all of its files are known to be alike to both (`alike`), whoever wrote them.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.live_files import UNTOLD, DataFile
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_OLD = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
+_SPARK = b"org.apache.spark.version"
+_FIRST = b"3.1.0"
+"""Earlier versions of Spark know the old calendar only, and do not say so."""
+_TOLD = re.compile(r"\b(date|timestamp)(?!_ntz)\b")
+"""Types whose values depend on who reads them. TIMESTAMP_NTZ is 64 bits in one calendar."""
+_PADDED = re.compile(r"\bchar\(")
+_CHAR = "__CHAR_VARCHAR_TYPE_STRING"
+_SAFE = datetime(1900, 1, 2), datetime(2262, 1, 1)
+"""Between these, all ways of storing a time are read alike."""
+_AT_ONCE = 16
+_MOST_KNOWN = 100_000
+
+
+class OnlySpark(Exception):
+    """Rows that would be others if they were read here."""
+
+
+def pads(log: TableLog, columns: Iterable[str] | None = None) -> bool:
+    """Whether Spark pads any of the columns, or a part of one; of all of them for None."""
+    wanted = set(log.columns if columns is None else columns)
+    return any(_is_padded(field) for field in log.fields if field["name"] in wanted)
+
+
+def _is_padded(node: Any) -> bool:
+    if isinstance(node, dict):
+        told = str((node.get("metadata") or {}).get(_CHAR, "")).lower()
+        return bool(_PADDED.search(told)) or any(map(_is_padded, node.values()))
+    return isinstance(node, list) and any(map(_is_padded, node))
+
+
+def rows_of(log: TableLog, file: DataFile, columns: Sequence[str], *more: str) -> pa.Table:
+    """The rows of one file in the types of the table.
+
+    Args:
+        log: The table.
+        file: One of its data files, or of its Change Data Feed.
+        columns: Columns of the table; NULL where the file is older than one.
+        more: Columns that only the file has, as they are there.
+
+    Raises:
+        OnlySpark: They would not be what Spark reads.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    with log.files.open_input_file(file.path) as stream:
+        opened = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
+        if _in_old_calendar(opened.metadata) and _are_told(log, columns):
+            raise OnlySpark
+        there = set(opened.schema_arrow.names)
+        wanted = [name for name in columns if name not in file.partition] + list(more)
+        rows = opened.read(columns=[name for name in wanted if name in there])
+        count = opened.metadata.num_rows
+    schema = schema_of(log, columns)
+    arrays = [_column(rows, file.partition, field, count) for field in schema]
+    fields = [*schema, *(rows.schema.field(name) for name in more)]
+    return pa.Table.from_arrays(
+        [*arrays, *(rows.column(name) for name in more)], schema=pa.schema(fields)
+    )
+
+
+def schema_of(log: TableLog, columns: Sequence[str]) -> pa.Schema:
+    """Columns of a table in Arrow's types."""
+    import pyarrow as pa
+
+    return plain_schema(pa.schema([log.arrow_schema.field(name) for name in columns]))
+
+
+def _column(rows: pa.Table, partition: Mapping[str, Any], field: pa.Field, count: int) -> object:
+    import pyarrow as pa
+
+    if field.name in partition:
+        value = partition[field.name]
+        if value is UNTOLD:
+            raise OnlySpark
+        if isinstance(value, str) and not pa.types.is_string(field.type):
+            # As the log has it, where the empty text is a value of texts only.
+            return pa.array([value or None] * count, pa.string()).cast(field.type)
+        return pa.array([value] * count, field.type)
+    if field.name in rows.column_names:
+        return rows.column(field.name).cast(field.type)
+    return pa.nulls(count, field.type)
+
+
+def alike(log: TableLog) -> bool:
+    """Whether delta-rs, which looks at no footer, reads the table as Spark does.
+
+    What the log says of the least and the greatest value answers for most files; the others'
+    footers are read, once each.
+    """
+    if pads(log):
+        return False
+    told = [name for name in log.columns if _are_told(log, [name]) and name not in log.partitions]
+    doubtful = _doubtful(log, told) if told and log.adds.num_rows else []
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        return not any(list(pool.map(lambda path: _differs(log, path), doubtful)))
+
+
+_known: dict[tuple[str, str, str], bool] = {}
+"""By table and file, which never changes, whether delta-rs would see other rows in it."""
+
+
+def _are_told(log: TableLog, columns: Iterable[str]) -> bool:
+    return any(_TOLD.search(log.columns[name]) for name in columns)
+
+
+def _in_old_calendar(footer: Any) -> bool:
+    said = footer.metadata or {}
+    return any(key in said for key in _OLD) or said.get(_SPARK, _FIRST) < _FIRST
+
+
+def _differs(log: TableLog, path: str) -> bool:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    key = log.location, log.id, path
+    if key not in _known:
+        try:
+            with log.files.open_input_file(path) as stream:
+                footer = pq.ParquetFile(stream).metadata
+        except (OSError, pa.ArrowException):
+            return True  # Spark's error names the file
+        kinds = {footer.schema.column(each).physical_type for each in range(footer.num_columns)}
+        if len(_known) > _MOST_KNOWN:
+            _known.clear()
+        _known[key] = _in_old_calendar(footer) or "INT96" in kinds
+    return _known.get(key, True)
+
+
+def _doubtful(log: TableLog, names: Sequence[str]) -> list[str]:
+    """The files that may hold a value of these columns that is not safe."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    safe = pa.array([True] * log.adds.num_rows)
+    for name in names:
+        low, high, nulls = (_statistic(log, f"{each}.{name}") for each in _STATISTICS)
+        if low is None or high is None or nulls is None:
+            return _paths(log.adds)
+        least, most = (pa.scalar(each, pa.timestamp("us")) for each in _SAFE)
+        within = pc.and_(pc.greater_equal(low, least), pc.less(high, most))
+        empty = pc.equal(nulls, log.adds.column("num_records"))
+        safe = pc.and_(safe, pc.fill_null(pc.or_kleene(within, empty), False))
+    return _paths(log.adds.filter(pc.invert(safe)))
+
+
+_STATISTICS = ("min", "max", "null_count")
+
+
+def _statistic(log: TableLog, name: str) -> Any:
+    import pyarrow as pa
+
+    # A struct's part may have the name of a column with a dot.
+    if log.adds.column_names.count(name) != 1:
+        return None
+    values = log.adds.column(name)
+    return values.cast(pa.timestamp("us")) if pa.types.is_temporal(values.type) else values
+
+
+def _paths(adds: pa.Table) -> list[str]:
+    return adds.column("path").to_pylist()

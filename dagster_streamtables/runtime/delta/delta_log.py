@@ -1,0 +1,292 @@
+"""What a table's log says, read without Spark: version, schema, what came between two versions.
+
+The log is a folder of numbered JSON files; what their lines mean is in the section "Actions" of the
+Delta transaction log protocol. delta-rs finds the table's state. The commits of a window are read
+here, action by action, because what decides a refresh -- did this commit only rearrange files, did
+it only add some -- is said nowhere else.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from dagster_streamtables.runtime.delta.encoding import digest, encoding
+from dagster_streamtables.runtime.delta.errors import damaged, empty
+from dagster_streamtables.runtime.delta.types import spark_type
+
+Commit = Sequence[Mapping[str, Any]]
+"""The actions of one commit, in the order of its file."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One table for life: where it is, and which one of those that have been there."""
+
+    location: str
+    id: str
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A version of a table, known by what was committed and not by its number alone.
+
+    A table that is put back from a backup and then written to has the versions that it had before,
+    with other rows in them.
+    """
+
+    place: Place
+    version: int
+    commit: str
+    """Digest of the commit; see `TableLog.commit_at`."""
+
+
+@dataclass(frozen=True)
+class TableLog:
+    """A table at one version, for good: threads may share it.
+
+    delta-rs moves a `DeltaTable` to the version that it commits. So whoever writes takes a handle
+    of its own, `to_write`, and none leaves this module that others read from. Of two threads that
+    write on top of one version, the second then finds the commit of the first and fails.
+    """
+
+    location: str
+    _table: DeltaTable
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)
+
+    @cached_property
+    def version(self) -> int:
+        return self._table.version()
+
+    @cached_property
+    def id(self) -> str:
+        """Stays with a table for life: one that is dropped and created again has another."""
+        return str(self._table.metadata().id)
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return Snapshot(Place(self.location, self.id), self.version, self.commit)
+
+    def snapshot_at(self, version: int) -> Snapshot | None:
+        """An earlier version; None where its commit is gone."""
+        if version == self.version:
+            return self.snapshot
+        commit = self.commit_at(version)
+        return None if commit is None else Snapshot(Place(self.location, self.id), version, commit)
+
+    @cached_property
+    def commit(self) -> str:
+        """A digest of what was committed; of the files, where the commit itself is gone."""
+        known = self.commit_at(self.version)
+        if known is not None:
+            return known
+        columns = [self._of_files(n) for n in ("path", "size_bytes", "modification_time")]
+        values = [column.to_pylist() for column in columns if column is not None]
+        return digest(json.dumps(sorted(zip(*values, strict=True))).encode())
+
+    def commit_at(self, version: int) -> str | None:
+        """A digest of the commit of a version; None where it is gone, or is still to come."""
+        content = self._read(commit_file(version))
+        return None if content is None else digest(content)
+
+    def has(self, snapshot: Snapshot) -> bool:
+        """Whether a version of a table is part of this table's history up to this version."""
+        if self.id != snapshot.place.id or self.version < snapshot.version:
+            return False
+        at_end = self.version == snapshot.version
+        return snapshot.commit == (self.commit if at_end else self.commit_at(snapshot.version))
+
+    def to_write(self) -> DeltaTable:
+        """A handle at this version that is the caller's own."""
+        options = dict(self.storage_options or {}) or None
+        return DeltaTable(self.location, version=self.version, storage_options=options)
+
+    def query(self, sql: str, **others: DeltaTable) -> Any:
+        """The rows of a query by the engine inside delta-rs, to which this table is ``t``."""
+        engine = QueryBuilder().register("t", self._table)
+        for name, table in others.items():
+            engine = engine.register(name, table)
+        return engine.execute(sql)
+
+    def transaction(self, application: str) -> int | None:
+        """The newest transaction number of an application."""
+        try:
+            return self._table.transaction_version(application)
+        except DeltaError:
+            # It is read from the log only now, where a checkpoint may have replaced commits since.
+            return self.to_write().transaction_version(application)
+
+    @cached_property
+    def arrow_schema(self) -> Any:
+        import pyarrow as pa
+
+        return pa.schema(self._table.schema().to_arrow())
+
+    @cached_property
+    def fields(self) -> list[dict[str, Any]]:
+        """The columns as the protocol's "Schema Serialization Format" has them, in order."""
+        return json.loads(self._table.schema().to_json())["fields"]
+
+    @cached_property
+    def columns(self) -> dict[str, str]:
+        """Column → type in Spark's words, in order."""
+        return {field["name"]: spark_type(field["type"]) for field in self.fields}
+
+    @cached_property
+    def encodings(self) -> dict[str, str]:
+        """Column → a digest of how its files are read, where the schema says more than its type.
+
+        With column mapping, a column or a field inside a struct that was dropped and added again
+        has the name and the type that it had, and another name in the files. CHAR pads what is
+        read, a collation compares otherwise. Whatever is not known to be harmless counts.
+        """
+        found = {field["name"]: encoding(field) for field in self.fields}
+        return {name: digest(told.encode()) for name, told in found.items() if told}
+
+    @property
+    def maps_columns(self) -> bool:
+        """Also under protocol version 5, which lists no features."""
+        return self.settings.get("delta.columnMapping.mode", "none").lower() != "none"
+
+    @cached_property
+    def partitions(self) -> tuple[str, ...]:
+        return tuple(self._table.metadata().partition_columns)
+
+    @cached_property
+    def settings(self) -> Mapping[str, str]:
+        """The table's properties."""
+        return {k: v for k, v in self._table.metadata().configuration.items() if v is not None}
+
+    @property
+    def has_feed(self) -> bool:
+        """Whether the table writes a Change Data Feed."""
+        return self.settings.get("delta.enableChangeDataFeed", "").lower() == "true"
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """Reader and writer features beyond the numbered protocol versions."""
+        protocol = self._table.protocol()
+        return frozenset([*(protocol.reader_features or []), *(protocol.writer_features or [])])
+
+    def rows_in(self, path: str) -> int:
+        """Rows of a Parquet file of the table, by its footer; those under vectors count."""
+        import pyarrow.parquet as pq
+
+        with self.files.open_input_file(path) as stream:
+            return pq.ParquetFile(stream).metadata.num_rows
+
+    @cached_property
+    def adds(self) -> Any:
+        """What the log says of each file at this version, as an Arrow table: a row for each."""
+        import pyarrow as pa
+
+        return pa.table(self._table.get_add_actions(flatten=True))
+
+    def _of_files(self, name: str) -> Any:
+        return self.adds.column(name) if name in self.adds.column_names else None
+
+    @cached_property
+    def row_count(self) -> int | None:
+        """Rows at this version by the log's statistics; None where a file has none."""
+        import pyarrow.compute as pc
+
+        if not self.adds.num_rows:
+            return 0
+        counts, gone = self._of_files("num_records"), self.vector_rows
+        if counts is None or counts.null_count or gone is None:
+            return None
+        return pc.sum(counts).as_py() - gone
+
+    @cached_property
+    def vector_rows(self) -> int | None:
+        """Rows of the files that deletion vectors take away; None where they cannot be read."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if "deletionVectors" not in self.features:
+            return 0
+        try:
+            vectors = pa.table(self._table.deletion_vectors()).column("selection_vector")
+        except (DeltaError, OSError):
+            return None
+        kept = pc.list_flatten(vectors)
+        return len(kept) - (pc.sum(kept).as_py() or 0)
+
+    @cached_property
+    def file_sizes(self) -> list[int]:
+        """Of the files at this version, in bytes."""
+        return self._of_files("size_bytes").to_pylist() if self.adds.num_rows else []
+
+    @cached_property
+    def committed_at(self) -> float | None:
+        """When this version was committed, in seconds since 1970."""
+        return self.time_of(self.version)
+
+    def time_of(self, version: int) -> float | None:
+        """When a version was committed, in seconds since 1970; None if its commit is gone."""
+        [(_, commit)] = self.commits(version - 1, version)
+        for action in commit or ():
+            if "timestamp" in action.get("commitInfo", {}):
+                return action["commitInfo"]["timestamp"] / 1000
+        return None
+
+    def at(self, version: int) -> TableLog | None:
+        """The table at another version; None where its log no longer goes back so far."""
+        return log_at(self.location, version, self.storage_options)
+
+    def commits(self, before: int, after: int) -> Iterator[tuple[int, Commit | None]]:
+        """The commits ``before + 1`` to ``after``; None in place of one that is gone."""
+        for version in range(before + 1, after + 1):
+            path = commit_file(version)
+            content = self._read(path)
+            yield version, None if content is None else _actions(content, self.location, path)
+
+    def _read(self, path: str) -> bytes | None:
+        if "://" not in self.location:
+            file = Path(self.location) / path
+            return file.read_bytes() if file.exists() else None
+        try:
+            with self.files.open_input_file(path) as stream:
+                return stream.read()
+        except FileNotFoundError:
+            return None
+
+    @cached_property
+    def files(self) -> Any:
+        """The table's folder as a pyarrow file system."""
+        import pyarrow.fs
+        from deltalake.fs import DeltaStorageHandler
+
+        return pyarrow.fs.PyFileSystem(DeltaStorageHandler.from_table(self._table._table))
+
+
+def commit_file(version: int) -> str:
+    return f"_delta_log/{version:020d}.json"
+
+
+def log_at(location: str, version: int, options: Mapping[str, str] | None) -> TableLog | None:
+    try:
+        table = DeltaTable(location, version=version, storage_options=dict(options or {}) or None)
+    except (TableNotFoundError, DeltaError):
+        return None
+    return TableLog(location, table, options)
+
+
+def _actions(content: bytes, location: str, path: str) -> Commit:
+    try:
+        actions = [json.loads(line) for line in content.splitlines() if line]
+    except ValueError as error:
+        raise damaged(f"{location}/{path}", str(error)) from error
+    if not actions:
+        raise empty(f"{location}/{path}")
+    return actions

@@ -1,0 +1,136 @@
+"""Where tables are. The only module that knows how a name in a query becomes a place.
+
+On the embedded default a name is a folder under one root, ``<root>/<schema>/<table>``, the layout
+of dagster-deltalake, so that its IO manager and resource read the same tables. A name without a
+schema is in the schema ``public``, as there. A path (``delta.`/data/orders` ``) is itself.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from deltalake.exceptions import DeltaError
+
+from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
+from dagster_streamtables.runtime.delta.environment_errors import first_line
+
+DEFAULT_SCHEMA = "public"
+_PATH = re.compile(r"delta\.`(?P<path>.+)`", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Names:
+    root: str
+    """A folder, or the URI of one in an object store."""
+
+    def location(self, name: str) -> str:
+        """The place of a table, as a path or a URI: below the root, whatever the name.
+
+        >>> lake = Names("/lake")
+        >>> lake.location("sales.orders"), lake.location("orders"), lake.location("delta.`/x/y`")
+        ('/lake/sales/orders', '/lake/public/orders', '/x/y')
+
+        Raises:
+            InvalidDefinition: It names no folder.
+        """
+        path = _PATH.fullmatch(name)
+        if path:
+            return path["path"]
+        parts = name.split(".")
+        if not all(map(_is_folder, parts)):
+            raise InvalidDefinition(
+                f'"{name}" is no name of a table',
+                why="each part between its dots is the name of a folder below the root",
+                fix="name the folders, joined by dots; a table elsewhere by its path, "
+                "as in delta.`/data/orders`",
+            )
+        if len(parts) == 1:
+            parts = [DEFAULT_SCHEMA, *parts]
+        return "/".join([self.root.rstrip("/"), *parts])
+
+    def tables(self, storage_options: Mapping[str, str] | None = None) -> Iterator[str]:
+        """The names of the Delta tables below the root, at whatever depth; none where it is not
+        there yet.
+
+        Raises:
+            EnvironmentProblem: The root cannot be read.
+        """
+        # The file system of delta-rs makes the folder that it is given, and whoever looks must not.
+        if not is_remote(self.root) and not Path(self.root).exists():
+            return
+        with _in_words(self.root):
+            yield from _tables(files_below(self.root, storage_options), ())
+
+
+def _is_folder(part: str) -> bool:
+    """Whether a part of a name leads one folder down, not to another place."""
+    return bool(part) and not re.search(r"[/\\\x00-\x1f]", part)
+
+
+def is_remote(root: str) -> bool:
+    return "://" in root
+
+
+def require_root(root: str, storage_options: Mapping[str, str] | None = None) -> None:
+    """For who names a root and expects tables there: that it can be read.
+
+    Raises:
+        EnvironmentProblem: It is not there, is no folder, or cannot be read.
+    """
+    if not is_remote(root) and not Path(root).exists():
+        raise EnvironmentProblem(
+            f'there is no folder "{root}"',
+            why="the tables of a root are folders below it",
+            fix="correct the root (--root, STREAMTABLES_ROOT), or make the folder if it is new",
+        )
+    with _in_words(root):
+        if is_remote(root):
+            import pyarrow.fs
+
+            selector = pyarrow.fs.FileSelector("", allow_not_found=True)
+            files_below(root, storage_options).get_file_info(selector)
+        else:
+            next(Path(root).iterdir(), None)
+
+
+@contextmanager
+def _in_words(root: str) -> Iterator[None]:
+    """What keeps a root from being read: the words are those of the operating system or the store,
+    of which each has its own."""
+    try:
+        yield
+    except (OSError, DeltaError) as error:
+        raise EnvironmentProblem(
+            f'the root "{root}" cannot be read',
+            why=first_line(str(error)),
+            fix="give a folder, or a URI that delta-rs knows, and the permission to read it",
+        ) from error
+
+
+def files_below(place: str, storage_options: Mapping[str, str] | None) -> Any:
+    """The files below a folder or URI, as a file system of pyarrow whose root it is."""
+    import pyarrow.fs
+    from deltalake.fs import DeltaStorageHandler
+
+    return pyarrow.fs.PyFileSystem(DeltaStorageHandler(place, dict(storage_options or {})))
+
+
+def _tables(files: Any, parts: tuple[str, ...]) -> Iterator[str]:
+    import pyarrow.fs
+
+    selector = pyarrow.fs.FileSelector("/".join(parts), allow_not_found=True)
+    listed = files.get_file_info(selector)
+    folders = [each.base_name for each in listed if each.type is pyarrow.fs.FileType.Directory]
+    if "_delta_log" in folders:
+        short = len(parts) == 2 and parts[0] == DEFAULT_SCHEMA
+        yield parts[1] if short else ".".join(parts)
+        return
+    for folder in folders:
+        if folder.startswith(("_", ".")):  # nobody's tables: controls, and what is being deleted
+            continue
+        yield from _tables(files, (*parts, folder))

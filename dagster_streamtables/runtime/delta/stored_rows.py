@@ -1,0 +1,86 @@
+"""The stored rows of some keys, read here.
+
+Asking Spark for them would build a snapshot of a version that no statement has read before, and run
+a join over files; delta-rs has the snapshot, and the statistics in it leave most files unread.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.data_rows import alike
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.key_ranges import condition
+from dagster_streamtables.runtime.delta.quote import delta_rs_name
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Features that the engine inside delta-rs does not read.
+_UNREADABLE = frozenset({"columnMapping", "typeWidening", "vacuumProtocolCheck"})
+_LISTED = 2_000
+"""Key values that are listed one by one; more of them are asked for by their bounds."""
+
+
+def stored_rows(
+    log: TableLog,
+    keys: Mapping[str, pa.ChunkedArray],
+    columns: Sequence[str],
+    *,
+    limit: int,
+) -> pa.Table | None:
+    """The stored rows whose key may be among `keys`; rows of other keys may come along.
+
+    Args:
+        log: The stored table.
+        keys: Key column → the values that are looked for; empty for all rows, as of a query
+            without GROUP BY, which has one.
+        columns: The columns to read.
+        limit: Give up beyond so many rows.
+
+    Returns:
+        Rows with `columns` in that order, or None where Spark has to read them.
+    """
+    import pyarrow as pa
+
+    if log.features & _UNREADABLE or log.maps_columns or not alike(log):
+        return None
+    listed = ", ".join(delta_rs_name(name) for name in columns)
+    where = " AND ".join(_among(name, values) for name, values in keys.items()) or "true"
+    sql = f"SELECT {listed} FROM t WHERE {where} LIMIT {limit + 1}"
+    rows = pa.table(log.query(sql))
+    rows = rows.cast(plain_schema(rows.schema))
+    return rows if rows.num_rows <= limit else None
+
+
+def _among(name: str, values: pa.ChunkedArray) -> str:
+    """A condition on one key column by itself: what a file's statistics can answer."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    type_ = values.type
+    if not (pa.types.is_integer(type_) or pa.types.is_string(type_) or pa.types.is_date(type_)):
+        return "true"
+    wanted = pc.unique(values).drop_null()
+    null = f"{delta_rs_name(name)} IS NULL"
+    if not len(wanted):
+        return null
+    if len(wanted) > _LISTED:
+        return condition(exp.column(name, quoted=True), values) or "true"
+    found = f"{delta_rs_name(name)} IN ({', '.join(map(_literal, wanted.to_pylist()))})"
+    return f"({found} OR {null})" if values.null_count else f"({found})"
+
+
+def _literal(value: object) -> str:
+    if isinstance(value, int):
+        return str(value)
+    text = str(value).replace("'", "''")
+    return f"DATE '{text}'" if isinstance(value, date) else f"'{text}'"

@@ -1,0 +1,95 @@
+"""The logs of many tables, by their places."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from dagster_streamtables.runtime.delta.delta_log import TableLog, commit_file, log_at
+from dagster_streamtables.runtime.delta.environment_errors import first_line, machine_problem
+from dagster_streamtables.runtime.delta.errors import damaged, empty
+
+
+class Logs:
+    """The logs of many tables, each kept for as long as its version is the newest.
+
+    Threads may share it: what it hands out never changes.
+    """
+
+    def __init__(self, storage_options: Mapping[str, str] | None = None) -> None:
+        self.storage_options = storage_options
+        self._kept: dict[str, tuple[TableLog, _Mark | None]] = {}
+
+    def newest(self, location: str) -> TableLog | None:
+        """The table at its newest version, or None if there is none at that place."""
+        kept = self._still_newest(location)
+        if kept is not None:
+            return kept
+        try:
+            options = dict(self.storage_options or {}) or None
+            log = TableLog(
+                location, DeltaTable(location, storage_options=options), self.storage_options
+            )
+        except TableNotFoundError:
+            return None
+        except (DeltaError, OSError) as error:
+            problem = machine_problem(error) or damaged(location, first_line(str(error)))
+            raise problem from error
+        mark = _mark(location, log.version)
+        if mark is not None and not mark.size:
+            raise empty(f"{location}/{commit_file(log.version)}")
+        self._kept[location] = log, mark
+        return log
+
+    def at(self, location: str, version: int) -> TableLog | None:
+        """The table at a version; None where its log no longer goes back so far."""
+        return log_at(location, version, self.storage_options)
+
+    def until(self, log: TableLog, time: float, floor: int) -> TableLog:
+        """The table as of a time in seconds since 1970, but not before the version `floor`."""
+        version = log.version
+        while version > floor and (log.time_of(version) or 0) > time:
+            version -= 1
+        return log if version == log.version else log.at(version) or log
+
+    def forget(self, location: str) -> None:
+        self._kept.pop(location, None)
+
+    def _still_newest(self, location: str) -> TableLog | None:
+        """The kept table if its version is still the newest, and the one that was read.
+
+        The place may hold another table by now, or an older copy of this one that was put back: the
+        file of the kept version must be the very file that it was.
+        """
+        log, mark = self._kept.get(location, (None, None))
+        if log is None or mark is None or mark != _mark(location, log.version):
+            return None
+        return None if _exists(location, log.version + 1) else log
+
+
+class _Mark(NamedTuple):
+    """What tells a commit's file from another of its name."""
+
+    file: int
+    changed: int
+    size: int
+
+
+def _mark(location: str, version: int) -> _Mark | None:
+    """The mark of a commit; None where files cannot be asked, or this one is gone."""
+    if "://" in location:
+        return None
+    try:
+        stat = (Path(location) / commit_file(version)).stat()
+    except FileNotFoundError:
+        return None
+    return _Mark(stat.st_ino, stat.st_mtime_ns, stat.st_size)
+
+
+def _exists(location: str, version: int) -> bool:
+    return os.path.exists(f"{location}/{commit_file(version)}")  # noqa: PTH110

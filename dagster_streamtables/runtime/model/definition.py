@@ -1,0 +1,98 @@
+"""What a definition comes to, given the columns of its sources: a plan, and what it is built on."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.compiler import Plan, Text, compile_query
+from dagster_streamtables.compiler.text.types import type_text
+from dagster_streamtables.compiler.views.inline import blamed
+from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable
+
+_HIDDEN = "__st_"
+
+
+def compiled(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, str]]) -> Plan:
+    """The plan of a stream table.
+
+    Raises:
+        InvalidDefinition: The query cannot be maintained, or names what is not there; a view that
+            is to blame is named.
+    """
+    with table.blamed():
+        return _compiled(table, text, columns)
+
+
+def _compiled(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, str]]) -> Plan:
+    try:
+        return _plan(text, tuple((name, tuple(each.items())) for name, each in columns.items()))
+    except InvalidDefinition as error:
+        found = blamed(error, {view.name: view for view in table.views}, columns)
+        if table.mode is Mode.DIFFERENTIAL:
+            raise found from None
+        # What is run as it is written, Spark alone has to understand.
+        raise found.changed(UnsupportedQuery) from None
+
+
+@functools.lru_cache(maxsize=1024)
+def _plan(text: Text, columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> Plan:
+    """Compiling takes longer than finding that there is nothing to do."""
+    return compile_query(text, {name: dict(each) for name, each in columns})
+
+
+def visible(columns: Mapping[str, str]) -> dict[str, str]:
+    """The columns of a table without those that a stream table keeps for itself."""
+    return {name: type_ for name, type_ in columns.items() if not name.startswith(_HIDDEN)}
+
+
+def visible_columns(table: DeltaTable) -> list[str]:
+    """The columns of a Delta table that are meant for its readers, in order.
+
+    For programs that open a stream table by delta-rs: ``table.to_pandas(visible_columns(table))``.
+    """
+    return [field.name for field in table.schema().fields if not field.name.startswith(_HIDDEN)]
+
+
+def known_types(plan: Plan) -> dict[str, str]:
+    """The columns of a table that is not there yet, as far as its text tells their types."""
+    texts = {name: type_text(type_) for name, type_ in plan.schema.items()}
+    return {name: text for name, text in texts.items() if text != "UNKNOWN"}
+
+
+def guessed(plan: Plan) -> dict[str, str]:
+    """The columns of a table that is not there yet.
+
+    Where the text does not tell a type, any will do: a refresh compiles again, with the types that
+    the table then has.
+    """
+    known = known_types(plan)
+    return {name: known.get(name, "string") for name in plan.schema}
+
+
+def used_columns(plan: Plan | None, name: str, log: TableLog) -> dict[str, str]:
+    """The columns that a query uses of a source, as the log spells them; all, without a plan."""
+    there = visible(log.columns)
+    if plan is None:
+        return there
+    used = plan.columns_of(name)
+    return {column: type_ for column, type_ in there.items() if column.lower() in used}
+
+
+def fingerprint_of(text: Text | None, plan: Plan | None, zone: str) -> str:
+    """Changes when what is stored could not be built upon by this definition.
+
+    An intermediate table has no text, and is named by what it holds.
+    """
+    hidden = ",".join(plan.stored_columns) if plan is not None else ""
+    query = text.normal if text is not None else plan.name if plan is not None else ""
+    parts = [query, hidden, plan.entry if plan is not None else "full"]
+    definition = "\x00".join(parts if zone == "UTC" else [*parts, zone])
+    return hashlib.sha256(definition.encode()).hexdigest()[:16]

@@ -1,0 +1,120 @@
+"""`Refresh`: what one refresh did. The only thing the runtime tells the layer above."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from dagster_streamtables.runtime.model.costs import Forecast
+from dagster_streamtables.runtime.model.stopwatch import CONNECT
+
+
+class Action(enum.StrEnum):
+    """What a refresh did to the table."""
+
+    NO_DATA = "NO_DATA"
+    """Nothing visible changed. The table is as fresh as its sources all the same."""
+    DIFFERENTIAL = "DIFFERENTIAL"
+    """The change of the query was computed from the changes of the sources and folded in."""
+    FULL = "FULL"
+    """The query was run again, by the table's mode or because that was cheaper."""
+    REINITIALIZE = "REINITIALIZE"
+    """The query was run again because what is stored could not be built upon."""
+    SKIP = "SKIP"
+    """Newer versions of the sources do not agree with each other yet; the table was left alone."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """The versions of one source that a refresh consumed, and how its change was read."""
+
+    before: int | None
+    """The version the table reflected until now; None in a first refresh."""
+    after: int
+    """The version it reflects from now on."""
+    capture: str
+    """``none`` (nothing came), ``files`` (rearranged files only), ``appended`` (added files),
+    ``feed`` (the Change Data Feed), ``snapshots`` (the differing files of both ends), or ``all``
+    (a full refresh reads the table)."""
+    rows: int | None
+    """Rows that came or went, an update counting as two; None where nobody had to know."""
+    source_rows: int | None = field(default=None, compare=False)
+    """Rows of the source afterwards, from its log's statistics."""
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """One refresh, from reading the logs to the commit."""
+
+    table: str
+    action: Action
+    reason: str
+    """Why this action, in a sentence."""
+    version: int
+    """The table's Delta version afterwards."""
+    data_version: str
+    """Changes exactly when the visible contents may have changed."""
+    windows: Mapping[str, Window]
+    """One for each source, by its name in the query."""
+    inserted: int = 0
+    """Stored rows written, an updated row counting once here and once in `deleted`."""
+    deleted: int = 0
+    row_count: int | None = None
+    """Rows in the table afterwards, from the log's statistics."""
+    size_bytes: int | None = None
+    """Bytes of its files."""
+    files: int | None = None
+    writer: str = ""
+    """``delta-rs``, ``spark``, or nothing where nothing was committed."""
+    seconds: float = 0.0
+    phases: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Seconds by phase, in the order in which they ran."""
+    started: datetime | None = None
+    data_timestamp: datetime | None = None
+    """See `State.data_timestamp`."""
+    intermediates: Mapping[str, Refresh] = field(default_factory=dict[str, "Refresh"])
+    """The refreshes of the intermediate tables that it reads, by their names."""
+    forecast: Forecast | None = None
+    """What either way was expected to take, where mode AUTO chose between them."""
+    fallback: str = ""
+    """Why the query was run again though its change should have been computed, which points to a
+    defect of the compiler or to rows that it did not expect; empty where that is not so."""
+    preview: Sequence[Mapping[str, Any]] = ()
+    """Some of the rows that a differential refresh changed, where these were asked for; see
+    `preview_of`."""
+
+    @property
+    def rows_in(self) -> int:
+        """Rows that came to or went from the sources, an update counting as two."""
+        return sum(window.rows or 0 for window in self.windows.values())
+
+    @property
+    def change_ratio(self) -> float | None:
+        """The part of a source's rows that changed, of the source where that is the largest; None
+        where the sources were read as a whole."""
+        parts = [
+            (window.rows or 0) / max(window.source_rows or 0, 1)
+            for window in self.windows.values()
+            if window.capture != "all"
+        ]
+        return max(parts, default=None)
+
+    @property
+    def expected(self) -> float | None:
+        """Seconds that it was expected to take; None where nothing was expected."""
+        if self.forecast is None:
+            return None
+        return {
+            Action.DIFFERENTIAL: self.forecast.differential,
+            Action.FULL: self.forecast.full,
+        }.get(self.action)
+
+    @property
+    def forecast_error(self) -> float | None:
+        """How many times as long as expected it took; None where nothing was expected."""
+        expected = self.expected
+        worked = self.seconds - self.phases.get(CONNECT, 0.0)
+        return worked / expected if expected else None

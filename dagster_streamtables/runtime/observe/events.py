@@ -1,0 +1,125 @@
+"""What happened to stream tables, and what is about to: one list, from what tables say themselves.
+
+Nothing is stored for it. What happened is in logs and controls; what is so now, such as that a
+table is stale, is an event at the moment it began, and goes from the list when it ends.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from dagster_streamtables.runtime.model.report import Action
+from dagster_streamtables.runtime.observe.control import Control
+from dagster_streamtables.runtime.observe.status import Condition, Deadline, Status
+from dagster_streamtables.runtime.storage.history import PastRefresh
+
+WARN_BEFORE = timedelta(days=2)
+"""So long before history may be gone that the next refresh needs, there is a warning."""
+
+
+class EventKind(enum.StrEnum):
+    REFRESHED = "refreshed"
+    REINITIALIZED = "reinitialized"
+    """The query was run again, because what was stored could not be built upon."""
+    FELL_BACK = "fell_back"
+    """Its change should have been computed and could not be, so the query was run in full."""
+    FAILED = "failed"
+    """The last attempt, until one goes well; `Monitor.failures` has the earlier ones."""
+    SUSPENDED = "suspended"
+    BROKEN = "broken"
+    """Its declaration, or its log, says something that cannot be; or a source is gone."""
+    STALE = "stale"
+    """It is staler than its schedule allows."""
+    RETENTION = "retention"
+    """A source may soon lose what the next refresh needs."""
+    REINITIALIZE_NEEDED = "reinitialize_needed"
+    """A source has lost it."""
+
+
+ALERTS = frozenset(EventKind) - {EventKind.REFRESHED, EventKind.REINITIALIZED}
+"""Those that somebody should look at."""
+
+
+@dataclass(frozen=True)
+class Event:
+    time: datetime
+    table: str
+    kind: EventKind
+    message: str
+
+
+def events_of(
+    status: Status,
+    control: Control,
+    past: Iterable[PastRefresh],
+    *,
+    schedule: Deadline | None,
+    now: datetime,
+    warn_before: timedelta = WARN_BEFORE,
+) -> list[Event]:
+    """The events of one table, newest first.
+
+    Args:
+        status: How it is.
+        control: Its attempts; a suspension in it stands at its time.
+        past: Its refreshes.
+        schedule: When it is late; None where it never is.
+        now: The moment of what has no other.
+        warn_before: See `WARN_BEFORE`.
+    """
+    found = [
+        *_refreshes(past),
+        *_attempts(status, control, now),
+        *_staleness(status, schedule),
+        *_retention(status, now, warn_before),
+    ]
+    return sorted(found, key=lambda event: event.time, reverse=True)
+
+
+def _refreshes(past: Iterable[PastRefresh]) -> Iterator[Event]:
+    for each in past:
+        again = each.action == Action.REINITIALIZE
+        kind = EventKind.REINITIALIZED if again else EventKind.REFRESHED
+        kind = EventKind.FELL_BACK if each.fallback else kind
+        if each.time is not None:
+            yield Event(each.time, each.table, kind, _in_words(each))
+
+
+def _in_words(past: PastRefresh) -> str:
+    if past.action is None:
+        return f"version {past.version}"
+    return (
+        f"{past.action}: {past.reason}; {past.inserted or 0:,} rows stored, "
+        f"{past.deleted or 0:,} deleted, {past.seconds:.2f} s"
+    )
+
+
+def _attempts(status: Status, control: Control, now: datetime) -> Iterator[Event]:
+    if status.error:
+        row = "" if status.errors < 2 else f", {status.errors} errors in a row"
+        at = status.error_at or now
+        yield Event(at, status.table, EventKind.FAILED, f"{status.error}{row}")
+    if control.suspended:
+        at = datetime.fromisoformat(control.suspended_at)
+        yield Event(at, status.table, EventKind.SUSPENDED, control.suspended)
+    elif status.status is Condition.ERROR:
+        yield Event(now, status.table, EventKind.BROKEN, status.why)
+
+
+def _staleness(status: Status, schedule: Deadline | None) -> Iterator[Event]:
+    if status.stale and schedule is not None and status.stale_since is not None:
+        began = schedule.deadline(status.stale_since).astimezone(UTC)
+        since = status.stale_since.isoformat(timespec="seconds")
+        message = f"does not reflect what came at {since}, and its schedule is {schedule.text}"
+        yield Event(began, status.table, EventKind.STALE, message)
+
+
+def _retention(status: Status, now: datetime, warn_before: timedelta) -> Iterator[Event]:
+    for health in status.sources:
+        said = health.warning(warn_before)
+        if said and not health.gone:  # which is what is broken
+            kind = EventKind.REINITIALIZE_NEEDED if health.lost else EventKind.RETENTION
+            yield Event(now, status.table, kind, said)

@@ -1,0 +1,182 @@
+"""How far a stream table is behind a source, and how long it may be, by the source's log."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
+from dagster_streamtables.runtime.model.state import Seen
+
+_FILES = "delta.deletedFileRetentionDuration", "interval 1 week"
+_LOG = "delta.logRetentionDuration", "interval 30 days"
+_UNITS = {
+    "week": 7 * 86400, "day": 86400, "hour": 3600, "minute": 60, "second": 1,
+    "millisecond": 1e-3, "microsecond": 1e-6,
+}  # fmt: skip
+_PART = re.compile(rf"(\d+)\s*({'|'.join(_UNITS)})s?\b", re.IGNORECASE)
+_LOOKED_FOR = 100  # files of before; asking for each of a million would take minutes
+
+
+@dataclass(frozen=True)
+class SourceHealth:
+    """One source of one stream table: how far the table is behind, and how long it may be."""
+
+    table: str
+    source: str
+    frontier: int
+    """The version of the source that the stream table reflects."""
+    newest: int | None
+    """None where there is no such table any more."""
+    bytes_behind: int | None
+    """Of the files that came after the frontier; None where the log no longer tells."""
+    capture: str
+    """How the window would be read now; see `window`."""
+    seconds_left: float | None
+    """Until what the next refresh needs may go; below 0, it may go any time; None: nothing is."""
+    lost: str
+    """Why the next refresh must build the table anew; empty where it need not."""
+    behind_since: datetime | None = None
+    """When the first version was committed whose rows the table does not reflect; None where it
+    reflects all, or nobody can tell."""
+
+    feed: bool | None = None
+    """Whether it writes a Change Data Feed; None where it is gone."""
+
+    @property
+    def gone(self) -> bool:
+        """Whether there is no such table any more: refreshes fail until there is."""
+        return self.newest is None
+
+    @property
+    def versions_behind(self) -> int | None:
+        return None if self.newest is None else self.newest - self.frontier
+
+    def warning(self, before: timedelta) -> str:
+        """What to tell about history that is gone, or may be so long before; empty for nothing."""
+        if self.gone:
+            return f"{self.lost}, so refreshes fail until it is there"
+        if self.lost:
+            return f'"{self.source}": {self.lost}, so the next refresh builds the table anew'
+        if self.seconds_left is None or self.seconds_left >= before.total_seconds():
+            return ""
+        hours = max(0.0, self.seconds_left / 3600)
+        return (
+            f'"{self.source}" need not keep version {self.frontier} for more than {hours:.0f} '
+            "hours; refresh the table before that"
+        )
+
+
+def health_of(table: str, name: str, seen: Seen, log: TableLog | None) -> SourceHealth:
+    """The health of a source as a stream table saw it last.
+
+    Args:
+        table: The stream table.
+        name: The source, as its query says it.
+        seen: The source at the frontier.
+        log: The source now; None where there is no such table.
+    """
+    if log is None:
+        gone = f'there is no table "{name}"'
+        return SourceHealth(table, name, seen.version, None, None, "", None, gone)
+    change = change_between(log, seen.version)
+    since = _behind_since(log, change, seen)
+    return SourceHealth(
+        table=table,
+        source=name,
+        frontier=seen.version,
+        newest=log.version,
+        bytes_behind=_bytes(log, change),
+        capture=change.capture,
+        seconds_left=_seconds_left(log, change),
+        lost=_lost(log, change, seen),
+        behind_since=None if since is None else datetime.fromtimestamp(since, UTC),
+        feed=log.has_feed,
+    )
+
+
+def _behind_since(log: TableLog, change: SourceChange, seen: Seen) -> float | None:
+    same = seen.id == log.id
+    if same and not change.moved:
+        return None
+    # A table that was put in the place of a longer one of its id: nothing in it is newer.
+    begin = -1 if not same else min(change.before, change.after)
+    for version, commit in log.commits(begin, change.after):
+        if any(_has_rows(action) for action in commit or ()):
+            return log.time_of(version)
+    return log.committed_at
+
+
+def _has_rows(action: Mapping[str, Any]) -> bool:
+    """Whether rows came or went with an action of a commit."""
+    add, remove = action.get("add"), action.get("remove")
+    if add is not None:
+        return add.get("dataChange", True) and _rows(add) != 0
+    return "cdc" in action or (remove is not None and remove.get("dataChange", True))
+
+
+def _rows(add: Mapping[str, Any]) -> int | None:
+    return json.loads(add.get("stats") or "{}").get("numRecords")
+
+
+def _seconds_left(log: TableLog, change: SourceChange) -> float | None:
+    if change.before >= change.after:
+        return None
+    at, since = log.time_of(change.before), out_of_use_since(log, change.before, change.after)
+    ends = [at + _seconds(log, *_LOG)] if at is not None else []
+    ends += [since + files_kept_for(log)] if since is not None else []
+    return min(ends) - time.time() if ends else None
+
+
+def out_of_use_since(log: TableLog, before: int, after: int) -> float | None:
+    """When the first of the files that a window needs went out of use, or was made for the feed."""
+    for version, commit in log.commits(before, after):
+        if any("remove" in action or "cdc" in action for action in commit or ()):
+            return log.time_of(version)
+    return None
+
+
+def files_kept_for(log: TableLog) -> float:
+    """How long files stay that are out of use, by the table's own setting, in seconds."""
+    return _seconds(log, *_FILES)
+
+
+def _seconds(log: TableLog, setting: str, default: str) -> float:
+    """A setting that is an interval, in seconds.
+
+    Delta takes what Spark takes for an interval, but for months and years.
+    """
+    parts = _PART.findall(log.settings.get(setting, default)) or _PART.findall(default)
+    return sum(int(number) * _UNITS[unit.lower()] for number, unit in parts)
+
+
+def _lost(log: TableLog, change: SourceChange, seen: Seen) -> str:
+    if seen.id != log.id:
+        return "it was dropped and created again"
+    if change.before > change.after:
+        return f"it is at version {change.after}, before the {change.before} read last"
+    if change.lost:
+        return "the log no longer has all commits of the window"
+    if not change.moved:
+        return ""
+    removed = (file.path for file in change.without_feed.removed[:_LOOKED_FOR])
+    paths = [path for path in removed if "://" not in path]
+    gone = [info.path for info in log.files.get_file_info(paths) if info.type.name == "NotFound"]
+    return f"{len(gone)} files of version {change.before} are gone" if gone else ""
+
+
+def _bytes(log: TableLog, change: SourceChange) -> int | None:
+    if change.lost:
+        return None
+    return sum(
+        action["add"]["size"]
+        for _, commit in log.commits(change.before, change.after)
+        for action in commit or ()
+        if action.get("add", {}).get("dataChange")
+    )

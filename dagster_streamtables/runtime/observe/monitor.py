@@ -1,0 +1,90 @@
+"""`Monitor`: what can be seen of the stream tables below one root, by logs and controls alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from dagster_streamtables.runtime.delta.errors import missing
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.observe.control import Controls, FailedRefresh
+from dagster_streamtables.runtime.observe.events import WARN_BEFORE, Event, events_of
+from dagster_streamtables.runtime.observe.retention import Retention
+from dagster_streamtables.runtime.observe.status import Expected, Status, Statuses
+from dagster_streamtables.runtime.refresh.prepare import Shelf
+from dagster_streamtables.runtime.storage.history import (
+    PastRefresh,
+    Statistics,
+    past_refreshes,
+    statistics,
+)
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """Statuses, histories and events; see the methods of `Lake` that give them."""
+
+    shelf: Shelf
+    controls: Controls
+    retention: Retention
+
+    def status(
+        self, tables: Iterable[StreamTable | Expected] = (), *, now: datetime | None = None
+    ) -> list[Status]:
+        return Statuses(self.shelf, self.controls, self.retention).of(tables, now or _now())
+
+    def history(self, name: str, limit: int | None = None) -> list[PastRefresh]:
+        """The refreshes that committed, newest first; none before the first.
+
+        Raises:
+            MissingSource: There is no such table, and nobody tried to make it.
+        """
+        log = self.shelf.newest(name)
+        if log is not None:
+            return past_refreshes(name, log, limit)
+        if not self.controls.read(name).failures:
+            raise missing(name, self.shelf.names.location(name))
+        return []
+
+    def failures(self, name: str) -> list[FailedRefresh]:
+        """The newest attempts that failed, newest first, also where it went well since."""
+        return list(self.controls.read(name).failures)
+
+    def statistics(self, name: str) -> Statistics:
+        return statistics(name, self.history(name))
+
+    def events(
+        self,
+        tables: Iterable[StreamTable | Expected] = (),
+        *,
+        limit: int | None = None,
+        warn_before: timedelta = WARN_BEFORE,
+        now: datetime | None = None,
+    ) -> list[Event]:
+        """
+        Args:
+            tables: As for `status`.
+            limit: Newest refreshes of each table to look at.
+            warn_before: So long before history may be gone there is a warning.
+            now: The time.
+        """
+        now, tables = now or _now(), list(tables)
+        schedules = {each.name: each.schedule for each in tables if isinstance(each, Expected)}
+        found = [
+            event
+            for status in self.status(tables, now=now)
+            for event in events_of(
+                status,
+                self.controls.read(status.table),
+                self.history(status.table, limit) if status.populated else (),
+                schedule=schedules.get(status.table),
+                now=now,
+                warn_before=warn_before,
+            )
+        ]
+        return sorted(found, key=lambda event: event.time, reverse=True)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

@@ -1,0 +1,272 @@
+"""How stream tables are, from their logs and controls alone: nothing is run, no Spark is asked."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Protocol
+
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.runtime.delta.environment_errors import first_line
+from dagster_streamtables.runtime.model.state import State, Stored
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.observe.control import Control, Controls
+from dagster_streamtables.runtime.observe.health import SourceHealth
+from dagster_streamtables.runtime.observe.retention import Retention
+from dagster_streamtables.runtime.observe.transitive import behind_since, data_as_of
+from dagster_streamtables.runtime.refresh.intermediate import location_of
+from dagster_streamtables.runtime.refresh.prepare import Shelf
+
+
+class Condition(enum.StrEnum):
+    """Whether a stream table is kept up to date."""
+
+    NEW = "NEW"
+    """It has never been refreshed."""
+    ACTIVE = "ACTIVE"
+    SUSPENDED = "SUSPENDED"
+    """Somebody stopped it."""
+    ERROR = "ERROR"
+    """It failed too often and stopped by itself, its declaration is broken, its log is, or a source
+    is gone."""
+
+
+class Deadline(Protocol):
+    """What of a schedule is needed to tell whether a table is late."""
+
+    @property
+    def text(self) -> str: ...
+
+    def deadline(self, last: datetime) -> datetime:
+        """When a table is late that does not reflect what came at a time."""
+        ...
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What is declared of a stream table."""
+
+    name: str
+    table: StreamTable | None = None
+    """None where the declaration is broken."""
+    schedule: Deadline | None = None
+    """Its own, or the one it takes from a table that reads it."""
+    resolved: str = ""
+    """The schedule in words, with where it comes from."""
+    problem: StreamTablesError | None = None
+    """What is wrong with the declaration."""
+
+
+@dataclass(frozen=True)
+class KeptTable:
+    """An intermediate table of a stream table, at its newest version."""
+
+    name: str
+    version: int
+    rows: int | None
+    bytes: int
+    files: int
+
+
+@dataclass(frozen=True)
+class Status:
+    """One stream table. What is not known is None, never 0."""
+
+    table: str
+    status: Condition
+    why: str = ""
+    """Why it is suspended, or what is wrong; empty where nothing is."""
+    suspended: bool = False
+    """Whether a refresh is refused, until somebody resumes it."""
+    unreadable: bool = False
+    """Its log, its control, or the log of a source cannot be read; `why` has the error."""
+    declared: bool = False
+    """Whether it is among the declarations that were given."""
+    mode: str | None = None
+    schedule: str | None = None
+    """As declared."""
+    resolved_schedule: str | None = None
+    populated: bool = False
+    errors: int = 0
+    """In a row, of those that only a person can mend."""
+    error: str = ""
+    """Of the last attempt, whatever it was; empty where that went well."""
+    error_at: datetime | None = None
+    failed: int = 0
+    """Attempts of its whole life that failed, for whatever reason."""
+    data_timestamp: datetime | None = None
+    """When the newest version was committed that it reflects, of the tables at the bottom: those
+    that it reads itself or through stream tables, and that are no stream tables."""
+    refreshed_at: datetime | None = None
+    """When a refresh last committed; one that finds nothing does not."""
+    stale_since: datetime | None = None
+    """When the first version was committed that it does not reflect, of a source with new rows, or
+    of one of a stream table among them; None where it reflects all, or a source is gone."""
+    staleness_seconds: float | None = None
+    """Since then; 0 where it reflects all; None where a source is gone that nobody can compare."""
+    stale: bool | None = None
+    """Whether it is staler than its schedule allows; None where it has none that is known."""
+    version: int | None = None
+    rows: int | None = None
+    bytes: int | None = None
+    files: int | None = None
+    sources: tuple[SourceHealth, ...] = ()
+    intermediates: tuple[KeptTable, ...] = ()
+    fallbacks: int = 0
+    """Refreshes in a row, up to the last, that fell back to running the query in full."""
+    fallback: str = ""
+    """Why the last of them did."""
+    refreshes: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Those of its whole life that committed, by their actions."""
+
+
+@dataclass(frozen=True)
+class Statuses:
+    """Reads the statuses of the stream tables below one root."""
+
+    shelf: Shelf
+    controls: Controls
+    retention: Retention
+
+    def of(self, tables: Iterable[StreamTable | Expected], now: datetime) -> list[Status]:
+        """The declared ones, and the others that are there, by name."""
+        declared = {each.name: _expected(each) for each in tables}
+        names = sorted({*declared, *self.retention.stream_tables(), *self._heard_of()})
+        found = {name: self._read(name, declared.get(name)) for name in names}
+        since: dict[str, datetime | None] = {}
+        as_of: dict[str, datetime | None] = {}
+        return [
+            replace(
+                _aged(each, behind_since(each.table, found, since), declared, now),
+                data_timestamp=data_as_of(each.table, found, as_of),
+            )
+            for each in found.values()
+        ]
+
+    def _heard_of(self) -> Iterator[str]:
+        """Tables that are suspended or failing, of which some were never made."""
+        for name in self.controls.names():
+            try:
+                if self.controls.read(name).speaks:
+                    yield name
+            except StreamTablesError:
+                yield name  # what is wrong with it is its status
+
+    def _read(self, name: str, expected: Expected | None) -> Status:
+        # A table that cannot be read must not hide the others.
+        try:
+            return self._known(name, expected)
+        except StreamTablesError as error:
+            return _broken(name, expected, error.what)
+        except Exception as error:
+            return _broken(name, expected, first_line(str(error)))
+
+    def _known(self, name: str, expected: Expected | None) -> Status:
+        table = expected.table if expected is not None else None
+        control = self.controls.of(table) if table is not None else self.controls.read(name)
+        stored = self.shelf.stored(self.shelf.names.location(name))
+        state = stored.state if stored is not None else None
+        found = _declared(name, expected, control, populated=state is not None)
+        if stored is None or state is None:
+            return found
+        sources = tuple(self.retention.of(name))
+        found = _bereft(found, sources, table)
+        return replace(
+            found,
+            mode=found.mode or (state.account.mode if state.account is not None else None),
+            data_timestamp=_moment(state.data_timestamp),
+            refreshed_at=_moment(_committed(stored)),
+            version=stored.log.version,
+            rows=stored.log.row_count,
+            bytes=sum(stored.log.file_sizes),
+            files=len(stored.log.file_sizes),
+            sources=sources,
+            intermediates=tuple(self._intermediates(stored.log.location, state)),
+            fallbacks=state.account.fallbacks if state.account is not None else 0,
+            fallback=state.account.fallback if state.account is not None else "",
+            refreshes=dict(state.counts),
+        )
+
+    def _intermediates(self, location: str, state: State) -> Iterable[KeptTable]:
+        for name in state.intermediates:
+            log = self.shelf.logs.newest(location_of(location, name))
+            if log is not None:
+                sizes = log.file_sizes
+                yield KeptTable(name, log.version, log.row_count, sum(sizes), len(sizes))
+
+
+def _expected(each: StreamTable | Expected) -> Expected:
+    return each if isinstance(each, Expected) else Expected(each.name, each)
+
+
+def _declared(name: str, expected: Expected | None, control: Control, *, populated: bool) -> Status:
+    """What declaration and control say."""
+    table = expected.table if expected is not None else None
+    problem = expected.problem if expected is not None else None
+    return Status(
+        table=name,
+        status=_condition(control, problem, populated),
+        why=problem.what if problem is not None else control.suspended,
+        suspended=bool(control.suspended),
+        declared=expected is not None,
+        mode=None if table is None else str(table.mode),
+        schedule=None if table is None else table.schedule or "CALCULATED",
+        resolved_schedule=expected.resolved or None if expected is not None else None,
+        populated=populated,
+        errors=control.errors,
+        error=control.error,
+        error_at=datetime.fromisoformat(control.at) if control.at else None,
+        failed=control.failed,
+    )
+
+
+def _condition(control: Control, problem: StreamTablesError | None, populated: bool) -> Condition:
+    if problem is not None:
+        return Condition.ERROR
+    if control.suspended:
+        return Condition.SUSPENDED if control.held else Condition.ERROR
+    return Condition.ACTIVE if populated else Condition.NEW
+
+
+def _bereft(found: Status, sources: Iterable[SourceHealth], table: StreamTable | None) -> Status:
+    """In error where the next refresh will not find a source of the last one."""
+    gone = [each for each in sources if each.gone]
+    if gone and table is not None:
+        gone = [each for each in gone if each.source in table.sources]
+    if not gone or found.status is not Condition.ACTIVE:
+        return found
+    return replace(found, status=Condition.ERROR, why="; ".join(each.lost for each in gone))
+
+
+def _broken(name: str, expected: Expected | None, why: str) -> Status:
+    found = _declared(name, expected, Control(), populated=False)
+    return replace(found, status=Condition.ERROR, why=why, unreadable=True)
+
+
+def _aged(
+    status: Status, since: datetime | None, declared: Mapping[str, Expected], now: datetime
+) -> Status:
+    if not status.populated:
+        return status
+    expected = declared.get(status.table)
+    schedule = expected.schedule if expected is not None else None
+    if since is None and any(each.gone for each in status.sources):
+        return status
+    seconds = 0.0 if since is None else max(0.0, (now - since).total_seconds())
+    late = since is not None and schedule is not None and now > schedule.deadline(since)
+    return replace(
+        status,
+        stale_since=since,
+        staleness_seconds=seconds,
+        stale=late if schedule is not None else None,
+    )
+
+
+def _committed(stored: Stored) -> float | None:
+    return None if stored.committed is None else stored.log.time_of(stored.committed)
+
+
+def _moment(stamp: float | None) -> datetime | None:
+    return None if stamp is None else datetime.fromtimestamp(stamp, UTC)

@@ -1,0 +1,1 @@
+"""One refresh, from what is new to the commit and its report."""

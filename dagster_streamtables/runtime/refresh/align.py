@@ -1,0 +1,149 @@
+"""One frontier for all that a query reads, where two ways lead to one source.
+
+Tables B and C read A, and D reads both. If B reflects version 5 of A and C version 7, a reader of D
+would see a state that A never had. So D reads C as it was when it reflected version 5, if C has
+such a version; otherwise D waits for B. A query that reads B and A itself reads A at version 5.
+
+Versions agree, too, where no commit between them changed a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+
+from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
+from dagster_streamtables.runtime.delta.source_change import rows_moved
+from dagster_streamtables.runtime.model.state import State
+
+_STEPS = 100
+"""Versions of a stream table that are looked at to find one that agrees with the others."""
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """The versions that a refresh reads."""
+
+    logs: Mapping[str, TableLog]
+    waiting: str | None = None
+    """For what the refresh waits, if newer versions are there that do not agree."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How alignment looks at tables."""
+
+    newest: Callable[[str], TableLog | None]
+    at: Callable[[str, int], TableLog | None]
+    """A table at a version; None where that version can no longer be loaded."""
+    state: Callable[[str, TableLog], State | None]
+    """What a version of a stream table reflects; None for any other table."""
+
+
+Reflected = Mapping[str, Snapshot]
+"""A table, of all that are below → what is reflected of it."""
+
+
+@dataclass(frozen=True)
+class _Conflict:
+    table: str
+    behind: str
+    ahead: str
+    low: int
+    high: int
+
+    def __str__(self) -> str:
+        return (
+            f'"{self.behind}" reflects version {self.low} of "{self.table}", and "{self.ahead}" '
+            f'version {self.high}; waiting for "{self.behind}"'
+        )
+
+
+def aligned(
+    logs: Mapping[str, TableLog], consumed: Mapping[str, int] | None, reading: Reading
+) -> Aligned:
+    """The newest versions of the sources that agree with each other.
+
+    Args:
+        logs: The sources at their newest versions.
+        consumed: The versions that the last refresh read, which agree; None before the first.
+        reading: How to look at tables.
+    """
+    versions = {name: log.version for name, log in logs.items()}
+    if len(logs) < 2 or versions == consumed:
+        return Aligned(logs)
+    if not any(reading.state(name, log) for name, log in logs.items()):
+        return Aligned(logs)
+    chosen, waiting = dict(logs), None
+    below = {name: _reflected(name, log, reading) for name, log in chosen.items()}
+    while (conflict := _conflict(below, reading)) is not None:
+        waiting = waiting or str(conflict)
+        name = conflict.ahead
+        floor = 0 if consumed is None else consumed.get(name, 0)
+        older = _older(name, chosen[name], conflict, floor, reading)
+        if older is None:
+            return Aligned({} if consumed is None else _as_consumed(consumed, reading), waiting)
+        chosen[name] = older
+        below[name] = _reflected(name, older, reading)
+    return Aligned(chosen, waiting)
+
+
+def _reflected(name: str, log: TableLog, reading: Reading) -> dict[str, Snapshot]:
+    found = {name: log.snapshot}
+    state = reading.state(name, log)
+    for below, seen in (state.sources if state is not None else {}).items():
+        newest = reading.newest(below)
+        found[below] = seen.snapshot("" if newest is None else newest.location)
+        if newest is None or not newest.has(found[below]) or reading.state(below, newest) is None:
+            continue
+        then = reading.at(below, seen.version)
+        if then is not None:
+            found |= _reflected(below, then, reading)
+    return found
+
+
+def _conflict(below: Mapping[str, Reflected], reading: Reading) -> _Conflict | None:
+    """The first table that two sources reflect at versions that differ in a row."""
+    lowest: dict[str, tuple[str, Snapshot]] = {}
+    for name, tables in below.items():
+        for table, snapshot in tables.items():
+            other, low = lowest.setdefault(table, (name, snapshot))
+            if snapshot == low or not _differ(table, snapshot, low, reading):
+                continue
+            sides = sorted([(low.version, other), (snapshot.version, name)])
+            return _Conflict(table, sides[0][1], sides[1][1], sides[0][0], sides[1][0])
+    return None
+
+
+def _differ(table: str, one: Snapshot, two: Snapshot, reading: Reading) -> bool:
+    newest = reading.newest(table)
+    if newest is None or not (newest.has(one) and newest.has(two)):
+        return True
+    low, high = sorted([one.version, two.version])
+    return rows_moved(newest, low, high)
+
+
+def _older(
+    name: str, log: TableLog, conflict: _Conflict, floor: int, reading: Reading
+) -> TableLog | None:
+    """The newest version of the source ahead that reflects no more than the one behind."""
+    if name == conflict.table:
+        return reading.at(name, conflict.low) if conflict.low >= floor else None
+    for older in _versions_before(name, log, floor, reading):
+        below = _reflected(name, older, reading).get(conflict.table)
+        if below is None or below.version <= conflict.low:
+            return older
+    return None
+
+
+def _versions_before(name: str, log: TableLog, floor: int, reading: Reading) -> Iterator[TableLog]:
+    for version in range(log.version - 1, max(floor, log.version - _STEPS) - 1, -1):
+        older = reading.at(name, version)
+        if older is None or older.id != log.id or reading.state(name, older) is None:
+            return
+        yield older
+
+
+def _as_consumed(consumed: Mapping[str, int], reading: Reading) -> dict[str, TableLog]:
+    found = {name: reading.at(name, version) for name, version in consumed.items()}
+    return {name: log for name, log in found.items() if log is not None}

@@ -1,0 +1,154 @@
+"""The end of a refresh: its commit is found in the log, and told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from dagster_streamtables.errors import ConflictingCommit
+from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.model.commit_record import Account, Taken
+from dagster_streamtables.runtime.model.costs import Effort, Way
+from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.runtime.model.state import state_in
+from dagster_streamtables.runtime.model.stopwatch import Clock
+from dagster_streamtables.runtime.refresh.context import Job
+from dagster_streamtables.runtime.storage import delta_rs_writer, spark_writer, upkeep
+from dagster_streamtables.runtime.storage.history import written_by
+from dagster_streamtables.runtime.storage.writer import NotStored, Target, Written
+
+
+def effort(report: Refresh, clock: Clock) -> Effort | None:
+    """What the refresh took until now, when it is about to commit."""
+    if any(window.rows is None for window in report.windows.values()):
+        return None
+    way = Way.DIFFERENTIAL if report.action is Action.DIFFERENTIAL else Way.FULL
+    actions = (report.action, *(each.action for each in report.intermediates.values()))
+    cold = Action.REINITIALIZE in actions
+    return Effort(way, report.rows_in, round(clock.worked, 3), time.time(), cold)
+
+
+def account(job: Job, report: Refresh, clock: Clock) -> Account:
+    """What the refresh did until now, when it is about to commit."""
+    windows = report.windows.items()
+    return Account(
+        action=str(report.action),
+        reason=report.reason,
+        mode=str(job.table.mode),
+        seconds=round(clock.seconds, 3),
+        until=time.time(),
+        phases={phase: round(seconds, 3) for phase, seconds in clock.phases.items()},
+        windows={name: Taken(each.before, each.capture, each.rows) for name, each in windows},
+        expected=report.expected,
+        fallback=report.fallback,
+        fallbacks=_fallbacks(job, report),
+    )
+
+
+def _fallbacks(job: Job, report: Refresh) -> int:
+    state = job.stored.state if job.stored is not None else None
+    before = state.account.fallbacks if state is not None and state.account is not None else 0
+    if report.fallback:
+        return before + 1
+    return before if report.action is Action.NO_DATA else 0
+
+
+def advance(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
+    """Move the frontier over a window in which nothing visible came; `report` says why."""
+    target = job.target(account(job, report, clock), changed=False)
+    log = job.held.log
+
+    def write() -> Written:
+        if delta_rs_writer.can_write(log):
+            delta_rs_writer.advance(log, target)
+        else:
+            spark_writer.advance(inputs.spark, target)
+        return Written(0, 0, "")
+
+    with clock.phase("commit"):
+        _, made = committed(inputs, target, write)
+    return finish(report, made, target, Written(0, 0, ""), clock)
+
+
+def committed(
+    inputs: Inputs, target: Target, write: Callable[[], Written]
+) -> tuple[Written, TableLog]:
+    """Write, and find the commit in the log, which alone says whether it was made.
+
+    An error does not. A connection may end and a checkpoint may fail after the commit, and a writer
+    that had no answer from a store tries again and meets its own commit. Silence does not either:
+    Spark skips a commit whose transaction number is taken. And the newest commit may be that of the
+    next refresh, by another process.
+
+    Raises:
+        ConflictingCommit: Another refresh committed first; nothing of this one is in the log.
+        NotStored: A row went that is not stored, and nothing was written.
+    """
+    try:
+        written = write()
+    except NotStored:
+        raise
+    except Exception:
+        with suppress(Exception):  # the first error is the one to tell
+            made = _made(inputs, target)
+            if made is not None:
+                return made
+        raise
+    made = _made(inputs, target)
+    if made is None:
+        raise ConflictingCommit(
+            "another refresh of the table committed first",
+            fix="refresh again; nothing of this attempt was written",
+        ).about(target.state.table)
+    return written, made[1]
+
+
+def _made(inputs: Inputs, target: Target) -> tuple[Written, TableLog] | None:
+    """What the commit of a refresh did, by its own account, and the table after it."""
+    stored = inputs.stored(target.location)
+    for version in range(-1 if stored is None else stored.log.version, target.read, -1):
+        assert stored is not None
+        [(_, commit)] = stored.log.commits(version - 1, version)
+        state = state_in(commit or ())
+        if state is not None and state.refresh == target.state.refresh:
+            log = stored.log if version == stored.log.version else stored.log.at(version)
+            return written_by(commit or (), state), log or stored.log
+    return None
+
+
+def finish(
+    report: Refresh, log: TableLog, target: Target, written: Written, clock: Clock
+) -> Refresh:
+    """The report of a refresh that committed."""
+    return replace(
+        report,
+        version=log.version,
+        data_version=target.state.data_version,
+        inserted=written.inserted,
+        deleted=written.deleted,
+        writer=written.writer,
+        **extent(log),
+        seconds=clock.seconds,
+        phases=clock.phases,
+    )
+
+
+def extent(log: TableLog) -> dict[str, Any]:
+    """How large a table is, as a refresh reports it."""
+    sizes = log.file_sizes
+    return {"row_count": log.row_count, "size_bytes": sum(sizes), "files": len(sizes)}
+
+
+def finish_change(
+    report: Refresh, log: TableLog, target: Target, written: Written, clock: Clock
+) -> Refresh:
+    """`finish` where rows were added to those that were there, each time in a file more."""
+    if upkeep.has_many_small_files(log):
+        with clock.phase("compact"):
+            upkeep.keep_files_small(log)
+            upkeep.compact(log)
+    return finish(report, log, target, written, clock)

@@ -1,0 +1,178 @@
+"""What a refresh is asked to do, and what it finds when it begins."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import cached_property
+
+from dagster_streamtables.compiler import Plan, Text
+from dagster_streamtables.compiler.text.current_time import asks_for_time, with_clock
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.model.commit_record import Account
+from dagster_streamtables.runtime.model.costs import Costs, Effort
+from dagster_streamtables.runtime.model.definition import fingerprint_of, used_columns
+from dagster_streamtables.runtime.model.source import Source
+from dagster_streamtables.runtime.model.state import Kept, Seen, State, Stored, data_timestamp
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.storage import writer
+from dagster_streamtables.runtime.storage.writer import Target
+
+
+@dataclass(frozen=True)
+class Job:
+    """All that one refresh needs to know of its table before it starts."""
+
+    table: StreamTable
+    text: Text
+    """Its query in Spark SQL, views and all; of an intermediate table, that of the table whose it
+    is."""
+    fingerprint: str
+    plan: Plan | None
+    """None in mode FULL, and in AUTO where the query cannot be maintained."""
+    refusal: str | None
+    location: str
+    stored: Stored | None
+    sources: Mapping[str, Source]
+    full: bool
+    waiting: str | None = None
+    """For what it waits, where newer versions of its sources do not agree with each other."""
+    blocked: bool = False
+    """No versions of its sources agree."""
+    storage_options: Mapping[str, str] | None = field(default=None, repr=False)
+    intermediates: Mapping[str, Kept] = field(default_factory=dict[str, Kept])
+    """The versions of intermediate tables that reflect the sources, as far as they are known."""
+    whole: str = ""
+    """Fingerprint of a definition whose intermediate tables cannot be kept."""
+    refused: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Fingerprint of a definition that only Spark could tell not to be maintainable, and why."""
+    now: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
+    """What the query is told when it asks for the time."""
+
+    @cached_property
+    def timed(self) -> bool:
+        """Whether the query asks for the time, however it is maintained."""
+        return self.plan.timed if self.plan is not None else asks_for_time(with_clock(self.text))
+
+    @property
+    def reflects_all(self) -> bool:
+        """Whether the stored table has read the sources at these very versions."""
+        state = self.stored.state if self.stored is not None else None
+        versions = {name: source.log.version for name, source in self.sources.items()}
+        return state is not None and state.frontier == versions
+
+    @property
+    def data_timestamp(self) -> float | None:
+        """See `State`."""
+        stamps = [data_timestamp(name, source.log) for name, source in self.sources.items()]
+        known = [stamp for stamp in stamps if stamp is not None]
+        return max(known, default=None)
+
+    @property
+    def tables(self) -> tuple[TableLog, ...]:
+        """The sources, and the stored table if there is one."""
+        own = () if self.stored is None else (self.stored.log,)
+        return (*(source.log for source in self.sources.values()), *own)
+
+    @property
+    def held(self) -> Stored:
+        """The stored table, in a refresh that builds upon it."""
+        assert self.stored is not None
+        return self.stored
+
+    @property
+    def key(self) -> tuple[str, ...] | None:
+        """The columns that identify a row of the table; None for a bag."""
+        return self.plan.key if self.plan is not None else None
+
+    @property
+    def without_intermediates(self) -> Job:
+        """The same, maintained by the laws alone."""
+        assert self.plan is not None and self.plan.whole is not None
+        plan, zone = self.plan.whole, self.table.session_timezone
+        own = fingerprint_of(self.text, plan, zone)
+        return replace(self, plan=plan, fingerprint=own, intermediates={}, whole=self.fingerprint)
+
+    def in_full(self, why: str) -> Job:
+        """The same without a change, where mode AUTO meets columns whose types forbid it."""
+        own = fingerprint_of(self.text, None, self.table.session_timezone)
+        read = {
+            name: Source(name, source.log, used_columns(None, name, source.log))
+            for name, source in self.sources.items()
+        }
+        return replace(
+            self, plan=None, refusal=why, fingerprint=own, sources=read, intermediates={}, whole="",
+            refused={self.whole or self.fingerprint: why},
+        )  # fmt: skip
+
+    @property
+    def costs(self) -> Costs:
+        """What refreshes of this query took."""
+        state = self.stored.state if self.stored is not None else None
+        same = state is not None and state.query == self.fingerprint
+        return self.held.costs if same else Costs()
+
+    def target(
+        self,
+        account: Account,
+        *,
+        changed: bool,
+        replaces: bool = False,
+        effort: Effort | None = None,
+    ) -> Target:
+        """The table to write, with the state that the commit will carry."""
+        before = self.stored.state if self.stored is not None else None
+        data_version = (
+            before.data_version if before is not None and not changed else uuid.uuid4().hex
+        )
+        state = State(
+            table=self.table.name,
+            sequence=self.sequence,
+            query=self.fingerprint,
+            sources={
+                name: Seen(
+                    source.log.id,
+                    source.log.version,
+                    dict(source.columns),
+                    source.log.commit,
+                    source.encodings,
+                    source.log.row_count,
+                )
+                for name, source in self.sources.items()
+            },
+            data_version=data_version,
+            data_timestamp=self.data_timestamp,
+            refresh=uuid.uuid4().hex,
+            base=self.stored.log.version if self.stored is not None and not replaces else None,
+            now=self.now if self.timed else None,
+            effort=effort,
+            costs=self.costs,
+            intermediates=self.intermediates,
+            whole=self.whole,
+            refused=self.refused,
+            account=account,
+            counts=_with_one_more(before.counts if before is not None else {}, account.action),
+        )
+        read = self.stored.log.version if self.stored is not None else -1
+        rows = self.expected_rows
+        return Target(self.location, state, self.key, self.storage_options, read, rows)
+
+    @property
+    def expected_rows(self) -> int:
+        """About how many the result has: as many as last time, or no more than were read."""
+        held = self.stored.log.row_count if self.stored is not None else None
+        return held or sum(source.log.row_count or 0 for source in self.sources.values())
+
+    @property
+    def sequence(self) -> int:
+        """One more than any commit of a refresh in the log, also where its state cannot be read."""
+        if self.stored is None:
+            return 1
+        known = self.stored.log.transaction(writer.application(self.table.name))
+        return (known or 0) + 1
+
+
+def _with_one_more(counts: Mapping[str, int], action: str) -> dict[str, int]:
+    return {**counts, action: counts.get(action, 0) + 1}

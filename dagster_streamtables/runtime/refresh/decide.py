@@ -1,0 +1,222 @@
+"""What a refresh will do, decided from the logs before Spark is asked.
+
+the query, the identity of a source, or a column that it uses is another     REINITIALIZE
+the window cannot be read any more, or rows were changed by somebody else    REINITIALIZE
+no source moved, and the query does not ask for the time                     NO_DATA
+mode FULL; mode AUTO, and the query cannot be maintained                     FULL
+mode AUTO, and refreshes like this one were measured                         the cheaper way
+more rows changed than the ratio allows, and not only a few thousand          FULL
+else                                                                         DIFFERENTIAL
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dagster_streamtables.errors import SourceProblem
+from dagster_streamtables.runtime.delta.source_change import SourceChange
+from dagster_streamtables.runtime.model.costs import Choice, Forecast, Way
+from dagster_streamtables.runtime.model.report import Action
+from dagster_streamtables.runtime.model.source import Source
+from dagster_streamtables.runtime.model.state import Stored
+from dagster_streamtables.runtime.model.stream_table import CdcMode, Mode, StreamTable
+
+FEW_ROWS = 5_000
+"""A change of up to so many rows is computed in a fraction of a second, whatever part of its source
+it is; the ratio decides beyond. In a table of nine rows an update and an insert are a third."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    action: Action
+    reason: str
+    forecast: Forecast | None = None
+    fallback: str = ""
+    """As of `Refresh`."""
+
+
+def must_rebuild(
+    stored: Stored | None, query: str, sources: Mapping[str, Source]
+) -> Decision | None:
+    """Why what is stored cannot be built upon, if it cannot."""
+    reason = _why_rebuild(stored, query, sources)
+    return None if reason is None else Decision(Action.REINITIALIZE, reason)
+
+
+def require_columns(stored: Stored | None, sources: Mapping[str, Source]) -> None:
+    """Refuse columns that are not those of the last refresh, as `on_schema_change` may ask.
+
+    Raises:
+        SourceProblem: A column that the query uses is gone, or has another type.
+    """
+    state = stored.state if stored is not None else None
+    for name, source in sources.items() if state is not None else ():
+        seen = state.sources.get(name) if state is not None else None
+        if seen is None or dict(seen.columns) == dict(source.columns):
+            continue
+        raise SourceProblem(
+            f'columns of "{name}" that the query uses changed',
+            why=_differing(seen.columns, source.columns),
+            fix="change them back, refresh in full once to go on with them, or set "
+            "on_schema_change to reinitialize; the table stays as it was",
+        )
+
+
+def require_untouched(stored: Stored | None) -> None:
+    """Refuse a table that is not as its last refresh left it, as `on_manual_write` may ask.
+
+    Raises:
+        SourceProblem: Somebody else changed its rows, or put another table in its place.
+    """
+    if stored is None or not (stored.disturbed or stored.state is None):
+        return
+    if stored.state is None:
+        why = "no commit of it carries the state of a refresh: another table may be in its place"
+    else:
+        why = f"version {stored.committed} is the last that a refresh wrote, and rows changed since"
+    raise SourceProblem(
+        "somebody else wrote into the table",
+        where=stored.log.location,
+        why=why,
+        fix="keep what they wrote elsewhere, and refresh in full once, which runs the query again; "
+        "or set on_manual_write to repair; the table stays as it is",
+    )
+
+
+def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    told: list[str] = []
+    for name in sorted({*before, *after}):
+        was, is_ = before.get(name, "not used"), after.get(name, "not used")
+        if was != is_:
+            told.append(f"{name} was {was}, and is {is_}")
+    return "; ".join(told)
+
+
+def _why_rebuild(stored: Stored | None, query: str, sources: Mapping[str, Source]) -> str | None:
+    if stored is None:
+        return "there is no table yet"
+    state = stored.state
+    if state is None:
+        return "the table carries no frontier that a refresh could start from"
+    if stored.disturbed:
+        return f"somebody else changed rows of the table after version {stored.committed}"
+    if state.query != query:
+        return "the definition changed"
+    for name, source in sources.items():
+        seen = state.sources.get(name)
+        if seen is None:
+            return f'the frontier does not know "{name}"'
+        if seen.id != source.log.id:
+            return f'"{name}" was dropped and created again'
+        if seen.version > source.log.version:
+            return (
+                f'"{name}" is at version {source.log.version}, before the {seen.version} read last'
+            )
+        if source.log.commit_at(seen.version) is None and seen.version < source.log.version:
+            return _gone(name)
+        if not source.log.has(seen.snapshot(source.log.location)):
+            return (
+                f'"{name}" was put back: version {seen.version} is not the one that was read last'
+            )
+        if dict(seen.columns) != dict(source.columns) or seen.encodings != source.encodings:
+            return f'columns of "{name}" that the query uses changed'
+    return None
+
+
+def _gone(name: str) -> str:
+    return f'the log of "{name}" no longer has all commits since last time'
+
+
+def choose(
+    table: StreamTable,
+    sources: Mapping[str, Source],
+    changes: Mapping[str, SourceChange],
+    *,
+    full: bool,
+    refusal: str | None,
+    timed: bool = False,
+    choice: Choice | None = None,
+) -> Decision:
+    """What to do with a table that can be built upon.
+
+    Args:
+        table: The declaration.
+        sources: By name.
+        changes: The window of each source.
+        full: The caller asked for it.
+        refusal: Why the query cannot be maintained differentially, in mode AUTO.
+        timed: The query asks for the time, which goes on without any commit.
+        choice: The cheaper way, in mode AUTO and as far as refreshes were measured.
+    """
+    lost = [name for name, change in changes.items() if change.lost]
+    if lost:
+        return Decision(Action.REINITIALIZE, _gone(lost[0]))
+    if full:
+        return Decision(Action.FULL, "asked for")
+    moved = [name for name, change in changes.items() if change.moved]
+    if not moved and timed:
+        again = table.mode is Mode.FULL or refusal is not None
+        return Decision(Action.FULL if again else Action.DIFFERENTIAL, "time went on")
+    if not moved:
+        return Decision(Action.NO_DATA, _why_nothing(changes))
+    if table.mode is Mode.FULL:
+        return Decision(Action.FULL, "the mode is FULL")
+    if refusal is not None:
+        return Decision(Action.FULL, f"the mode is AUTO, and {refusal}")
+    came = _what_moved(moved, changes)
+    if choice is not None:
+        action = Action.FULL if choice.way is Way.FULL else Action.DIFFERENTIAL
+        return Decision(action, f"{came}; {choice}", choice.forecast)
+    for name in moved:
+        reason = _too_much(name, table, sources[name], changes[name])
+        if reason is not None:
+            return Decision(Action.FULL, reason)
+    return Decision(Action.DIFFERENTIAL, came)
+
+
+def captured(name: str, change: SourceChange, mode: CdcMode) -> SourceChange:
+    """The window of a source, read from where `cdc_mode` says.
+
+    Raises:
+        SourceProblem: The feed must be read, and it does not cover the window.
+    """
+    if mode is CdcMode.SNAPSHOT and change.capture == "feed":
+        return change.without_feed
+    if mode is CdcMode.CDF and change.capture == "snapshots" and not change.lost:
+        raise SourceProblem(
+            f'the change feed of "{name}" does not cover the window',
+            why=f"rows were changed after version {change.before} while the table wrote no feed, "
+            "or its properties changed",
+            fix="set delta.enableChangeDataFeed on it and refresh in full once, or set cdc_mode to "
+            "auto",
+        )
+    return change
+
+
+def _why_nothing(changes: Mapping[str, SourceChange]) -> str:
+    if any(change.capture == "files" for change in changes.values()):
+        return "no rows changed, files were rearranged only"
+    return "no source has a new version"
+
+
+def _too_much(name: str, table: StreamTable, source: Source, change: SourceChange) -> str | None:
+    ratio = table.differential_max_change_ratio
+    if ratio == 0 or change.rows is None or not source.log.row_count:
+        return None
+    part = change.rows / source.log.row_count
+    if ratio < 1 and (part <= ratio or change.rows <= FEW_ROWS):
+        return None
+    return (
+        f'{change.rows:,} of {source.log.row_count:,} rows of "{name}" changed ({part:.0%}), '
+        f"more than the ratio {ratio:g}"
+    )
+
+
+def _what_moved(moved: list[str], changes: Mapping[str, SourceChange]) -> str:
+    parts: list[str] = []
+    for name in moved:
+        rows = changes[name].rows
+        count = "an unknown number of" if rows is None else f"{rows:,}"
+        parts.append(f'{count} changed rows in "{name}"')
+    return ", ".join(parts)

@@ -1,0 +1,64 @@
+"""A source's Change Data Feed, switched on by choice (`CdcMode.ENABLE`).
+
+The source is somebody else's table, so nothing does this unasked. A refresh that had to compare
+files has the source write a feed from then on. That is one commit, a setting without a row. The
+window across it is read from the files of both ends, since a feed that begins within a window does
+not cover it; the next ones are read from the feed, as long as it covers them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from deltalake import DeltaTable
+
+from dagster_streamtables.log import logger
+from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.delta.environment_errors import first_line
+from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.runtime.model.state import state_of
+from dagster_streamtables.runtime.model.stream_table import CdcMode
+from dagster_streamtables.runtime.refresh.context import Job
+
+PROPERTY = "delta.enableChangeDataFeed"
+
+
+def with_feeds(job: Job, done: Refresh, inputs: Inputs) -> Refresh:
+    """Switch on the feeds of sources that a refresh missed; the report says so.
+
+    The refresh has committed, so what keeps a feed off, such as a permission, is told and does not
+    fail it.
+    """
+    told = [done.reason]
+    for name in _missed(job, done) if job.table.cdc_mode is CdcMode.ENABLE else ():
+        place = job.sources[name].log.location
+        try:
+            if not _is_on(place, job):
+                inputs.spark.sql(
+                    f"ALTER TABLE delta.{spark_name(place)} SET TBLPROPERTIES ({PROPERTY} = true)"
+                )
+                told.append(f'the change feed of "{name}" is on from now on')
+        except Exception as error:
+            said = f'the change feed of "{name}" could not be switched on'
+            logger.warning("%s: %s: %s", job.table.name, said, error)
+            told.append(f"{said}: {first_line(str(error))}")
+    return replace(done, reason="; ".join(told))
+
+
+def _missed(job: Job, done: Refresh) -> list[str]:
+    """Sources that write no feed, and whose files were compared; stream tables are our own."""
+    return [
+        name
+        for name, source in job.sources.items()
+        if done.windows[name].capture == "snapshots"
+        and not source.log.has_feed
+        and state_of(name, source.log) is None
+    ]
+
+
+def _is_on(place: str, job: Job) -> bool:
+    """Whether another stream table over it was quicker."""
+    options = dict(job.storage_options or {})
+    settings = DeltaTable(place, storage_options=options).metadata().configuration
+    return (settings.get(PROPERTY) or "").lower() == "true"

@@ -1,0 +1,146 @@
+"""The intermediate tables of a stream table: beside it, behind it, and brought up with it.
+
+They lie in the folder of the table, where no other reader looks, and go when it goes. A
+differential refresh brings them to the versions of the sources that it reads itself, each by a
+refresh of its own; then they are sources like the others, whose window is between the version that
+the table's frontier names and the newest.
+
+A full refresh leaves them alone, and its frontier names none. The next differential one first
+brings them to that frontier: so they are also made. A refresh that is killed between their commits
+and the table's leaves them ahead of it, at versions that nobody asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from dagster_streamtables.compiler import Plan
+from dagster_streamtables.errors import FailedQuery, InvalidDefinition, RejectedQuery
+from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.compute.spark_errors import LostHistory, explained
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
+from dagster_streamtables.runtime.model.definition import fingerprint_of, used_columns
+from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.runtime.model.source import Source
+from dagster_streamtables.runtime.model.state import Kept
+from dagster_streamtables.runtime.model.stopwatch import Clock
+from dagster_streamtables.runtime.refresh.context import Job
+
+FOLDER = "_intermediate"
+"""In the folder of a stream table; Delta leaves alone what begins with an underscore."""
+
+Run = Callable[[Job, Inputs, Clock], Refresh]
+
+
+class NotKept(Exception):
+    """An intermediate table cannot be made, or not as a Delta table."""
+
+
+@dataclass
+class Intermediates:
+    """The intermediate tables of one refresh."""
+
+    sources: dict[str, Source] = field(default_factory=dict[str, Source])
+    """As they are after the change of the sources."""
+    changes: dict[str, SourceChange] = field(default_factory=dict[str, SourceChange])
+    refreshes: dict[str, Refresh] = field(default_factory=dict[str, Refresh])
+    """What was done to each; where it had to be brought to the frontier first, that."""
+    before: dict[str, TableLog] = field(default_factory=dict[str, TableLog])
+    """As they were when the sources were at the frontier."""
+
+    @property
+    def kept(self) -> dict[str, Kept]:
+        logs = ((name, source.log) for name, source in self.sources.items())
+        return {name: Kept(log.id, log.version, log.commit) for name, log in logs}
+
+
+def brought_up(job: Job, inputs: Inputs, run: Run) -> Intermediates:
+    """Bring the intermediate tables of a plan to the sources of a job.
+
+    Raises:
+        NotKept: One cannot be made; the table is to be maintained without any.
+        LostHistory: A source no longer has the version that the frontier names.
+    """
+    assert job.plan is not None
+    done = Intermediates()
+    now = {name: source.log for name, source in job.sources.items()}
+    then: dict[str, TableLog] = {}
+    for plan in job.plan.intermediates:
+        before, made = _known(job, plan, inputs), None
+        if before is None:
+            then = then or _at_frontier(job)
+            before, made = _refreshed(job, plan, {**then, **done.before}, inputs, run)
+        done.before[plan.name] = before
+        now[plan.name], last = _refreshed(job, plan, now, inputs, run)
+        done.refreshes[plan.name] = made or last
+        log = now[plan.name]
+        done.sources[plan.name] = Source(plan.name, log, used_columns(job.plan, plan.name, log))
+        done.changes[plan.name] = change_between(log, before.version)
+    return done
+
+
+def _known(job: Job, plan: Plan, inputs: Inputs) -> TableLog | None:
+    """The table at the frontier of the stream table, if there is such a version."""
+    kept = job.intermediates.get(plan.name)
+    stored = inputs.stored(location_of(job.location, plan.name)) if kept is not None else None
+    if kept is None or stored is None or not stored.log.has(kept.snapshot(stored.log.location)):
+        return None
+    return stored.log.at(kept.version)
+
+
+def _at_frontier(job: Job) -> dict[str, TableLog]:
+    assert job.held.state is not None
+    found: dict[str, TableLog] = {}
+    for name, seen in job.held.state.sources.items():
+        log = job.sources[name].log.at(seen.version)
+        if log is None:
+            raise LostHistory(f"{job.sources[name].log.location}/: version {seen.version} is gone")
+        found[name] = log
+    return found
+
+
+def _refreshed(
+    job: Job, plan: Plan, logs: Mapping[str, TableLog], inputs: Inputs, run: Run
+) -> tuple[TableLog, Refresh]:
+    """The table as it reflects some versions of its sources."""
+    location = location_of(job.location, plan.name)
+    read = {name: logs[name] for name in plan.reads}
+    used = {name: used_columns(plan, name, log) for name, log in read.items()}
+    own = replace(
+        job,
+        table=replace(job.table, name=plan.name),
+        fingerprint=fingerprint_of(None, plan, job.table.session_timezone),
+        plan=plan,
+        refusal=None,
+        location=location,
+        stored=inputs.stored(location),
+        sources={name: Source(name, log, used[name]) for name, log in read.items()},
+        waiting=None,
+        intermediates={},
+        whole="",
+        refused={},
+    )
+    try:
+        with explained():
+            report = run(own, inputs, Clock())
+    except (FailedQuery, InvalidDefinition) as error:
+        raised = isinstance(error, FailedQuery | RejectedQuery)
+        raise NotKept(error.why if raised else error.what) from error
+    stored = inputs.stored(location)
+    log = None if stored is None else stored.log.at(report.version)
+    if log is None:
+        raise LostHistory(f"{location}/: version {report.version} is gone")
+    if not set(plan.stored_columns) <= set(log.columns):
+        raise NotKept("a column of it has a type that Delta does not store")
+    return log, report
+
+
+def location_of(table: str, name: str) -> str:
+    """Where an intermediate table is, given where its stream table is.
+
+    >>> location_of("/lake/sales/revenue", "__st_1a2b")
+    '/lake/sales/revenue/_intermediate/1a2b'
+    """
+    return f"{table}/{FOLDER}/{name.removeprefix('__st_')}"

@@ -1,0 +1,137 @@
+"""The beginning of a refresh: which versions it reads, and what its table is by now, as a `Job`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from dagster_streamtables.compiler.views.views import View
+from dagster_streamtables.errors import UnsupportedQuery
+from dagster_streamtables.runtime.delta.data_rows import pads
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.errors import missing
+from dagster_streamtables.runtime.delta.names import Names
+from dagster_streamtables.runtime.delta.table_catalog import Logs
+from dagster_streamtables.runtime.model.definition import (
+    compiled,
+    fingerprint_of,
+    used_columns,
+    visible,
+)
+from dagster_streamtables.runtime.model.source import Source
+from dagster_streamtables.runtime.model.state import Stored, read_state, state_of
+from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
+from dagster_streamtables.runtime.refresh.align import Reading, aligned
+from dagster_streamtables.runtime.refresh.context import Job
+
+Until = Mapping[str, datetime]
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """Tables by their names, as their logs have them."""
+
+    names: Names
+    logs: Logs
+
+    def newest(self, name: str) -> TableLog | None:
+        return self.logs.newest(self.names.location(name))
+
+    def at(self, name: str, version: int) -> TableLog | None:
+        return self.logs.at(self.names.location(name), version)
+
+    def stored(self, location: str) -> Stored | None:
+        """The stream table at a place; None where no table is."""
+        log = self.logs.newest(location)
+        return None if log is None else read_state(log)
+
+    def source(self, name: str, until: datetime | None, consumed: int) -> TableLog:
+        """A source as of a time, if that is no stream table, whose versions `align` chooses.
+
+        Raises:
+            MissingSource: There is none.
+        """
+        log = self.newest(name)
+        if log is None:
+            raise missing(name, self.names.location(name))
+        if until is None or state_of(name, log) is not None:
+            return log
+        return self.logs.until(log, until.timestamp(), consumed)
+
+
+def begun(table: StreamTable, shelf: Shelf, *, full: bool = False, until: Until | None) -> Job:
+    """What a refresh of a table finds.
+
+    Raises:
+        InvalidDefinition: The query cannot be maintained, or names what is not there.
+        MissingSource: A source is not there, or is no Delta table.
+    """
+    location = shelf.names.location(table.name)
+    stored = shelf.stored(location)
+    consumed = _consumed(stored, table.sources)
+    newest = _newest(table.sources, shelf, until or {}, consumed or {})
+    agreed = aligned(newest, consumed, Reading(shelf.newest, shelf.at, state_of))
+    logs = agreed.logs or newest
+    columns = {name: visible(log.columns) for name, log in logs.items()}
+    text = table.text(columns)
+    plan, refusal = None, None
+    if table.mode is not Mode.FULL:
+        try:
+            plan = compiled(table, text, columns).with_intermediates
+        except UnsupportedQuery as error:
+            if table.mode is not Mode.AUTO:
+                raise
+            refusal = error.what
+    fingerprint = fingerprint_of(text, plan, table.session_timezone)
+    state = stored.state if stored is not None else None
+    used = {name: used_columns(plan, name, log) for name, log in logs.items()}
+    job = Job(
+        table=table,
+        text=text,
+        fingerprint=fingerprint,
+        plan=plan,
+        refusal=refusal,
+        location=location,
+        stored=stored,
+        sources={name: Source(name, log, used[name]) for name, log in logs.items()},
+        full=full,
+        waiting=agreed.waiting,
+        blocked=bool(newest) and not agreed.logs,
+        storage_options=shelf.logs.storage_options,
+        intermediates=state.intermediates if state is not None else {},
+    )
+    refused = state.refused.get(fingerprint) if state is not None else None
+    if refused is not None and table.mode is Mode.AUTO:
+        return job.in_full(refused)
+    kept_whole = state is not None and state.whole == fingerprint
+    between = plan is not None and plan.intermediates
+    # To Spark CHAR(n) is more than its text: `c = 'ab'` pads the literal. Stored, it is a text.
+    padded = between and any(pads(log, used[name]) for name, log in logs.items())
+    return job.without_intermediates if kept_whole or padded else job
+
+
+def with_views(table: StreamTable, views: Iterable[View]) -> StreamTable:
+    """The table with more views; its own go first."""
+    own = {view.name for view in table.views}
+    more = [view for view in views if view.name not in own]
+    return replace(table, views=(*table.views, *more)) if more else table
+
+
+def _newest(
+    sources: Iterable[str], shelf: Shelf, until: Until, consumed: Mapping[str, int]
+) -> dict[str, TableLog]:
+    read: dict[str, TableLog] = {}  # two names of one table are read at one version
+    found: dict[str, TableLog] = {}
+    for name in sources:
+        place = shelf.names.location(name)
+        if place not in read:
+            read[place] = shelf.source(name, until.get(name), consumed.get(name, 0))
+        found[name] = read[place]
+    return found
+
+
+def _consumed(stored: Stored | None, sources: Iterable[str]) -> Mapping[str, int] | None:
+    """The versions of the sources that the last refresh read."""
+    state = stored.state if stored is not None else None
+    return state.frontier if state is not None and set(state.frontier) == set(sources) else None

@@ -1,0 +1,36 @@
+"""Some rows of a change, for people to look at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.model.definition import visible
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CHANGE, COPIES = "__change", "__copies"
+
+
+def preview_of(change: pa.Table | None, log: TableLog, limit: int) -> list[dict[str, Any]]:
+    """Up to `limit` rows of a change, with ``__change`` (``came`` or ``went``) and ``__copies``.
+
+    Of a table that is stored by key, a row that came takes the place of the one with its key.
+
+    Args:
+        change: Stored rows and their weights; None where Spark has them, and nothing is shown.
+        log: Of the stored table.
+        limit: 0 shows nothing, so that no data leave the table unless somebody asked for it.
+    """
+    if change is None or not limit:
+        return []
+    rows = change.slice(0, limit)
+    weights = rows.column(WEIGHT).to_pylist()
+    return [
+        {CHANGE: "came" if weight > 0 else "went", COPIES: abs(weight), **row}
+        for row, weight in zip(
+            rows.select(list(visible(log.columns))).to_pylist(), weights, strict=True
+        )
+    ]

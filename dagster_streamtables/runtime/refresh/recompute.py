@@ -1,0 +1,129 @@
+"""A refresh that runs the query itself, over all rows of its sources."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.runtime.compute import differential
+from dagster_streamtables.runtime.compute.column_types import (
+    are_of_arrow,
+    require_stored,
+    told,
+    unmaintained,
+)
+from dagster_streamtables.runtime.compute.difference import difference
+from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.runtime.model.stopwatch import Clock
+from dagster_streamtables.runtime.model.stream_table import Mode
+from dagster_streamtables.runtime.refresh.commit import (
+    account,
+    advance,
+    committed,
+    effort,
+    finish,
+    finish_change,
+)
+from dagster_streamtables.runtime.refresh.context import Job
+from dagster_streamtables.runtime.storage import delta_rs_writer, spark_writer, upkeep, writer
+from dagster_streamtables.runtime.storage.writer import Written
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+
+def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
+    old = job.stored.log if job.stored is not None else None
+    with clock.phase("compute"):
+        asked = _asked(job, inputs, report)
+        job, report, rows = asked.job, asked.report, asked.rows
+        fits = asked.fits and job.expected_rows <= _limit(inputs)
+        local = differential.fetched(rows, inputs) if fits else None
+    if local is not None and report.action is Action.FULL:
+        corrected = _correct(job, inputs, clock, report, local)
+        if corrected is not None:
+            return corrected
+    told = account(job, report, clock)
+    target = job.target(told, changed=True, replaces=True, effort=effort(report, clock))
+
+    def write() -> Written:
+        if local is not None and (old is None or delta_rs_writer.can_write(old)):
+            delta_rs_writer.replace_rows(old, target, local)
+            return Written(local.num_rows, 0, "delta-rs")
+        spark_writer.replace_rows(inputs.spark, target, rows)
+        return Written(0, 0, "spark")
+
+    with clock.phase("commit"):
+        written, log = committed(inputs, target, write)
+        upkeep.keep_files_small(log)
+    written = replace(written, inserted=log.row_count or 0, deleted=0)
+    return finish(report, log, target, written, clock)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    job: Job
+    report: Refresh
+    rows: DataFrame
+    fits: bool = True
+    """Whether its rows may come here."""
+
+
+def _asked(job: Job, inputs: Inputs, report: Refresh) -> _Asked:
+    """The rows of the query; of a table that is built, once it is known that it can be kept.
+
+    Raises:
+        InvalidDefinition: A column has a type that is not stored, or, where the mode asks for
+            changes, not compared.
+    """
+    rows = differential.full(job.plan, job.text, job.sources, inputs)
+    if report.action is not Action.REINITIALIZE:
+        return _Asked(job, report, rows)
+    types = told(rows)
+    refusal = unmaintained(types) if job.plan is not None else None
+    if refusal is not None and job.table.mode is not Mode.AUTO:
+        raise refusal
+    if refusal is not None:
+        job = job.in_full(refusal.what)
+        report = replace(report, reason=f"{report.reason}; the mode is AUTO, and {refusal.what}")
+        rows = differential.full(None, job.text, job.sources, inputs)
+        types = told(rows)
+    require_stored(types)
+    return _Asked(job, report, rows, are_of_arrow(types))
+
+
+def _correct(
+    job: Job, inputs: Inputs, clock: Clock, report: Refresh, rows: pa.Table
+) -> Refresh | None:
+    """Store only what differs between the result and the table; None if that is not less."""
+    log = job.held.log
+    if not delta_rs_writer.can_write(log):
+        return None
+    with clock.phase("compute"):
+        change = difference(log, rows, job.key, limit=_limit(inputs))
+    if change is None or change.num_rows > rows.num_rows // 2:
+        # Storing all of them anew costs less.
+        return None
+    if not change.num_rows:
+        same = replace(report, reason=f"{report.reason}, the result is the same")
+        if job.reflects_all and not job.full:
+            # Time went on, and the rows are what they were: the table stays as of then.
+            return replace(same, seconds=clock.seconds, phases=clock.phases)
+        return advance(job, inputs, clock, same)
+    told = account(job, report, clock)
+    target = job.target(told, changed=True, effort=effort(report, clock))
+    try:
+        with clock.phase("commit"):
+            written, made = committed(
+                inputs, target, lambda: delta_rs_writer.write_change(log, target, change)
+            )
+    except writer.NotStored:
+        return None
+    return finish_change(report, made, target, written, clock)
+
+
+def _limit(inputs: Inputs) -> int:
+    """Rows of a result that are compared with what is stored."""
+    return min(inputs.limit, 100_000)

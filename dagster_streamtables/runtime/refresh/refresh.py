@@ -1,0 +1,287 @@
+"""One refresh from start to end: what is new, what to do about it, compute, commit, report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from dagster_streamtables.compiler import Plan
+from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.errors import DamagedTable, FailedQuery, RejectedQuery, RunawayRecursion
+from dagster_streamtables.log import logger
+from dagster_streamtables.runtime.compute import differential
+from dagster_streamtables.runtime.compute.differential import Computed
+from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.compute.spark_errors import LostHistory, explained
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.environment_errors import TooLarge, first_line
+from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
+from dagster_streamtables.runtime.model.costs import Choice
+from dagster_streamtables.runtime.model.report import Action, Refresh, Window
+from dagster_streamtables.runtime.model.source import Source
+from dagster_streamtables.runtime.model.state import Seen, State
+from dagster_streamtables.runtime.model.stopwatch import Clock
+from dagster_streamtables.runtime.model.stream_table import Mode, OnManualWrite, OnSchemaChange
+from dagster_streamtables.runtime.refresh import decide
+from dagster_streamtables.runtime.refresh.commit import (
+    account,
+    advance,
+    committed,
+    effort,
+    extent,
+    finish_change,
+)
+from dagster_streamtables.runtime.refresh.context import Job
+from dagster_streamtables.runtime.refresh.decide import Decision
+from dagster_streamtables.runtime.refresh.intermediate import Intermediates, NotKept, brought_up
+from dagster_streamtables.runtime.refresh.preview import preview_of
+from dagster_streamtables.runtime.refresh.recompute import recompute
+from dagster_streamtables.runtime.storage import delta_rs_writer, spark_writer, writer
+from dagster_streamtables.runtime.storage.writer import Target, Written
+
+# A frontier that stays behind costs the reading of a few commits; one commit now and then keeps
+# the window inside what a source retains.
+_ADVANCE_AFTER = 10
+
+
+def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
+    """Bring the table up to the newest versions of its sources.
+
+    Raises:
+        ConflictingCommit: Another refresh of the table committed first; nothing was written.
+        FailedQuery: The query itself fails on the rows of its sources; nothing was written.
+    """
+    with clock.phase("log"):
+        decision, changes = _decide(job)
+    report = _report(job, decision, changes, clock)
+    if decision.action is Action.SKIP:
+        return replace(report, seconds=clock.seconds, phases=clock.phases)
+    if decision.action is Action.NO_DATA:
+        return _nothing(job, inputs, clock, report, changes)
+    if decision.action is Action.DIFFERENTIAL:
+        try:
+            done = _attempt(job, inputs, clock, report, changes)
+        except NotKept as error:
+            job = job.without_intermediates
+            reason = f"no intermediate tables from now on: {error}"
+            done = Decision(Action.REINITIALIZE, reason, fallback=reason)
+        if isinstance(done, Refresh):
+            return done
+        report = replace(report, action=done.action, reason=done.reason, fallback=done.fallback)
+    found = _recompute(replace(job, intermediates={}), inputs, clock, report)
+    if found.fallback:
+        logger.warning("%s: %s; the query was run in full", job.table.name, found.fallback)
+    return found
+
+
+def _attempt(
+    job: Job, inputs: Inputs, clock: Clock, report: Refresh, changes: Mapping[str, SourceChange]
+) -> Refresh | Decision:
+    """A differential refresh, or what to do where there cannot be one."""
+    try:
+        with explained():
+            return _differentiate(job, inputs, clock, report, changes)
+    except LostHistory as error:
+        reason = f"{_owner(job, error)} no longer has all files of the window"
+        return Decision(Action.REINITIALIZE, reason)
+    except TooLarge as error:
+        return _fallen_back(f"a key of the change has too many partners: {error.why}")
+    except RunawayRecursion as error:
+        # Where a subtree moves below itself, the change runs in a circle that the query does not.
+        return _fallen_back(f"the change does not end: {error.what}")
+    except FailedQuery as error:
+        # A change may ask an expression of a row that was never there for a reader to see.
+        # If the query itself fails too, its own error is the one to tell.
+        return _fallen_back(f"the change could not be computed: {error.why}")
+    except RejectedQuery as error:
+        # The query runs where its change does not: there are queries that Spark cannot plan.
+        return _fallen_back(f"Spark could not run the change: {error.why}")
+
+
+def _fallen_back(reason: str) -> Decision:
+    return Decision(Action.FULL, reason, fallback=reason)
+
+
+def _recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
+    try:
+        with explained():
+            return recompute(job, inputs, clock, report)
+    except LostHistory as error:
+        raise DamagedTable(
+            f"{_owner(job, error)} names a file that is not there, or cannot be read",
+            why=first_line(str(error)),
+            fix="restore the file, or repair the source (FSCK REPAIR TABLE, RESTORE)",
+        ) from error
+
+
+def _owner(job: Job, error: Exception) -> str:
+    """The source whose place an error names, or the stream table itself."""
+    places = {f'"{name}"': source.log.location for name, source in job.sources.items()}
+    places["the stream table itself"] = job.location
+    return next((name for name, place in places.items() if f"{place}/" in str(error)), "a table")
+
+
+def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
+    if job.blocked:
+        return Decision(Action.SKIP, job.waiting or ""), {}
+    table = job.table
+    if table.on_schema_change is OnSchemaChange.FAIL and not job.full:
+        decide.require_columns(job.stored, job.sources)
+    if table.on_manual_write is OnManualWrite.REFUSE and not job.full:
+        decide.require_untouched(job.stored)
+    rebuild = decide.must_rebuild(job.stored, job.fingerprint, job.sources)
+    if rebuild is not None:
+        return rebuild, {}
+    seen = _state(job).sources
+    changes = {
+        name: decide.captured(name, _change(source, seen[name]), table.cdc_mode)
+        for name, source in job.sources.items()
+    }
+    decision = decide.choose(
+        table,
+        job.sources,
+        changes,
+        full=job.full,
+        refusal=job.refusal,
+        timed=job.timed,
+        choice=_choice(job, changes) if table.mode is Mode.AUTO and table.learns else None,
+    )
+    if job.waiting and decision.action is Action.NO_DATA:
+        decision = Decision(Action.SKIP, job.waiting)
+    elif job.waiting:
+        decision = replace(decision, reason=f"{decision.reason}; {job.waiting}")
+    return decision, changes
+
+
+def _choice(job: Job, changes: Mapping[str, SourceChange]) -> Choice | None:
+    """The cheaper way, as far as refreshes of the table were measured."""
+    changed = [change.rows for change in changes.values()]
+    rows = [source.log.row_count for source in job.sources.values()]
+    if None in changed or None in rows:
+        return None
+    counts = sum(filter(None, changed)), sum(filter(None, rows))
+    return job.costs.choice(*counts, _state(job).sequence + 1)
+
+
+def _change(source: Source, seen: Seen) -> SourceChange:
+    return replace(change_between(source.log, seen.version), held=seen.rows)
+
+
+def _nothing(
+    job: Job, inputs: Inputs, clock: Clock, report: Refresh, changes: Mapping[str, SourceChange]
+) -> Refresh:
+    behind = max((change.after - change.before for change in changes.values()), default=0)
+    if behind <= _ADVANCE_AFTER:
+        return replace(report, seconds=clock.seconds, phases=clock.phases)
+    return advance(job, inputs, clock, report)
+
+
+def _differentiate(
+    job: Job, inputs: Inputs, clock: Clock, report: Refresh, changes: Mapping[str, SourceChange]
+) -> Refresh:
+    plan, stored = _plan(job), job.held
+    between = _between(job, inputs, clock)
+    job = replace(job, intermediates=between.kept)
+    with clock.phase("capture"):
+        read = {**job.sources, **between.sources}
+        captured = differential.capture(plan, read, {**changes, **between.changes}, inputs)
+    own = {name: window for name, window in captured.windows.items() if name in job.sources}
+    windows = {**report.windows, **own}
+    report = replace(report, windows=windows, intermediates=between.refreshes)
+    if not captured.moved and not plan.timed:
+        reason = f"{report.reason}, none of them in a column that the query uses"
+        same = replace(report, action=Action.NO_DATA, reason=reason)
+        return advance(job, inputs, clock, same)
+    with clock.phase("compute"):
+        computed = differential.change(plan, stored.log, captured, inputs)
+    if computed.broken:
+        reason = "the stored groups have fewer rows than their sources lost"
+        again = replace(report, action=Action.REINITIALIZE, reason=reason)
+        return recompute(job, inputs, clock, again)
+    if computed.empty:
+        reason = f"{report.reason}, the result is the same"
+        same = replace(report, action=Action.NO_DATA, reason=reason)
+        if not any(change.moved for change in changes.values()):
+            return _nothing(job, inputs, clock, same, changes)
+        return advance(job, inputs, clock, same)
+    report = replace(report, preview=preview_of(computed.local, stored.log, inputs.preview))
+    told = account(job, report, clock)
+    target = job.target(told, changed=True, effort=effort(report, clock))
+    try:
+        with clock.phase("commit"):
+            written, log = committed(
+                inputs, target, lambda: _write(stored.log, target, computed, inputs)
+            )
+    except writer.NotStored:
+        # A sum of floats below another operator has other last digits each time.
+        reason = "a row went that the table does not hold"
+        again = replace(report, action=Action.REINITIALIZE, reason=reason)
+        return recompute(job, inputs, clock, again)
+    return finish_change(report, log, target, written, clock)
+
+
+def _between(job: Job, inputs: Inputs, clock: Clock) -> Intermediates:
+    if not _plan(job).intermediates:
+        return Intermediates()
+    with clock.phase("intermediate"):
+        return brought_up(job, inputs, run)
+
+
+def _write(log: TableLog, target: Target, computed: Computed, inputs: Inputs) -> Written:
+    if computed.local is not None and delta_rs_writer.can_write(log):
+        return delta_rs_writer.write_change(log, target, computed.local)
+    rows = computed.in_spark(inputs.relations)
+    change = inputs.relations.named(rows)
+    names = [name for name in rows.columns if name != WEIGHT]
+    if target.key is None:
+        stored = inputs.relations.stored(log.snapshot)
+        types = {name: log.columns[name] for name in names}
+        return spark_writer.write_bag(inputs.spark, target, change, types, stored)
+    return spark_writer.write_keyed(inputs.spark, target, change, names)
+
+
+def _report(
+    job: Job, decision: Decision, changes: Mapping[str, SourceChange], clock: Clock
+) -> Refresh:
+    stored = job.stored
+    stamp = job.data_timestamp
+    return Refresh(
+        table=job.table.name,
+        action=decision.action,
+        reason=decision.reason,
+        version=stored.log.version if stored is not None else -1,
+        data_version=stored.state.data_version if stored is not None and stored.state else "",
+        windows=_windows(job, decision, changes),
+        **(extent(stored.log) if stored is not None else {}),
+        started=clock.started,
+        data_timestamp=None if stamp is None else datetime.fromtimestamp(stamp, UTC),
+        forecast=decision.forecast,
+    )
+
+
+def _windows(
+    job: Job, decision: Decision, changes: Mapping[str, SourceChange]
+) -> dict[str, Window]:
+    rebuilt = decision.action in (Action.REINITIALIZE, Action.FULL)
+    windows: dict[str, Window] = {}
+    for name, source in job.sources.items():
+        change = changes.get(name)
+        before = change.before if change else None
+        rows = source.log.row_count
+        if rebuilt or change is None:
+            windows[name] = Window(before, source.log.version, "all", rows, rows)
+        else:
+            windows[name] = Window(before, change.after, change.capture, change.rows, rows)
+    return windows
+
+
+def _plan(job: Job) -> Plan:
+    assert job.plan is not None
+    return job.plan
+
+
+def _state(job: Job) -> State:
+    state = job.held.state
+    assert state is not None
+    return state

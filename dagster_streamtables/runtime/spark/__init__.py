@@ -1,0 +1,1 @@
+"""Spark sessions, and the local server that they share."""

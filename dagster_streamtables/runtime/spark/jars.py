@@ -1,0 +1,153 @@
+"""What Spark needs that no wheel brings: a Java runtime, and Delta's JARs.
+
+Of the 33 JARs that Delta's Maven coordinates pull in, Spark's own distribution already holds all
+but the five of Delta itself. They are fetched once, without their dependencies, by the Ivy that
+comes with Spark, and kept in ``$STREAMTABLES_HOME/jars``; a start after that asks no registry.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.runtime.spark.home import home, lock
+
+DELTA_VERSION = "4.4.0"
+"""The version of the `delta-spark` wheel that `pyproject.toml` asks for."""
+
+_MODULES = (
+    "delta-spark_4.2_2.13",
+    "delta-storage",
+    "delta-kernel-api",
+    "delta-kernel-defaults",
+    "delta-kernel-unitycatalog",
+)
+_OLDEST_JAVA = 17
+_INSTALL_JAVA = (
+    f"install Java {_OLDEST_JAVA} or 21, and put it on PATH or name its folder in JAVA_HOME"
+)
+
+
+def check_java() -> Path:
+    """The folder of the Java to run Spark with: `JAVA_HOME`'s, else that of PATH's ``java``.
+
+    Raises:
+        EnvironmentProblem: There is none, or none new enough.
+    """
+    found: list[str] = []
+    for java in _java_commands():
+        version = _java_version(java)
+        if version is not None and version >= _OLDEST_JAVA:
+            return java.resolve().parent.parent
+        found.append(f"{java} is {'no working Java' if version is None else f'Java {version}'}")
+    if not found:
+        what = f"Spark needs Java {_OLDEST_JAVA} or newer, and this machine has no Java"
+        raise EnvironmentProblem(what, fix=_INSTALL_JAVA)
+    what = f"Spark needs Java {_OLDEST_JAVA} or newer, but {' and '.join(found)}"
+    raise EnvironmentProblem(what, fix=_INSTALL_JAVA)
+
+
+def delta_jars() -> list[Path]:
+    """Delta's JARs as files, fetched if this is the first time.
+
+    Raises:
+        EnvironmentProblem: They are not here and could not be fetched, or there is no Java.
+    """
+    folder = home() / "jars" / f"delta-{DELTA_VERSION}"
+    jars = [folder / f"{module}-{DELTA_VERSION}.jar" for module in _MODULES]
+    if not folder.is_dir():
+        with lock("jars", "fetching.lock"):
+            if not folder.is_dir():
+                _fetch(jars)
+    return jars
+
+
+def jars_setting() -> str:
+    """Delta's JARs as ``spark.jars`` takes them: URIs, since a comma in a path would end it."""
+    return ",".join(jar.as_uri() for jar in delta_jars())
+
+
+def spark_folder() -> Path:
+    """Where Spark's distribution lies in the pyspark wheel, found without importing it."""
+    spec = importlib.util.find_spec("pyspark")
+    assert spec is not None
+    assert spec.submodule_search_locations is not None
+    return Path(spec.submodule_search_locations[0])
+
+
+def _java_commands() -> Iterator[Path]:
+    if named := os.environ.get("JAVA_HOME"):
+        yield Path(named) / "bin" / "java"
+    if on_path := shutil.which("java"):
+        yield Path(on_path)
+
+
+def _java_version(java: Path) -> int | None:
+    """The major version, or None where the command is missing or is only a stub."""
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    version = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    return int(version.group(1)) if version and said.returncode == 0 else None
+
+
+def _fetch(jars: list[Path]) -> None:
+    """Fetches into a folder of its own, which takes its final name when it is complete."""
+    java = check_java() / "bin" / "java"
+    folder = jars[0].parent
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetching-") as work:
+        command = [str(java), "-cp", str(_ivy_jar()), "org.apache.ivy.Main", *_ivy(Path(work))]
+        said = subprocess.run(command, capture_output=True, text=True, umask=0o077)
+        fetched = Path(work) / "jars"
+        if said.returncode or not all((fetched / jar.name).is_file() for jar in jars):
+            raise EnvironmentProblem(
+                f"Delta's JARs (io.delta, version {DELTA_VERSION}) could not be fetched",
+                where="\n".join(_complaints(said.stdout + said.stderr)),
+                why="they are not in any wheel; the first start takes them from Maven Central",
+                fix="connect this machine for the first start, name a mirror's Ivy settings file "
+                f"in STREAMTABLES_IVY_SETTINGS, or copy the five JARs to {folder}",
+            )
+        fetched.rename(folder)
+
+
+def _ivy(work: Path) -> list[str]:
+    modules = "".join(
+        f'<dependency org="io.delta" name="{module}" rev="{DELTA_VERSION}" transitive="false"/>'
+        for module in _MODULES
+    )
+    wanted = work / "ivy.xml"
+    wanted.write_text(
+        f'<ivy-module version="2.0"><info organisation="streamtables" module="jars"/>'
+        f"<dependencies>{modules}</dependencies></ivy-module>"
+    )
+    pattern = f"{work}/jars/[artifact]-[revision].[ext]"
+    arguments = ["-ivy", str(wanted), "-cache", f"{work}/cache", "-retrieve", pattern]
+    settings = os.environ.get("STREAMTABLES_IVY_SETTINGS") or _ivy_settings_of_spark()
+    return [*arguments, "-types", "jar", *(["-settings", settings] if settings else [])]
+
+
+def _ivy_jar() -> Path:
+    return next((spark_folder() / "jars").glob("ivy-*.jar"))
+
+
+def _ivy_settings_of_spark() -> str | None:
+    """`spark.jars.ivySettings` of the user's ``spark-defaults.conf``."""
+    folder = os.environ.get("SPARK_CONF_DIR")
+    defaults = Path(folder) / "spark-defaults.conf" if folder else None
+    if defaults is None or not defaults.is_file():
+        return None
+    setting = re.search(r"(?m)^\s*spark\.jars\.ivySettings[\s=]+(\S+)", defaults.read_text())
+    return setting.group(1) if setting else None
+
+
+def _complaints(output: str) -> list[str]:
+    lines = [line.strip() for line in output.splitlines()]
+    return [line for line in lines if re.search("not found|ERROR|WARN|xception", line)][-5:]

@@ -1,0 +1,269 @@
+"""One warm Spark Connect server on this machine, shared by every program of its user.
+
+A JVM takes ten seconds to its first useful answer and a minute to its full speed; a refresh takes
+one. So the server is started by the first program that needs it, found by the others through a
+state file in ``$STREAMTABLES_HOME``, and stopped by `stop_server` or when nobody has used it for
+``STREAMTABLES_IDLE_MINUTES`` (60). Its memory is ``STREAMTABLES_SPARK_MEMORY`` (2g). It listens on
+127.0.0.1 only, where every user of the machine may knock, and answers those who have its token.
+Each start makes another one. It is in the state file, which only the owner of the folder reads.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import urlsplit
+
+import psutil
+
+from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.runtime.spark import supervisor
+from dagster_streamtables.runtime.spark.home import home, lock, temporary
+from dagster_streamtables.runtime.spark.jars import check_java, jars_setting, spark_folder
+from dagster_streamtables.runtime.spark.settings import driver_memory, spark_settings
+from dagster_streamtables.runtime.spark.supervisor import ServerState, read_state, stop_processes
+from dagster_streamtables.setting import Range, read_environment
+
+_TRIES = 3
+
+
+@dataclass(frozen=True)
+class ServerStatus:
+    """The local Spark server as it is now."""
+
+    pid: int
+    address: str
+    started: datetime
+    memory_bytes: int
+    """What the operating system counts as the server's, the JVM's own needs included."""
+    idle_seconds: float
+    """Since a program last opened a session or was connected."""
+    log: Path
+
+
+def ensure_server() -> str:
+    """The address of the local Spark server, ``sc://127.0.0.1:<port>``, started if need be.
+
+    It opens by `open_session`, which finds the token; for any other client, see `key_of`.
+
+    Takes a millisecond where the server runs, and five to ten seconds where it has to be started.
+
+    Raises:
+        EnvironmentProblem: There is no Java, Delta's JARs cannot be had, or the server ends or
+            does not answer; the message then shows the end of its log.
+    """
+    touch()
+    state = read_state(home())
+    if state is None or not (state.answers and state.token and state.is_alive):
+        with _changing():
+            state = _running() or _start()
+    return _address(state)
+
+
+def server_status() -> ServerStatus | None:
+    """The server of this folder, or None where none runs."""
+    state = read_state(home())
+    if state is None or not state.is_alive:
+        return None
+    try:
+        memory = psutil.Process(state.pid).memory_info().rss
+    except psutil.NoSuchProcess:
+        return None
+    return ServerStatus(
+        pid=state.pid,
+        address=_address(state),
+        started=datetime.fromtimestamp(state.started, UTC),
+        memory_bytes=memory,
+        idle_seconds=max(0.0, time.time() - supervisor.heartbeat_file(home()).stat().st_mtime),
+        log=_log(),
+    )
+
+
+def stop_server() -> bool:
+    """Stops the server and waits until it is gone; False if there was none."""
+    with _changing():
+        state = read_state(home())
+        was_running = state is not None and state.is_alive
+        _clear_away(state)
+        return was_running
+
+
+@dataclass(frozen=True)
+class Key:
+    """What opens the local server."""
+
+    port: int
+    token: str = field(repr=False)
+
+    @property
+    def address(self) -> str:
+        """For Spark's own clients, which send a token without TLS to this host only."""
+        return f"sc://localhost:{self.port}/;token={self.token}"
+
+
+def key_of(address: str) -> Key | None:
+    """What opens the server at an address; None if it is not the local server."""
+    parts, state = urlsplit(address), read_state(home())
+    here = parts.hostname in ("127.0.0.1", "localhost")
+    if state is None or not here or parts.port != state.port or not state.is_alive:
+        return None
+    return Key(state.port, state.token)
+
+
+def touch() -> None:
+    """Says that the server is in use, which puts off the time when it stops by itself."""
+    supervisor.heartbeat_file(home()).touch(mode=0o600)
+
+
+def _running() -> ServerState | None:
+    """The server that runs, once it answers; None if there is none or it ends while starting."""
+    while (state := read_state(home())) is not None and state.token and state.is_alive:
+        if state.answers:
+            return state
+        time.sleep(0.05)
+    return None
+
+
+def _start() -> ServerState:
+    """Starts the server; once more if another program took its port in the meantime."""
+    _clear_away(read_state(home()))
+    java = check_java()
+    for _ in range(_TRIES):
+        supervising = _supervise(_command(port := _free_port()), port, java)
+        while supervising.is_alive():
+            if state := _running():
+                return state
+            time.sleep(0.05)
+        if "Address already in use" not in _log_end():
+            break
+    raise EnvironmentProblem(
+        "the local Spark server ended while it was starting",
+        where=_log_end(),
+        why=f"its whole log is {_log()}",
+        fix="if it asked for too much memory, set STREAMTABLES_SPARK_MEMORY, for example to 1g; "
+        "to use a Spark of your own, set STREAMTABLES_SPARK to its address",
+    )
+
+
+def idle_minutes() -> float:
+    """After so long without any use the server ends."""
+    hint = Annotated[float, Range(0, above=True)]
+    return read_environment("STREAMTABLES_IDLE_MINUTES", hint, 60)
+
+
+def _supervise(command: list[str], port: int, java: Path) -> threading.Thread:
+    """Starts the supervisor; the thread lives as long as it does."""
+    idle_seconds = 60 * idle_minutes()
+    arguments = [str(home()), str(port), str(idle_seconds), "--", *command]
+    # -P keeps this folder off the path, where a module's name might hide one of the library's.
+    process = subprocess.Popen(
+        [sys.executable, "-P", supervisor.__file__, *arguments],
+        cwd=home(),
+        env=_environment(java),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    # Whoever waits for an ended child clears its entry in the process table.
+    waiting = threading.Thread(target=process.wait, daemon=True)
+    waiting.start()
+    return waiting
+
+
+def _command(port: int) -> list[str]:
+    settings = spark_settings() | {
+        "spark.local.dir": str(temporary()),
+        # Its driver listens on two ports more, for executors that do not exist here. What is sent
+        # there is Java's serialization, by which anybody could run anything. Spark makes the key.
+        "spark.authenticate": "true",
+        # Libraries of the JVM unpack themselves, and sessions keep files, where Java's are.
+        "spark.driver.defaultJavaOptions": f"-Djava.io.tmpdir={_java_word(temporary())}",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.connect.grpc.maxInboundMessageSize": str(512 * 1024 * 1024),
+        # A session keeps the views of the source versions it has read, so it should live as
+        # long as the server, and its name be free again should it end before that.
+        "spark.connect.session.manager.defaultSessionTimeout": "24h",
+        "spark.connect.session.manager.closedSessionsTombstonesSize": "0",
+    }
+    confs = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+    return [
+        str(spark_folder() / "bin" / "spark-submit"),
+        "--class=org.apache.spark.sql.connect.service.SparkConnectServer",
+        "--name=streamtables",
+        "--master=local[*]",
+        f"--driver-memory={driver_memory()}",
+        f"--jars={jars_setting()}",
+        *confs,
+        "spark-internal",
+    ]
+
+
+def _java_word(path: Path) -> str:
+    """A path as one word of Java's options, which Spark takes apart at blanks and quotes.
+
+    >>> print(_java_word(Path('/my "own" folder')))
+    "/my \\"own\\" folder"
+    """
+    return '"' + re.sub(r'(["\\])', r"\\\1", str(path)) + '"'
+
+
+def _environment(java: Path) -> dict[str, str]:
+    """This program's environment, less what would make spark-submit do something else."""
+    theirs = ("PYSPARK_", "SPARK_REMOTE", "SPARK_CONNECT_", "SPARK_LOCAL_", "SPARK_API_MODE")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
+    ours = {"JAVA_HOME": str(java), "SPARK_HOME": str(spark_folder())}
+    return kept | ours | {"PYSPARK_PYTHON": sys.executable}
+
+
+def _clear_away(state: ServerState | None) -> None:
+    """Ends what is left of a server, and deletes the files that one that was killed leaves."""
+    if state is not None:
+        *supervising, last = state.processes() or [None]
+        for process in (*supervising, last):
+            if process is not None:
+                stop_processes([process])
+    (home() / "server.json").unlink(missing_ok=True)
+    shutil.rmtree(temporary(), ignore_errors=True)
+    for folder in (temporary(), home() / "warehouse"):
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _address(state: ServerState) -> str:
+    return f"sc://127.0.0.1:{state.port}"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def _log() -> Path:
+    return home() / "server.log"
+
+
+def _log_end(lines: int = 5) -> str:
+    with contextlib.suppress(OSError):
+        return "\n".join(_log().read_text(errors="replace").splitlines()[-lines:])
+    return ""
+
+
+@contextlib.contextmanager
+def _changing() -> Iterator[None]:
+    """Holds the lock under which the server is started and stopped."""
+    with lock("server.lock"):
+        yield

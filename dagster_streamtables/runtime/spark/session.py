@@ -1,0 +1,276 @@
+"""Spark sessions: the one that is given, one at an address, or one on the local server.
+
+The runtime asks Spark for SQL text and local rows only, so a classic session and one over Spark
+Connect are the same to it. `open_session` is the one place that knows the difference.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import logging
+import os
+import socket
+import threading
+import uuid
+import weakref
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from filelock import Timeout
+
+from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.runtime.spark.channel import to_local
+from dagster_streamtables.runtime.spark.connect import is_connect
+from dagster_streamtables.runtime.spark.home import home, lock
+from dagster_streamtables.runtime.spark.jars import check_java, jars_setting
+from dagster_streamtables.runtime.spark.server import Key, ensure_server, key_of
+from dagster_streamtables.runtime.spark.session_cleanup import take_over
+from dagster_streamtables.runtime.spark.settings import spark_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_USER = "streamtables"
+_CONNECT_SECONDS = 5.0
+_ZONE = "spark.sql.session.timeZone"
+_UTC = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT")
+
+_TRIES = 100
+
+_here: weakref.WeakSet[SparkSession] = weakref.WeakSet()
+_taken: dict[SparkSession, contextlib.ExitStack] = {}
+_sessions: dict[tuple[str, str | None], SparkSession] = {}
+_opening = threading.RLock()
+
+
+def open_session(
+    spark: SparkSession | str | None = None,
+    *,
+    session_id: str | None = None,
+    zone: str | None = None,
+) -> SparkSession:
+    """A Spark session that answers.
+
+    Args:
+        spark: A session, which is returned as it is; an address (``sc://host:port`` of a Spark
+            Connect server, or a master such as ``local[2]`` or ``spark://host:port`` for a
+            classic session in this process); None for the address in ``STREAMTABLES_SPARK``, or
+            the local server where that is not set.
+        session_id: A UUID. Over Spark Connect, programs of one machine that give the same one
+            use the same session one after another, which keeps it warm; at one time, each has its
+            own. Classic sessions have no such thing and ignore it.
+        zone: The time zone that its statements run in; None for the one that it has.
+
+    Raises:
+        EnvironmentProblem: Nothing answers at the address, the local server cannot start, or the
+            session that is given has another time zone.
+    """
+    if spark is not None and not isinstance(spark, str):
+        _require_zone(spark, zone)
+        return spark
+    address = spark or os.environ.get("STREAMTABLES_SPARK")
+    with _opening:
+        if address and not address.startswith("sc://"):
+            return _classic(address, zone)
+        return _connect(address, session_id, zone) if address else _local(session_id, zone)
+
+
+def shares_files(spark: SparkSession) -> bool:
+    """Whether Spark opens files of this machine: it runs in this process, or is the local server.
+
+    An address says nothing about it, not even that of this machine: it may be forwarded.
+    """
+    if is_connect(spark):
+        return spark in _here
+    return (spark.sparkContext.master or "").startswith("local")
+
+
+def _local(session_id: str | None, zone: str | None) -> SparkSession:
+    try:
+        opened = _connect(ensure_server(), session_id, zone)
+    except EnvironmentProblem:
+        # It ended between the two calls; by now it is known to be gone.
+        opened = _connect(ensure_server(), session_id, zone)
+    _here.add(opened)
+    return opened
+
+
+def _connect(address: str, session_id: str | None, zone: str | None) -> SparkSession:
+    _knock(address)
+    kept = _sessions.get((address, session_id))
+    if kept is not None and not kept.client.is_closed and _is_known(kept, address, zone):
+        return kept
+    if kept in _taken:
+        _taken.pop(kept).close()
+    for name in _names(session_id):
+        with contextlib.ExitStack() as taken:
+            if name is not None and not _take(name, taken):
+                continue
+            opened = _open(address, name)
+            if _is_known(opened, address, zone) and (name is None or take_over(opened)):
+                opened.conf.set("spark.sql.variable.substitute", "false")
+                _sessions[address, session_id] = opened
+                _taken[opened] = taken.pop_all()
+                return opened
+    raise EnvironmentProblem(
+        f"the Spark server at {_shown(address)} ends every session at once",
+        fix="look at the server's log, or restart it",
+    )
+
+
+def _names(session_id: str | None) -> Iterator[str | None]:
+    """The ids under which a server may know a session, in the order in which they are tried.
+
+    Another process may be in one, a statement of a process that was killed may still run in one,
+    and a server may refuse the id of a session that ended.
+    """
+    for attempt in range(_TRIES):
+        about = f"{socket.gethostname()}#{home()}#{attempt}"
+        yield session_id and str(uuid.uuid5(uuid.UUID(session_id), about))
+
+
+def _take(name: str, taken: contextlib.ExitStack) -> bool:
+    """Lock a session against other processes; the end of this one, by whatever cause, frees it."""
+    try:
+        taken.enter_context(lock("sessions", name, blocking=False))
+    except Timeout:
+        return False
+    return True
+
+
+def _open(address: str, session_id: str | None) -> SparkSession:
+    from pyspark.logger import PySparkLogger
+    from pyspark.sql import SparkSession
+    from pyspark.sql.connect.client.retries import DefaultPolicy
+
+    # Every error of a statement is raised, and by default also printed, as a line of JSON.
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
+    place, _, options = address.partition("/;")
+    options = options or f"user_id={_USER}"
+    options = options if session_id is None else f"{options};session_id={session_id}"
+    key = key_of(address)
+    if key is None:
+        session = SparkSession.builder.remote(f"{place.rstrip('/')}/;{options}").create()
+    else:
+        session = _open_local(key, options)
+        # A network comes back, a process that was killed does not: 4 seconds, not 10 minutes.
+        session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
+    atexit.register(_leave, session, address, session_id)
+    return session
+
+
+def _open_local(key: Key, options: str) -> SparkSession:
+    from pyspark.sql.connect.session import SparkSession
+
+    os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # as `remote` does
+    opened: Any = SparkSession.builder.channelBuilder(to_local(key.port, key.token, options))
+    return opened.create()
+
+
+def _leave(session: SparkSession, address: str, session_id: str | None) -> None:
+    """Ends the client's part of a session when the program exits.
+
+    Left to itself, the client asks the server once more, for minutes if that is gone; and gRPC
+    waits forever for its threads if a channel is closed after the interpreter has stopped them.
+    """
+    if session_id is None:
+        with contextlib.suppress(EnvironmentProblem):
+            _knock(address)
+            session.stop()
+    session.client.close()
+
+
+def _is_known(session: SparkSession, address: str, zone: str | None) -> bool:
+    """Whether the server still has the session; asking for one conf takes some milliseconds.
+
+    The session then has the time zone, if one is given.
+    """
+    from pyspark.errors import PySparkException
+
+    try:
+        has = session.conf.get(_ZONE)
+        if zone is not None and has != zone:
+            session.conf.set(_ZONE, zone)
+    except PySparkException as error:
+        if "SESSION" in (error.getCondition() or ""):
+            return False
+        raise _no_answer(address, error) from error
+    return True
+
+
+def _knock(address: str) -> None:
+    """Fails at once where nothing listens; Spark's client would go on trying for minutes."""
+    parts = urlsplit(address)
+    try:
+        socket.create_connection((parts.hostname, parts.port or 15002), _CONNECT_SECONDS).close()
+    except OSError as error:
+        raise _no_answer(address, error) from error
+
+
+def _shown(address: str) -> str:
+    """Without the options, among which a token may be."""
+    return address.partition("/;")[0]
+
+
+def _no_answer(address: str, error: Exception) -> EnvironmentProblem:
+    return EnvironmentProblem(
+        f"no Spark Connect server answers at {_shown(address)}",
+        why=str(error),
+        fix="start it, or correct the address; without an address, a local server is used",
+    )
+
+
+def _require_zone(session: SparkSession, zone: str | None) -> None:
+    """The session is its owner's, and other threads may use it: its zone is not ours to change."""
+    has = session.conf.get(_ZONE)
+    if zone is None or has == zone or {has, zone} <= set(_UTC):
+        return
+    raise EnvironmentProblem(
+        f"the Spark session that was handed in has the time zone {has}, and the query needs {zone}",
+        why="days and hours begin elsewhere there, and the session is not ours to change",
+        fix=f"set {_ZONE} to {zone} on it, give the stream table session_timezone={has!r}, or hand "
+        "in an address in place of the session",
+    )
+
+
+def _classic(master: str, zone: str | None) -> SparkSession:
+    """One session for each time zone, which threads share; they have one Spark context."""
+    first = _first_classic(master)
+    if zone is None or first.conf.get(_ZONE) == zone:
+        return first
+    kept = _sessions.get((master, zone))
+    if kept is None or kept.sparkContext._jsc is None:
+        kept = _sessions[master, zone] = first.newSession()
+        for name, value in spark_settings().items():
+            if kept.conf.isModifiable(name):
+                kept.conf.set(name, value)
+        kept.conf.set(_ZONE, zone)
+    return kept
+
+
+def _first_classic(master: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    kept = _sessions.get((master, None))
+    if kept is not None and kept.sparkContext._jsc is not None:
+        return kept
+    _leave_connect_mode()
+    os.environ["JAVA_HOME"] = str(check_java())
+    builder = SparkSession.builder.master(master).appName("streamtables")
+    for name, value in spark_settings().items():
+        builder = builder.config(name, value)
+    _sessions[master, None] = opened = builder.config("spark.jars", jars_setting()).getOrCreate()
+    return opened
+
+
+def _leave_connect_mode() -> None:
+    """pyspark marks a process as one that uses Connect, and its child processes inherit that."""
+    if any(address.startswith("sc://") for address, _ in _sessions):
+        raise EnvironmentProblem(
+            "this process already uses Spark Connect",
+            why="pyspark holds one kind of session in a process",
+            fix="use Connect addresses only, or open the classic session in a process of its own",
+        )
+    os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)

@@ -1,0 +1,37 @@
+"""What a process that is gone may have left in a session of Spark Connect.
+
+A session that a later process goes on with is warm: its first statement takes a second less. But
+whoever was killed left a statement that runs on, under settings that name its commit; views, each
+of which holds a snapshot of a table in Spark's memory; and those settings.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.runtime.spark.settings import COMMIT_SETTINGS
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VIEWS = "st_"
+
+
+def take_over(session: SparkSession) -> bool:
+    """Clear a session that no other process uses; False where a statement still ran in it.
+
+    Such a session must be left alone. A MERGE looks at the settings when it commits, so with ours
+    it would commit its own rows as our refresh.
+    """
+    if session.interruptAll():
+        return False
+    for name in COMMIT_SETTINGS:
+        session.conf.unset(name)
+    drop_views(session)
+    return True
+
+
+def drop_views(session: SparkSession) -> None:
+    """Drop the views that refreshes left in a session for the next ones."""
+    for row in session.sql(f"SHOW VIEWS LIKE '{VIEWS}*'").collect():
+        session.catalog.dropTempView(row["viewName"])

@@ -1,0 +1,241 @@
+"""Committing a small change with delta-rs: some hundredths of a second, no JVM.
+
+A bag's row may have several copies. MERGE deletes all copies of a row that it matches, so a row
+that loses some of them is deleted and the remaining number is inserted again; the copies are
+counted first, by the engine inside delta-rs, in the same snapshot that is then merged into.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.runtime.delta.arrow import storable
+from dagster_streamtables.runtime.delta.data_rows import alike
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.key_ranges import condition
+from dagster_streamtables.runtime.delta.quote import delta_rs_name
+from dagster_streamtables.runtime.storage.writer import (
+    FILE_SIZE,
+    PROPERTIES,
+    NotStored,
+    Target,
+    Written,
+    file_bytes,
+    lost_race,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_GOES = "__goes"
+_WRITES = frozenset(
+    {"changeDataFeed", "appendOnly", "invariants", "timestampNtz", "generatedColumns"}
+)
+
+
+def can_write(log: TableLog) -> bool:
+    """Whether delta-rs may write the table, and reads and compares its columns as Spark does.
+
+    Nested columns are left to Spark: their floats would have to be normalized inside.
+    """
+    nested = any(
+        type_.startswith(("array", "map", "struct", "variant")) for type_ in log.columns.values()
+    )
+    known = _WRITES | {"deletionVectors"}
+    return not nested and log.features <= known and not log.maps_columns and alike(log)
+
+
+def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
+    """Store `rows` in place of everything, creating the table if there is none."""
+    properties = {**PROPERTIES, FILE_SIZE: str(file_bytes(0))}
+    try:
+        write_deltalake(
+            target.location if log is None else log.to_write(),
+            storable(rows),
+            mode="overwrite" if log is not None else "error",
+            schema_mode="overwrite" if log is not None else None,
+            configuration=properties if log is None else None,
+            storage_options=dict(target.storage_options or {}) or None,
+            # Of two that create the table at once, the other must not write its rows on top.
+            commit_properties=_properties(target, retries=None if log is not None else 0),
+        )
+    except (CommitFailedError, FileExistsError) as error:
+        raise lost_race(str(error)) from error
+    except DeltaError as error:
+        if log is None and "already exists" in str(error):
+            raise lost_race(str(error)) from error
+        raise
+
+
+def write_change(log: TableLog, target: Target, change: pa.Table) -> Written:
+    """Commit a change in the form that the table takes: of a bag, or of keys."""
+    write = _write_bag if target.key is None else _write_keyed
+    return write(log, target, change)
+
+
+def _write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
+    """Add and take away the copies of rows that `change` counts in its weight column."""
+    import pyarrow.compute as pc
+
+    weight = change.column(WEIGHT)
+    came, went = change.filter(pc.greater(weight, 0)), change.filter(pc.less(weight, 0))
+    inserts = _copies(came, came.column(WEIGHT))
+    if not went.num_rows:
+        return _append(log, target, inserts)
+    stored = _stored_copies(log, went)
+    left = pc.add(stored, went.column(WEIGHT))
+    if pc.min(left).as_py() < 0:
+        raise NotStored
+    again = _copies(went, left)
+    deleted = int(-(pc.sum(went.column(WEIGHT)).as_py() or 0))
+    target = target.counting(inserts.num_rows, deleted)
+    source = _marked(inserts, False, again, False, went.drop_columns([WEIGHT]), True)
+    match = _same(again.column_names)
+    predicate = _all([f"s.{_GOES}", *_bounds(went), match])
+    merge = _merge(log, target, _fit(log, source, _GOES), predicate)
+    merge = merge.when_matched_delete(predicate=f"s.{_GOES}")
+    columns = {delta_rs_name(n): f"s.{delta_rs_name(n)}" for n in again.column_names}
+    merge = merge.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
+    _execute(merge)
+    return Written(inserts.num_rows, deleted, "delta-rs")
+
+
+def _write_keyed(log: TableLog, target: Target, change: pa.Table) -> Written:
+    """Store and delete the rows of the keys in `change`."""
+    import pyarrow.compute as pc
+
+    assert target.key is not None
+    goes = pc.less(change.column(WEIGHT), 0)
+    source = _fit(log, change.drop_columns([WEIGHT]).append_column(_GOES, goes), _GOES)
+    names = [name for name in change.column_names if name != WEIGHT]
+    keys = change.select(list(target.key))
+    match = _same(target.key)
+    merge = _merge(log, target, source, _all([*_bounds(keys), match]))
+    columns = {delta_rs_name(n): f"s.{delta_rs_name(n)}" for n in names}
+    merge = merge.when_matched_delete(predicate=f"s.{_GOES}")
+    merge = merge.when_matched_update(columns, predicate=f"NOT s.{_GOES}")
+    merge = merge.when_not_matched_insert(columns, predicate=f"NOT s.{_GOES}")
+    done = _execute(merge)
+    updated = int(done["num_target_rows_updated"])
+    inserted = int(done["num_target_rows_inserted"]) + updated
+    deleted = int(done["num_target_rows_deleted"]) + updated
+    return Written(inserted, deleted, "delta-rs")
+
+
+def advance(log: TableLog, target: Target) -> Written:
+    """Commit a new frontier and no rows."""
+    return _append(log, target, log.arrow_schema.empty_table())
+
+
+def _append(log: TableLog, target: Target, rows: pa.Table) -> Written:
+    try:
+        write_deltalake(
+            log.to_write(), _fit(log, rows), mode="append", commit_properties=_properties(target)
+        )
+    except CommitFailedError as error:
+        raise lost_race(str(error)) from error
+    return Written(rows.num_rows, 0, "delta-rs")
+
+
+def _merge(log: TableLog, target: Target, source: pa.Table, predicate: str) -> Any:
+    return log.to_write().merge(
+        source,
+        predicate,
+        source_alias="s",
+        target_alias="t",
+        commit_properties=_properties(target),
+    )
+
+
+def _execute(merge: Any) -> dict[str, Any]:
+    try:
+        return merge.execute()
+    except CommitFailedError as error:
+        raise lost_race(str(error)) from error
+
+
+def _properties(target: Target, *, retries: int | None = None) -> CommitProperties:
+    return CommitProperties(
+        max_commit_retries=retries,
+        custom_metadata={"userMetadata": target.state.to_json()},
+        app_transactions=[Transaction(target.application, target.state.sequence)],
+    )
+
+
+def _stored_copies(log: TableLog, rows: pa.Table) -> pa.ChunkedArray:
+    """For each row, how many copies of it are stored."""
+    import pyarrow as pa
+
+    wanted = rows.drop_columns([WEIGHT])
+    numbered = _fit(
+        log, wanted.append_column("__row", pa.array(range(rows.num_rows), pa.int64())), "__row"
+    )
+    with tempfile.TemporaryDirectory(prefix="streamtables-") as folder:
+        # The engine joins Delta tables only, so the rows to look for become one for a moment.
+        write_deltalake(folder, numbered)
+        match = _same(wanted.column_names)
+        bounds = "".join(f" AND {each}" for each in _bounds(wanted))
+        counted = f"SELECT s.__row AS r, COUNT(*) AS n FROM t JOIN s ON {match}{bounds}"
+        found = pa.table(log.query(f"{counted} GROUP BY s.__row", s=DeltaTable(folder)))
+    counts = dict(zip(found.column("r").to_pylist(), found.column("n").to_pylist(), strict=True))
+    return pa.chunked_array([[counts.get(i, 0) for i in range(rows.num_rows)]], pa.int64())
+
+
+def _copies(rows: pa.Table, numbers: pa.ChunkedArray) -> pa.Table:
+    """Each row as often as its number says, without the weight."""
+    import numpy as np
+
+    indices = np.repeat(np.arange(rows.num_rows), numbers.to_numpy())
+    return rows.drop_columns([WEIGHT]).take(indices)
+
+
+def _marked(*parts: Any) -> pa.Table:
+    import pyarrow as pa
+
+    tables = [
+        rows.append_column(_GOES, pa.array([goes] * rows.num_rows, pa.bool_()))
+        for rows, goes in zip(parts[::2], parts[1::2], strict=True)
+    ]
+    return pa.concat_tables(tables)
+
+
+def _fit(log: TableLog, rows: pa.Table, *extra: str) -> pa.Table:
+    """The rows in the stored table's column order and types."""
+    import pyarrow as pa
+
+    stored = log.arrow_schema
+    names = [name for name in stored.names if name in rows.column_names] + list(extra)
+    fields = [
+        pa.field(n, rows.schema.field(n).type if n in extra else stored.field(n).type)
+        for n in names
+    ]
+    return rows.select(names).cast(pa.schema(fields))
+
+
+def _bounds(rows: pa.Table) -> list[str]:
+    """Where the values of `rows` lie, in literals, by which delta-rs leaves files unread."""
+    names = [name for name in rows.column_names if name != WEIGHT]
+    conditions = (condition(exp.column(n, "t", quoted=True), rows.column(n)) for n in names)
+    return [each for each in conditions if each is not None]
+
+
+def _same(names: Iterable[str]) -> str:
+    """Rows of the table and of the change agree in these columns; NULLs are equal."""
+    columns = map(delta_rs_name, names)
+    return _all(f"t.{column} IS NOT DISTINCT FROM s.{column}" for column in columns)
+
+
+def _all(conditions: Any) -> str:
+    # delta-rs reads `a AND t.x IS NOT DISTINCT FROM s.x` wrongly unless each part is enclosed.
+    parts = [f"({each})" for each in conditions]
+    return " AND ".join(parts) if parts else "(true)"

@@ -1,0 +1,199 @@
+"""What refreshes of a stream table did: the commits of its log, which carry their accounts.
+
+The log goes back as far as the table keeps it (``delta.logRetentionDuration``, 30 days). A refresh
+that committed nothing, because nothing came, is not in it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import islice
+from statistics import median
+from typing import Any
+
+from dagster_streamtables.runtime.delta.delta_log import Commit, TableLog
+from dagster_streamtables.runtime.model.commit_record import Account
+from dagster_streamtables.runtime.model.report import Window
+from dagster_streamtables.runtime.model.state import State
+from dagster_streamtables.runtime.model.stopwatch import CONNECT
+from dagster_streamtables.runtime.storage.writer import Written
+
+COMMIT = "commit"
+"""The phase whose time is known only from the commit's own."""
+# delta-rs and Spark, MERGE and WRITE: what of a commit's metrics are rows that came, or went.
+_CAME = (
+    ("num_target_rows_inserted", "num_target_rows_updated"),
+    ("numTargetRowsInserted", "numTargetRowsUpdated"),
+    ("num_added_rows",),
+    ("numOutputRows",),
+)
+_WENT = (
+    ("num_target_rows_deleted", "num_target_rows_updated"),
+    ("numTargetRowsDeleted", "numTargetRowsUpdated"),
+)
+
+
+@dataclass(frozen=True)
+class PastRefresh:
+    """One refresh, as its commit tells it."""
+
+    table: str
+    version: int
+    """The table's Delta version that it made."""
+    time: datetime | None
+    """When it was committed."""
+    frontier: Mapping[str, int]
+    """The version of each source that the table reflected from then on."""
+    action: str | None = None
+    """None, as all that follows, in a commit of before there were accounts."""
+    reason: str = ""
+    mode: str | None = None
+    rows_in: int | None = None
+    """Rows that came to or went from the sources, an update counting as two."""
+    inserted: int | None = None
+    """Stored rows written, an updated row counting once here and once in `deleted`."""
+    deleted: int | None = None
+    seconds: float | None = None
+    phases: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Seconds by phase; what came after the commit, such as a compaction, is not among them."""
+    windows: Mapping[str, Window] = field(default_factory=dict[str, Window])
+    data_timestamp: datetime | None = None
+    """See `State.data_timestamp`."""
+    fallback: str = ""
+    """As of `Refresh`."""
+    forecast_error: float | None = None
+    """How many times as long as expected it took; None where nothing was expected."""
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Refreshes of a table added up, as far as its log goes back."""
+
+    table: str
+    refreshes: int
+    since: datetime | None
+    """When the oldest of them was committed."""
+    actions: Mapping[str, int]
+    rows_in: int
+    inserted: int
+    deleted: int
+    seconds_median: float | None
+    seconds_p95: float | None
+    seconds_most: float | None
+
+
+def past_refreshes(name: str, log: TableLog, limit: int | None = None) -> list[PastRefresh]:
+    """The refreshes that the log still knows, newest first."""
+    return list(islice(_past(name, log), limit))
+
+
+def statistics(name: str, past: Sequence[PastRefresh]) -> Statistics:
+    """
+    >>> past = [PastRefresh("t", i, None, {}, "FULL", seconds=float(i)) for i in range(1, 21)]
+    >>> found = statistics("t", past)
+    >>> found.seconds_median, found.seconds_p95, found.actions
+    (10.5, 19.0, {'FULL': 20})
+    """
+    seconds = sorted(each.seconds for each in past if each.seconds is not None)
+    return Statistics(
+        table=name,
+        refreshes=len(past),
+        since=past[-1].time if past else None,
+        actions=dict(Counter(each.action for each in past if each.action is not None)),
+        rows_in=sum(each.rows_in or 0 for each in past),
+        inserted=sum(each.inserted or 0 for each in past),
+        deleted=sum(each.deleted or 0 for each in past),
+        seconds_median=median(seconds) if seconds else None,
+        seconds_p95=seconds[math.ceil(0.95 * len(seconds)) - 1] if seconds else None,
+        seconds_most=seconds[-1] if seconds else None,
+    )
+
+
+def _past(name: str, log: TableLog) -> Iterator[PastRefresh]:
+    for version in range(log.version, -1, -1):
+        [(_, commit)] = log.commits(version - 1, version)
+        if commit is None:
+            return
+        info = _info(commit)
+        state = State.from_json(info.get("userMetadata") or "")
+        if state is not None:
+            yield _told(name, version, state, info)
+
+
+def _told(name: str, version: int, state: State, info: Mapping[str, Any]) -> PastRefresh:
+    stamp = info.get("timestamp")
+    committed = None if stamp is None else stamp / 1000
+    known: dict[str, Any] = {
+        "table": name,
+        "version": version,
+        "time": _moment(committed),
+        "frontier": state.frontier,
+        "data_timestamp": _moment(state.data_timestamp),
+    }
+    account = state.account
+    if account is None:
+        return PastRefresh(**known)
+    last = max(0.0, committed - account.until) if committed is not None else 0.0
+    inserted, deleted = account.rows or _rows(info)
+    seconds = account.seconds + last
+    worked = seconds - account.phases.get(CONNECT, 0.0)
+    return PastRefresh(
+        **known,
+        action=account.action,
+        reason=account.reason,
+        mode=account.mode,
+        rows_in=sum(each.rows or 0 for each in account.windows.values()),
+        inserted=inserted,
+        deleted=deleted,
+        seconds=round(seconds, 3),
+        phases={**account.phases, COMMIT: round(last, 3)},
+        windows=_windows(account, state),
+        forecast_error=worked / account.expected if account.expected else None,
+        fallback=account.fallback,
+    )
+
+
+def _windows(account: Account, state: State) -> dict[str, Window]:
+    return {
+        name: Window(each.before, state.frontier[name], each.capture, each.rows)
+        for name, each in account.windows.items()
+    }
+
+
+def written_by(commit: Commit, state: State) -> Written:
+    """What a commit of a refresh did, as it says itself."""
+    info = _info(commit)
+    inserted, deleted = (state.account and state.account.rows) or _rows(info)
+    by_spark = "spark" in str(info.get("engineInfo") or "").lower()
+    return Written(inserted or 0, deleted or 0, "spark" if by_spark else "delta-rs")
+
+
+def _rows(info: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Inserted and deleted rows of a commit, by its metrics."""
+    metrics = _metrics(info)
+    return _sum(metrics, _CAME), _sum(metrics, _WENT) or 0
+
+
+def _metrics(info: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = info.get("operationMetrics") or {}
+    return json.loads(found) if isinstance(found, str) else found
+
+
+def _sum(metrics: Mapping[str, Any], names: Sequence[tuple[str, ...]]) -> int | None:
+    for group in names:
+        if group[0] in metrics:
+            return sum(int(metrics.get(name) or 0) for name in group)
+    return None
+
+
+def _info(commit: Commit) -> Mapping[str, Any]:
+    return next((action["commitInfo"] for action in commit if "commitInfo" in action), {})
+
+
+def _moment(stamp: float | None) -> datetime | None:
+    return None if stamp is None else datetime.fromtimestamp(stamp, UTC)

@@ -1,0 +1,214 @@
+"""Committing a large change with Spark, or to a table that delta-rs does not write.
+
+The same as `delta_rs_writer` does, in SQL. A change that only adds rows is an append; every other
+one is one MERGE.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.spark.settings import (
+    COMMIT_SETTINGS,
+    WRITE_SETTINGS,
+    settings_for_now,
+)
+from dagster_streamtables.runtime.spark.whole_rows import grouped, same
+from dagster_streamtables.runtime.storage.writer import PROPERTIES, NotStored, Target, Written
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+
+_NOT_STORED = "a row went that is not stored"
+# The confs belong to the session, and a session that the user handed in may serve many threads.
+_writing: defaultdict[SparkSession, threading.Lock] = defaultdict(threading.Lock)
+
+
+def replace_rows(spark: SparkSession, target: Target, rows: DataFrame) -> None:
+    """Store `rows` in place of everything, creating the table if there is none."""
+    writer = (
+        _of_plain_types(rows)
+        .write.format("delta")
+        .mode("overwrite")
+        .option("overwriteSchema", "true")
+        .option("maxRecordsPerFile", target.file_rows)
+    )
+    writer = _told(writer, target)
+    for name, value in PROPERTIES.items():
+        writer = writer.option(name, value)
+    if target.read >= 0:
+        _allow_types(spark, target, rows)
+    with _as_we_write(spark):
+        writer.save(target.location)
+
+
+def _allow_types(spark: SparkSession, target: Target, rows: DataFrame) -> None:
+    """Let the table have columns without a time zone.
+
+    Delta allows them by itself where a table is made, and wants to be told where one has them later
+    on. The commit moves no rows.
+    """
+    if "timestamp_ntz" in rows.schema.simpleString():
+        feature = "'delta.feature.timestampNtz' = 'supported'"
+        spark.sql(f"ALTER TABLE delta.{spark_name(target.location)} SET TBLPROPERTIES ({feature})")
+
+
+def _of_plain_types(rows: DataFrame) -> DataFrame:
+    """The columns without what their sources say of them beside the type.
+
+    A column that was CHAR(5) would be so here too, by Spark and not by delta-rs; and the first of
+    two that UNION ALL puts together is asked, so what came from the other would be padded.
+    """
+    from pyspark.sql import functions as F
+
+    names = rows.columns
+    return rows.select(*[F.col(spark_name(name)).alias(name, metadata={}) for name in names])
+
+
+def write_bag(
+    spark: SparkSession, target: Target, change: str, types: Mapping[str, str], stored: str
+) -> Written:
+    """Add and take away copies of rows.
+
+    Args:
+        spark: The session.
+        target: The table.
+        change: A view of distinct stored rows, at least one, and in the weight column how many
+            copies come or go.
+        types: Its columns, without the weight, and their types.
+        stored: A relation with the table's rows as they are.
+    """
+    weights = f"MIN({WEIGHT}) AS least, SUM({WEIGHT}) AS came"
+    [(least, came)] = spark.sql(f"SELECT {weights} FROM {change}").collect()
+    names = list(types)
+    if least > 0:
+        return _append(spark, target, change, names, came)
+    rows = _list(names)
+    shown, keys = grouped(types, "c")
+    counted = (
+        f"SELECT {shown}, any_value(c.{WEIGHT}) AS {WEIGHT}, "
+        f"COUNT(s.__st_one) AS __st_stored FROM {change} c "
+        f"LEFT JOIN (SELECT *, 1 AS __st_one FROM {stored}) s "
+        f"ON c.{WEIGHT} < 0 AND {same(types, 's', 'c')} GROUP BY {keys}"
+    )
+    copies = (
+        f"CASE WHEN __st_stored + {WEIGHT} < 0 "
+        f"THEN raise_error('{_NOT_STORED}') "
+        f"ELSE CAST(__st_stored + {WEIGHT} AS INT) END"
+    )
+    again = (
+        f"SELECT {rows}, false AS __goes FROM (SELECT *, {copies} AS __st_copies FROM ({counted})) "
+        "LATERAL VIEW explode(array_repeat(1, __st_copies)) AS __st_copy"
+    )
+    gone = f"SELECT {rows}, true AS __goes FROM {change} WHERE {WEIGHT} < 0"
+    match = f"s.__goes AND {same(types, 't', 's')}"
+    return _merge(spark, target, f"{again} UNION ALL {gone}", match, names, keyed=False)
+
+
+def write_keyed(spark: SparkSession, target: Target, change: str, names: Sequence[str]) -> Written:
+    """Store and delete the rows of the keys in the view `change`."""
+    assert target.key is not None
+    source = f"SELECT {_list(names)}, {WEIGHT} < 0 AS __goes FROM {change}"
+    match = " AND ".join(f"t.{spark_name(n)} <=> s.{spark_name(n)}" for n in target.key) or "true"
+    return _merge(spark, target, source, match, names, keyed=True)
+
+
+def advance(spark: SparkSession, target: Target) -> None:
+    """Commit a new frontier and no rows."""
+    empty = spark.sql(f"SELECT * FROM delta.{spark_name(target.location)} WHERE false")
+    with _as_we_write(spark):
+        _told(empty.write.format("delta").mode("append"), target).save(target.location)
+
+
+def _told(writer: DataFrameWriter, target: Target) -> DataFrameWriter:
+    """The commit says which refresh it is, and is made once."""
+    return (
+        writer.option("userMetadata", target.state.to_json())
+        .option("txnAppId", target.application)
+        .option("txnVersion", target.state.sequence)
+    )
+
+
+def _append(
+    spark: SparkSession, target: Target, change: str, names: Sequence[str], came: int
+) -> Written:
+    """Add rows, each as often as its weight says; none goes."""
+    copies = f"explode(array_repeat(1, CAST({WEIGHT} AS INT))) AS __st_copy"
+    rows = spark.sql(f"SELECT {_list(names)} FROM {change} LATERAL VIEW {copies}")
+    writer = rows.write.format("delta").mode("append")
+    with _as_we_write(spark):
+        _told(writer, target).option("maxRecordsPerFile", target.file_rows).save(target.location)
+    return Written(came, 0, "spark")
+
+
+def _merge(
+    spark: SparkSession,
+    target: Target,
+    source: str,
+    match: str,
+    names: Sequence[str],
+    *,
+    keyed: bool,
+) -> Written:
+    values = ", ".join(f"s.{spark_name(n)}" for n in names)
+    updates = ", ".join(f"t.{spark_name(n)} = s.{spark_name(n)}" for n in names)
+    update = f"WHEN MATCHED AND NOT s.__goes THEN UPDATE SET {updates} " if keyed else ""
+    with _commit_confs(spark, target), _stored_only():
+        [done] = spark.sql(
+            f"MERGE INTO delta.{spark_name(target.location)} AS t USING ({source}) AS s ON {match} "
+            f"WHEN MATCHED AND s.__goes THEN DELETE {update}"
+            f"WHEN NOT MATCHED AND NOT s.__goes THEN INSERT ({_list(names)}) VALUES ({values})"
+        ).collect() or [None]
+    if done is None:
+        return Written(0, 0, "spark")
+    updated, deleted, inserted = (
+        int(done[f"num_{kind}_rows"]) for kind in ("updated", "deleted", "inserted")
+    )
+    return Written(inserted + updated, deleted + updated, "spark")
+
+
+@contextmanager
+def _stored_only() -> Iterator[None]:
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        if _NOT_STORED in str(error):
+            raise NotStored from error
+        raise
+
+
+@contextmanager
+def _as_we_write(spark: SparkSession) -> Iterator[None]:
+    """Files are written as `WRITE_SETTINGS` has it; one at a time in a session where it is not so.
+
+    Under the lock it is surely seen how the session is, and not what another thread lent to it.
+    """
+    with ExitStack() as held:
+        held.enter_context(_writing[spark])
+        if any(spark.conf.get(name, None) != value for name, value in WRITE_SETTINGS.items()):
+            held.enter_context(settings_for_now(spark, WRITE_SETTINGS))
+        else:
+            held.close()
+        yield
+
+
+@contextmanager
+def _commit_confs(spark: SparkSession, target: Target) -> Iterator[None]:
+    values = target.application, str(target.state.sequence), target.state.to_json()
+    settings = {**WRITE_SETTINGS, **dict(zip(COMMIT_SETTINGS, values, strict=True))}
+    settings["spark.sql.files.maxRecordsPerFile"] = str(target.file_rows)
+    with _writing[spark], settings_for_now(spark, settings):
+        yield
+
+
+def _list(names: Sequence[str], table: str = "") -> str:
+    prefix = f"{table}." if table else ""
+    return ", ".join(f"{prefix}{spark_name(name)}" for name in names)

@@ -1,0 +1,49 @@
+"""Where a rule stands that a test of the tests breaks: it is found by its text, in whatever module.
+
+So moving a module, or renaming it, leaves the lists of mutants and of bugs as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+
+def module_of(package: Path, rule: str, within: str = "") -> Path:
+    """The module that has a text.
+
+    Args:
+        package: The folder that is searched.
+        rule: The text; it stands in one place.
+        within: The class or function that it stands in, where others have the same text.
+
+    Raises:
+        ValueError: The text is nowhere, or in several places.
+    """
+    places = [
+        path
+        for path in sorted(package.rglob("*.py"))
+        for _ in range(_scope(path.read_text(), within).count(rule))
+    ]
+    if len(places) != 1:
+        where = f"in {within} " if within else ""
+        raise ValueError(f'"{rule}" is {where}{len(places)} times and not once')
+    return places[0]
+
+
+def broken(source: str, rule: str, instead: str, within: str = "") -> str:
+    """The text of a module with another rule in place of one."""
+    scope = _scope(source, within)
+    return source.replace(scope, scope.replace(rule, instead))
+
+
+def _scope(source: str, name: str) -> str:
+    """The lines of a top-level class or function, or the whole text if no name is given."""
+    if not name:
+        return source
+    found = [
+        ast.get_source_segment(source, node) or ""
+        for node in ast.parse(source).body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name
+    ]
+    return found[0] if found else ""

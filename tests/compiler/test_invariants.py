@@ -1,0 +1,115 @@
+"""What must be true of every stored row: it is, after every case; and what breaks it is found."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from test_cases import difference, play
+
+from compiler import casefile
+from compiler.casefile import Case
+from compiler.database import TABLES, Database, Prepared, Stored, _in_duckdb
+from dagster_streamtables.compiler import Entry, Plan, compile_query
+from dagster_streamtables.compiler.invariants import (
+    copies_sql,
+    counts_sql,
+    most_rows,
+    rows_sql,
+    rules,
+)
+
+TABLE = f"`{Stored.TABLE}`"
+cases = [case for case in casefile.load() if not (case.error or case.spark)]
+
+
+@cache
+def plan_of(query: str) -> Plan:
+    return compile_query(query, TABLES)
+
+
+keyed = [case for case in cases if plan_of(case.query).entry is not Entry.BAG]
+
+
+@pytest.fixture(scope="module")
+def database() -> Database:
+    return Database()
+
+
+def broken(database: Database, stored: Stored) -> list[str]:
+    """What the stored table breaks, in the words of the rules."""
+    plan, found = stored.plan, rules(stored.plan, stored.types)
+
+    def ask(sql: str) -> list[tuple[object, ...]]:
+        return database.connection.execute(_in_duckdb(sql)).fetchall()
+
+    [(rows, *counts)] = ask(counts_sql(found, TABLE))
+    said = [rule.says for rule, count in zip(found, counts, strict=True) if count]
+    if said:
+        assert ask(rows_sql(found, TABLE, limit=5))
+    copies = copies_sql(plan, TABLE, limit=5)
+    if copies and ask(copies):
+        said.append("copies")
+    most = most_rows(plan)
+    return [*said, "too many"] if most is not None and int(str(rows)) > most else said
+
+
+@pytest.mark.parametrize("case", keyed, ids=str)
+def test_they_hold_before_and_after_a_refresh(case: Case, database: Database) -> None:
+    prepared = Prepared(plan_of(case.query))
+    sources = prepared.plan.sources
+    with database.fresh():
+        play(case, database, sources)
+        for table in sources:
+            database.keep(f"{table}@change", difference(table, net=True))
+        stored = Stored(database, prepared)
+        assert broken(database, stored) == []
+        stored.refresh()
+        assert broken(database, stored) == []
+
+
+SUMS = """SELECT customer, SUM(amount) AS total, AVG(amount) AS mean, COUNT(amount) AS paid
+FROM orders GROUP BY customer"""
+DAMAGES = [
+    ('UPDATE t SET "__st_n" = 0 WHERE customer = 1', "__st_n, the number of its rows"),
+    ('UPDATE t SET "__st_n" = NULL WHERE customer = 1', "__st_n, the number of its rows"),
+    ("UPDATE t SET paid = 3 WHERE customer = 1", "paid, a count"),
+    ("UPDATE t SET paid = -1 WHERE customer = 1", "paid, a count"),
+    ("UPDATE t SET total = NULL WHERE customer = 1", "total is NULL where"),
+    ("UPDATE t SET mean = mean + 1 WHERE customer = 1", "mean is what the state"),
+    ("UPDATE t SET mean = NULL WHERE customer = 1", "mean is what the state"),
+    ("INSERT INTO t FROM t WHERE customer IS NULL", "copies"),
+]
+
+
+@pytest.mark.parametrize(("damage", "said"), DAMAGES, ids=[d for d, _ in DAMAGES])
+def test_a_damaged_row_is_found(damage: str, said: str, database: Database) -> None:
+    with database.fresh():
+        rows = [("1", "1", "5"), ("2", "1", "7"), ("3", "2", "1"), ("4", "NULL", "NULL")]
+        database.hold("orders@before", rows)
+        stored = Stored(database, Prepared(plan_of(SUMS)))
+        assert broken(database, stored) == []
+        database.run(damage.replace(" t ", f' "{Stored.TABLE}" '))
+        found = broken(database, stored)
+        assert found and found[0].startswith(said)
+
+
+def test_one_row_is_all_that_a_query_without_groups_has(database: Database) -> None:
+    with database.fresh():
+        stored = Stored(database, Prepared(plan_of("SELECT COUNT(*) AS n FROM orders")))
+        assert broken(database, stored) == []
+        database.run(f'INSERT INTO "{stored.TABLE}" FROM "{stored.TABLE}"')
+        assert broken(database, stored) == ["too many"]
+
+
+@pytest.mark.parametrize(
+    ("query", "most"),
+    [
+        ("SELECT id FROM orders", None),
+        ("SELECT id FROM orders ORDER BY id LIMIT 3", 3),
+        ("SELECT id AS n FROM orders ORDER BY amount, id LIMIT 3 OFFSET 2", 3),
+        ("SELECT id FROM orders ORDER BY id", None),
+    ],
+)
+def test_the_first_rows_of_an_order_are_so_many(query: str, most: int | None) -> None:
+    assert most_rows(plan_of(query)) == most

@@ -1,0 +1,223 @@
+"""The user's own text: its tables, the same text over other tables, and the columns added to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler import casefile
+from compiler.database import TABLES
+from dagster_streamtables.compiler import Entry, compile_query, read, sources_of
+from dagster_streamtables.compiler.operators.render import render
+from dagster_streamtables.compiler.text.query_text import as_written
+from dagster_streamtables.errors import InvalidDefinition
+
+DECLARED = {f"t{i}": {"id": "bigint", "k": "bigint"} for i in range(13)}
+
+
+@pytest.mark.parametrize(
+    ("query", "sources"),
+    [
+        ("SELECT a FROM t", ("t",)),
+        ("SELECT a FROM sales.t JOIN main.sales.u USING (a)", ("sales.t", "main.sales.u")),
+        ("SELECT a FROM delta.`/data/t.v` AS t", ("delta.`/data/t.v`",)),
+        ("WITH t AS (SELECT a FROM u) SELECT a FROM t JOIN v USING (a)", ("u", "v")),
+        ("WITH t AS (SELECT a FROM t) SELECT a FROM t", ("t",)),
+        ("SELECT a FROM (SELECT a FROM t UNION ALL SELECT a FROM u) JOIN t USING (a)", ("t", "u")),
+        ("SELECT a FROM t, `odd name` -- FROM nowhere", ("t", "odd name")),
+    ],
+)
+def test_the_sources_are_the_tables_that_are_no_common_table_expression(
+    query: str, sources: tuple[str, ...]
+) -> None:
+    assert sources_of(query) == sources
+
+
+def test_only_the_names_of_tables_are_exchanged() -> None:
+    text = read("SELECT orders.id /* FROM orders */, 'orders' AS t -- of orders\nFROM orders")
+    assert text.over(lambda name: f"<{name}>") == (
+        "SELECT orders.id /* FROM orders */, 'orders' AS t -- of orders\nFROM <orders> AS `orders`"
+    )
+
+
+def test_an_alias_stays_and_a_name_of_two_parts_answers_to_its_last() -> None:
+    text = read("SELECT o.id FROM sales.orders AS o JOIN sales.customers ON customers.id = o.id")
+    assert text.over(lambda name: f"`{name}@after`") == (
+        "SELECT o.id FROM `sales.orders@after` AS o "
+        "JOIN `sales.customers@after` AS `customers` ON customers.id = o.id"
+    )
+
+
+def test_a_path_is_a_name() -> None:
+    text = read("SELECT id FROM delta.`/data/orders.v1`")
+    assert text.sources == ("delta.`/data/orders.v1`",)
+    plan = compile_query(
+        "SELECT id, SUM(n) AS n FROM delta.`/data/orders.v1` GROUP BY id",
+        {"delta.`/data/orders.v1`": {"id": "int", "n": "int"}},
+    )
+    assert "COUNT(`/data/orders.v1`.`n`)" in plan.full_text.sql
+
+
+@pytest.mark.parametrize(
+    ("query", "entry", "key", "hidden"),
+    [
+        ("SELECT id FROM orders", Entry.BAG, None, 0),
+        ("SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer", Entry.FOLD, 1, 0),
+        ("SELECT customer, SUM(amount) AS s FROM orders GROUP BY customer", Entry.FOLD, 1, 2),
+        ("SELECT COUNT(amount) AS n, SUM(amount) AS s FROM orders", Entry.FOLD, 0, 1),
+        ("SELECT MIN(amount) AS m FROM orders GROUP BY customer, id", Entry.FOLD, 2, 3),
+        ("SELECT AVG(amount) AS a FROM orders", Entry.FOLD, 0, 3),
+        ("SELECT DISTINCT customer, amount FROM orders", Entry.FOLD, 2, 1),
+        ("SELECT id FROM orders UNION SELECT id FROM customers", Entry.FOLD, 1, 1),
+        ("SELECT id FROM orders UNION ALL SELECT id FROM customers", Entry.BAG, None, 0),
+        ("SELECT COUNT(*) AS n FROM orders HAVING COUNT(*) > 1", Entry.REGROUP, 0, 0),
+        ("SELECT COUNT(DISTINCT id) AS n FROM orders GROUP BY customer", Entry.REGROUP, 1, 1),
+    ],
+)
+def test_the_root_decides_how_the_change_enters(
+    query: str, entry: Entry, key: int | None, hidden: int
+) -> None:
+    plan = compile_query(query, TABLES)
+    assert plan.entry is entry
+    assert (None if plan.key is None else len(plan.key)) == key
+    assert len(plan.hidden) == hidden
+    assert all(name.startswith("__st_") for name in plan.hidden)
+
+
+def test_a_fold_reads_the_change_and_the_table_and_no_source() -> None:
+    query = "SELECT customer, SUM(amount) AS s, MAX(id) AS m FROM orders WHERE id > 1 GROUP BY 1"
+    plan = compile_query(query, TABLES)
+    sql = render(plan.change(stored=dict.fromkeys(plan.stored_columns, "bigint")))
+    assert "orders@change" in sql
+    assert "__st_table@before" in sql
+    assert "orders@after" not in sql
+    assert "orders@before" not in sql
+
+
+def test_a_term_of_a_source_that_stands_still_is_not_written() -> None:
+    query = "SELECT o.id, c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id"
+    plan = compile_query(query, TABLES)
+    stored = {"id": "int", "region": "string"}
+    sql = render(plan.change(stored=stored, unmoved={"customers"}))
+    assert "orders@change" in sql
+    assert "customers@after" in sql
+    assert "customers@change" not in sql
+    assert "orders@before" not in sql
+
+
+@pytest.mark.parametrize("join", ["JOIN", "LEFT JOIN"])
+def test_the_joins_of_a_change_grow_with_the_tables_and_not_faster(join: str) -> None:
+    """n tables have n terms, not 2ⁿ; what they share is written once."""
+    written = [_chain(tables, join).count(" JOIN ") for tables in (4, 8, 12)]
+    assert written[2] - written[1] == written[1] - written[0]
+    assert written[2] <= 5 * 12
+
+
+def test_a_common_table_expression_read_twice_by_each_next_one_is_written_once() -> None:
+    """Thirty levels: whoever walked every path to the first would not come back."""
+    steps = ["c0 AS (SELECT id, k FROM t0)"]
+    steps += [
+        f"c{i + 1} AS (SELECT a.id, b.k FROM c{i} AS a JOIN c{i} AS b ON a.id = b.k)"
+        for i in range(30)
+    ]
+    plan = compile_query(f"WITH {', '.join(steps)} SELECT id, k FROM c30", DECLARED)
+    sql = render(plan.change(stored={"id": "bigint", "k": "bigint"}))
+    assert sql.count("FROM `t0@change`") == 1
+    assert "line" in plan.explain()
+
+
+def test_the_origins_of_a_column_are_the_values_it_is_computed_from() -> None:
+    plan = compile_query(
+        "WITH t AS (SELECT customer AS who, amount * 2 AS twice FROM orders WHERE id > 1) "
+        "SELECT c.region, SUM(t.twice) + MAX(c.id) AS total, COUNT(*) AS n "
+        "FROM t JOIN customers AS c ON t.who = c.id GROUP BY c.region",
+        TABLES,
+    )
+    assert plan.lineage() == {
+        "region": (("customers", "region"),),
+        "total": (("orders", "amount"), ("customers", "id")),
+        "n": (),
+    }
+
+
+def test_a_query_that_is_empty_is_no_query() -> None:
+    with pytest.raises(InvalidDefinition):
+        read(" ; ")
+
+
+def _chain(tables: int, join: str) -> str:
+    steps = " ".join(f"{join} t{i} ON t{i}.id = t{i - 1}.k" for i in range(1, tables))
+    plan = compile_query(f"SELECT t0.id, t{tables - 1}.k FROM t0 {steps}", DECLARED)
+    return render(plan.change(stored={"id": "bigint", "k": "bigint"}), pretty=False)
+
+
+def test_queries_with_the_same_words_are_normally_the_same() -> None:
+    query = read("SELECT id, 'it -- is' AS `select` FROM t WHERE x = 'A'")
+    same = read("select id , 'it -- is' as `select` -- no\nfrom t /* t */ where x='A'")
+    assert query.normal == same.normal
+    changes = {"'it -- is'": "'it -- Is'", "`select`": "`Select`", "'A'": "A", "id": "Id"}
+    for word, other in changes.items():
+        assert read(query.sql.replace(word, other)).normal != query.normal
+
+
+@pytest.mark.parametrize(
+    ("query", "sources"),
+    [
+        ("FROM t", ("t",)),
+        ("TABLE t", ("t",)),
+        ("SELECT a FROM t QUALIFY ROW_NUMBER() OVER (ORDER BY a, b) = 1", ("t",)),
+        ("((SELECT a FROM t) INTERSECT (SELECT a FROM u)) ORDER BY a", ("t", "u")),
+        ("FROM t, u |> WHERE a > 1 |> EXTEND a, b |> JOIN v USING (a)", ("t", "u", "v")),
+        ("FROM t |> SELECT a, b |> UNION ALL TABLE u", ("t", "u")),
+        ("SELECT a FROM t UNION TABLE u EXCEPT SELECT * FROM v", ("t", "u", "v")),
+        ("SELECT * EXCEPT (a, b), t.* EXCEPT (a) FROM t, u", ("t", "u")),
+        ("SELECT a FROM t TABLESAMPLE (3 ROWS) REPEATABLE (1), u", ("t", "u")),
+        ("SELECT a FROM VALUES (1, 'x'), (2, 'y') AS v(a, b), t", ("t",)),
+        ("SELECT a FROM t LATERAL VIEW explode(x) e AS k, v WHERE k > 1", ("t",)),
+        ("SELECT a FROM t, LATERAL (SELECT b FROM u, v) AS x, w", ("t", "u", "v", "w")),
+        ("SELECT a FROM range(3) AS r, f(TABLE t, x => TABLE(u)), g(TABLE(v))", ("t", "u", "v")),
+        ("SELECT a, table FROM t WHERE trim(BOTH 'x' FROM b) IN (SELECT a FROM u)", ("t", "u")),
+        ("SELECT extract(DAY FROM a), a IS NOT DISTINCT FROM b, 'FROM x' FROM t -- , u", ("t",)),
+        ("SELECT a FROM IDENTIFIER('s.t') AS x, IDENTIFIER('`odd.t`')", ("s.t", "odd.t")),
+        ("SELECT a FROM (t JOIN (u CROSS JOIN v) ON x IN (1, 2)), w", ("t", "u", "v", "w")),
+        ("SELECT a FROM t PIVOT (SUM(a) FOR b IN (1, 2)), u", ("t", "u")),
+        ("WITH c(x) AS (FROM t), d AS (TABLE c) SELECT * FROM d, u", ("t", "u")),
+        (
+            "WITH RECURSIVE r(n) MAX RECURSION LEVEL 9 AS (SELECT a FROM t UNION ALL SELECT n "
+            "FROM r) FROM r, s.r",
+            ("t", "s.r"),
+        ),
+        ("(WITH c AS (SELECT 1) SELECT * FROM c) UNION SELECT * FROM c", ("c",)),
+        (
+            "WITH c AS (SELECT * FROM c) SELECT (SELECT MAX(a) FROM c) FROM t ORDER BY a, b",
+            ("c", "t"),
+        ),
+    ],
+)
+def test_the_sources_of_what_spark_alone_can_read(query: str, sources: tuple[str, ...]) -> None:
+    assert sources_of(query) == sources
+
+
+@pytest.mark.parametrize("case", casefile.load(), ids=str)
+def test_tokens_and_tree_tell_of_the_same_tables(case: casefile.Case) -> None:
+    try:
+        text = read(case.query)
+    except InvalidDefinition:
+        return
+    assert text.confirmed
+
+
+def test_an_alias_comes_behind_a_sample() -> None:
+    text = as_written("SELECT t.a FROM s.t TABLESAMPLE (3 ROWS) WHERE t.a > 1")
+    assert text.over(lambda name: f"<{name}>") == (
+        "SELECT t.a FROM <s.t> TABLESAMPLE (3 ROWS) AS `t` WHERE t.a > 1"
+    )
+
+
+def test_a_table_whose_name_is_computed_is_refused() -> None:
+    with pytest.raises(InvalidDefinition, match="the name of a table is computed"):
+        sources_of("SELECT a FROM IDENTIFIER('t' || '1')")
+
+
+@pytest.mark.parametrize("clause", ["WHERE 1 = 1", "QUALIFY COUNT(*) OVER () > 1", "|> LIMIT 1"])
+def test_a_clause_is_no_alias(clause: str) -> None:
+    assert as_written(f"FROM t {clause}").over(str) == f"FROM t AS `t` {clause}"

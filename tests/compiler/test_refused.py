@@ -1,0 +1,112 @@
+"""What is not maintained says so when the table is defined: what, where, why, and what to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler import casefile
+from compiler.casefile import Case
+from compiler.database import TABLES
+from dagster_streamtables.compiler import compile_query
+from dagster_streamtables.compiler.text import spark_functions
+from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
+
+refused = [case for case in casefile.load() if case.error]
+TYPED = {
+    "things": {
+        "id": "int",
+        "pairs": "map<string,int>",
+        "anything": "variant",
+        "nested": "struct<x:int,m:map<string,int>>",
+        "clock": "time(6)",
+        "folded": "string collate UTF8_LCASE",
+        "nothing": "void",
+    }
+}
+
+
+@pytest.mark.parametrize("case", refused, ids=str)
+def test_a_refusal_has_four_parts(case: Case) -> None:
+    with pytest.raises(InvalidDefinition) as refusal:
+        compile_query(case.query, TABLES)
+    error = refusal.value
+    assert error.what == case.error.removeprefix("-- ")
+    line, _, marks = error.where.partition("\n")
+    assert line.startswith("line "), "the place has a line and a column"
+    assert "^" in marks, "the place is underlined"
+    assert error.why
+    assert error.fix
+
+
+def test_the_caret_stands_under_the_word_that_is_meant() -> None:
+    with pytest.raises(UnsupportedQuery) as refusal:
+        compile_query("SELECT id,\n  amount + rand() AS r\nFROM orders", TABLES)
+    assert refusal.value.where == (
+        "line 2, column 12\n"
+        "  amount + rand() AS r\n"
+        "           ^^^^"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        ("SELECT id, pairs FROM things", '"pairs" holds a MAP'),
+        ("SELECT * FROM things", '"pairs" holds a MAP'),
+        ("SELECT id, anything FROM things", '"anything" holds a VARIANT'),
+        ("SELECT nested FROM things", '"nested" holds a MAP'),
+        ("SELECT COUNT(*) AS n FROM things GROUP BY pairs", '"pairs" holds a MAP'),
+        ("SELECT n FROM (SELECT DISTINCT 1 AS n, pairs FROM things) AS t", '"pairs" holds a MAP'),
+        ("SELECT id, clock FROM things", 'the column "clock" has the type time(6)'),
+        ("SELECT folded FROM things", 'the column "folded" has the type string collate UTF8_LCASE'),
+        ("SELECT nothing FROM things", 'the column "nothing" has the type void'),
+    ],
+)
+def test_a_type_that_cannot_be_compared_is_refused(query: str, what: str) -> None:
+    with pytest.raises(UnsupportedQuery) as refusal:
+        compile_query(query, TYPED)
+    assert refusal.value.what == what
+
+
+def test_a_column_of_such_a_type_may_stand_beside() -> None:
+    plan = compile_query("SELECT id, pairs['a'] AS a, nested.x AS x FROM things", TYPED)
+    assert list(plan.schema) == ["id", "a", "x"]
+
+
+def test_a_source_may_not_have_weights_of_its_own() -> None:
+    with pytest.raises(UnsupportedQuery) as refusal:
+        compile_query("SELECT __weight AS w FROM t", {"t": {"__weight": "bigint"}})
+    assert refusal.value.what == 'the query uses a column called "__weight"'
+
+
+@pytest.mark.parametrize(
+    "word",
+    sorted(
+        spark_functions.AGGREGATES
+        | spark_functions.UNREPEATABLE
+        | spark_functions.CLOCK
+        | spark_functions.TABLE_VALUED
+        | spark_functions.OTHERS
+    ),
+)
+def test_no_function_of_the_lists_slips_through(word: str) -> None:
+    """Whatever sqlglot makes of the call, and wherever it stands."""
+    queries = [f"SELECT id FROM orders WHERE COALESCE({word}(amount, id), 1) = 1"]
+    if word not in spark_functions.TABLE_VALUED:
+        queries.append(f"SELECT id, {word}(amount) AS x FROM orders")
+    for query in queries:
+        with pytest.raises(InvalidDefinition):
+            compile_query(query, TABLES)
+
+
+def test_the_lists_of_functions_do_not_overlap() -> None:
+    lists = [
+        spark_functions.SCALAR,
+        spark_functions.MAINTAINED,
+        spark_functions.AGGREGATES,
+        spark_functions.UNREPEATABLE,
+        spark_functions.CLOCK,
+        spark_functions.TABLE_VALUED,
+        spark_functions.OTHERS,
+    ]
+    assert len(frozenset().union(*lists)) == sum(map(len, lists))

@@ -1,0 +1,106 @@
+"""A plan over a small change is found from its small parts outwards, and is the same relation."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings, strategies as st
+from test_cases import follow_windows, quick
+
+from compiler.database import TABLES, Database, Prepared
+from dagster_streamtables.compiler import compile_query
+from dagster_streamtables.compiler.explain import outline
+from dagster_streamtables.compiler.operators.render import render
+from dagster_streamtables.compiler.rewrite.semijoin_reduction import narrowed
+
+CHAIN = (
+    "SELECT o.id, c.region, r.country FROM regions AS r JOIN customers AS c ON c.region = r.name"
+    " JOIN orders AS o ON o.customer = c.id"
+)
+QUERIES = {
+    "chain": CHAIN,
+    "chain by two keys": "SELECT o.id, s.amount, c.region FROM customers AS c JOIN orders AS o"
+    " ON c.id = o.customer JOIN orders AS s ON s.customer = o.customer AND s.amount = o.id",
+    "chain with a cross join": CHAIN + " CROSS JOIN (SELECT COUNT(*) AS n FROM sales) AS s",
+    "outer join above a chain": CHAIN.replace("o.id", "s.price, o.id")
+    + " LEFT JOIN sales AS s ON s.product = c.region",
+    "semi join above a chain": CHAIN
+    + " WHERE c.region IN (SELECT s.product FROM sales AS s WHERE s.price > 1)",
+    "anti join above groups": "SELECT g.region, g.n FROM (SELECT region, COUNT(*) AS n"
+    " FROM customers GROUP BY region) AS g WHERE NOT EXISTS"
+    " (SELECT 1 FROM regions AS r WHERE r.name = g.region)",
+    "outer join of outer joins": "SELECT o.id, c.region, r.country FROM orders AS o"
+    " LEFT JOIN customers AS c ON o.customer = c.id LEFT JOIN regions AS r ON r.name = c.region",
+    "scalar subquery above a chain": "SELECT x.id, (SELECT MAX(s.price) FROM sales AS s"
+    f" WHERE s.product = x.region) AS price FROM ({CHAIN}) AS x",
+    "lateral above a join": "SELECT c.id, l.amount FROM customers AS c JOIN regions AS r"
+    " ON c.region = r.name, LATERAL (SELECT o.amount FROM orders AS o WHERE o.customer = c.id"
+    " ORDER BY o.amount, o.id LIMIT 1) AS l",
+    "outer join on a measure": "SELECT g.customer, c.region FROM (SELECT customer, COUNT(*) AS n"
+    " FROM orders GROUP BY customer) AS g LEFT JOIN customers AS c ON c.id = g.n",
+    "a constant asked of one group": "SELECT g.n FROM (SELECT COUNT(*) AS n FROM orders) AS g"
+    " WHERE 1 IN (SELECT id FROM customers)",
+    "outer join by two keys": "SELECT o.id, s.amount FROM orders AS o"
+    " LEFT JOIN orders AS s ON s.customer = o.customer AND s.amount = o.id",
+    "outer join with a self join": "SELECT a.id, b.id AS other, c.region FROM orders AS a"
+    " JOIN orders AS b ON a.customer = b.customer LEFT JOIN customers AS c ON c.id = b.customer",
+}
+
+
+@pytest.fixture(scope="module")
+def database() -> Database:
+    return Database()
+
+
+@pytest.mark.parametrize("name", QUERIES)
+@given(data=st.data())
+@settings(quick, max_examples=12)
+def test_it_is_the_same_relation(name: str, database: Database, data: st.DataObject) -> None:
+    follow_windows(Prepared(compile_query(QUERIES[name], TABLES), staged=True), database, data)
+
+
+def found(query: str, changed: str) -> list[str]:
+    """The lines of the narrowed change when one source moved."""
+    plan = compile_query(query, TABLES)
+    stored = dict.fromkeys(plan.stored_columns, "bigint")
+    step = plan.change(stored=stored, unmoved=frozenset(TABLES) - {changed})
+    return [line.split(maxsplit=1)[1] for line in outline(narrowed(step)).splitlines()]
+
+
+def test_joins_begin_with_what_changed() -> None:
+    reads = [line for line in found(CHAIN, "orders") if line.startswith("Scan")]
+
+    assert [line.split()[1] for line in reads] == ["orders", "customers", "regions"]
+
+
+def test_a_restriction_stands_where_its_columns_are() -> None:
+    lines = found(QUERIES["outer join above a chain"], "sales")
+    place = next(i for i, line in enumerate(lines) if line.startswith("Restriction"))
+
+    assert lines[place + 1].startswith("Scan customers")
+
+
+def test_both_sides_of_an_outer_join_are_restricted() -> None:
+    lines = found(CHAIN.replace("JOIN orders", "LEFT JOIN orders"), "orders")
+    restricted = [lines[i + 1] for i, line in enumerate(lines) if line.startswith("Restriction")]
+
+    assert {line.split()[1] for line in restricted} == {"customers", "orders"}
+
+
+@pytest.mark.parametrize(
+    ("condition", "both"), [("o.customer = c.id", True), ("o.customer = c.region", False)]
+)
+def test_equal_values_of_other_types_restrict_one_side_only(condition: str, both: bool) -> None:
+    query = f"SELECT o.id FROM orders AS o LEFT JOIN customers AS c ON {condition}"
+    lines = found(query, "customers")
+    restricted = [lines[i + 1] for i, line in enumerate(lines) if line.startswith("Restriction")]
+
+    assert any(line.startswith("Scan customers") for line in restricted) == both
+
+
+def test_spark_is_told_which_side_is_small() -> None:
+    plan = compile_query(CHAIN, TABLES)
+    stored = dict.fromkeys(plan.stored_columns, "bigint")
+    change = plan.change(stored=stored, unmoved=frozenset(TABLES) - {"orders"})
+
+    assert render(narrowed(change)).count("BROADCAST(l)") == 2
+    assert "BROADCAST" not in render(change)

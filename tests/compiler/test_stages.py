@@ -1,0 +1,68 @@
+"""A plan whose stages ran first gives the rows of the plan as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+import pytest
+from hypothesis import given, strategies as st
+from test_cases import follow_windows, quick
+
+from compiler import casefile
+from compiler.casefile import Case
+from compiler.database import TABLES, Database, Prepared
+from dagster_streamtables.compiler import compile_query
+from dagster_streamtables.compiler.rewrite.stages import next_stage
+
+cases = [case for case in casefile.load() if not (case.error or case.spark)]
+
+
+def has_stages(case: Case) -> bool:
+    plan = compile_query(case.query, TABLES)
+    return next_stage(plan.change(stored=_guessed(plan.stored_columns))) is not None
+
+
+def _guessed(names: tuple[str, ...]) -> dict[str, str]:
+    return dict.fromkeys(names, "bigint")
+
+
+STAGED = [case for case in cases if has_stages(case)]
+_FEW = 3
+
+
+def left_out() -> Iterator[Case]:
+    """Every second case of a file, but for files of few."""
+    for _, group in groupby(STAGED, key=lambda case: case.file):
+        several = list(group)
+        yield from several[1::2] if len(several) > _FEW else ()
+
+
+LONG = set(left_out())
+
+
+@pytest.fixture(scope="module")
+def database() -> Database:
+    return Database()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.long] * (case in LONG)) for case in STAGED],
+    ids=str,
+)
+@given(data=st.data())
+@quick
+def test_stages_change_no_row(case: Case, database: Database, data: st.DataObject) -> None:
+    plan = compile_query(case.query, TABLES)
+    follow_windows(Prepared(plan, staged=True), database, data)
+
+
+def test_cheap_plans_have_none() -> None:
+    for query in (
+        "SELECT id, amount FROM orders WHERE amount > 1",
+        "SELECT o.id, c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id",
+        "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer",
+    ):
+        plan = compile_query(query, TABLES)
+        assert next_stage(plan.change(stored=_guessed(plan.stored_columns))) is None

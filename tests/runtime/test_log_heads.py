@@ -1,0 +1,89 @@
+"""The ends of logs, asked for over and over while tables grow, vanish and come back."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+
+from dagster_streamtables.runtime.model.state import Seen, State
+from dagster_streamtables.runtime.observe.log_heads import Heads
+
+
+def write(folder: Path, *, state: State | None = None) -> None:
+    metadata = {"userMetadata": state.to_json()} if state else None
+    write_deltalake(
+        folder,
+        pa.table({"id": [1]}),
+        mode="append",
+        commit_properties=CommitProperties(custom_metadata=metadata),
+    )
+
+
+def at(version: int) -> State:
+    return State("t", 1, "", {"orders": Seen("id", version, {}, "")}, "", None, "")
+
+
+@pytest.fixture(params=["path", "uri"])
+def heads(request: pytest.FixtureRequest, tmp_path: Path) -> Heads:
+    """Of tables below a folder, and of the same folder as an object store has it."""
+    root = f"file://{tmp_path}" if request.param == "uri" else str(tmp_path)
+    return Heads(lambda name: f"{root}/{name}")
+
+
+def test_the_version_is_the_newest_whoever_commits(heads: Heads, tmp_path: Path) -> None:
+    assert heads.version("t") is None
+    for version in range(3):
+        write(tmp_path / "t")
+        assert heads.version("t") == version
+    for _ in range(2):
+        write(tmp_path / "t")
+    assert heads.version("t") == 4
+    assert heads.versions(["t", "none", "t"]) == {"t": 4, "none": None}
+
+
+def test_a_table_that_was_made_again_is_another_one(heads: Heads, tmp_path: Path) -> None:
+    write(tmp_path / "t", state=at(7))
+    write(tmp_path / "t")
+    assert (heads.version("t"), heads.frontier("t")) == (1, {"orders": 7})
+    shutil.rmtree(tmp_path / "t")
+    assert (heads.version("t"), heads.frontier("t")) == (None, None)
+    write(tmp_path / "t")
+    write(tmp_path / "t")
+    write(tmp_path / "t")
+    assert (heads.version("t"), heads.frontier("t")) == (2, None)
+
+
+def test_the_frontier_is_in_the_newest_commit_that_carries_one(
+    heads: Heads, tmp_path: Path
+) -> None:
+    write(tmp_path / "t")
+    assert heads.frontier("t") is None
+    write(tmp_path / "t", state=at(3))
+    write(tmp_path / "t")
+    assert heads.frontier("t") == {"orders": 3}
+    write(tmp_path / "t")
+    assert heads.frontier("t") == {"orders": 3}
+    write(tmp_path / "t", state=at(4))
+    assert heads.frontier("t") == {"orders": 4}
+
+
+def test_a_log_without_its_first_commits_is_read(heads: Heads, tmp_path: Path) -> None:
+    for version in range(4):
+        write(tmp_path / "t", state=at(version))
+    DeltaTable(tmp_path / "t").create_checkpoint()
+    for version in range(3):
+        (tmp_path / "t" / "_delta_log" / f"{version:020d}.json").unlink()
+    assert (heads.version("t"), heads.frontier("t")) == (3, {"orders": 3})
+
+
+def test_a_log_that_cannot_be_read_is_left_out_of_many(tmp_path: Path) -> None:
+    write(tmp_path / "good")
+    write(tmp_path / "bad")
+    log = tmp_path / "bad" / "_delta_log"
+    (log / f"{0:020d}.json").write_text("{ this is no commit")
+    heads = Heads(lambda name: f"file://{tmp_path}/{name}")
+    assert heads.versions(["good", "bad"]) == {"good": 0}

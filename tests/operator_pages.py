@@ -17,10 +17,9 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parent))
 
-from test_cases import difference, signed
-
 from compiler.database import TABLES, Database, Prepared
 from compiler.intermediate import stored_in
+from compiler.test_cases import difference, signed
 from dagster_streamtables.compiler import Plan, compile_query
 from pages import DOCS, blocks, filled
 

@@ -7,11 +7,11 @@ from functools import cache
 import pytest
 from hypothesis import given, settings, strategies as st
 from sqlglot import exp
-from test_cases import follow_case, follow_windows, quick
 
 from compiler import casefile
 from compiler.casefile import Case
 from compiler.database import TABLES, Database, Prepared
+from compiler.test_cases import follow_case, follow_windows, quick
 from dagster_streamtables.compiler import Plan, compile_query
 from dagster_streamtables.compiler.maintain.partial import Adding
 

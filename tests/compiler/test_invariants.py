@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from test_cases import difference, play
 
 from compiler import casefile
 from compiler.casefile import Case
 from compiler.database import TABLES, Database, Prepared, Stored, _in_duckdb
+from compiler.test_cases import difference, play
 from dagster_streamtables.compiler import Entry, Plan, compile_query
 from dagster_streamtables.compiler.invariants import (
     copies_sql,

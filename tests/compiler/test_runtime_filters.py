@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 from sqlglot import exp, parse_one
-from test_cases import follow_windows, quick
 
 from compiler.database import TABLES, Database, Prepared
+from compiler.test_cases import follow_windows, quick
 from dagster_streamtables.compiler import Bounds, compile_query
 from dagster_streamtables.compiler.operators import Moment, Restriction, Scan, column
 from dagster_streamtables.compiler.operators.render import render

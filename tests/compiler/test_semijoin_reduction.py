@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from test_cases import follow_windows, quick
 
 from compiler.database import TABLES, Database, Prepared
+from compiler.test_cases import follow_windows, quick
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.explain import outline
 from dagster_streamtables.compiler.operators.render import render

@@ -7,11 +7,11 @@ from itertools import groupby
 
 import pytest
 from hypothesis import given, strategies as st
-from test_cases import follow_windows, quick
 
 from compiler import casefile
 from compiler.casefile import Case
 from compiler.database import TABLES, Database, Prepared
+from compiler.test_cases import follow_windows, quick
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.rewrite.stages import next_stage
 

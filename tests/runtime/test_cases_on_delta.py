@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from test_cases import DOMAINS
 
 from compiler import casefile
 from compiler.casefile import Case
 from compiler.database import TABLES, Database, Literals, statements
+from compiler.test_cases import DOMAINS
 from dagster_streamtables import Action, Lake, Refresh, StreamTable
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.operators import Step

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 OPEN = """
 import sys
-from dagster_streamtables.runtime.session import open_session
+from dagster_streamtables.runtime.spark.session import open_session
 session = open_session(session_id=sys.argv[1])
 """
 
@@ -261,9 +261,9 @@ def test_a_classic_session_has_the_same_delta(tmp_path: Path) -> None:
     # A process of its own, since one Python process holds one kind of session.
     program = f"""
 import pyarrow as pa
-from dagster_streamtables.runtime.calls import is_connect
-from dagster_streamtables.runtime.handed import AT_ONCE, in_file
-from dagster_streamtables.runtime.session import open_session
+from dagster_streamtables.runtime.spark.connect import is_connect
+from dagster_streamtables.runtime.compute.local_rows import AT_ONCE, in_file
+from dagster_streamtables.runtime.spark.session import open_session
 session = open_session("local[1]")
 session.sql("CREATE TABLE delta.`{tmp_path}/t` USING delta AS SELECT 7 AS x")
 print(session.sql("SELECT x FROM delta.`{tmp_path}/t`").collect()[0].x, is_connect(session))

@@ -136,6 +136,14 @@ def test_modules_are_short(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 300
 
 
+def test_the_page_of_the_architecture_has_every_room() -> None:
+    page = (PACKAGE.parent / "docs/architecture.md").read_text()
+    rooms = page.partition("## Rooms")[2].partition("## ")[0]
+    rows = [line.split("`")[1] for line in rooms.splitlines() if line.startswith("| `")]
+
+    assert [name.removesuffix(".py").rstrip("/") for name in rows] == list(ROOMS)
+
+
 @pytest.mark.parametrize(
     ("module", "absent"),
     [

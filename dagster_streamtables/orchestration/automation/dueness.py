@@ -37,9 +37,10 @@ class Backoff:
     def until(self, failures: int, failed_at: datetime) -> datetime:
         """When to try again, the same at each look.
 
-        >>> at = datetime(2026, 1, 1, tzinfo=UTC)
-        >>> [int((Backoff().until(n, at) - at).total_seconds()) for n in (1, 2, 3, 100)]
-        [35, 70, 141, 4246]
+        Examples:
+            >>> at = datetime(2026, 1, 1, tzinfo=UTC)
+            >>> [int((Backoff().until(n, at) - at).total_seconds()) for n in (1, 2, 3, 100)]
+            [35, 70, 141, 4246]
         """
         # The exponent is bounded so that years of failures do not overflow.
         pause = min(self.longest, self.first * 2 ** min(failures - 1, 30))

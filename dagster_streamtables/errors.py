@@ -1,15 +1,15 @@
-"""Every error this package raises on purpose.
+"""Every error that this package raises on purpose.
 
 A message has up to four parts, in this order:
 
     what      one line, no full stop, naming the table it is about
     where     file, line and column, and the author's own words there, underlined
-    why       the fact that makes it impossible
-    fix       what to write instead
+    why       the reason
+    fix       what to do or write instead
 
-`what` is enough for a log line; `fix` is enough for a person in a hurry. The classes say who must
+`what` is enough for a log line; `fix` is enough for a person in a hurry. The class says who must
 act: the author of the definition, the owner of a source, the operator of the machine, or nobody,
-because trying again is enough.
+because a retry is enough.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-# What moves the cursor, colours, hides or turns around what stands beside it, or begins a line.
+# Characters that move the cursor, color, hide or reverse the text around them, or break the line.
 _CONTROLS = r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]"
 
 
 @dataclass(frozen=True)
 class Place:
-    """Words of an author, where they stand.
+    """Where some words of the author are.
 
     >>> print(Place(2, 3, "  rand()\\n  ^^^^^^").within("tables/revenue.sql", 5))
     tables/revenue.sql:6:3
@@ -34,20 +34,20 @@ class Place:
     """
 
     line: int
-    """Counted from 1; in the query, as long as no file is told."""
+    """Counted from 1: in the file, or in the query while the file is unknown."""
     column: int
     """Counted from 1."""
     shown: str = ""
-    """The line, and carets below the words."""
+    """The line, with carets below the words."""
     file: str | None = None
-    """Empty where there is none; None where whoever knows it has not told it yet."""
+    """Empty if the query is in no file; None until that is known."""
 
     def within(self, file: str | None, first: int = 1) -> Place:
-        """The same place, in the file.
+        """The same place, counted from the start of the file.
 
         Args:
-            file: That holds the query.
-            first: The line of the file in which the query begins.
+            file: The file that holds the query; empty for none.
+            first: The line of the file on which the query begins.
         """
         if self.file is not None:
             return self
@@ -60,13 +60,13 @@ class Place:
     def _head(self) -> str:
         if not self.file:
             return f"line {self.line}, column {self.column}"
-        # In YAML a query is indented, and what its columns are there, nobody knows.
+        # YAML indents the query, so its columns in the file are unknown.
         column = f":{self.column}" if Path(self.file).suffix == ".sql" else ""
         return f"{_seen_from_here(self.file)}:{self.line}{column}"
 
 
 class StreamTablesError(Exception):
-    """The base of them all."""
+    """The base class of all errors of this package."""
 
     def __init__(self, what: str, *, where: str | Place = "", why: str = "", fix: str = "") -> None:
         self.what = one_line(what)
@@ -82,17 +82,17 @@ class StreamTablesError(Exception):
         return _rebuild, (type(self), self._parts())
 
     def changed(self, kind: type[StreamTablesError] | None = None, **parts: Any) -> Any:
-        """The same error with other parts, or of another kind."""
+        """The same error with some parts replaced, or of another class."""
         return (kind or type(self))(**(self._parts() | parts))
 
     def about(self, table: str) -> StreamTablesError:
-        """The same error, naming the stream table it is about."""
+        """The same error, with the stream table named first."""
         named = f'stream table "{table}": '
         what = self.what if self.what.startswith(named) else named + self.what
         return self.changed(what=what)
 
     def within(self, file: str | None, line: int = 1) -> StreamTablesError:
-        """The same error, its place told in the file that holds the query; empty for none."""
+        """The same error, with its place in the file that holds the query (empty: no file)."""
         if self.place is None or file is None:
             return self
         return self.changed(where=self.place.within(file, line))
@@ -103,7 +103,7 @@ class StreamTablesError(Exception):
 
 
 class InvalidDefinition(StreamTablesError):
-    """The definition of a stream table says something that cannot be: its author must change it."""
+    """The definition of a stream table is invalid: its author must change it."""
 
 
 class UnsupportedQuery(InvalidDefinition):
@@ -111,47 +111,47 @@ class UnsupportedQuery(InvalidDefinition):
 
 
 class RejectedQuery(InvalidDefinition):
-    """Spark does not run the query: it names what is not there, or asks for what Spark has not."""
+    """Spark rejects the query, which names or uses something that Spark does not have."""
 
 
 class FailedQuery(StreamTablesError):
-    """The query has no answer over what its sources hold: their owner or its author must act."""
+    """The query fails on the rows of its sources: their owner or the query's author must act."""
 
 
 class RunawayRecursion(FailedQuery):
-    """A recursion went further than it may: its author must end it, or allow it to go on."""
+    """A recursion exceeded its limit: the query's author must end it, or raise the limit."""
 
 
 class SourceProblem(StreamTablesError):
-    """A source is missing, is no Delta table, or lost what the query needs: its owner must act."""
+    """A source is missing, is not a Delta table, or lost needed data: its owner must act."""
 
 
 class DamagedTable(SourceProblem):
-    """The log or a file of a table, a source or the stream table, is there and cannot be read."""
+    """A log or a data file, of a source or of the stream table, exists but cannot be read."""
 
 
 class SuspendedTable(StreamTablesError):
-    """Too many errors in a row, or a person, stopped the table: somebody must resume it."""
+    """The table was suspended, by a person or after repeated errors: somebody must resume it."""
 
 
 class RefusedOperation(StreamTablesError):
-    """What an operator asks for cannot be done, or would harm something: ask for something else."""
+    """The requested operation is impossible or would do harm: request something else."""
 
 
 class ConflictingCommit(StreamTablesError):
-    """Another refresh of the same table committed first; trying again is enough."""
+    """Another refresh of the same table committed first; a retry is enough."""
 
 
 class EnvironmentProblem(StreamTablesError):
-    """The machine lacks something, such as Java or room on a disk: its operator must act."""
+    """The machine lacks something, such as Java or disk space: its operator must act."""
 
 
 class LostSpark(EnvironmentProblem):
-    """Spark went away in the middle of a refresh; trying again is enough where it comes back."""
+    """The connection to Spark was lost during a refresh; a retry is enough once Spark is back."""
 
 
 def legible(text: str) -> str:
-    """A text of somebody else, for a terminal or a log: its control characters as escapes.
+    """A foreign text made safe for a terminal or a log: control characters become escapes.
 
     >>> print(legible("it is \\x1b[31mred"))
     it is \\u001b[31mred
@@ -160,7 +160,7 @@ def legible(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same, and its line breaks, too.
+    """Like `legible`, with line breaks escaped, too.
 
     >>> print(one_line("one\\ntwo"))
     one\\ntwo
@@ -169,13 +169,13 @@ def one_line(text: str) -> str:
 
 
 def _escape(found: re.Match[str]) -> str:
-    return f"\\u{ord(found[0]):04x}"  # as JSON has it, too
+    return f"\\u{ord(found[0]):04x}"  # as in JSON
 
 
 def underline(sql: str, start: int, end: int) -> Place:
-    """The line of `sql` that holds ``sql[start : end + 1]``, its number, and carets below it.
+    """The place of ``sql[start : end + 1]``: its line and column, with carets below the words.
 
-    Where they begin with spaces or line breaks, what follows these is shown.
+    Leading spaces and line breaks are skipped.
 
     >>> print(underline("SELECT id,\\n  rand() AS r\\nFROM t", 13, 18))
     line 2, column 3
@@ -194,7 +194,7 @@ def underline(sql: str, start: int, end: int) -> Place:
 
 
 def _seen_from_here(file: str) -> str:
-    """As short as the shell takes it, which may be anywhere in the project or outside."""
+    """Relative to the working directory if the file is below it, so that a shell accepts it."""
     path = Path(file)
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
@@ -208,5 +208,5 @@ def _indent(text: str) -> str:
 
 
 def _label(label: str, text: str) -> str:
-    # Lines of a text that is quoted stand apart: none can pass for a line of a log.
+    # Continuation lines are indented, so that a quoted text cannot pass for a log line.
     return f"{label}: {_indent(text).strip()}" if text else ""

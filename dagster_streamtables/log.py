@@ -1,6 +1,7 @@
-"""The log of this package: each of its records begins a line, and nothing in it can begin another.
+"""The logger of this package. No logged text can forge a log line.
 
-What is logged names tables, paths and errors, which have the words of whoever made them.
+Records quote the names of tables, paths and errors, which may hold line breaks and control
+characters: these are escaped, and continuation lines are indented.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""The command ``streamtables``: what `Lake` can do with stream tables, from a shell.
+"""The command ``streamtables``: the operations of `Lake`, from a shell.
 
 Exit codes:
-    0   done
-    1   an error, told on stderr; of many tables, one or more could not be refreshed
-    2   the command line itself is wrong
+    0   success
+    1   an error (on stderr), or at least one of several tables failed
+    2   invalid command line
     3   the answer is no: `check` found differences, `explain` a query that cannot be maintained,
-        `status --strict` a table that is not well, `spark status` no server
+        `status --strict` a stale or stopped table, `spark status` no server
 """
 
 from dagster_streamtables.cli import act, judge, keep, look, measure, spark

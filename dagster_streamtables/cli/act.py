@@ -1,4 +1,4 @@
-"""What is done to stream tables: refresh, alter, suspend, resume, drop."""
+"""Commands that change stream tables: refresh, alter, suspend, resume, drop."""
 
 from __future__ import annotations
 
@@ -44,17 +44,18 @@ def refresh(
     folder: Folder = "",
     module: Module = "",
     file: File = "",
-    full: Annotated[bool, typer.Option(help="Run the queries again, whatever changed.")] = False,
-    upstream: Annotated[bool, typer.Option(help="Those, too, that they read.")] = False,
-    downstream: Annotated[bool, typer.Option(help="Those, too, that read them.")] = False,
+    full: Annotated[bool, typer.Option(help="Recompute, whatever changed.")] = False,
+    upstream: Annotated[bool, typer.Option(help="Include the tables upstream.")] = False,
+    downstream: Annotated[bool, typer.Option(help="Include the tables downstream.")] = False,
     max_concurrent: Annotated[
-        int, typer.Option(min=1, help="So many at once that do not read each other.")
+        int, typer.Option(min=1, help="Refresh at most this many tables at the same time.")
     ] = 4,
     as_json: Json = False,
 ) -> None:
-    """Refresh stream tables, each after those it reads.
+    """Refresh stream tables, upstream tables first.
 
-    One that fails holds up those that read it; the others go on. Exits with 1 if one failed.
+    If a table fails, the tables downstream of it are skipped, the others are refreshed, and the
+    command exits with 1.
     """
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
@@ -102,8 +103,8 @@ def _show(found: list[Outcome]) -> None:
             shown.add_row(each.table, coloured(str(done.action), "green"), *map(count, rows),
                           lasting(done.seconds), done.reason)  # fmt: skip
         elif each.held_by:
-            waits = f"it reads {', '.join(each.held_by)}"
-            shown.add_row(each.table, coloured("held up", "yellow"), "", "", "", "", "", waits)
+            waits = f"not refreshed upstream: {', '.join(each.held_by)}"
+            shown.add_row(each.table, coloured("skipped", "yellow"), "", "", "", "", "", waits)
         else:
             what = str(each.error).splitlines()[0] if str(each.error) else repr(each.error)
             shown.add_row(each.table, coloured("failed", "red"), "", "", "", "", "", what)
@@ -124,26 +125,26 @@ def alter(
         typer.Option("--set", help="NAME=VALUE, as in the header of a .sql file; repeatable."),
     ] = None,
     unset: Annotated[
-        list[str] | None, typer.Option(help="Take a setting out, so that its default holds.")
+        list[str] | None, typer.Option(help="Remove a setting: its default applies; repeatable.")
     ] = None,
     schedule: Annotated[str | None, typer.Option(help="Short for --set schedule=…")] = None,
     mode: Annotated[str | None, typer.Option(help="Short for --set mode=…")] = None,
     description: Annotated[str | None, typer.Option(help="Short for --set description=…")] = None,
     min_schedule_seconds: Annotated[
-        float, typer.Option(min=0, help="Refuse schedules that are tighter.")
+        float, typer.Option(min=0, help="Refuse shorter schedules.")
     ] = 60,
 ) -> None:
-    """Change settings of a stream table in the .sql file that declares it, and nothing else there.
+    """Change the settings of a stream table in its .sql file; nothing else in the file changes.
 
-    A code location sees the change when it is loaded again.
+    Reload the code location to apply the change there.
     """
     short = {"schedule": schedule, "mode": mode, "description": description}
     with errors_in_words():
         settings: dict[str, object] = {name: v for name, v in short.items() if v is not None}
         settings |= dict(_pair(each) for each in setting or ()) | dict.fromkeys(unset or ())
         if not settings:
-            raise InvalidDefinition("nothing is to be altered", fix="give --set NAME=VALUE")
-        # Nothing of this looks at tables, so a root is none of its business.
+            raise InvalidDefinition("no setting to alter is given", fix="give --set NAME=VALUE")
+        # This command reads no tables, so it needs no root.
         project = open_project(root="/", tables=folder, module=module, file=file)
         declared = require_declarations(project).one(table).declared
         done = alter_table(declared, settings, min_schedule_seconds=min_schedule_seconds)
@@ -155,7 +156,7 @@ def alter(
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise InvalidDefinition(f'"{text}" sets nothing', fix="write NAME=VALUE")
+        raise InvalidDefinition(f'"{text}" is not NAME=VALUE', fix="write --set NAME=VALUE")
     return name.strip().lower(), value
 
 
@@ -163,14 +164,14 @@ def _pair(text: str) -> tuple[str, str]:
 def suspend(
     table: Table,
     root: Root,
-    why: Annotated[str, typer.Option(help="Shown to whoever asks for a refresh.")] = "",
+    why: Annotated[str, typer.Option(help="The reason that refused refreshes report.")] = "",
 ) -> None:
-    """Leave a stream table alone, whatever asks for its refresh, until it is resumed."""
+    """Refuse every refresh of a stream table until it is resumed."""
     with errors_in_words():
         lake = open_lake(root)
         lake.controls.suspend(table, why)
         there = _is_there(lake, table)
-    said = "" if there else " There is no such table yet: it will not be made."
+    said = "" if there else " It does not exist yet, and will not be created."
     out.print(f"{table} is suspended.{said}")
 
 
@@ -183,7 +184,7 @@ def _is_there(lake: Lake, table: str) -> bool:
 
 @app.command()
 def resume(table: Table, root: Root) -> None:
-    """Let a stream table be refreshed again, its errors forgotten."""
+    """Allow refreshes of a stream table again, and reset its error count."""
     with errors_in_words():
         was = open_lake(root).controls.resume(table)
     out.print(f"{table} is resumed." if was else f"{table} was not suspended.")
@@ -193,13 +194,13 @@ def resume(table: Table, root: Root) -> None:
 def drop(
     table: Table,
     root: Root,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    force: Annotated[bool, typer.Option(help="Even if other stream tables read it.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask to confirm.")] = False,
+    force: Annotated[bool, typer.Option(help="Drop it even if stream tables read it.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete a stream table: its rows, its intermediate tables, its suspension and errors.
+    """Delete a stream table with its intermediate tables, its suspension and its error count.
 
-    A declaration that stays makes it anew at the next refresh.
+    While it is still declared, the next refresh creates it again.
     """
     if not yes:
         typer.confirm(f"Delete {table} below {root}?", abort=True, err=True)
@@ -208,6 +209,6 @@ def drop(
     if as_json:
         show_json(done)
         return
-    out.print(f"{table} is gone: {count(done.rows)} rows, {size(done.bytes)}.")
+    out.print(f"Dropped {table}: {count(done.rows)} rows, {size(done.bytes)}.")
     if done.readers:
-        out.print(f"Its readers will miss it: {', '.join(done.readers)}.")
+        out.print(f"These stream tables still read it: {', '.join(done.readers)}.")

@@ -1,4 +1,4 @@
-"""The command itself, to which the other modules add theirs, and the options that they share."""
+"""The command ``streamtables`` and its shared options; the other modules add its subcommands."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 
 NO = 3
-"""The exit code of an answer that is no; see the package."""
+"""The exit code for the answer "no": see the package docstring."""
 
 _EPILOG = (
-    "Exit codes: 0 done; 1 an error; 2 a wrong command line; 3 the answer is no (differences found,"
-    " a query that cannot be maintained, a table that is not well, no server)."
+    "Exit codes: 0 success; 1 error; 2 invalid command line; 3 the answer is no (differences found,"
+    " a query that cannot be maintained, a stale or stopped table, no server)."
 )
 
 app = typer.Typer(
@@ -21,28 +21,24 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
-Table = Annotated[str, typer.Argument(help="As queries say it, for example mart.revenue.")]
+Table = Annotated[str, typer.Argument(help="The table's name in queries, such as mart.revenue.")]
 Some = Annotated[
-    list[str] | None, typer.Argument(help="As queries say them; all, if none is named.")
+    list[str] | None, typer.Argument(help="Names, such as mart.revenue. Default: all tables.")
 ]
-Root = Annotated[
-    str, typer.Option(help="The folder or URI of the tables.", envvar="STREAMTABLES_ROOT")
-]
+Root = Annotated[str, typer.Option(help="Folder or URI of the tables.", envvar="STREAMTABLES_ROOT")]
 MaybeRoot = Annotated[
     str,
     typer.Option(
-        help="The folder or URI of the tables; that of the code location, if one is given.",
+        help="Folder or URI of the tables. Default: the root of the code location.",
         envvar="STREAMTABLES_ROOT",
     ),
 ]
 Folder = Annotated[
     str,
-    typer.Option("--tables", help="The folder of .sql files.", envvar="STREAMTABLES_TABLES"),
+    typer.Option("--tables", help="Folder of .sql files.", envvar="STREAMTABLES_TABLES"),
 ]
 Module = Annotated[
-    str, typer.Option("--module", "-m", help="A module whose Dagster Definitions hold them.")
+    str, typer.Option("--module", "-m", help="Module whose Dagster Definitions declare the tables.")
 ]
-File = Annotated[
-    str, typer.Option("--file", "-f", help="A Python file whose Dagster Definitions hold them.")
-]
-Json = Annotated[bool, typer.Option("--json", help="For programs: JSON, times in ISO 8601.")]
+File = Annotated[str, typer.Option("--file", "-f", help="Python file, in place of a module.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, with times in ISO 8601.")]

@@ -1,4 +1,4 @@
-"""How stream tables are maintained, and whether they hold what they should."""
+"""Commands that prove: explain how a query is maintained, check a table against its query."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def explain(
     folder: Folder = "",
     module: Module = "",
     file: File = "",
-    sql: bool = typer.Option(False, "--sql", help="Show the SQL of the change, too."),
+    sql: bool = typer.Option(False, "--sql", help="Also show the SQL of the change."),
     as_json: Json = False,
 ) -> None:
     """Show how a query is maintained: operators, their laws and costs, intermediate tables.
 
-    Exits with 3 if it cannot be, and says where in the SQL and why. Starts no Spark.
+    If it cannot be maintained, shows where in the SQL and why, and exits with 3. Starts no Spark.
     """
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
@@ -63,7 +63,7 @@ def explain(
 
 
 def _plans(project: Project, table: str) -> dict[str, Plan]:
-    """Plans of the stream tables above, whose columns are needed where they are not there yet."""
+    """Plans of the upstream stream tables: they give the columns of tables not created yet."""
     plans: dict[str, Plan] = {}
     for each in sound(project.chosen([table], above=True)):
         if each.name == table:
@@ -71,7 +71,7 @@ def _plans(project: Project, table: str) -> dict[str, Plan]:
         try:
             plans[each.name] = project.logs.plan(each, upstream=plans)
         except StreamTablesError:
-            continue  # what is wrong with it is said where it is needed
+            continue  # reported when a plan needs it
     return plans
 
 
@@ -115,9 +115,10 @@ def check(
     file: File = "",
     as_json: Json = False,
 ) -> None:
-    """Compare stream tables with their queries, run by plain Spark at the tables' frontiers.
+    """Compare stream tables with their queries, recomputed by Spark at each table's frontier.
 
-    Exits with 3 if one differs, and with 1 if one cannot be compared; the others are, all the same.
+    Exits with 3 if a table differs. One that cannot be compared does not stop the others, but the
+    command exits with 1.
     """
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)

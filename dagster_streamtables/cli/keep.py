@@ -1,4 +1,4 @@
-"""What sources keep for stream tables, and a vacuum that leaves it to them."""
+"""Commands about history: what sources retain for stream tables, and a vacuum that respects it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from dagster_streamtables.runtime.observe.health import SourceHealth
 
 @app.command()
 def retention(root: Root, as_json: Json = False) -> None:
-    """Show how far each stream table is behind its sources, and for how long it may be."""
+    """Show how far each table is behind its sources, and how long they keep the missing history."""
     with errors_in_words():
         kept = open_lake(root).retention
         answers = Answers(kept.stream_tables(), kept.of)
@@ -54,7 +54,7 @@ def _show(found: Sequence[SourceHealth]) -> None:
 
 
 def _left(seconds: float) -> str:
-    return "none: may go any time" if seconds < 0 else lasting(seconds)
+    return "none: may be deleted any time" if seconds < 0 else lasting(seconds)
 
 
 @app.command()
@@ -63,12 +63,12 @@ def vacuum(
     root: Root,
     keep_hours: Annotated[
         float | None,
-        typer.Option(min=0, help="Keep files this long; else the table's own setting."),
+        typer.Option(min=0, help="Keep files this long. Default: the table's own setting."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option(help="Delete nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option(help="Only count the files.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete files of a table that are out of use, but none that a stream table still needs."""
+    """Delete unused files of a table, except those that a stream table still needs."""
     keep = None if keep_hours is None else timedelta(hours=keep_hours)
     with errors_in_words(), err.status("Looking for files"):
         done = open_lake(root).retention.vacuum(table, keep=keep, dry=dry_run)
@@ -79,6 +79,6 @@ def vacuum(
         return
     if since is not None:
         at = since.isoformat(timespec="seconds")
-        out.print(f"Stream tables still need what {table} was at {at}; nothing since is touched.")
+        out.print(f"Stream tables still need {table} as of {at}: files in use since then are kept.")
     said = "would be deleted" if dry_run else "were deleted"
-    out.print(f"{done.files} files, out of use for more than {done.hours} hours, {said}.")
+    out.print(f"{done.files} files, unused for more than {done.hours} hours, {said}.")

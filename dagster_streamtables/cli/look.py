@@ -1,4 +1,4 @@
-"""What is seen of stream tables: status, history, statistics, events."""
+"""Commands that only read: status, history, statistics, events."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from dagster_streamtables.runtime.observe.status import Condition, Status
 from dagster_streamtables.runtime.storage.history import PastRefresh, Statistics
 
 _COLORS = {Condition.ERROR: "red", Condition.SUSPENDED: "yellow", Condition.NEW: "cyan"}
-Number = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show so many, newest first.")]
+Number = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show this many, newest first.")]
 
 
 @app.command()
@@ -58,10 +58,10 @@ def status(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show how stream tables are; one that is named, in full.
+    """Show the status of stream tables; of a single named table, in full.
 
-    Reads logs only. Without declarations, tables are found by their logs, and schedules are not
-    known.
+    Reads only Delta logs. Without declarations, finds the tables by their logs, and knows no
+    schedules.
     """
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
@@ -105,7 +105,7 @@ def _show_all(found: list[Status]) -> None:
 
 
 def _fallen_back(status: Status) -> str:
-    """What should have been differential and was not; empty where all is as it should be."""
+    """Why the last refreshes recomputed instead of being differential; empty if they did not."""
     if not status.fallbacks:
         return ""
     said = f"run in full {status.fallbacks} times in a row" * (status.fallbacks > 1)
@@ -143,7 +143,7 @@ def _show_one(status: Status) -> None:
             *([("fell back", _fallen_back(status))] if status.fallbacks else []),
             ("mode", status.mode or "?"),
             ("schedule", status.schedule or "?"),
-            ("that is", status.resolved_schedule or "?"),
+            ("resolved", status.resolved_schedule or "?"),
             ("data as of", moment(status.data_timestamp)),
             ("last commit", moment(status.refreshed_at)),
             ("staleness", _staleness(status)),
@@ -184,7 +184,7 @@ def _stored(status: Status) -> tuple[tuple[str, str], ...]:
 
 @app.command()
 def history(table: Table, root: Root, limit: Number = 20, as_json: Json = False) -> None:
-    """Show what the refreshes of a stream table did, as its log tells, and how attempts failed."""
+    """Show the past refreshes of a stream table, from its log, and its failed attempts."""
     with errors_in_words():
         lake = open_lake(root)
         past, failed = lake.monitor.history(table, limit), lake.monitor.failures(table)[:limit]
@@ -215,7 +215,7 @@ def _past(past: PastRefresh) -> tuple[str | Text, ...]:
 
 @app.command()
 def stats(tables: Some = None, *, root: Root, as_json: Json = False) -> None:
-    """Add up the refreshes of stream tables, as far as their logs go back."""
+    """Show totals and durations of the refreshes of stream tables, as far as their logs go back."""
     with errors_in_words():
         lake = open_lake(root)
         names = tables or lake.retention.stream_tables()
@@ -246,15 +246,15 @@ def events(
     folder: Folder = "",
     module: Module = "",
     file: File = "",
-    alerts: Annotated[bool, typer.Option(help="Leave out refreshes that went well.")] = False,
-    since: Annotated[datetime | None, typer.Option(help="Leave out what was before, UTC.")] = None,
+    alerts: Annotated[bool, typer.Option(help="Show only events that need attention.")] = False,
+    since: Annotated[datetime | None, typer.Option(help="Show only events since, in UTC.")] = None,
     warn_hours: Annotated[
-        float, typer.Option(min=0, help="Warn so long before a source may lose what is needed.")
+        float, typer.Option(min=0, help="Warn this many hours before needed history may be lost.")
     ] = 48,
     limit: Number = 50,
     as_json: Json = False,
 ) -> None:
-    """Show what happened to stream tables, and what somebody should look at."""
+    """Show what happened to stream tables, and what needs attention."""
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
         warn = timedelta(hours=warn_hours)

@@ -1,4 +1,4 @@
-"""Metrics for Prometheus."""
+"""The command that serves metrics to Prometheus."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ def metrics(
     file: File = "",
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Serve them there, read anew at each scrape."),
+        typer.Option(min=0, max=65535, help="Serve the metrics here, collected at each scrape."),
     ] = None,
-    address: Annotated[str, typer.Option(help="Where to listen.")] = "127.0.0.1",
+    address: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
 ) -> None:
-    """Print the metrics of the stream tables as Prometheus reads them, or serve them."""
+    """Print the metrics of the stream tables in Prometheus format, or serve them over HTTP."""
     from dagster_streamtables.metrics import StreamTablesCollector, exposition, serve
 
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
 
         def declared() -> list[Expected]:
-            """Files are read again; a code location is what it was when it was loaded."""
+            """Files are read again at each scrape; a code location is loaded only once."""
             if not folder:
                 return project.expected
             return open_project(root=root, tables=folder, module="", file="").expected

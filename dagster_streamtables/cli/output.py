@@ -1,4 +1,4 @@
-"""How answers look: for people in tables, for programs in JSON, and errors in words."""
+"""Output: tables for people, JSON for programs, and readable errors."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from dagster_streamtables.errors import StreamTablesError, legible
 from dagster_streamtables.runtime.compute.spark_errors import last_word
 from dagster_streamtables.runtime.delta.environment_errors import first_line
 
-# A pipe has no width, and rich's 80 columns for it would break what grep looks for.
+# A pipe has no width; at rich's default of 80 columns, lines that grep looks for would break.
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200
 
 K = TypeVar("K")
 T = TypeVar("T")
 
-UNEXPECTED = "an error that nobody expected"
+UNEXPECTED = "an unexpected error"
 
 
 class _Terminal(Console):
-    """Shows a text as it is: no markup, no emoji, and control characters as escapes.
+    """Prints texts literally: no markup, no emoji, and control characters as escapes.
 
-    Colours are given beside a text (`Text`), never in it, where a name or a row could have them.
+    Colors come only from `Text` styles: markup could be part of a name or a row.
     """
 
     def render_str(self, text: str, **options: Any) -> Text:
@@ -50,15 +50,15 @@ err = _Terminal(markup=False, emoji=False, highlight=False, stderr=True)
 
 
 def coloured(text: str, colour: str) -> Text:
-    """A text in a colour."""
+    """A text in a color."""
     return Text(legible(text), style=colour)
 
 
 @contextmanager
 def errors_in_words() -> Iterator[None]:
-    """Tell an error as it is meant to be read, and exit with 1.
+    """Print an error as readable text, and exit with 1.
 
-    One that nobody expected is told in a line; with ``STREAMTABLES_TRACEBACK`` set, by its trace.
+    An unexpected error is one line; ``STREAMTABLES_TRACEBACK=1`` shows its traceback.
     """
     try:
         with last_word():
@@ -72,13 +72,13 @@ def errors_in_words() -> Iterator[None]:
         if os.environ.get("STREAMTABLES_TRACEBACK"):
             raise
         said = f"{UNEXPECTED}: {type(error).__name__}: {first_line(str(error))}"
-        told = "set STREAMTABLES_TRACEBACK=1 to see where, and report it"
+        told = "set STREAMTABLES_TRACEBACK=1 for the traceback, and report it"
         err.print(said, f"fix: {told}", sep="\n\n", markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
 
 
 class Answers(list[T]):
-    """What could be found out of each table: one that cannot be read hides no other."""
+    """The answers for several tables, and the errors of those that could not be read."""
 
     def __init__(self, tables: Iterable[K], ask: Callable[[K], T]) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Answers(list[T]):
                 self.errors.append(error)
 
     def require_all(self) -> None:
-        """After the answers are shown: tell the errors, and exit with 1 if there are any."""
+        """Print the errors, if any, and exit with 1. Call it after showing the answers."""
         for error in self.errors:
             err.print(str(error), markup=False, soft_wrap=True)
         if self.errors:
@@ -103,7 +103,7 @@ def show_json(value: Any) -> None:
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: dataclasses as objects, times in ISO 8601, errors in their parts.
+    """A JSON value: dataclasses and errors become objects, times become ISO 8601.
 
     >>> plain({"at": datetime(2026, 1, 2, tzinfo=UTC), "of": (1, None)})
     {'at': '2026-01-02T00:00:00+00:00', 'of': [1, None]}
@@ -129,9 +129,9 @@ def grid(*columns: str, right: tuple[str, ...] = (), wrap: tuple[str, ...] = ())
     """A table with headers.
 
     Args:
-        columns: Their headers.
-        right: Those of numbers, which stand to the right.
-        wrap: Those whose texts are broken where the screen is too narrow, beside the last.
+        columns: The headers.
+        right: Headers of columns to align right, such as numbers.
+        wrap: Headers of columns that wrap on a narrow screen; the last column always does.
     """
     made = Grid(box=SIMPLE, pad_edge=False, padding=(0, 1, 0, 0))
     for each in columns:
@@ -142,7 +142,7 @@ def grid(*columns: str, right: tuple[str, ...] = (), wrap: tuple[str, ...] = ())
 
 
 def pairs(*rows: tuple[str, str | Text]) -> Grid:
-    """Names and values below one another, where there is a value."""
+    """One row per name and value; rows without a value are left out."""
     made = Grid.grid(padding=(0, 2))
     for name, value in rows:
         if value:
@@ -159,7 +159,7 @@ def count(number: int | None) -> str:
 
 
 def moment(time: datetime | None) -> str:
-    """In UTC, to the second.
+    """A time in UTC, to the second.
 
     >>> moment(datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC))
     '2026-01-02 03:04:05'
@@ -168,7 +168,7 @@ def moment(time: datetime | None) -> str:
 
 
 def lasting(seconds: float | None) -> str:
-    """The two largest units.
+    """A duration in its two largest units.
 
     >>> lasting(0.1234), lasting(59.4), lasting(125), lasting(7300), lasting(100_000)
     ('0.12 s', '59 s', '2 min 5 s', '2 h 1 min', '1 d 3 h')

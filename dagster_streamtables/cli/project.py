@@ -1,4 +1,4 @@
-"""Where declarations come from: a folder of `.sql` files, or the definitions of a code location."""
+"""Loads declarations from a folder of `.sql` files, or from the definitions of a code location."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ from dagster_streamtables.runtime.observe.status import Expected
 
 @dataclass(frozen=True)
 class Project:
-    """Declarations, and the lake that they are about."""
+    """Declared stream tables, and the lake that holds them."""
 
     declared: tuple[Declared, ...]
     logs: Lake
-    """For what logs say; asking it for Spark would find the local server."""
+    """For reading logs only: its Spark would be the local server."""
     work: Callable[[], Lake]
-    """With the Spark of the code location, where there is one."""
+    """Opens the lake with the Spark of the code location, if there is one."""
 
     @cached_property
     def examined(self) -> list[Examined]:
-        """Each after those it reads, broken ones last. How tight a schedule may be is for the code
-        location to say, and no matter here."""
+        """Each table after those it reads; broken ones last. The code location, not the command
+        line, limits how short a schedule may be."""
         return examine(self.declared, min_schedule_seconds=0)
 
     @property
@@ -41,12 +41,12 @@ class Project:
     def chosen(
         self, names: Iterable[str] | None, *, above: bool = False, below: bool = False
     ) -> list[Examined]:
-        """The declarations of some names, or all.
+        """The declarations with these names.
 
         Args:
-            names: None, or none, for all.
-            above: Those, too, that they read.
-            below: Those, too, that read them.
+            names: None or empty selects all.
+            above: Include the tables upstream.
+            below: Include the tables downstream.
 
         Raises:
             InvalidDefinition: A name is not declared.
@@ -67,16 +67,15 @@ class Project:
 
 
 def sound(examined: Sequence[Examined]) -> list[StreamTable]:
-    """The declarations that are not broken."""
+    """The stream tables whose declarations are valid."""
     return [each.table for each in examined if each.error is None]
 
 
 def open_project(*, root: str, tables: str, module: str, file: str) -> Project:
-    """Read the declarations that the options name; none, where they name none.
+    """Load the declarations that the options name, if any.
 
     Raises:
-        InvalidDefinition: They name two places, or one that is not there, or nobody says where the
-            tables are.
+        InvalidDefinition: The options name two places, or one that does not exist, or no root.
     """
     if len([each for each in (tables, module, file) if each]) > 1:
         raise InvalidDefinition(
@@ -90,34 +89,34 @@ def open_project(*, root: str, tables: str, module: str, file: str) -> Project:
 
 
 def open_lake(root: str) -> Lake:
-    """The tables below the root that somebody names, which must be there: a folder that is made
-    where a name is misspelled shows nothing, and says so of every table.
+    """The lake below an existing root. It is never created: for a misspelled root, every command
+    would then report that there are no tables.
 
     Raises:
-        InvalidDefinition: Nobody says where the tables are.
-        EnvironmentProblem: There is no such root, or it cannot be read.
+        InvalidDefinition: No root is given.
+        EnvironmentProblem: The root does not exist, or cannot be read.
     """
     if not root:
         raise InvalidDefinition(
-            "nobody says where the tables are", fix="give --root, or set STREAMTABLES_ROOT"
+            "the root of the tables is not given", fix="give --root, or set STREAMTABLES_ROOT"
         )
     require_root(root)
     return Lake(root)
 
 
 def require_declarations(project: Project) -> Project:
-    """For what cannot be done by name alone."""
+    """The project, which must have declarations: for commands that need the query."""
     if not project.declared:
         raise InvalidDefinition(
-            "there is no declaration of a stream table",
-            why="this needs the query, which a stored table does not hold",
+            "no declaration of a stream table is given",
+            why="this command needs the query, which a stored table does not contain",
             fix="give --tables FOLDER (or STREAMTABLES_TABLES), --module or --file",
         )
     return project
 
 
 def _of_code_location(root: str, module: str, file: str) -> Project:
-    # Dagster takes a second to load.
+    # Importing Dagster takes a second.
     from dagster_streamtables.orchestration.code_location import load_code_location
 
     found = load_code_location(module=module, file=file)
@@ -131,5 +130,5 @@ def _unknown(name: str, known: list[str]) -> InvalidDefinition:
     near = difflib.get_close_matches(name, known, n=2)
     return InvalidDefinition(
         f'no stream table "{name}" is declared',
-        fix=f"did you mean {' or '.join(near)}?" if near else f"there are: {', '.join(known)}",
+        fix=f"did you mean {' or '.join(near)}?" if near else f"declared are: {', '.join(known)}",
     )

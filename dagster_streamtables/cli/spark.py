@@ -1,4 +1,4 @@
-"""The local Spark server: started, shown, stopped."""
+"""Commands of the local Spark server: start, show, stop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from dagster_streamtables.runtime.spark.server import (
     stop_server,
 )
 
-spark = typer.Typer(no_args_is_help=True, help="The Spark server that this machine's runs share.")
+spark = typer.Typer(no_args_is_help=True, help="The local Spark server that all runs share.")
 app.add_typer(spark, name="spark")
 
 
@@ -43,7 +43,7 @@ def status(as_json: Json = False) -> None:
 
 @spark.command()
 def start() -> None:
-    """Start the server unless it runs, and print its address."""
+    """Start the server unless it is running, and print its address."""
     with errors_in_words():
         with err.status("Starting Spark"):
             address = ensure_server()
@@ -52,9 +52,9 @@ def start() -> None:
 
 @spark.command()
 def url() -> None:
-    """Start the server unless it runs, and print its address with its token, for your own client.
+    """Start the server unless it is running; print its address with its token, for other clients.
 
-    Whoever has it can do whatever you can.
+    The token is a secret: whoever has it can run code as you.
     """
     with errors_in_words():
         with err.status("Starting Spark"):
@@ -65,7 +65,7 @@ def url() -> None:
 
 @spark.command()
 def stop() -> None:
-    """Stop the server. It is no error if none is running."""
+    """Stop the server, if one is running."""
     with errors_in_words():
         stopped = stop_server()
     out.print("Stopped the Spark server." if stopped else "No Spark server is running.")

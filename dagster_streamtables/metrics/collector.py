@@ -1,4 +1,4 @@
-"""`StreamTablesCollector`: statuses and histories → metrics, read anew at each scrape."""
+"""`StreamTablesCollector`: collects metrics from statuses and histories at each scrape."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dagster_streamtables.runtime.observe.status import Condition, Expected, Sta
 from dagster_streamtables.runtime.storage.history import PastRefresh
 
 Sample: TypeAlias = tuple[str, tuple[str, ...], float | None]
-"""A family's name, the values of its labels, and a value; None where it is not known."""
+"""The name of a family, its label values, and a value; None if unknown."""
 Declarations = Callable[[], Iterable[StreamTable | Expected]]
 
 
@@ -38,14 +38,14 @@ class StreamTablesCollector(Collector):
         """
         Args:
             monitor: `Lake.monitor`.
-            declared: Asked at each scrape. Where it raises, what it said before holds.
+            declared: Called at each scrape. If it raises, its last result is used.
         """
         self._monitor = monitor
         self._declared = declared
         self._last: list[StreamTable | Expected] = []
 
     def describe(self) -> Iterable[Metric]:
-        """So that registering it reads no table."""
+        """The families without samples, so that registering reads no table."""
         return (_family(name) for name in FAMILIES)
 
     def collect(self) -> Iterable[Metric]:

@@ -1,4 +1,4 @@
-"""The metrics as a text, once, or over HTTP, at each scrape."""
+"""Exports the metrics: once, as text, or over HTTP, at each scrape."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from dagster_streamtables.metrics.collector import StreamTablesCollector
 
 
 def exposition(collector: StreamTablesCollector) -> str:
-    """What Prometheus would read now, in its text format."""
+    """The current metrics in the text format of Prometheus."""
     return generate_latest(_registry(collector)).decode()
 
 
 def serve(
     collector: StreamTablesCollector, *, port: int, address: str = "127.0.0.1"
 ) -> tuple[WSGIServer, Thread]:
-    """Answer ``GET /metrics`` in a thread, until the server is shut down.
+    """Serve ``GET /metrics`` in a thread until the server is shut down.
 
     Raises:
-        EnvironmentProblem: The port is taken, or may not be used.
+        EnvironmentProblem: The port is in use, or not permitted.
     """
     try:
         return start_http_server(port, address, registry=_registry(collector))

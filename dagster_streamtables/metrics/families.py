@@ -1,4 +1,4 @@
-"""Every metric: its name, what it means, and its labels; in base units, as Prometheus wants."""
+"""Every metric: its name, help text and labels; in base units, as Prometheus recommends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SOURCE = ("table", "source")
 
 @dataclass(frozen=True)
 class About:
-    """A metric before it has values."""
+    """The help text, labels and type of a metric."""
 
     help: str
     labels: tuple[str, ...] = TABLE
@@ -21,17 +21,19 @@ class About:
 PREFIX = "streamtables_"
 FAMILIES: Mapping[str, About] = {
     "status": About(
-        "1 for the status that a stream table has, 0 for the others.", ("table", "status")
+        "1 for the current status of the stream table, 0 for the others.", ("table", "status")
     ),
-    "suspended": About("Whether refreshes of the table are refused, by hand or after errors."),
-    "errors_in_a_row": About("Failed attempts in a row, of those that only a person can mend."),
+    "suspended": About("Whether the table is suspended, by a person or after errors."),
+    "errors_in_a_row": About("Consecutive failed attempts, without errors that a retry may solve."),
     "fallbacks_in_a_row": About(
-        "Refreshes in a row whose change could not be computed, so that the query was run in full."
+        "Consecutive refreshes that recomputed because the change could not be computed."
     ),
-    "staleness_seconds": About("Since the first version of a source that the table lacks; or 0."),
-    "stale": About("Whether the table is staler than its schedule allows."),
+    "staleness_seconds": About(
+        "Time since the first source version that the table does not reflect; 0 if none."
+    ),
+    "stale": About("Whether the staleness exceeds what the schedule allows."),
     "data_timestamp_seconds": About(
-        "When the newest version it reflects was committed, of the tables at the bottom."
+        "Commit time of the newest version reflected of the tables at the bottom of the graph."
     ),
     "last_commit_timestamp_seconds": About("When a refresh last committed."),
     "rows": About("Rows of the table."),
@@ -41,21 +43,28 @@ FAMILIES: Mapping[str, About] = {
     "source_versions_behind": About(
         "Versions of a source that the table does not reflect.", SOURCE
     ),
-    "source_bytes_behind": About("Size of the files that came to a source since.", SOURCE),
-    "source_history_seconds_left": About(
-        "Until a source may lose what the next refresh needs; absent where nothing goes.", SOURCE
+    "source_bytes_behind": About(
+        "Size of the files added to a source that the table does not reflect.", SOURCE
     ),
-    "source_history_lost": About("Whether the next refresh must build the table anew.", SOURCE),
-    "last_refresh_seconds": About("Of the last refresh that committed.", ("table", "phase")),
-    "last_refresh_rows_in": About("Rows that came to or went from the sources."),
-    "last_refresh_rows_inserted": About("Stored rows that were written."),
-    "last_refresh_rows_deleted": About("Stored rows that were taken away."),
+    "source_history_seconds_left": About(
+        "Time until a source may lose what the next refresh needs; absent if it loses nothing.",
+        SOURCE,
+    ),
+    "source_history_lost": About(
+        "Whether the next refresh must reinitialize the table, because history is lost.", SOURCE
+    ),
+    "last_refresh_seconds": About(
+        "Duration of the last refresh that committed.", ("table", "phase")
+    ),
+    "last_refresh_rows_in": About("Source rows inserted or deleted that the last refresh read."),
+    "last_refresh_rows_inserted": About("Rows that the last refresh inserted into the table."),
+    "last_refresh_rows_deleted": About("Rows that the last refresh deleted from the table."),
     "last_refresh_forecast_ratio": About(
-        "How many times as long as expected it took, where mode AUTO chose."
+        "Actual duration of the last refresh, as a multiple of the forecast of mode AUTO."
     ),
     "refreshes": About("Refreshes that committed.", ("table", "action"), counter=True),
-    "failed_refreshes": About("Attempts that failed, for whatever reason.", counter=True),
-    "unreadable": About("Whether the table could not be read for this scrape."),
+    "failed_refreshes": About("Failed attempts to refresh, for any reason.", counter=True),
+    "unreadable": About("Whether the table could not be read in this scrape."),
     "declarations_unreadable": About("Whether the declarations could not be read.", ()),
-    "collect_seconds": About("How long it took to collect all this.", ()),
+    "collect_seconds": About("Duration of this scrape.", ()),
 }

@@ -82,8 +82,8 @@ def test_what_is_no_code_location_is_said_in_words(bare: Shop, location: Path) -
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["status"], "nobody says where the tables are"),
-        (["refresh", "--root", "/"], "there is no declaration of a stream table"),
+        (["status"], "the root of the tables is not given"),
+        (["refresh", "--root", "/"], "no declaration of a stream table is given"),
         (["status", "--tables", "a", "-m", "b", "--root", "c"], "declarations are given twice"),
         (["status", "--tables", "/nowhere/at/all", "--root", "c"], "there is no folder"),
     ],

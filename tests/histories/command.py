@@ -15,6 +15,7 @@ import multiprocessing
 import os
 import signal
 import time
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
@@ -81,10 +82,15 @@ class Worker:
 
     def run(self, history: History) -> Found:
         found = Found()
-        failure = run(history, self.sessions, found.tally)
         found.tally.histories += 1
-        if failure is not None:
-            found.told = self._told(history, failure)
+        try:
+            failure = run(history, self.sessions, found.tally)
+            if failure is not None:
+                found.told = self._told(history, failure)
+        except Exception:
+            # A mistake of the hunt itself is a failure to look at, and no end of the others.
+            found.told = ["an error of the hunt", f"replay: --replay {history.seed}"]
+            found.told += traceback.format_exc().splitlines()
         return found
 
     def _told(self, history: History, failure: Failure) -> list[str]:

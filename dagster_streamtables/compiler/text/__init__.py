@@ -1,1 +1,1 @@
-"""The words of a query: tokens, places, names, and what Spark understands by them."""
+"""The query as text: tokens, positions, names, and Spark's functions and types."""

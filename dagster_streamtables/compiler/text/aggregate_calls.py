@@ -1,4 +1,4 @@
-"""Which parts of an expression are aggregate functions of a group's rows."""
+"""Find the aggregate calls in an expression."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from sqlglot import exp
 from dagster_streamtables.compiler.text import spark_functions
 
 _AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
-"""What may stand around a call and belongs to it."""
+"""The clauses that wrap a call and belong to it."""
 
 
 def function_of(node: exp.Expr) -> exp.Expr:
-    """The function itself, without FILTER, WITHIN GROUP, and IGNORE NULLS."""
+    """The function itself, without FILTER, WITHIN GROUP, or IGNORE NULLS."""
     while isinstance(node, _AROUND):
         node = node.this
     return node
 
 
 def is_call(node: exp.Expr) -> bool:
-    """Whether it is an aggregate function, with what belongs to it."""
+    """Whether a node is an aggregate call, including its FILTER, WITHIN GROUP and the like."""
     function = function_of(node)
     if isinstance(function, exp.Anonymous):
         return function.name.lower() in spark_functions.AGGREGATES
@@ -28,10 +28,10 @@ def is_call(node: exp.Expr) -> bool:
 
 
 def calls(part: exp.Expr) -> Iterator[exp.Expr]:
-    """The aggregate calls of an expression, outermost first; not those of its subqueries.
+    """The aggregate calls of an expression, outermost first, without those of its subqueries.
 
-    The function of a window is not one of them, what it is computed from may be: in
-    ``SUM(SUM(x)) OVER ()`` the inner sum is.
+    A window function is not an aggregate call, but its arguments may contain one: in
+    ``SUM(SUM(x)) OVER ()`` only the inner sum counts.
     """
     if isinstance(part, exp.Query):
         return
@@ -52,7 +52,7 @@ def calls(part: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def is_of_window(node: exp.Expr) -> bool:
-    """Whether it is the function of a window, with or without what belongs to it."""
+    """Whether a node is the function of a window, with or without its IGNORE NULLS and the like."""
     while isinstance(node.parent, _AROUND) and node.arg_key == "this":
         node = node.parent
     return isinstance(node.parent, exp.Window) and node.arg_key == "this"
@@ -66,7 +66,7 @@ def _parts(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
 
 
 def is_grouped(query: exp.Select) -> bool:
-    """Whether the rows of a SELECT are groups."""
+    """Whether a SELECT returns one row per group."""
     if query.args.get("group") or query.args.get("having"):
         return True
     parts = [*query.expressions, *(query.args.get(k) for k in ("qualify", "order"))]

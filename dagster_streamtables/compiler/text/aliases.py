@@ -1,4 +1,4 @@
-"""Which tables a query brings along, and which ones it only mentions."""
+"""Which tables a query defines in its FROM clause, and which it takes from outside."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def own_aliases(query: exp.Select) -> list[str]:
 
 
 def is_group(relation: exp.Expr) -> bool:
-    """Whether it is a table or a join in parentheses, which hide nothing."""
+    """Whether it is a table or join in parentheses, whose aliases stay visible outside."""
     return isinstance(relation, exp.Subquery) and isinstance(relation.this, exp.Table)
 
 
 def free_tables(node: exp.Expr) -> set[str]:
-    """The tables that an expression or a query mentions and does not bring along."""
+    """The tables that an expression or query mentions but does not define."""
     found: set[str] = set()
     todo = [node]
     while todo:
@@ -46,7 +46,7 @@ def free_tables(node: exp.Expr) -> set[str]:
 
 
 def own_columns(query: exp.Select) -> Iterator[exp.Column]:
-    """The mentions of columns of a SELECT's own tables, in its subqueries too."""
+    """Every mention of a column of the SELECT's own tables, including mentions in subqueries."""
     own = set(own_aliases(query))
     for each in query.find_all(exp.Column):
         if each.table in own and _brought_by(each) is query:
@@ -54,7 +54,7 @@ def own_columns(query: exp.Select) -> Iterator[exp.Column]:
 
 
 def _brought_by(mention: exp.Column) -> exp.Expr | None:
-    """The innermost SELECT around a column that has its table."""
+    """The innermost enclosing SELECT that defines the column's table."""
     here = mention.find_ancestor(exp.Select)
     while here is not None and mention.table not in own_aliases(here):
         here = here.find_ancestor(exp.Select)

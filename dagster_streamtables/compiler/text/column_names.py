@@ -1,7 +1,7 @@
-"""One name in the tree for ``table.column`` in the text, and the way back.
+"""``table.column`` in the text ↔ one flat name in the tree.
 
-Below `lower` a column has one plain name, unique in its input. It is the table's alias and the
-column's name joined by a dot; either may hold dots of its own, so those of the alias are escaped.
+Operators know a column by one flat name, unique in its input: the table's alias and the column's
+name, joined by a dot. Both may contain dots, so those of the alias are escaped.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The time of a refresh: one value, named in the text in one way.
+"""The time of a refresh: one value, with one name in the text.
 
-``current_timestamp()`` has another value in another refresh, so a query that asks for it has one
-more input, which moves without any commit. The text is made to ask for that input by name,
-``st_now()``; a refresh reads it as the time at which it began, stores that time in its commit, and
-the next one knows from it which rows time has let in and which it has put out.
+``current_timestamp()`` changes from refresh to refresh, so it is an input that moves without a
+commit. All its spellings are rewritten to ``st_now()``. A refresh reads that as the time at which
+it began, and stores the time in its commit. From it, the next refresh knows which rows start or
+stop matching as time passes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
 
 NOW = "st_now"
-"""The function that stands for the time in a text, and the column that holds it in a tree."""
+"""The function that returns the time in the text, and the column that holds it in the tree."""
 
 _WRITTEN = {
     "current_timestamp": f"{NOW}()",
@@ -29,21 +29,22 @@ _WRITTEN = {
     "unix_timestamp": f"UNIX_TIMESTAMP({NOW}())",
 }
 _BARE = {"current_timestamp", "current_date"}
-"""Those that need no parentheses."""
+"""Functions that may be called without parentheses."""
 
 
 def with_clock(text: Text) -> Text:
-    """The text asking for the time by one name; the same text if it does not ask."""
+    """The text with each spelling of the current time rewritten to ``st_now()``."""
     edits = [(start, end, _WRITTEN[word]) for word, start, end in _calls(text, _WRITTEN)]
     return text.with_edits(edits)
 
 
 def at_time(text: Text, now: str) -> list[Edit]:
-    """The time as a value, wherever a text that `with_clock` made asks for it.
+    """Edits that replace each ``st_now()`` with a literal.
 
     Args:
-        text: By its tokens: the same letters in a literal, a comment or a name are something else.
-        now: The time as ISO 8601 with its offset from UTC.
+        text: The result of `with_clock`. Only tokens are replaced: the same letters in a literal,
+            a comment or a name mean something else.
+        now: The time in ISO 8601, with its UTC offset.
     """
     value = literal(now).sql(DIALECT)
     return [(start, end, value) for _, start, end in _calls(text, {NOW})]
@@ -66,10 +67,10 @@ def asks_for_time(text: Text) -> bool:
 
 
 def _calls(text: Text, words: Iterable[str]) -> Iterator[tuple[str, int, int]]:
-    """Where one of the words is called: the word, its first character, and the one after it."""
+    """Calls of any of the words: the word, the call's first character, the one after its last."""
     tokens = text.tokens
     for i, token in enumerate(tokens):
-        # As it is written: the text of a token is the same for now, `now` and 'now'.
+        # Take the word from the SQL: token.text is the same for now, `now` and 'now'.
         word = text.sql[token.start : token.end + 1].lower()
         if word in words and not _is_name(tokens, i):
             called = _kinds(tokens, i + 1) == [TokenType.L_PAREN, TokenType.R_PAREN]
@@ -78,7 +79,7 @@ def _calls(text: Text, words: Iterable[str]) -> Iterator[tuple[str, int, int]]:
 
 
 def _is_name(tokens: list[Token], i: int) -> bool:
-    """Whether the word is a column: after a dot, or after AS."""
+    """Whether the word names a column or an alias: it follows a dot or AS."""
     return i > 0 and (tokens[i - 1].text == "." or tokens[i - 1].text.upper() == "AS")
 
 

@@ -1,7 +1,7 @@
-"""Texts made of other texts, and where in those their words were.
+"""Rewritten texts that map their positions back to the original.
 
-What is wrong with a query is found in the text that is compiled: its views stand in their places,
-and it may be translated. Its author knows neither, and is shown the words as they were written.
+Errors are found in the compiled text, in which views are inlined and which may be translated from
+another dialect. Its author knows neither, so a message shows the words as the author wrote them.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from dagster_streamtables.compiler.text.query_text import Text
 
 Edit = tuple[int, int, str]
-"""The first character, the one after the last, and what stands there instead."""
+"""Start, stop (exclusive), and the replacement."""
 
 
 def edited(sql: str, edits: Iterable[Edit]) -> str:
-    """A text with words exchanged at their places, which do not overlap.
+    """The text with non-overlapping spans replaced.
 
-    Never by what the words are: a literal or a comment may hold the same.
+    Spans, not words, say what to replace: a literal or a comment may contain the same words.
 
     >>> edited("SELECT 't' FROM t", [(16, 17, "u")])
     "SELECT 't' FROM u"
@@ -33,25 +33,25 @@ def edited(sql: str, edits: Iterable[Edit]) -> str:
 
 
 class Origin(Protocol):
-    """What a text was made of, which knows where its words are from."""
+    """The text that another one was made from; it maps positions back."""
 
     def shown(self, start: int, end: int, made: Text) -> Place | str: ...
 
 
 @dataclass(frozen=True)
 class Edited:
-    """A text with some words exchanged."""
+    """The origin of a text in which spans were replaced."""
 
     text: Text
     edits: tuple[Edit, ...]
-    """In their order."""
+    """In ascending order."""
 
     def shown(self, start: int, end: int, made: Text) -> Place | str:
         del made
         return self.text.shown(self._before(start)[0], self._before(end)[1])
 
     def _before(self, position: int) -> tuple[int, int]:
-        """Where a character was; for one that came with an edit, the words that went for it."""
+        """The first and last original position of a character; for a new one, the replaced span."""
         moved = 0
         for start, stop, new in self.edits:
             if position < start + moved:
@@ -64,7 +64,7 @@ class Edited:
 
 @dataclass(frozen=True)
 class Retold:
-    """A text in other words: printed from a tree, or translated from another dialect."""
+    """The origin of a text printed from a tree, or translated from another dialect."""
 
     text: Text
 

@@ -1,6 +1,6 @@
-"""What sqlglot reads and Spark does not: other engines' forms of windows, aggregates and LATERAL.
+"""Refuse what sqlglot parses and Spark does not: other engines' windows, aggregates and LATERAL.
 
-Spark would say so too, but only when the table is first filled.
+Spark would refuse it too, but only at the first refresh.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _WITHIN_GROUP = {
 def require_spark_syntax(node: exp.Expr, text: Text) -> None:
     """
     Raises:
-        InvalidDefinition: Spark has no such form.
+        InvalidDefinition: Spark does not support the syntax.
     """
     if isinstance(node, exp.Window):
         _require_window(node, text)
@@ -38,8 +38,8 @@ def _require_window(node: exp.Window, text: Text) -> None:
         raise InvalidDefinition(
             f'a window that adds to the window "{node.alias}"',
             where=place(node, text),
-            why="to Spark, OVER has the name of a window, or all that it says, and so has WINDOW",
-            fix=f"write out what {node.alias} says in place of its name",
+            why="in Spark, a window is either a name or a full definition, in OVER and in WINDOW",
+            fix=f"write the definition of {node.alias} in place of its name",
         )
 
 
@@ -48,7 +48,7 @@ def _require_frame(node: exp.WindowSpec, text: Text) -> None:
         raise InvalidDefinition(
             "Spark has no GROUPS in a window",
             where=place(node, text),
-            why="its frames count rows (ROWS) or compare values (RANGE)",
+            why="Spark's frames count rows (ROWS) or compare values (RANGE)",
             fix="number the groups by DENSE_RANK() in a subquery, and write RANGE over ORDER BY "
             "that number",
         )
@@ -56,9 +56,9 @@ def _require_frame(node: exp.WindowSpec, text: Text) -> None:
         raise InvalidDefinition(
             "Spark has no EXCLUDE in a window",
             where=place(node, text),
-            why="its frames leave out no row between their ends",
-            fix="take the row's own value out of what the whole frame gives, or combine the frame "
-            "before the row with the one after it",
+            why="Spark's frames include every row between their ends",
+            fix="subtract the row's own value from the result of the whole frame, or combine the "
+            "frame before the row with the one after it",
         )
 
 
@@ -77,7 +77,7 @@ def _no_order(called: str, word: str, node: exp.Expr, text: Text) -> InvalidDefi
     return InvalidDefinition(
         f"Spark has no {word} in {called.upper()}",
         where=place(node, text),
-        why="a list is in no order of its own there",
+        why="Spark's lists have no order of their own",
         fix=f"write {called.upper()}(x, ',') WITHIN GROUP (ORDER BY y)"
         if string
         else "write TRANSFORM(SORT_ARRAY(COLLECT_LIST(STRUCT(y, x))), e -> e.x), which is in the "
@@ -91,7 +91,7 @@ def _require_view(node: exp.Lateral, text: Text) -> None:
         raise InvalidDefinition(
             f"Spark has no LATERAL VIEW of {name}",
             where=place(node.this, text),
-            why="it knows that function in FROM only",
+            why="Spark supports that function in FROM only",
             fix=f"write FROM t, LATERAL {name}(…) AS v(pos, key, value)",
         )
 

@@ -1,8 +1,8 @@
-"""The keys of GROUP BY in their author's own words.
+"""The keys of GROUP BY as their author wrote them.
 
-A key that the SELECT list does not return is stored beside it, so a full refresh selects it, too.
-Spark takes that for the key only where both have one tree: ``DATE '2024-01-01'`` and
-``CAST('2024-01-01' AS DATE)``, as which sqlglot prints it, have two.
+A key that the SELECT list omits is stored in a hidden column, so a full refresh selects it too.
+Spark recognizes it as the key only if both parse to the same tree. sqlglot's spelling may not:
+it prints ``DATE '2024-01-01'`` as ``CAST('2024-01-01' AS DATE)``, a different tree.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _AFTER = {"HAVING", "ORDER", "ORDER BY", "SORT", "SORT BY", "CLUSTER", "CLUSTER 
 
 
 def in_own_words(said: Mapping[str, str], text: Text) -> dict[str, str]:
-    """Expressions as GROUP BY has them, where it has them once; the others as they are.
+    """Expressions as GROUP BY spells them; unchanged unless GROUP BY has exactly one match.
 
     Args:
-        said: By name, expressions in Spark SQL.
-        text: A query that groups at its outermost level.
+        said: Name → expression in Spark SQL.
+        text: A query with GROUP BY at its outermost level.
     """
     words = list(_keys(text))
     trees = [_tree(each) for each in words]
@@ -37,7 +37,7 @@ def in_own_words(said: Mapping[str, str], text: Text) -> dict[str, str]:
 
 
 def _tree(sql: str) -> str:
-    """The same for texts of one tree, whatever they call the tables; the text, if it has none."""
+    """A normal form that ignores table aliases and case; the text itself if it does not parse."""
     try:
         tree = sqlglot.parse_one(sql, dialect=DIALECT)
     except SqlglotError:
@@ -66,7 +66,7 @@ def _until_end(tokens: Sequence[Token]) -> Iterator[Token]:
 
 
 def _parts(sql: str, tokens: Sequence[Token]) -> Iterator[str]:
-    """What commas part, and of ``ROLLUP (a, b)`` and the like what they part within it."""
+    """The items of a comma-separated list, and those inside ``ROLLUP (a, b)`` and the like."""
     depth, part = 0, list[Token]()
     for token in tokens:
         depth += deeper(token)

@@ -1,4 +1,4 @@
-"""Where in a text the nodes of its tree stand: what a message shows, underlined."""
+"""Tree node → its position in the text, which error messages underline."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dagster_streamtables.errors import Place
 
 
 def span(node: exp.Expr) -> tuple[int, int] | None:
-    """The first and last character of what is known of the node's place in the text."""
+    """The first and last character of the node's parts whose positions are known."""
     marked = [each.meta for each in node.walk() if "start" in each.meta]
     if not marked:
         return None
@@ -17,7 +17,7 @@ def span(node: exp.Expr) -> tuple[int, int] | None:
 
 
 def place(node: exp.Expr, text: Text) -> Place | str:
-    """The node's line in the text, underlined; or that of the nearest node that has a place."""
+    """The node's line with the node underlined, or the nearest ancestor whose position is known."""
     here: exp.Expr | None = node
     while here is not None:
         found = span(here)
@@ -28,7 +28,7 @@ def place(node: exp.Expr, text: Text) -> Place | str:
 
 
 def place_of_word(word: str, text: Text) -> Place | str:
-    """The first line that holds the word, underlined there; empty where there is none."""
+    """The first line that contains the word, with the word underlined; empty if none does."""
     for token in text.tokens:
         if token.text.lower() == word.lower():
             return text.shown(token.start, token.end)

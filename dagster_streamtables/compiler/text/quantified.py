@@ -1,10 +1,10 @@
-"""``x op ANY (…)`` and ``x op ALL (…)``, which Spark does not know, in words that it does.
+"""Rewrite ``x op ANY (…)`` and ``x op ALL (…)``, which Spark lacks, to SQL that it supports.
 
-Comparing with every row of a subquery needs four numbers of it only: how many rows it has, how
-many of them are not NULL, the least and the greatest. With ``= ANY`` it is IN, with ``<> ALL`` it
-is NOT IN. What is NULL, and when, follows ISO 9075-2, 8.9 (quantified comparison predicate): no
-rows make ANY false and ALL true; else one comparison that decides does; else a NULL on either side
-makes it unknown.
+Comparing with every row of a subquery takes four facts about it: its number of rows, how many are
+not NULL, the least and the greatest value. ``= ANY`` becomes IN, ``<> ALL`` becomes NOT IN. The
+result follows ISO 9075-2, 8.9 (quantified comparison predicate): without rows, ANY is false and
+ALL true; otherwise one decisive comparison settles it; otherwise a NULL on either side makes it
+unknown.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _COMPARISONS = (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)
 
 
 def without_quantifiers(text: Text) -> Text:
-    """The same query with each quantified comparison written out; the same text if it has none."""
+    """The query with each quantified comparison rewritten."""
     if not any(_is_quantified(node) or _is_bool_or(node) for node in text.tree.walk()):
         return text
     tree = text.tree.transform(lambda node: _written(node) if _is_quantified(node) else node)
@@ -28,7 +28,7 @@ def without_quantifiers(text: Text) -> Text:
 
 
 def _is_bool_or(node: exp.Expr) -> bool:
-    """``ANY(x)`` as a call: not the one of ``LIKE ANY ('a%', 'b%')``, which Spark knows."""
+    """Whether it is the call ``ANY(x)``, not ``LIKE ANY ('a%', 'b%')``, which Spark supports."""
     like = isinstance(node.parent, exp.Like | exp.ILike) and node.arg_key == "expression"
     return isinstance(node, exp.Any) and not like
 
@@ -40,7 +40,7 @@ def _is_quantified(node: exp.Expr) -> bool:
 
 
 def _is_all_of_array(node: exp.Expr) -> bool:
-    """``ALL (array)`` is read as a call of a function."""
+    """Whether it is ``ALL (array)``, which sqlglot parses as a function call."""
     return isinstance(node, exp.Anonymous) and node.name.lower() == "all"
 
 
@@ -100,11 +100,11 @@ def _compared(
 
 
 def _facts(query: exp.Query) -> exp.Expr:
-    """How many rows a query of one column has, how many are not NULL, the least, the greatest."""
+    """A query of one column → its rows, its non-NULL rows, its least and greatest value."""
     clauses = ("group", "having", "limit", "offset", "qualify", "with_")
     plain = isinstance(query, exp.Select) and not any(query.args.get(each) for each in clauses)
     if plain and not query.find(exp.AggFunc, exp.Window):
-        # Not in a subquery of its own, which could not see the rows around it.
+        # In the query itself: nested one level deeper, it could not see the outer row.
         value = query.selects[0].unalias()
         facts = query.copy()
         facts.set("distinct", None)

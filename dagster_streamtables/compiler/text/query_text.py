@@ -1,9 +1,9 @@
 """The user's own text: which tables it names, where, and the same text over other tables.
 
-sqlglot reads SQL well but does not give Spark's SQL back unchanged: printed again, a query can have
-another meaning. So a full refresh, and with it every check of equality, runs the text as it was
-written, with nothing exchanged but the table names, at the positions where the parser found them.
-That makes it the independent oracle of the compiled path.
+sqlglot parses SQL well but does not print Spark's SQL back unchanged: the printed query can mean
+something else. So a full refresh, and with it every equality check, runs the text as written and
+replaces only the table names, at the positions where the parser found them. That makes it an
+independent oracle for the compiled path.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from dagster_streamtables.errors import InvalidDefinition, Place, underline
 
 @dataclass(frozen=True)
 class Text:
-    """A query as it was written."""
+    """A query as written."""
 
     sql: str
     dialect: str = DIALECT
     origin: Origin | None = field(default=None, compare=False)
-    """What it was made of; None for a text as its author wrote it."""
+    """The text that it was made from; None for the author's own."""
 
     @cached_property
     def tokens(self) -> list[Token]:
@@ -45,33 +45,32 @@ class Text:
 
     @cached_property
     def tree(self) -> exp.Query:
-        """The syntax tree as parsed, nothing qualified or moved.
+        """The syntax tree as parsed, before anything is qualified or moved.
 
         Raises:
-            InvalidDefinition: The text is not one query, as far as sqlglot knows the dialect.
+            InvalidDefinition: sqlglot cannot parse the text as one query of the dialect.
         """
         return parsed(self.sql, self.dialect)
 
     @cached_property
     def names(self) -> tuple[list[Mention], list[Definition]]:
-        """What the query names in FROM, and what it defines in WITH; of a query in Spark SQL."""
+        """The names in FROM, and the definitions in WITH. The query must be Spark SQL."""
         return mentions_in(self.sql, self.tokens)
 
     @property
     def named(self) -> list[Mention]:
-        """The tables that the query names, in their order."""
+        """The mentions of tables, in order of appearance."""
         return [each for each in self.names[0] if each.definition is None]
 
     @property
     def normal(self) -> str:
-        """The same for queries that differ in comments, spaces and the case of keywords only."""
+        """A normal form that ignores comments, whitespace and the case of keywords."""
         return _normal(self.sql)
 
     def shown(self, start: int = 0, end: int | None = None) -> Place | str:
-        """Where ``sql[start : end + 1]`` stands, for the part `where` of an error.
+        """The position of ``sql[start : end + 1]``, for the `where` of an error.
 
-        It is the author's own text that is shown. Empty where nothing in it is known to have become
-        these words.
+        It refers to the author's own text, and is empty if the author's words for it are not known.
         """
         end = len(self.sql) - 1 if end is None else end
         if self.origin is None:
@@ -79,10 +78,10 @@ class Text:
         return self.origin.shown(start, end, self)
 
     def with_edits(self, edits: Iterable[Edit]) -> Text:
-        """The text with words exchanged; the same where there are none.
+        """The text with spans replaced.
 
         Raises:
-            InvalidDefinition: As `as_written`.
+            InvalidDefinition: As in `as_written`.
         """
         edits = tuple(sorted(edits, key=lambda each: each[:2]))
         if not edits:
@@ -90,21 +89,21 @@ class Text:
         return replace(as_written(edited(self.sql, edits)), origin=Edited(self, edits))
 
     def retold(self, sql: str) -> Text:
-        """Another text that says the same.
+        """The same query in other words.
 
         Raises:
-            InvalidDefinition: As `as_written`.
+            InvalidDefinition: As in `as_written`.
         """
         return self if sql == self.sql else replace(as_written(sql), origin=Retold(self))
 
     @property
     def definitions(self) -> list[Definition]:
-        """What the query defines in WITH."""
+        """The definitions in WITH."""
         return self.names[1]
 
     @cached_property
     def confirmed(self) -> bool:
-        """Whether the parser finds the same tables as the tokens tell of."""
+        """Whether the parser and the token scan find the same tables."""
         try:
             found = Counter(map(table_name, self.tables()))
         except (InvalidDefinition, SqlglotError):
@@ -113,30 +112,30 @@ class Text:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The tables that the query reads, as it names them: distinct, in order of appearance."""
+        """The tables that the query reads, as it spells them: distinct, in order of appearance."""
         return tuple(dict.fromkeys(self.mentions))
 
     @property
     def mentions(self) -> tuple[str, ...]:
-        """The same, each as often as the query names it."""
+        """Like `sources`, but with repetitions."""
         return tuple(each.name for each in self.named)
 
     def tables(self) -> list[exp.Table]:
-        """Every mention of a table that is not the name of a common table expression."""
+        """Every mention of a table, common table expressions excluded."""
         return tables_in(self.tree)
 
     @property
     def aliases(self) -> frozenset[str]:
-        """The names under which columns can be asked of tables and subqueries, in lower case."""
+        """The names that can qualify a column, in lower case."""
         relations = self.tree.find_all(exp.Table, exp.Subquery, exp.Values, exp.Lateral)
         return frozenset(each.alias_or_name.lower() for each in relations)
 
     def over(self, relation: Callable[[str], str], *, more: Iterable[Edit] = ()) -> str:
-        """The text with each table name replaced by a relation; everything else stays as it is.
+        """The text with each table name replaced by a relation.
 
         Args:
-            relation: From a table's name to SQL that can stand in FROM without an alias.
-            more: What else is to be written otherwise, by its place in this text.
+            relation: Table name → SQL that is valid in FROM without an alias.
+            more: Further edits of this text.
         """
         edits = list(more)
         for table in self.named:
@@ -149,11 +148,11 @@ class Text:
             return self
         at = _outermost(self, TokenType.FROM).start
         more = ", ".join(f"{expression} AS `{name}`" for name, expression in hidden.items())
-        # The line break ends a comment that the list may end with.
+        # The line break ends a trailing comment of the list.
         return read(f"{self.sql[:at].rstrip()}\n, {more} {self.sql[at:]}")
 
     def counted(self, name: str) -> Text:
-        """The rows of an outermost DISTINCT or UNION, with the number of copies it merged."""
+        """The rows of the outermost DISTINCT or UNION, with the number of copies it merged."""
         if isinstance(self.tree, exp.Union):
             token = _outermost(self, TokenType.UNION, last=True)
             end = token.end + 1
@@ -164,15 +163,15 @@ class Text:
         else:
             token = _outermost(self, TokenType.DISTINCT)
             all_copies = self.sql[: token.start] + self.sql[token.end + 1 :]
-        # The line break ends a comment that the user's text may end with.
+        # The line break ends a trailing comment of the user's text.
         return read(f"SELECT *, COUNT(*) AS `{name}` FROM ({all_copies}\n) GROUP BY ALL")
 
 
 def read(sql: str, dialect: str = DIALECT) -> Text:
-    """A query, parsed.
+    """A query that sqlglot can parse.
 
     Raises:
-        InvalidDefinition: The text is not one query, as far as sqlglot knows the dialect.
+        InvalidDefinition: sqlglot cannot parse the text as one query of the dialect.
     """
     text = Text(_stripped(sql), dialect)
     _ = text.tree
@@ -180,10 +179,10 @@ def read(sql: str, dialect: str = DIALECT) -> Text:
 
 
 def as_written(sql: str) -> Text:
-    """A query that Spark will parse; nothing here has to.
+    """A query that only Spark has to parse.
 
     Raises:
-        InvalidDefinition: The text is not one query, as far as its first word tells.
+        InvalidDefinition: The text has several statements, or does not begin like a query.
     """
     text = Text(_stripped(sql))
     require_query(text.sql, text.tokens)
@@ -191,15 +190,15 @@ def as_written(sql: str) -> Text:
 
 
 def _stripped(sql: str) -> str:
-    # Not at the beginning: the lines of a text are those of its author's file.
+    # Only at the end, so that line numbers match the author's file.
     return sql.rstrip().rstrip(";").rstrip()
 
 
 def exchanged(mention: Mention, relation: str) -> Iterator[Edit]:
-    """Something else in the place of a name in FROM."""
+    """Edits that replace a name in FROM with a relation."""
     yield mention.start, mention.stop, relation
     if mention.alias_at is not None:
-        # Columns may say `orders.id`, so what has no alias goes on under its name.
+        # Columns may be qualified by the name (`orders.id`), so it becomes the alias.
         name = exp.to_identifier(mention.last, quoted=True).sql(DIALECT)
         yield mention.alias_at, mention.alias_at, f" AS {name}"
 
@@ -217,7 +216,7 @@ def _word(token: Token) -> str:
 
 
 def sources_of(query: str) -> tuple[str, ...]:
-    """The tables that a query reads, without knowing anything about them.
+    """The tables that a query reads, found without any schema.
 
     >>> sources_of("WITH o AS (SELECT * FROM sales.orders) SELECT * FROM o JOIN users USING (id)")
     ('sales.orders', 'users')
@@ -229,7 +228,7 @@ def sources_of(query: str) -> tuple[str, ...]:
 
 
 def tables_in(tree: exp.Query) -> list[exp.Table]:
-    """Every mention of a table in a tree that is not the name of a common table expression."""
+    """Every mention of a table in a tree, common table expressions excluded."""
     found: dict[int, exp.Table] = {}
     for scope in traverse_scope(tree):
         for source in scope.tables:
@@ -239,7 +238,7 @@ def tables_in(tree: exp.Query) -> list[exp.Table]:
 
 
 def table_name(table: exp.Table) -> str:
-    """The name of a table as a query says it, a path in backticks where it is one."""
+    """The name of a table as a query spells it; a path in backticks."""
     return joined([part.name for part in table.parts])
 
 
@@ -248,12 +247,12 @@ def _is_cte(table: exp.Table, scope: object) -> bool:
 
 
 def deeper(token: Token) -> int:
-    """By how much what follows stands deeper in parentheses."""
+    """The change in parenthesis depth: 1, 0 or -1."""
     return (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
 
 
 def _outermost(text: Text, kind: TokenType, *, last: bool = False) -> Token:
-    """The first (or last) token of a kind that stands in no parentheses."""
+    """The first (or last) token of a kind outside all parentheses."""
     depth, found = 0, []
     comparing = _comparing(text.tokens)
     for position, token in enumerate(text.tokens):
@@ -264,7 +263,7 @@ def _outermost(text: Text, kind: TokenType, *, last: bool = False) -> Token:
 
 
 def _comparing(tokens: list[Token]) -> set[int]:
-    """Where `IS [NOT] DISTINCT FROM` stands: neither the DISTINCT nor the FROM of a SELECT."""
+    """Positions of `IS [NOT] DISTINCT FROM`, whose DISTINCT and FROM belong to no SELECT."""
     words = [token.text.upper() for token in tokens]
     found: set[int] = set()
     for position, word in enumerate(words):

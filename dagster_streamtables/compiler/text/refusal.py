@@ -1,4 +1,4 @@
-"""A refusal from where the text is not at hand: it knows the node, and the text is found above."""
+"""A refusal raised where only the node is known; the caller adds the text."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ class Refusal(Exception):
         self.node, self.what, self.why, self.fix = node, what, why, fix
 
     def in_text(self, text: Text) -> UnsupportedQuery:
-        """The error that a user sees, with the place in their text."""
+        """The user's error, with the position in their text."""
         return UnsupportedQuery(self.what, where=place(self.node, text), why=self.why, fix=self.fix)

@@ -1,10 +1,10 @@
-"""Spark's SQL as sqlglot reads and writes it, with the functions left as they were written.
+"""sqlglot's Spark dialect, changed so that function calls print as they were written.
 
-sqlglot turns a call that it knows into a class of its own and prints that again, now and then with
-another meaning: ``percentile_cont`` comes out as ``percentile_approx``, ``parse_json(x)`` as ``x``.
-Of the functions that are not in `functions.SCALAR` it therefore knows none here but those that
-rules look at: the others stay calls of a name, and are printed as they came. Nor does it rearrange
-a SELECT for dialects that are not Spark's own: it would lift each WITH out of its subquery.
+sqlglot parses a known call into a class of its own, and may print that with another meaning:
+``percentile_cont`` comes out as ``percentile_approx``, ``parse_json(x)`` as ``x``. Here it knows
+only the functions of `spark_functions.SCALAR` and those that rules look at; the others stay
+anonymous calls. Nor does it rearrange a SELECT when printing: it would lift each WITH out of its
+subquery.
 """
 
 from __future__ import annotations
@@ -52,4 +52,4 @@ class StreamTables(Spark):
 
 
 DIALECT = "streamtables"
-"""The name under which sqlglot knows it."""
+"""The dialect's name in sqlglot."""

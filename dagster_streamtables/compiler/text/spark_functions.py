@@ -1,9 +1,9 @@
-"""The functions of Spark by what a change can do with them.
+"""Spark's functions, grouped by how they can be maintained.
 
-A change asks a function of a row once when the row comes and again when it goes, so only functions
-of the row alone will do. `SCALAR` lists those of Spark 4.2 whose text sqlglot gives back with its
-meaning: each was run on the examples of Spark's own documentation, as written and as printed. A
-name in no list is a function of the user's, of which nothing can be told.
+A change evaluates a function when a row is inserted and again when it is deleted, so the result
+may depend on nothing but the row. `SCALAR` lists such functions of Spark 4.2 that sqlglot prints
+without changing their meaning: each was run on the examples of Spark's documentation, as written
+and as printed. A name in no list is a user-defined function, about which nothing is known.
 """
 
 from __future__ import annotations
@@ -80,30 +80,30 @@ MAPS = frozenset(
     {"map", "map_concat", "map_filter", "map_from_arrays", "map_from_entries", "map_zip_with"}
     | {"str_to_map", "transform_keys", "transform_values"}
 )
-"""Those that make a MAP."""
+"""Functions that return a MAP."""
 VARIANT_TABLES = frozenset({"variant_explode", "variant_explode_outer"})
-"""Those that make rows with a VARIANT, of columns that have names of their own."""
+"""Table functions with a VARIANT column and fixed column names."""
 VARIANTS = frozenset({"parse_json", "try_parse_json", "to_variant_object"})
-"""Those that make a VARIANT."""
+"""Functions that return a VARIANT."""
 INTERVALS = frozenset({"make_dt_interval", "make_ym_interval"})
-"""Those that make an INTERVAL."""
+"""Functions that return an INTERVAL."""
 LAMBDAS = frozenset(_LAMBDAS.split())
-"""Those that take a function of an element."""
+"""Functions that take a lambda."""
 WINDOW = frozenset(_WINDOW.split())
-"""Those that need OVER."""
+"""Functions that need OVER."""
 AS_WRITTEN = frozenset(_AS_WRITTEN.split())
-"""One value for one row, too, but sqlglot would print something else; see `spark`."""
+"""Scalar functions that sqlglot would print differently; see `spark`."""
 SCALAR = frozenset(_SCALAR.split()) | LAMBDAS | AS_WRITTEN
-"""One value for one row, the same whenever it is asked."""
+"""Deterministic functions of one row."""
 MAINTAINED = frozenset({"count", "sum", "avg", "min", "max"})
-"""The aggregates that a fold knows."""
+"""The aggregates that `fold` updates in place."""
 AGGREGATES = frozenset(_AGGREGATES.split())
-"""The other aggregates: their groups are computed again."""
+"""The other aggregates, whose touched groups are recomputed."""
 UNREPEATABLE = frozenset(_UNREPEATABLE.split())
-"""Another value each time."""
+"""Functions that may return another value each time."""
 CLOCK = frozenset(_CLOCK.split())
-"""Another value for another session; the time itself is in `clock`."""
+"""Functions that depend on the session; for the time itself see `current_time`."""
 TABLE_VALUED = frozenset(_TABLE_VALUED.split())
-"""Several rows for one."""
+"""Functions that return several rows."""
 OTHERS = frozenset(_OTHERS.split())
-"""With a result or an argument that has no rule."""
+"""Functions whose result or argument no rule supports."""

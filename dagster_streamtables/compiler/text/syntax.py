@@ -1,4 +1,4 @@
-"""One query of some dialect → its tokens and its syntax tree, or what is wrong with it."""
+"""One query in some dialect → its tokens and its syntax tree, or an error."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IF_SPARK_DOES = "; if Spark runs it as it is, choose mode FULL"
 def tokens_of(sql: str, dialect: str) -> list[Token]:
     """
     Raises:
-        InvalidDefinition: A quote or a comment does not end.
+        InvalidDefinition: A quote or a comment is not closed.
     """
     try:
         return sqlglot.tokenize(sql, dialect=dialect)
@@ -32,7 +32,7 @@ def tokens_of(sql: str, dialect: str) -> list[Token]:
 def parsed(sql: str, dialect: str) -> exp.Query:
     """
     Raises:
-        InvalidDefinition: The text is not one query of the dialect, as far as sqlglot knows it.
+        InvalidDefinition: sqlglot cannot parse the text as one query of the dialect.
     """
     require_query(sql, tokens_of(sql, dialect))
     try:
@@ -40,7 +40,7 @@ def parsed(sql: str, dialect: str) -> exp.Query:
     except ParseError as error:
         raise _broken(sql, error, dialect) from None
     except Exception as error:
-        # The parser stumbles over some calls with a wrong number of arguments, such as map(1).
+        # sqlglot crashes on some calls with a wrong number of arguments, such as map(1).
         raise InvalidDefinition(
             "the query cannot be parsed",
             where=underline(sql, 0, len(sql)),
@@ -53,14 +53,14 @@ def parsed(sql: str, dialect: str) -> exp.Query:
         raise InvalidDefinition(
             "the query cannot be parsed",
             where=underline(sql, 0, len(sql)),
-            why="what a UNION combines, or WITH defines, is not understood as a query",
+            why="the parser takes an operand of UNION, or a definition in WITH, for no query",
             fix="write SELECT * FROM in place of TABLE" + _or_full(dialect),
         )
     return tree
 
 
 def _parts(tree: exp.Query) -> Iterator[exp.Expr]:
-    """What must be queries in a tree: of `UNION TABLE t`, sqlglot makes a column."""
+    """The parts of a tree that must be queries: sqlglot parses `UNION TABLE t` as a column."""
     for node in tree.find_all(exp.SetOperation, exp.CTE):
         yield from (node.left, node.right) if isinstance(node, exp.SetOperation) else (node.this,)
 
@@ -68,7 +68,7 @@ def _parts(tree: exp.Query) -> Iterator[exp.Expr]:
 def require_query(sql: str, tokens: list[Token]) -> None:
     """
     Raises:
-        InvalidDefinition: The text is several statements, or begins with no word of a query's.
+        InvalidDefinition: The text has several statements, or does not begin like a query.
     """
     _require_one(sql, tokens)
     if not tokens or sql[tokens[0].start : tokens[0].end + 1].upper() not in BEGINNINGS:
@@ -117,14 +117,14 @@ def _or_full(dialect: str) -> str:
 
 
 def _cut_short(sql: str, error: TokenError) -> InvalidDefinition:
-    """A quote or a comment that does not end; the tokenizer names the line where it gave up."""
+    """An unclosed quote or comment; the tokenizer names the line where it gave up."""
     found = re.search(r"from (\d+):(\d+)", str(error))
     start = _offset(sql, int(found[1]), int(found[2])) - 1 if found else len(sql) - 1
     return InvalidDefinition(
         "the query cannot be parsed",
         where=underline(sql, max(0, min(start, len(sql) - 1)), len(sql)),
         why=str(error).split(" from ")[0],
-        fix="end what begins here",
+        fix="close the quote or comment that begins here",
     )
 
 

@@ -1,10 +1,9 @@
-"""Where a query in Spark SQL names tables, by its tokens: whatever else it holds.
+"""Find the table names in a Spark SQL query by its tokens, without parsing the rest.
 
-Mode FULL runs what Spark runs, so it cannot wait until sqlglot knows each clause of Spark's. All
-that is needed of such a text is where it names tables, of which the grammar says little: a table is
-named after FROM, after JOIN, after a comma between those, and after TABLE. A name in front of a
-parenthesis is a function there, and one that WITH defines is no table. See ``relationPrimary`` and
-``queryPrimary`` in Spark's SqlBaseParser.g4.
+Mode FULL runs whatever Spark runs, including clauses that sqlglot cannot parse. It needs only the
+table names, for which the grammar is simple: a name follows FROM, JOIN, a comma between those, or
+TABLE. A name before a parenthesis is a function, and a name from WITH is no table. See
+``relationPrimary`` and ``queryPrimary`` in Spark's SqlBaseParser.g4.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from dagster_streamtables.errors import InvalidDefinition, underline
 
 BEGINNINGS = frozenset({"SELECT", "FROM", "VALUES", "TABLE", "MAP", "REDUCE", "(", "WITH"})
-"""What a query begins with."""
+"""The words that a query can begin with."""
 _SETS = {"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"}
 _AFTER_TABLES = _SETS | {
     "SELECT", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT",
@@ -44,28 +43,28 @@ class Definition:
 
 @dataclass(frozen=True)
 class Mention:
-    """A table, or what WITH defines, where a query names it."""
+    """A place where a query names a table or a definition of WITH."""
 
     name: str
     last: str
-    """The last part of the name, under which columns may be asked for."""
+    """The last part of the name, which can qualify columns."""
     start: int
     stop: int
     """The character after the name."""
     alias_at: int | None
-    """Where an alias can be added; None where it has one, or can have none."""
+    """Where an alias can be added; None if the mention has one, or may have none."""
     before: str
-    """The word after it."""
+    """The word that follows."""
     definition: Definition | None = None
-    """What it means, if it is no table."""
+    """The definition in WITH that the name refers to; None for a table."""
 
 
 def mentions_in(sql: str, tokens: Sequence[Token]) -> tuple[list[Mention], list[Definition]]:
-    """What a query names in FROM, in the order of the text, and what it defines in WITH.
+    """The names in FROM, in order of appearance, and the definitions in WITH.
 
     Args:
         sql: The query.
-        tokens: Of it.
+        tokens: The query's tokens.
     """
     reader = _Reader(sql, tokens)
     reader.read(_Group(0, {}), len(tokens))
@@ -73,7 +72,7 @@ def mentions_in(sql: str, tokens: Sequence[Token]) -> tuple[list[Mention], list[
 
 
 def joined(parts: Sequence[str]) -> str:
-    """The name of a table as a query says it, a path in backticks where it is one."""
+    """The name of a table as a query spells it; a path in backticks."""
     if len(parts) == 2 and parts[0].lower() == "delta":
         return f"delta.`{parts[1]}`"
     return ".".join(parts)
@@ -81,19 +80,19 @@ def joined(parts: Sequence[str]) -> str:
 
 @dataclass
 class _Group:
-    """What stands between two parentheses, or between the ends of the text."""
+    """The text inside a pair of parentheses, or the whole text."""
 
     begin: int
-    """Where a query begins: at first, behind WITH, behind UNION."""
+    """Where a query begins: at the start, after WITH, after UNION."""
     ctes: Mapping[str, Definition]
     called: bool = False
-    """They are the arguments of a function."""
+    """The parentheses enclose the arguments of a function."""
     awaits: bool = False
     """A relation comes next."""
     in_from: bool = False
-    """A comma comes in front of another relation."""
+    """A comma introduces another relation."""
     selecting: bool = False
-    """A FROM belongs to a SELECT: that of ``trim(BOTH 'x' FROM y)`` does not."""
+    """The next FROM belongs to a SELECT, unlike that of ``trim(BOTH 'x' FROM y)``."""
 
 
 class _Reader:
@@ -106,7 +105,7 @@ class _Reader:
         self.defined: list[Definition] = []
 
     def read(self, group: _Group, end: int) -> None:
-        """The mentions between the beginning of a group and its end."""
+        """Collect the mentions from the beginning of a group to its end."""
         at = group.begin
         if self._word(at) == "WITH":
             at = group.begin = self._definitions(group, at)
@@ -114,7 +113,7 @@ class _Reader:
             at = self._step(group, at)
 
     def _step(self, group: _Group, at: int) -> int:
-        """One token, or what belongs to it; the place of the next."""
+        """Read one token with what belongs to it; return the position of the next."""
         word = self._word(at)
         if word == "(":
             return self._nested(group, at)
@@ -147,7 +146,7 @@ class _Reader:
         elif word == ",":
             group.awaits = group.in_from
         elif word == "EXCEPT" and self._word(at - 1) == "*":
-            pass  # of its columns
+            pass  # `SELECT * EXCEPT (column)`
         elif word in _AFTER_TABLES or (word == "LATERAL" and self._word(at + 1) == "VIEW"):
             group.in_from = False
             group.selecting = word == "SELECT" or (group.selecting and word not in _SETS)
@@ -183,7 +182,7 @@ class _Reader:
         return at
 
     def _rows(self, group: _Group, at: int) -> int:
-        """The rows of VALUES in FROM: the commas between them come in front of no relation."""
+        """Skip the rows of VALUES in FROM: the commas between them introduce no relation."""
         while True:
             while at < len(self._tokens) and self._word(at) not in (",", ")", "AS", *_NO_ALIAS):
                 at = self._nested(group, at) if self._word(at) == "(" else at + 1
@@ -192,17 +191,17 @@ class _Reader:
             at += 1
 
     def _names_table(self, group: _Group, at: int) -> bool:
-        """Whether TABLE is the keyword: a column may be called so, too."""
+        """Whether TABLE is the keyword; it may also be a column's name."""
         argument = group.called and self._word(at - 1) in (",", "=>")
         begins = at == group.begin or group.awaits or argument
         return begins and self._is_name(at + 1 + (self._word(at + 1) == "("))
 
     def _mention(self, group: _Group, at: int, *, bare: bool = False) -> int:
-        """A name, in front of which stands FROM, JOIN, a comma or TABLE; bare: it has no alias."""
+        """Read a name after FROM, JOIN, a comma or TABLE; a bare one can have no alias."""
         first = at
         name, at = self._identifier(at) if self._is_clause(at) else self._name(at)
         following = self._word(at + 1)
-        if following != "(" or bare:  # else a function
+        if following != "(" or bare:  # otherwise it is a function
             place = None if bare else self._alias_at(at)
             start, stop = self._tokens[first].start, self._tokens[at].end + 1
             meant = group.ctes.get(name[0].lower()) if len(name) == 1 else None
@@ -211,7 +210,7 @@ class _Reader:
         return at + 1
 
     def _name(self, at: int) -> tuple[list[str], int]:
-        """The parts of a name, and its last token."""
+        """The parts of a name, and the position of its last token."""
         name = [self._tokens[at].text]
         while self._word(at + 1) == "." and self._is_name(at + 2):
             at += 2
@@ -222,7 +221,7 @@ class _Reader:
         return self._word(at) == "IDENTIFIER" and self._word(at + 1) == "("
 
     def _identifier(self, at: int) -> tuple[list[str], int]:
-        """IDENTIFIER('name'): which name that is must be known before anything runs."""
+        """IDENTIFIER('name'), which must be a literal: the name is needed before anything runs."""
         end = self._close[at + 1]
         [*inside] = self._tokens[at + 2 : end]
         if len(inside) != 1 or inside[0].token_type is not TokenType.STRING:
@@ -230,13 +229,13 @@ class _Reader:
             raise InvalidDefinition(
                 "the name of a table is computed",
                 where=underline(self._sql, start, stop),
-                why="what a table reads is known before its query runs",
+                why="a stream table's sources must be known before its query runs",
                 fix="write the name itself",
             )
         return [each.text for each in sqlglot.tokenize(inside[0].text, "spark")[::2]], end
 
     def _alias_at(self, at: int) -> int | None:
-        """Behind a name and what must stand in front of its alias."""
+        """The position after a name and the clauses that must precede its alias."""
         while self._word(at + 1) in _IN_FRONT_OF_ALIAS and at + 2 in self._close:
             at = self._close[at + 2]
         following = self._word(at + 1)
@@ -255,13 +254,13 @@ class _Reader:
 
 
 def _word(sql: str, token: Token) -> str:
-    """What is written, in capitals, GROUP for GROUP BY; of a name in backticks, no keyword."""
+    """The token's first word in capitals (GROUP for GROUP BY); a quoted name equals no keyword."""
     written = sql[token.start : token.end + 1].upper()
     return "``" if token.token_type is TokenType.IDENTIFIER else written.split()[0]
 
 
 def _pairs(words: Sequence[str]) -> dict[int, int]:
-    """Each parenthesis that opens → the one that closes it, or the end."""
+    """Each opening parenthesis → its closing one, or the end of the text."""
     open_, pairs = list[int](), dict[int, int]()
     for at, word in enumerate(words):
         if word == "(":

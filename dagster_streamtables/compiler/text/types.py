@@ -1,6 +1,6 @@
-"""Types as Spark says them, and as sqlglot holds them.
+"""Types in Spark's spelling ↔ sqlglot's types.
 
-A code location reads and writes the types of thousands of columns, of few kinds: each is parsed
+A code location converts the types of thousands of columns, but few are distinct: each is parsed
 once.
 """
 
@@ -17,7 +17,7 @@ _MOST = 4096
 
 
 def type_from(text: str) -> exp.DataType:
-    """The type of a text such as ``decimal(10,2)``, a copy of its own; UNKNOWN for any other text.
+    """A new type for a text such as ``decimal(10,2)``; UNKNOWN if the text is not a type.
 
     >>> type_from("array<int>").is_type("array")
     True
@@ -26,7 +26,7 @@ def type_from(text: str) -> exp.DataType:
 
 
 def type_text(type_: exp.DataType) -> str:
-    """The type in Spark's words.
+    """The type in Spark's spelling.
 
     >>> type_text(type_from("array<int>"))
     'ARRAY<INT>'

@@ -1,11 +1,11 @@
-"""Stream tables ↔ Dagster: when to refresh, and a record of what happened. Never how to refresh.
+"""Stream tables ↔ Dagster: decides when to refresh, and records what happened; not how to refresh.
 
 definitions   `build_definitions`: everything for a code location, in one call
-alerts        telling people
-automation    the sensor, and what it decides at each tick
-assets        what Dagster runs
-checks        asset checks, and when they run
-instance      what Dagster's instance remembers
-catalog       what Dagster shows of a stream table
+alerts        alerts from events of the Dagster instance
+automation    the sensor, and its decisions at each tick
+assets        assets, and their resource, executor and IO manager
+checks        asset checks and their schedules
+instance      reads the Dagster instance
+catalog       the assets' keys, metadata, descriptions and freshness policies
 declare       files → declarations, graph, schedules
 """

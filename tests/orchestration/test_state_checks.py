@@ -78,7 +78,7 @@ def checked(resource: StreamTablesResource, write: Write) -> Checked:
 def test_damage_fails_the_check_of_the_state_with_its_rows(checked: Checked) -> None:
     found = checked.run(STATE)
     assert passed(found) == {"totals": True, "demand": True, "never": False}
-    assert found["totals"].description == "Nothing is wrong with the stored state."
+    assert found["totals"].description == "The stored state is consistent."
     assert "never been refreshed" in (found["never"].description or "")
     totals = DeltaTable(checked.resource.lake().location("totals"))
     totals.update(updates={"__st_n": "-1"}, predicate="customer = 2")
@@ -103,7 +103,7 @@ def test_columns_that_came_and_changed_fail_the_check_of_the_columns(checked: Ch
     assert passed(found) == {"totals": True, "demand": False, "never": False}
     assert found["demand"].severity is WARN
     assert found["demand"].description == (
-        "demand.note (string) is new. The next refresh builds the table anew."
+        "demand.note (string) is new. The next refresh reinitializes the table."
     )
     [row] = rows(found["demand"], metadata.DRIFT)
     assert (row["column"], row["is"], row["now"]) == ("note", "new", "string")

@@ -1,1 +1,1 @@
-"""What Dagster shows of a stream table: keys, metadata, descriptions, freshness policies."""
+"""The assets of stream tables: keys, metadata, descriptions, freshness policies."""

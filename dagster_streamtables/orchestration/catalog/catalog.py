@@ -1,7 +1,7 @@
-"""`Catalog`: the stream tables of a code location, examined, in order, each with its asset.
+"""`Catalog`: the stream tables of a code location, analyzed and sorted, each with its asset.
 
-Every factory takes declarations or a catalog. Hand them one catalog, and the declarations are
-examined once.
+Every factory takes declarations or a catalog. Pass the same catalog to all of them, so that the
+declarations are analyzed only once.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
 
 SHOWN = 100
-"""Of more stream tables, the assets do not show the SQL of their changes: to write it takes longer
-than all the rest of loading them. Their plans are shown all the same."""
+"""With more stream tables than this, assets show their plans but not the SQL of their changes:
+rendering it takes longer than the rest of loading."""
 
 
 @dataclass(frozen=True)
@@ -59,22 +59,21 @@ class Catalog:
 
     entries: tuple[Entry, ...]
     observed: Mapping[str, dg.AssetKey]
-    """Tables that are read and that no asset writes, with the key of the asset that stands for
-    each of them."""
+    """Source tables that no asset writes, each with the key of its external asset."""
 
     @cached_property
     def sound(self) -> list[Entry]:
-        """Those that can be refreshed."""
+        """The entries that can be refreshed."""
         return [entry for entry in self.entries if entry.examined.error is None]
 
     @cached_property
     def reads(self) -> dict[str, tuple[str, ...]]:
-        """The graph of those that can be refreshed."""
+        """The dependency graph of the tables that can be refreshed."""
         return reads(entry.examined for entry in self.entries)
 
     @cached_property
     def fingerprint(self) -> str:
-        """Another one when any declaration changes."""
+        """A hash that changes with any declaration."""
         declared = sorted(repr(entry.examined.declared) for entry in self.entries)
         return hashlib.sha256("\n".join(declared).encode()).hexdigest()[:16]
 
@@ -97,21 +96,21 @@ def build_catalog(
     strict: bool = False,
     views: Iterable[View] = (),
 ) -> Catalog:
-    """Examine declarations and decide their assets; a catalog is given back as it is.
+    """Analyze declarations and define their assets. Returns a catalog unchanged.
 
     Args:
-        tables: Declarations from files or from Python. Order does not matter.
+        tables: Declarations from files or from Python, in any order.
         lake: Where the tables are. With it, queries are compiled against the columns in the Delta
             logs, and assets show columns, lineage and plan before their first refresh.
         translator: Decides the key, dependencies and metadata of each asset.
-        group_name: The group of the assets that have none by their declaration or the translator.
-        source_keys: The asset keys of tables that are no stream tables, by their names in queries,
-            where they are not the name taken apart at the dots.
+        group_name: The group of assets to which neither declaration nor translator gives one.
+        source_keys: Asset keys of sources that are not stream tables, by their names in queries.
+            The default key is the name, split at the dots.
         written_by_dagster: Keys of assets that other code writes: plain dependencies, not observed.
-        min_schedule_seconds: Refuse schedules that are tighter.
-        strict: Raise the first broken definition instead of making an asset of it that fails.
-        views: Queries that those of the tables may name. A view is no asset: what it reads, the
-            tables that name it depend on.
+        min_schedule_seconds: Refuse shorter schedules.
+        strict: Raise the error of the first broken definition. Otherwise its asset fails when run.
+        views: Queries that other queries may name. A view is not an asset: the tables that name it
+            depend on the tables that it reads.
 
     Raises:
         StreamTablesError: With `strict`, a definition is broken.
@@ -134,8 +133,8 @@ def build_catalog(
 
 
 def _key(examined: Examined, translator: StreamTablesTranslator) -> dg.AssetKey:
-    """The key alone, which the dependencies of others need; without the plan, whose text takes
-    longer to write than all the rest."""
+    """The key alone, for the dependencies of other assets. The plan is left out: rendering it takes
+    longer than the rest."""
     return translator.get_asset_spec(StreamTableProps(replace(examined, plan=None))).key
 
 
@@ -151,11 +150,11 @@ def _entry(
     sources = {
         name: names.get(name) or given.get(name) or asset_key(name) for name in examined.sources
     }
-    if examined.error is not None:  # a cycle in the graph of assets would be Dagster's end
+    if examined.error is not None:  # Dagster cannot load a cycle of assets
         sources = {name: key for name, key in sources.items() if name not in names}
     spec = translator.get_asset_spec(StreamTableProps(examined, sources, change_sql))
     spec = spec.merge_attributes(metadata=_needed(examined, sources))
-    # A refresh that leaves the table to another one under way yields nothing.
+    # A refresh yields nothing if another one of the same table is in progress.
     spec = spec.replace_attributes(skippable=True)
     if group_name is not None and spec.group_name is None:
         spec = spec.replace_attributes(group_name=group_name)
@@ -163,7 +162,7 @@ def _entry(
 
 
 def _needed(examined: Examined, sources: Mapping[str, dg.AssetKey]) -> dict[str, Any]:
-    """What a refresh reads from the asset, which a translator must not leave out."""
+    """The metadata that a refresh needs, even if a translator leaves it out."""
     needed: dict[str, Any] = {
         keys.SOURCE_KEYS: dg.MetadataValue.json({name: key.path for name, key in sources.items()})
     }

@@ -1,11 +1,11 @@
-"""Freshness policies: what Dagster watches, derived from the schedule that refreshes.
+"""Freshness policies of Dagster, derived from the schedule of a table.
 
-The policy is a monitor and drives nothing. It tells that nobody looks at a table any more: its
-sensor is off, or its refreshes fail. It counts from the last materialization. A table of which
-nothing moved has none, so the sensor marks it fresh in time; but a mark is a materialization too,
-in a list where people look for the last change. So no window is tighter than an hour. That a table
-is late by a minute is told by the check `reflects_its_sources`, which counts from the rows that the
-table lacks.
+A policy only monitors. It reports tables that are no longer refreshed, because the sensor is off or
+the refreshes fail. It counts from the last materialization. A table whose sources do not change is
+not materialized, so the sensor marks it fresh before the policy's window ends; but each mark is a
+materialization in the list where people look for the last change. So no window is shorter than an
+hour. Shorter delays are for the check `reflects_its_sources`, which counts from the commit of the
+first rows that the table does not reflect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SHORTEST_WINDOW = 3600.0
 
 
 def freshness_policy(schedule: Schedule | None) -> dg.FreshnessPolicy | None:
-    """The policy of a schedule; None for a table that is refreshed on demand."""
+    """The policy for a schedule; None for a table that is refreshed on demand."""
     if schedule is None:
         return None
     if isinstance(schedule, Cron) and not schedule.has_seconds:
@@ -34,8 +34,8 @@ def freshness_policy(schedule: Schedule | None) -> dg.FreshnessPolicy | None:
 
 
 def passes(policy: dg.FreshnessPolicy, last: datetime, at: datetime) -> bool:
-    """Whether Dagster calls a table fresh at a time, without a warning, that was last materialized
-    at another."""
+    """Whether Dagster shows a table that was last materialized at `last` as fresh, without a
+    warning, at `at`."""
     if isinstance(policy, CronFreshnessPolicy):
         ticks = croniter(policy.deadline_cron, at.astimezone(ZoneInfo(policy.timezone)))
         deadline: datetime = ticks.get_prev(datetime)
@@ -52,7 +52,7 @@ def _cron_policy(cron: Cron) -> dg.FreshnessPolicy | None:
             lower_bound_delta=timedelta(seconds=cron.shortest_gap()),
             timezone=cron.timezone,
         )
-    except CheckError:  # a tick that Dagster cannot express, such as the second Monday
+    except CheckError:  # Dagster does not support it, such as the second Monday of a month
         return None
 
 

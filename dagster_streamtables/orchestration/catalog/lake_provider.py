@@ -1,4 +1,4 @@
-"""What checks and sensors ask of a resource: the tables, with Spark or without."""
+"""`LakeProvider`: what checks and sensors need from the resource, without its dependencies."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import Protocol
 from dagster_streamtables.runtime.lake import Lake
 
 RESOURCE_KEY = "streamtables"
-"""Under which a code location with one root has its resource."""
+"""The resource key in a code location with one root."""
 
 
 class LakeProvider(Protocol):
-    """`StreamTablesResource`, as those see it that it is built upon."""
+    """The part of `StreamTablesResource` that modules below it use."""
 
     def lake(self) -> Lake:
-        """The tables, with the Spark that refreshes them."""
+        """The tables, with Spark."""
         ...
 
     def logs(self) -> Lake:
-        """The tables without any Spark: for what their Delta logs say."""
+        """The tables without Spark, for reading their Delta logs."""
         ...

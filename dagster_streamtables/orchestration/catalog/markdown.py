@@ -1,6 +1,6 @@
-"""What Dagster shows as markdown, in which no name and no text of somebody else is markup.
+"""Escapes names and foreign texts for Markdown, which Dagster renders.
 
-A description is its author's own markdown; everything else is quoted here.
+Only a description is Markdown as its author wrote it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _MARKUP = re.compile(r"([\\`*_{}\[\]<>|~#&$!])")
 
 
 def fenced(text: str, language: str = "") -> str:
-    """A block of code. Its fence is longer than any in the text, which could end the block.
+    """A code block. Its fence is longer than any in the text, so the text cannot end the block.
 
     >>> print(fenced("SELECT 1", "sql"))
     ```sql
@@ -26,7 +26,7 @@ def fenced(text: str, language: str = "") -> str:
 
 
 def words(text: str) -> str:
-    """A line of words.
+    """One line of text without markup.
 
     >>> print(words("a [link](x) in <b>"))
     a \\[link\\](x) in \\<b\\>

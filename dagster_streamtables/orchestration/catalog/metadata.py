@@ -1,6 +1,6 @@
-"""What this package writes on assets and events: every metadata key, in one list, and the values.
+"""The metadata of assets and events: all keys, and functions that make the values.
 
-Numbers are numbers, under keys that never change, because Dagster plots those over time.
+Numbers stay numbers, and keys never change, because Dagster plots them over time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CHANGE_SQL = "streamtables/change_sql"
 LAW = "streamtables/law"
 MODE = "streamtables/mode"
 RESOLVED_MODE = "streamtables/resolved_mode"
-"""The mode as it works out for this query, where that is not the mode itself."""
+"""The effective mode for this query, if it differs from the declared one."""
 SCHEDULE = "streamtables/schedule"
 RESOLVED_SCHEDULE = "streamtables/resolved_schedule"
 PROBLEM = "streamtables/problem"
@@ -44,50 +44,50 @@ SOURCE_KEYS = "streamtables/source_keys"
 ACTION = "streamtables/action"
 REASON = "streamtables/reason"
 FALLBACK = "streamtables/fallback"
-"""Why a change that should have been computed was not; where it was, there is none."""
+"""Why a refresh recomputed instead of being differential; absent if it was."""
 VERSION = "streamtables/version"
 WINDOWS = "streamtables/windows"
 INTERMEDIATES = "streamtables/intermediate_tables"
 FRONTIER = "streamtables/frontier"
-"""The version of each source up to which the refresh looked; also on equality checks."""
+"""The version of each source that the refresh read; also on equality checks."""
 ROWS_IN = "streamtables/rows_in"
 CHANGE_RATIO = "streamtables/change_ratio"
-"""The part of a source's rows that changed, of the source where that is the largest."""
+"""The fraction of rows that changed, in the source where it is the largest."""
 INSERTED = "streamtables/inserted"
 DELETED = "streamtables/deleted"
 CHANGED_ROWS = "streamtables/changed_rows"
-"""Some of them, where the resource allows it."""
+"""A sample of the changed rows, if the resource allows it."""
 FILES = "streamtables/files"
 WRITER = "streamtables/writer"
 SECONDS = "streamtables/seconds"
 PHASE = "streamtables/seconds/"
 """Followed by the name of the phase."""
 EXPECTED = "streamtables/expected_seconds/"
-"""Followed by the way that mode AUTO chose between: differential, full."""
+"""Followed by an option of mode AUTO: differential or full."""
 FORECAST_ERROR = "streamtables/forecast_error"
-"""How many times as long as expected the refresh took."""
+"""The actual duration as a multiple of the forecast."""
 AS_OF = "streamtables/as_of"
-"""When the refresh looked at its sources: the table is as old as that, however long it took."""
+"""When the refresh read the versions of its sources: the table reflects this time."""
 CHANGED = "streamtables/last_changed"
-"""When the rows of the table last changed, however many refreshes found nothing since."""
+"""When the rows of the table last changed, whatever refreshes found nothing since."""
 DATA_TIMESTAMP = "streamtables/data_timestamp"
 STALENESS = "streamtables/staleness_seconds"
-"""From the commit of the newest source version that the table reflects to the refresh's end."""
+"""Time from the commit of the newest reflected source version to the end of the refresh."""
 EVALUATED = "streamtables/evaluated"
-"""On the result of a check that is told again of a table whose rows have changed since: when."""
+"""On a repeated check result of a table whose rows have changed since: when it was evaluated."""
 # On each result of an equality check.
 MISSING = "streamtables/missing"
 UNEXPECTED = "streamtables/unexpected"
 SAMPLE = "streamtables/sample"
 PART = "streamtables/part"
-"""What part of the rows was compared, from 0 to 1."""
+"""The fraction of rows that was compared, from 0 to 1."""
 SEED = "streamtables/seed"
-"""Which part it was, to compare the same rows again."""
+"""The seed of the sample, to compare the same rows again."""
 # On each result of the other checks.
 VIOLATIONS = "streamtables/violations"
 DRIFT = "streamtables/drift"
 BEHIND = "streamtables/seconds_behind"
-"""How old the oldest commit of a source is that the table does not reflect."""
+"""The age of the oldest source commit that the table does not reflect."""
 # On each result of a retention check.
 HISTORY = "streamtables/history"
 
@@ -101,7 +101,7 @@ CODE_REFERENCES = "dagster/code_references"
 
 
 def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str, Any]:
-    """What one refresh did. What nobody measured is left out, never written as 0."""
+    """What one refresh did. Unmeasured values are left out, not written as 0."""
     found: dict[str, Any] = {
         ACTION: str(refresh.action),
         REASON: refresh.reason,
@@ -141,12 +141,12 @@ def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str,
 def plan_metadata(
     plan: Plan, keys: Mapping[str, dg.AssetKey], *, change_sql: bool = True
 ) -> dict[str, Any]:
-    """What is known of a table before its first refresh.
+    """What is known about a table before its first refresh.
 
     Args:
         plan: The compiled query.
         keys: The asset key of each source, by its name in the query.
-        change_sql: Whether to write the change as SQL, too.
+        change_sql: Whether to include the SQL of the change.
     """
     columns = {name: type_text(kind).lower() for name, kind in plan.schema.items()}
     kept = plan.with_intermediates
@@ -165,7 +165,7 @@ def column_schema(columns: Mapping[str, str]) -> dg.TableSchema:
 
 
 def column_lineage(plan: Plan, keys: Mapping[str, dg.AssetKey]) -> dg.TableColumnLineage:
-    """From each column to the columns of the sources that it is computed from."""
+    """The source columns that each column is computed from."""
     found = {
         column: [
             dg.TableColumnDep(keys[source], name) for source, name in origins if source in keys
@@ -176,7 +176,7 @@ def column_lineage(plan: Plan, keys: Mapping[str, dg.AssetKey]) -> dg.TableColum
 
 
 def definition_metadata(table: StreamTable) -> dg.JsonMetadataValue:
-    """A declaration, so that it can be made again from the asset alone."""
+    """The declaration, so that `read_definition` can restore it from the asset alone."""
     return dg.MetadataValue.json({**asdict(table), "mode": str(table.mode)})
 
 
@@ -184,7 +184,7 @@ def read_definition(metadata: Mapping[str, Any]) -> StreamTable:
     """The declaration that `definition_metadata` wrote.
 
     Raises:
-        StreamTablesError: The asset is no stream table, or its declaration is broken.
+        StreamTablesError: The asset is not a stream table, or its declaration is broken.
     """
     problem = _json(metadata.get(PROBLEM))
     if problem:
@@ -192,21 +192,21 @@ def read_definition(metadata: Mapping[str, Any]) -> StreamTable:
     definition = dict(_json(metadata.get(DEFINITION)) or {})
     if not definition:
         raise StreamTablesError(
-            "an asset among the selected ones is no stream table",
-            fix="refresh only assets that a factory of this package made",
+            "a selected asset is not a stream table",
+            fix="select only assets that a factory of this package defined",
         )
     views = tuple(View(**view) for view in definition.pop("views", ()))
     return StreamTable(**definition, views=views)
 
 
 def problem_metadata(error: StreamTablesError) -> dg.JsonMetadataValue:
-    """The four parts of a message."""
+    """The four parts of an error message."""
     parts = {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
     return dg.MetadataValue.json(parts)
 
 
 def read_frontier(metadata: Mapping[str, Any]) -> dict[str, int]:
-    """The version of each source up to which the refresh of a materialization looked."""
+    """The version of each source that the refresh of a materialization read."""
     return dict(_json(metadata.get(FRONTIER)) or {})
 
 
@@ -217,7 +217,7 @@ def read_source_keys(metadata: Mapping[str, Any]) -> dict[str, dg.AssetKey]:
 
 
 def failure(error: StreamTablesError, *, allow_retries: bool) -> dg.Failure:
-    """An error as Dagster shows it: the message, and its parts as metadata of the failed step."""
+    """The failure of a Dagster step: the error message, and its parts as metadata."""
     parts = {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
     shown = {"where": fenced(error.where, "")}
     return dg.Failure(
@@ -233,7 +233,7 @@ def fenced(text: str, language: str) -> dg.MarkdownMetadataValue:
 
 
 def rows_table(rows: Sequence[Mapping[str, Any]], *, first: str) -> dg.TableMetadataValue:
-    """Rows of data, with the column that says what is the matter with them before the others."""
+    """Rows of data, with column `first` first: it says what is wrong with each row."""
     columns = list(dict.fromkeys(name for row in rows for name in row))
     columns.sort(key=lambda name: name != first)
     plain = ({name: _plain(row.get(name)) for name in columns} for row in rows)
@@ -280,7 +280,7 @@ def _times(refresh: Refresh, now: datetime) -> dict[str, Any]:
     found: dict[str, Any] = {
         DATA_TIMESTAMP: dg.MetadataValue.timestamp(refresh.data_timestamp.timestamp())
     }
-    # Where nothing came, the newest version may be a month old and the table is not stale.
+    # Without new rows, the newest version may be a month old although the table is not stale.
     if refresh.action is not Action.NO_DATA:
         found[STALENESS] = max(0.0, (now - refresh.data_timestamp).total_seconds())
     return found

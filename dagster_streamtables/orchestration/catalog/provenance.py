@@ -1,8 +1,8 @@
-"""The data versions that a refresh really consumed.
+"""The data versions that a refresh actually read.
 
-Dagster records the newest version of each dependency when the step ran. A refresh knows better:
-a source may have moved on since its last observation, or while the refresh ran. Only dependencies
-whose events carry a Delta version of ours are corrected; what others write keeps what Dagster says.
+Dagster records the newest version of each dependency when the step runs. A refresh knows better: a
+source may have changed since its last observation, or during the refresh. Only dependencies whose
+events carry a Delta version of this package are corrected; for others, Dagster's version stays.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dagster_streamtables.runtime.model.report import Window
 INPUT_VERSION = "dagster/input_data_version/"
 DATA_VERSION = "dagster/data_version"
 CODE_VERSION = "dagster/code_version"
-# What Dagster knows of a materialization; an event that repeats it has to carry it on.
+# Tags of Dagster that an event repeating a materialization must copy.
 KEPT_TAGS = (
     DATA_VERSION,
     CODE_VERSION,
@@ -25,7 +25,7 @@ KEPT_TAGS = (
     INPUT_VERSION,
     "dagster/input_event_pointer/",
 )
-# How many refreshes an upstream table may be ahead of the version that was read.
+# How many refreshes ahead of the version that was read an upstream table may be.
 _LOOK_BACK = 20
 
 
@@ -34,13 +34,13 @@ def consumed(
     windows: Mapping[str, Window],
     source_keys: Mapping[str, dg.AssetKey],
 ) -> tuple[dict[str, str], list[dg.AssetObservation]]:
-    """Tags for a materialization, one for each dependency whose version is known; and what the
-    refresh saw of sources that nobody in Dagster writes, where that is news. Without those, the
-    asset would be shown as unsynced with a source that nobody has looked at since.
+    """Returns the tags of a materialization, with the known version of each dependency, and an
+    observation of each source that no asset writes, if the refresh saw a newer version of it.
+    Without the observation, Dagster would show the asset as unsynced with that source.
 
     Args:
-        instance: Where the events of the dependencies are.
-        windows: What the refresh consumed, by the names of the sources.
+        instance: The Dagster instance, which stores the events of the dependencies.
+        windows: The versions that the refresh read, by source name.
         source_keys: The asset key of each source.
     """
     tags: dict[str, str] = {}
@@ -60,12 +60,12 @@ def consumed(
 
 
 def observation(key: dg.AssetKey, version: int) -> dg.AssetObservation:
-    """That a source has a Delta version."""
+    """The event that a source has a Delta version."""
     return dg.AssetObservation(key, metadata={VERSION: version}, tags={DATA_VERSION: str(version)})
 
 
 def carried_on(tags: Mapping[str, str]) -> dict[str, str]:
-    """The tags of a materialization that an event for the same contents repeats."""
+    """The tags of a materialization that an event for the same rows must copy."""
     return {tag: value for tag, value in tags.items() if tag.startswith(KEPT_TAGS)}
 
 

@@ -1,7 +1,6 @@
-"""Readers in other catalogs of the code location, which inherited schedules look at, too.
+"""Inheritance of schedules from readers in other catalogs of the code location.
 
-A catalog names its tables for itself, and two may keep different tables under one name. So here
-asset keys say who reads what.
+Tables of two catalogs may have the same name, so asset keys identify tables and readers here.
 """
 
 from __future__ import annotations
@@ -19,10 +18,11 @@ from dagster_streamtables.orchestration.declare.schedule import Cron, Schedule
 
 
 def read_by(catalog: Catalog, others: Iterable[Catalog]) -> Catalog:
-    """The catalog, with the durations that its tables inherit from those of other catalogs, too.
+    """The catalog, with the durations that its tables inherit from readers in other catalogs.
 
-    A reader with a cron schedule has what it reads refreshed in its own run, and a run is of one
-    catalog. A table without a schedule that such a reader of another catalog waits for says so.
+    Cron schedules are not inherited: a reader with one refreshes its upstream tables in its own
+    run, and a run covers one catalog. So a table without a schedule that such a reader of another
+    catalog waits for is reported.
     """
     elsewhere = [entry for other in others for entry in other.sound]
     if not elsewhere:
@@ -64,7 +64,8 @@ def _waited_for(entry: Entry, readers: Sequence[str]) -> Entry:
 
 def _retold(entry: Entry, after: Examined) -> Entry:
     spec = entry.spec
-    if spec.freshness_policy == freshness_policy(entry.examined.schedule):  # no translator's own
+    # A policy that a translator has set stays.
+    if spec.freshness_policy == freshness_policy(entry.examined.schedule):
         spec = spec.replace_attributes(freshness_policy=freshness_policy(after.schedule))
     if keys.RESOLVED_SCHEDULE in spec.metadata:
         spec = spec.merge_attributes(metadata={keys.RESOLVED_SCHEDULE: after.resolved_schedule})

@@ -1,4 +1,4 @@
-"""`StreamTablesTranslator`: one stream table → one asset. Override it to change how assets look."""
+"""`StreamTablesTranslator`: one stream table → one asset. Subclass it to customize the assets."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class StreamTableProps:
-    """What a translator may look at."""
+    """The input of a translator."""
 
     examined: Examined
     source_keys: Mapping[str, dg.AssetKey] = field(default_factory=dict[str, dg.AssetKey])
@@ -33,17 +33,17 @@ class StreamTableProps:
 
     @property
     def name(self) -> str:
-        """As queries say it."""
+        """The name of the table in queries."""
         return self.examined.name
 
     @property
     def schema(self) -> str:
-        """The name without its last part: ``sales`` of ``sales.paid``; empty if it has one."""
+        """The name without its last part: ``sales`` of ``sales.paid``; empty if there is none."""
         return self.name.rpartition(".")[0]
 
     @property
     def table(self) -> StreamTable | None:
-        """The declaration; None where it is too broken to be one."""
+        """The declaration; None if it is too broken to be one."""
         declared = self.examined.declared
         return declared if isinstance(declared, StreamTable) else None
 
@@ -56,7 +56,7 @@ class StreamTableProps:
 class StreamTablesTranslator:
     """Decides the key, dependencies and metadata of each asset.
 
-    The factories add what refreshing needs to what it returns, whatever that is.
+    The factories add to its result what a refresh needs.
 
     Examples:
         ```python
@@ -68,7 +68,7 @@ class StreamTablesTranslator:
     """
 
     def get_asset_spec(self, props: StreamTableProps) -> dg.AssetSpec:
-        """The asset of a stream table, or of a declaration that is broken."""
+        """The asset of a stream table, or of a broken declaration."""
         examined = props.examined
         table = props.table
         plan = examined.plan
@@ -92,7 +92,7 @@ class StreamTablesTranslator:
 
 
 def asset_key(name: str) -> dg.AssetKey:
-    """The asset key of a table: its name taken apart at the dots, or its path at the slashes.
+    """The asset key of a table: its name split at the dots, or its path split at the slashes.
 
     >>> asset_key("sales.orders").path, asset_key("delta.`/data/orders`").path
     (['sales', 'orders'], ['delta', 'data', 'orders'])
@@ -105,14 +105,14 @@ def asset_key(name: str) -> dg.AssetKey:
 
 
 def fingerprint(query: str, *more: str) -> str:
-    """The code version of a query and of what else tells its meaning; when it changes, Dagster
-    shows the asset as out of date."""
+    """The code version of a query and of whatever else determines its meaning. When it changes,
+    Dagster shows the asset as out of date."""
     lines = [line.rstrip() for line in query.strip().rstrip(";").splitlines()]
     return hashlib.sha256("\n".join([*lines, *more]).encode()).hexdigest()[:16]
 
 
 def _definition(declared: Declared) -> list[str]:
-    """The query, and what the meaning of its words depends on where that is not the usual."""
+    """The query, its views, and the settings that change its meaning, unless they are defaults."""
     if not isinstance(declared, StreamTable):
         return [declared.query]
     unusual = {"dialect": (declared.dialect, "spark"), "zone": (declared.session_timezone, "UTC")}
@@ -127,7 +127,7 @@ def _description(examined: Examined) -> str:
     if examined.error is not None:
         parts.append(f"**{words(examined.error.what)}**\n\n{fenced(str(examined.error))}")
     if examined.doubt is not None:
-        parts.append(f"When this code location was loaded: {words(examined.doubt.what)}.")
+        parts.append(f"When the code location was loaded: {words(examined.doubt.what)}.")
     if isinstance(table, StreamTable) and table.description:
         parts.append(table.description)
     if table.query.strip():
@@ -160,8 +160,7 @@ def _settings(examined: Examined) -> dict[str, Any]:
 def _code_reference(declared: Declared) -> dict[str, Any]:
     if declared.file is None:
         return {}
-    with (
-        disable_dagster_warnings()
-    ):  # code references are in beta, and not this code's user's choice
+    # Code references are in beta, but users did not choose them, so do not warn.
+    with disable_dagster_warnings():
         reference = dg.LocalFileCodeReference(file_path=declared.file, line_number=declared.line)
         return {keys.CODE_REFERENCES: dg.CodeReferencesMetadataValue(code_references=[reference])}

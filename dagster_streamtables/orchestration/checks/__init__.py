@@ -1,1 +1,1 @@
-"""Asset checks, and when they run."""
+"""Asset checks and their schedules."""

@@ -1,4 +1,4 @@
-"""What a run tells of the checks of a table that it has refreshed."""
+"""The check results that a run reports for a table after refreshing it."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def tell_checks(
     made: dg.MaterializeResult,
     quick: QuickChecks | None = None,
 ) -> None:
-    """Evaluate the quick checks of a table, and tell the last results of the others again, or the
-    materialization would take all of them from Dagster's pages.
+    """Evaluate the quick checks of a table, and repeat the last results of its other checks.
+    Without this, Dagster shows them all as "Not evaluated" after the materialization.
 
     Args:
-        context: Of the step.
+        context: The context of the step.
         lake: The tables.
-        key: Of the asset.
-        made: Its materialization, which was recorded.
-        quick: The quick checks; without them, their last results are told again, too.
+        key: The key of the asset.
+        made: Its recorded materialization.
+        quick: The quick checks. Without them, their last results are repeated, too.
     """
     try:
         evaluated = quick.of(lake, key, datetime.now(UTC)) if quick is not None else []
@@ -42,7 +42,7 @@ def tell_checks(
         others = [dg.AssetCheckKey(key, name) for name in sorted(names)]
         changed = (made.metadata or {}).get(metadata.ACTION) != str(Action.NO_DATA)
         for each in [*evaluated, *carried(context.instance, others, changed=changed)]:
-            # Its type does not say so, and Dagster records this event like the others.
+            # Dagster records this event like the others, although the type excludes it.
             context.log_event(each)  # pyright: ignore[reportArgumentType]
-    except Exception as error:  # the refresh is committed; only what is told of it is incomplete
-        context.log.warning(f"the checks of {key.to_user_string()} are not told: {error}")
+    except Exception as error:  # the refresh is committed, so it must not fail
+        context.log.warning(f"the checks of {key.to_user_string()} are not reported: {error}")

@@ -1,8 +1,8 @@
-"""The equality check: does a stream table hold what its query gives on the versions it reflects?
+"""The equality check: does a stream table equal its query at the versions that it reflects?
 
-The recomputation is plain Spark running the text as the user wrote it, so it shares nothing with
-the compiled change but the versions. It costs a full run of the query, and so it is a check of its
-own, on a schedule of its own, and never in the way of a refresh.
+Spark recomputes the query as the user wrote it, so the check shares only the versions with the
+compiled change. It costs a full run of the query, so it has its own schedule and never blocks a
+refresh.
 """
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
@@ -31,18 +31,19 @@ def build_equality_checks(
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.ERROR,
     **catalog: Any,
 ) -> dg.AssetChecksDefinition:
-    """A check for each stream table, in one op: contents = query, at the versions it reflects.
+    """One op with a check for each stream table: it equals its query at the versions it reflects.
 
-    A check never blocks a refresh. It fails with the differing rows, and also where a table cannot
-    be compared because it was never refreshed or a version it reflects is gone.
+    The check never blocks a refresh. It fails with the rows that differ, and also if the table
+    cannot be compared, because it was never refreshed or a version that it reflects is gone.
 
     Args:
         tables: The stream tables.
         name: The name of the op.
-        sample: What part of the rows each check compares, as 0.01, another part each time; None for
-            all. Of groups, the query is run for the groups of the part alone.
-        severity: Of a difference.
-        catalog: As for `build_catalog`; and `resource_key`, that of the `StreamTablesResource`.
+        sample: The fraction of rows to compare, such as 0.01, a different sample each time; None
+            for all rows. If the query groups, it runs only for the groups in the sample.
+        severity: The severity of a difference.
+        catalog: Arguments of `build_catalog`, and `resource_key`, the key of the
+            `StreamTablesResource`.
     """
 
     def evaluate(provider: LakeProvider, spec: dg.AssetSpec) -> dg.AssetCheckResult:
@@ -52,7 +53,7 @@ def build_equality_checks(
             return not_answered(spec.key, CHECK_NAME, severity, error)
         return _result(spec.key, severity, found)
 
-    description = "The table holds what its query gives at the versions it reflects."
+    description = "The table equals its query, recomputed at the source versions that it reflects."
     return checks_of_tables(name, CHECK_NAME, description, evaluate, tables=tables, **catalog)
 
 
@@ -64,7 +65,7 @@ def checks_of_tables(
     resource_key: str = RESOURCE_KEY,
     **catalog: Any,
 ) -> dg.AssetChecksDefinition:
-    """The same check for each stream table that is not broken, in one op."""
+    """One op with the same check for each stream table that is not broken."""
     specs = {e.key: e.spec for e in build_catalog(**catalog).sound}
 
     @dg.multi_asset_check(
@@ -94,17 +95,17 @@ def build_check_schedule(
     executor: dg.ExecutorDefinition | None = dg.in_process_executor,
     **catalog: Any,
 ) -> dg.ScheduleDefinition:
-    """A schedule that runs one kind of check for all the tables, and nothing else.
+    """A schedule that runs one kind of check for all the tables.
 
     Args:
         check_name: The name of the check, such as ``equals_recomputation``.
-        cron: When; five fields.
+        cron: A cron expression of five fields.
         tables: The stream tables.
         name: The name of the schedule.
-        timezone: Where the hours are.
-        default_status: Whether it is on before anybody touches its switch.
-        executor: Of the runs; None takes the code location's.
-        catalog: As for `build_catalog`.
+        timezone: The time zone of the cron expression.
+        default_status: Whether the schedule is on until somebody switches it in the UI.
+        executor: The executor of the runs; None for that of the code location.
+        catalog: Arguments of `build_catalog`.
     """
     name = name or f"streamtables_{check_name}_schedule"
     keys_ = [dg.AssetCheckKey(e.key, check_name) for e in build_catalog(tables, **catalog).sound]
@@ -138,11 +139,11 @@ def _result(
     said = (
         "The table equals its recomputation."
         if found.equal
-        else f"{found.missing} rows are missing and {found.unexpected} should not be there."
+        else f"{found.missing} rows are missing and {found.unexpected} are unexpected."
     )
     if found.part is not None:
         which = f"{', '.join(found.part.columns)}, seed {found.part.seed}"
-        said += f" Compared was a part of {found.part.fraction:.2%}, by {which}."
+        said += f" Compared a sample of {found.part.fraction:.2%} of the rows, by {which}."
     return dg.AssetCheckResult(
         passed=found.equal,
         asset_key=key,
@@ -159,7 +160,7 @@ def not_answered(
     severity: dg.AssetCheckSeverity,
     error: StreamTablesError,
 ) -> dg.AssetCheckResult:
-    """A check that could not be made, which is no better than one that fails."""
+    """The result of a check that could not be evaluated: it fails with the error."""
     return dg.AssetCheckResult(
         passed=False,
         asset_key=key,

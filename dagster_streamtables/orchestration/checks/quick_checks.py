@@ -1,7 +1,8 @@
-"""The checks that read nothing but logs: evaluated with every refresh, and by the refresh sensor.
+"""The checks that read only logs: evaluated with every refresh, and by the refresh sensor.
 
-A run for them would cost more than they do. The sensor evaluates them between refreshes, since a
-table falls behind, and history goes, while nothing refreshes it; it tells only what is news.
+A run would cost more than the checks themselves. The sensor evaluates them between refreshes,
+because a table that is not refreshed falls behind, and its sources lose history. It reports only
+results that changed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ _DEAD_AFTER = timedelta(hours=1)
 
 
 class QuickChecks:
-    """How they are evaluated, and when they last were in this process."""
+    """The settings of the quick checks, and when this process last evaluated them."""
 
     def __init__(
         self, catalog: Catalog, *, every: timedelta, grace: timedelta, warn_before: timedelta
@@ -47,9 +48,9 @@ class QuickChecks:
         """
         Args:
             catalog: The stream tables.
-            every: How often the sensor evaluates those of a table.
-            grace: Time that a refresh may take.
-            warn_before: Fail so long before history may be gone.
+            every: How often the sensor evaluates the checks of a table.
+            grace: How long a refresh may take.
+            warn_before: How long before history may be lost a check fails.
         """
         self._entries = {entry.name: entry for entry in catalog.sound}
         self._names = {entry.key: name for name, entry in self._entries.items()}
@@ -57,7 +58,7 @@ class QuickChecks:
         self._looked: dict[str, datetime] = {}
 
     def of(self, lake: Lake, key: dg.AssetKey, now: datetime) -> list[dg.AssetCheckEvaluation]:
-        """The results for one table now."""
+        """The current results for one table."""
         if key not in self._names:
             return []
         examined = self._entries[self._names[key]].examined
@@ -73,13 +74,12 @@ class QuickChecks:
     ) -> Iterator[dg.AssetCheckEvaluation]:
         """The results that differ from the last ones, or are the first since a materialization.
 
-        A tick looks at as many tables as a second is enough for; the others have their turn in the
-        next.
+        A tick evaluates tables for at most a second; the next tick continues with the others.
 
         Args:
             lake: The tables.
-            instance: Where the last results are.
-            past: What happened to each table.
+            instance: The Dagster instance, which stores the last results.
+            past: The history of each table.
             now: The time of the tick.
         """
         found = {each.asset_check_key: each for each in self._evaluated(lake, past, now)}
@@ -98,12 +98,12 @@ class QuickChecks:
             looked, history = self._looked.get(name), past.get(name, History())
             if looked is not None and looked <= now < looked + self._every:
                 continue
-            if history.last is None or history.run:  # nothing to look at, or a refresh will look
+            if history.last is None or history.run:  # never refreshed, or a run evaluates them
                 continue
             if time.monotonic() > until:
                 return
             self._looked[name] = now
-            # A log that cannot be read is the refresh's to tell, and stops no tick.
+            # A refresh reports an unreadable log; here it must not stop the tick.
             with suppress(Exception):
                 yield from self.of(lake, self._entries[name].key, now)
 
@@ -134,7 +134,7 @@ def _is_news(
     if record is None:
         return True
     if record.status not in COMPLETED or record.evaluation is None:
-        # A run evaluates it, unless that is dead.
+        # A run is evaluating the check, unless that run is dead.
         return now.timestamp() - record.create_timestamp > _DEAD_AFTER.total_seconds()
     before = record.evaluation
     differs = (evaluation.passed, evaluation.severity) != (before.passed, before.severity)

@@ -1,7 +1,7 @@
 """The retention check: do the sources still keep what the next refresh of a stream table needs?
 
-A table that is suspended, or refreshed once in a quarter, can come too late; then it is built anew,
-which a warning days before can spare. The check reads logs only, and starts no Spark.
+A table that is suspended, or refreshed once a quarter, can lose that history, and is then
+reinitialized. A warning days before avoids this. The check reads only logs and starts no Spark.
 """
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
@@ -33,17 +33,18 @@ def build_retention_checks(
     severity: dg.AssetCheckSeverity = dg.AssetCheckSeverity.WARN,
     **catalog: Any,
 ) -> dg.AssetChecksDefinition:
-    """A check for each stream table, in one op: its sources keep what its next refresh needs.
+    """One op with a check for each stream table: its sources keep what its next refresh needs.
 
-    It fails where that may be gone soon, or is gone; the next refresh is exact all the same, and
-    has to run the whole query.
+    It fails if that history may be lost soon, or is lost. The next refresh is still exact, but has
+    to run the whole query.
 
     Args:
         tables: The stream tables.
         name: The name of the op.
-        warn_before: Fail so long before the history may be gone.
-        severity: Of a failure.
-        catalog: As for `build_catalog`; and `resource_key`, that of the `StreamTablesResource`.
+        warn_before: How long before the history may be lost the check fails.
+        severity: The severity of a failure.
+        catalog: Arguments of `build_catalog`, and `resource_key`, the key of the
+            `StreamTablesResource`.
     """
 
     def evaluate(provider: LakeProvider, spec: dg.AssetSpec) -> dg.AssetCheckResult:
@@ -58,13 +59,13 @@ def build_retention_checks(
 def history_is_kept(
     lake: "Lake", table: "StreamTable", severity: dg.AssetCheckSeverity, warn_before: timedelta
 ) -> dg.AssetCheckResult:
-    """Whether the sources of a table keep what its next refresh needs."""
+    """The check result: do the sources of a table keep what its next refresh needs?"""
     found = lake.retention.of(table.name)
     said = [each for health in found if (each := health.warning(warn_before))]
     return dg.AssetCheckResult(
         passed=not said,
         severity=severity,
-        description="; ".join(said) or "Everything that the next refresh needs is there.",
+        description="; ".join(said) or "The sources keep everything that the next refresh needs.",
         metadata={keys.HISTORY: _table(found)} if found else {},
     )
 
@@ -80,7 +81,7 @@ def _row(health: "SourceHealth") -> tuple[str | int, ...]:
     return (
         health.source,
         health.frontier,
-        "gone" if health.newest is None else health.newest,
+        "missing" if health.newest is None else health.newest,
         "unknown" if behind is None else str(behind),
         health.capture,
         "all" if left is None else f"{left / 3600:.1f}",

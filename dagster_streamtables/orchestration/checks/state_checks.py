@@ -1,7 +1,7 @@
-"""The checks that ask little: of the stored state, of the columns, and of the age.
+"""The cheap checks: of the stored state, the columns, and the freshness of a table.
 
-None of them runs a query. The freshness check reads logs alone; the two others ask Spark, one to
-count the rows of the stored table, one to analyse the text.
+None of them runs the query. The freshness check reads only logs. The other two need Spark: one
+scans the stored table, one analyzes the query.
 """
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
@@ -38,21 +38,21 @@ def build_state_checks(
     severity: dg.AssetCheckSeverity = ERROR,
     **catalog: Any,
 ) -> dg.AssetChecksDefinition:
-    """A check for each stream table, in one op: its stored state is one that refreshes can leave.
+    """One op with a check for each stream table: its stored state is consistent.
 
-    Counts are counts, a key has one row, what readers see follows from the hidden columns, the
-    frontier is not ahead of the sources, intermediate tables are in step. It fails with the rows.
+    Counts are positive, each key has one row, visible columns follow from the hidden ones, the
+    frontier is not ahead of the sources, and intermediate tables match it. It fails with the rows.
 
     Args:
         tables: The stream tables.
         name: The name of the op.
-        severity: Of a failure.
-        catalog: As for `build_catalog`.
+        severity: The severity of a failure.
+        catalog: Arguments of `build_catalog`.
     """
 
     def evaluate(lake: Lake, table: StreamTable) -> dg.AssetCheckResult:
         found = lake.checks.invariants(table)
-        said = "; ".join(map(str, found.violations)) or "Nothing is wrong with the stored state."
+        said = "; ".join(map(str, found.violations)) or "The stored state is consistent."
         metadata: dict[str, Any] = {
             keys.VIOLATIONS: len(found.violations),
             keys.VERSION: found.version,
@@ -64,11 +64,11 @@ def build_state_checks(
             passed=not found.violations,
             severity=severity,
             description=said
-            + (f" Rows were not looked at: {found.left_out}." * bool(found.left_out)),
+            + (f" Rows were not checked: {found.left_out}." * bool(found.left_out)),
             metadata=metadata,
         )
 
-    description = "The hidden columns, keys, frontier and intermediate tables agree."
+    description = "Hidden columns, keys, frontier and intermediate tables are consistent."
     evaluated = _of(STATE, severity, evaluate)
     return checks_of_tables(name, STATE, description, evaluated, tables=tables, **catalog)
 
@@ -80,22 +80,23 @@ def build_schema_checks(
     severity: dg.AssetCheckSeverity = WARN,
     **catalog: Any,
 ) -> dg.AssetChecksDefinition:
-    """A check for each stream table, in one op: its columns, and those of its sources that it uses,
-    are what its definition comes to now.
+    """One op with a check for each stream table: its columns, and the source columns that it uses,
+    match its definition.
 
-    It fails where the next refresh will build the table anew, or refuse to, with the columns.
+    It fails, with the columns, if the next refresh will reinitialize the table or refuse to run.
 
     Args:
         tables: The stream tables.
         name: The name of the op.
-        severity: Of columns that differ. A query that no longer fits its sources is an error.
-        catalog: As for `build_catalog`.
+        severity: The severity of columns that differ. A query that no longer fits its sources is
+            always an error.
+        catalog: Arguments of `build_catalog`.
     """
 
     def evaluate(lake: Lake, table: StreamTable) -> dg.AssetCheckResult:
         found = lake.checks.drift(table)
         refuses = table.on_schema_change is OnSchemaChange.FAIL
-        does = "refuses to go on" if refuses else "builds the table anew"
+        does = "refuses to run" if refuses else "reinitializes the table"
         said = "; ".join(map(str, found))
         rows = [
             {"table": each.table, "column": each.column, "is": str(each.kind), "was": each.was,
@@ -105,11 +106,11 @@ def build_schema_checks(
         return dg.AssetCheckResult(
             passed=not found,
             severity=severity,
-            description=f"{said}. The next refresh {does}." if found else "No column differs.",
+            description=f"{said}. The next refresh {does}." if found else "All columns match.",
             metadata={keys.DRIFT: keys.rows_table(rows, first="table")} if rows else {},
         )
 
-    description = "The columns of the table and of its sources fit the definition."
+    description = "The columns of the table and of its sources match the definition."
     evaluated = _of(SCHEMA, ERROR, evaluate)
     return checks_of_tables(name, SCHEMA, description, evaluated, tables=tables, **catalog)
 
@@ -123,20 +124,20 @@ def build_freshness_checks(
     resource_key: str = RESOURCE_KEY,
     **catalog: Any,
 ) -> dg.AssetChecksDefinition:
-    """A check for each stream table, in one op: what came to its sources is in it, in time.
+    """One op with a check for each stream table: it reflects its sources within its schedule.
 
-    What Dagster's freshness policy cannot say: schedules of less than a minute, and that a table
-    whose sources stand still is fresh, however long ago its last refresh was. It warns when the
-    first commit that the table lacks is older than the schedule allows, and is an error when that
-    is so for another turn of the schedule.
+    Unlike Dagster's freshness policy, it covers schedules shorter than a minute, and passes while
+    the sources do not change, however old the last refresh is. It warns when the first commit that
+    the table does not reflect is older than the schedule allows, and is an error after another
+    interval of the schedule.
 
     Args:
         tables: The stream tables.
         name: The name of the op.
-        grace: Time that a refresh may take.
-        clock: Tells the time, with its zone.
-        resource_key: Of the `StreamTablesResource`.
-        catalog: As for `build_catalog`.
+        grace: How long a refresh may take.
+        clock: Returns the current time, with a time zone.
+        resource_key: The key of the `StreamTablesResource`.
+        catalog: Arguments of `build_catalog`.
     """
     examined = build_catalog(tables, **catalog)
     schedules = {entry.name: entry.examined.schedule for entry in examined.sound}
@@ -144,7 +145,7 @@ def build_freshness_checks(
     def evaluate(lake: Lake, table: StreamTable) -> dg.AssetCheckResult:
         return reflects_its_sources(lake, table, schedules[table.name], clock(), grace)
 
-    description = "What came to the sources is in the table within its schedule."
+    description = "The table reflects changes of its sources within its schedule."
     evaluated = _of(FRESHNESS, WARN, evaluate, lake=lambda provider: provider.logs())
     return checks_of_tables(name, FRESHNESS, description, evaluated, resource_key, tables=examined)
 
@@ -152,10 +153,10 @@ def build_freshness_checks(
 def reflects_its_sources(
     lake: Lake, table: StreamTable, schedule: Schedule | None, now: datetime, grace: timedelta
 ) -> dg.AssetCheckResult:
-    """Whether what came to the sources of a table is in it, in time.
+    """The check result: does a table reflect changes of its sources in time?
 
     Raises:
-        StreamTablesError: Nobody can tell.
+        StreamTablesError: The table or a source cannot be read.
     """
     found = lake.checks.behind(table)
     late = [each for each in found if _late(each, schedule, now - grace, turns=0)]
@@ -175,7 +176,7 @@ def _of(
     evaluate: Callable[[Lake, StreamTable], dg.AssetCheckResult],
     lake: Callable[[LakeProvider], Lake] = lambda provider: provider.lake(),
 ) -> Callable[[LakeProvider, dg.AssetSpec], dg.AssetCheckResult]:
-    """The check of one asset; an error of ours is a check that fails with it."""
+    """The check of one asset. It fails with any `StreamTablesError`."""
 
     def evaluated(provider: LakeProvider, spec: dg.AssetSpec) -> dg.AssetCheckResult:
         try:
@@ -204,15 +205,15 @@ def _lateness(late: "list[SourceHealth]", now: datetime) -> Iterator[str]:
         since = each.behind_since or now
         yield (
             f"it reflects version {each.frontier} of {each.source}, which is at {each.newest}, "
-            f"and lacks rows since {since:%Y-%m-%d %H:%M:%S} UTC, "
+            f"and lacks changes since {since:%Y-%m-%d %H:%M:%S} UTC, "
             f"{(now - since).total_seconds():.0f} s ago"
         )
 
 
 def _timely(found: "list[SourceHealth]", schedule: Schedule | None) -> str:
     if not found:
-        return "No source has rows that the table does not reflect."
+        return "The table reflects all changes of its sources."
     names = ", ".join(each.source for each in found)
     if schedule is None:
-        return f"There are rows to come from {names}, and the table is refreshed on demand only."
-    return f"Rows are to come from {names}, within the schedule."
+        return f"Changes of {names} are pending; the table is refreshed only on demand."
+    return f"Changes of {names} are pending, within the schedule."

@@ -1,1 +1,1 @@
-"""What Dagster's instance remembers: runs, materializations, results of checks."""
+"""Reads the Dagster instance: runs, materializations, check results."""

@@ -1,4 +1,4 @@
-"""What Dagster's instance remembers of assets: materializations, unfinished and failed runs."""
+"""The history of assets in the Dagster instance: materializations, unfinished and failed runs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dagster._core.storage.event_log.base import AssetRecord
 from dagster_streamtables.orchestration.catalog.metadata import AS_OF
 
 SENSOR_TAG = "streamtables/refresh"
-"""On every run that a refresh sensor requests: the name of the sensor."""
+"""Tag of each run that a refresh sensor requests: the name of the sensor."""
 DEFINITIONS_TAG = "streamtables/definitions"
-"""On the same runs: a fingerprint of all definitions, so that a change ends every back-off."""
+"""Tag of the same runs: a hash of all definitions, so that a change ends every back-off."""
 
 _UNFINISHED = (
     DagsterRunStatus.QUEUED,
@@ -24,24 +24,24 @@ _UNFINISHED = (
     DagsterRunStatus.STARTED,
     DagsterRunStatus.CANCELING,
 )
-# A canceled run counts, or canceling would start the same refresh again at once.
+# Canceled runs count as failed: otherwise the same refresh would start again at once.
 _FAILED = (DagsterRunStatus.FAILURE, DagsterRunStatus.CANCELED)
 _FAILED_RUNS_READ = 500
 
 
 @dataclass(frozen=True)
 class History:
-    """What happened to one asset."""
+    """The last events of one asset."""
 
     last: datetime | None = None
     as_of: datetime | None = None
-    """When the refresh of the last materialization looked at the sources."""
+    """When the refresh of the last materialization read the versions of its sources."""
     tags: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of the last materialization."""
+    """The tags of the last materialization."""
     metadata: Mapping[str, dg.MetadataValue] = field(default_factory=dict[str, dg.MetadataValue])
-    """Of the last materialization."""
+    """The metadata of the last materialization."""
     run: str = ""
-    """The id of an unfinished run with the asset."""
+    """The id of an unfinished run of the asset; empty if there is none."""
     failures: int = 0
     """Runs of the sensor that failed since the last materialization."""
     failed_at: datetime | None = None
@@ -60,9 +60,9 @@ def read_history(
     Args:
         instance: Dagster's instance.
         keys: The assets.
-        requested: Only failed runs with these tags are counted.
-        stuck_after: Unfinished runs that are older are taken for dead.
-        now: The time.
+        requested: Count only failed runs with these tags.
+        stuck_after: Ignore unfinished runs that are older: they are considered dead.
+        now: The current time.
     """
     records = {r.asset_entry.asset_key: r for r in instance.get_asset_records(list(keys))}
     unfinished = [
@@ -115,7 +115,7 @@ def _running(
 ) -> str:
     if unfinished:
         return unfinished[0].dagster_run.run_id
-    # A job without a selection names no assets; its plan does, and the asset remembers the last.
+    # A run without an asset selection names no assets, but each asset stores its last planned run.
     last = record.asset_entry.last_run_id if record else None
     return last if last is not None and last in planned else ""
 

@@ -1,9 +1,9 @@
-"""Check results that still stand after a table was materialized.
+"""Repeats check results after a materialization.
 
-Dagster shows the result of a check until the next materialization, and "Not evaluated" after it. Of
-a table that is refreshed every minute, a check that runs every hour would hardly ever be seen. So
-the last result is told again with the materialization: as it was, where the rows are those that the
-check looked at, and else with a word of when that was.
+After each materialization, Dagster shows a check as "Not evaluated" until it runs again. For a
+table refreshed every minute, an hourly check would hardly ever show a result. So the last result is
+repeated with each materialization: unchanged if the rows are the same, otherwise with the time of
+its evaluation.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ def standing(
     checks: Collection[dg.AssetCheckKey],
     fresh: Mapping[dg.AssetKey, History],
 ) -> Iterator[dg.AssetCheckEvaluation]:
-    """The results to be told again after tables were marked fresh, without a run: those since their
-    last materialization. Once is enough: a result without a run is shown beside every
-    materialization without a run.
+    """The check results to repeat when tables are marked fresh, without a run: those evaluated
+    since the last materialization. Repeating one once is enough: Dagster shows a result without a
+    run with every materialization without a run.
 
     Args:
-        instance: Where they are.
-        checks: All checks; those of other tables may be among them.
-        fresh: What happened to each table before it is marked.
+        instance: The Dagster instance.
+        checks: The checks, which may include those of other tables.
+        fresh: The history of each table before it is marked.
     """
     wanted = [check for check in checks if check.asset_key in fresh]
     for check, record in completed(instance, wanted).items():
@@ -51,14 +51,14 @@ def standing(
 def carried(
     instance: dg.DagsterInstance, checks: Collection[dg.AssetCheckKey], *, changed: bool
 ) -> Iterator[dg.AssetCheckEvaluation]:
-    """The results to be told again in the run that refreshed their table.
+    """The check results to repeat in the run that refreshed their table.
 
-    Those that the run itself evaluates are planned in it, and are left to it.
+    Checks that are planned in the run itself are left out: the run evaluates them.
 
     Args:
-        instance: Where they are.
+        instance: The Dagster instance.
         checks: The checks of the table.
-        changed: Whether its rows are others than those that the checks looked at.
+        changed: Whether the rows have changed since the checks were evaluated.
     """
     for record in completed(instance, checks).values():
         told = _untargeted(record)
@@ -66,7 +66,7 @@ def carried(
         if when is None and not changed:
             yield told
             continue
-        # The time of the evaluation itself, however many refreshes have told it again since.
+        # The time of the original evaluation, not that of a repetition.
         at = when.value if isinstance(when, dg.TimestampMetadataValue) else record.create_timestamp
         said = (told.description or "").split(_SINCE)[0]
         yield replace(
@@ -79,7 +79,7 @@ def carried(
 def completed(
     instance: dg.DagsterInstance, checks: Collection[dg.AssetCheckKey]
 ) -> dict[dg.AssetCheckKey, AssetCheckExecutionRecord]:
-    """The last execution of each check, where that has a result."""
+    """The last execution of each check, if it has a result."""
     found = instance.event_log_storage.get_latest_asset_check_execution_by_key(list(checks))
     return {
         check: record
@@ -89,6 +89,6 @@ def completed(
 
 
 def _untargeted(record: AssetCheckExecutionRecord) -> dg.AssetCheckEvaluation:
-    """It names the materialization that it looked at, which is the last no more."""
+    """The evaluation without its target, a materialization that is no longer the last."""
     assert record.evaluation is not None
     return replace(record.evaluation, target_materialization_data=None)

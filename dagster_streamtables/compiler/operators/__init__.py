@@ -1,4 +1,4 @@
-"""The operators of the algebra, one module each: schema, rule, SQL, explanation."""
+"""The operators of the algebra, one module each: schema, delta rule, SQL, explanation."""
 
 from dagster_streamtables.compiler.operators.aggregate import Aggregate, distinct
 from dagster_streamtables.compiler.operators.algebra import Negation, Operator, Restriction, Sum

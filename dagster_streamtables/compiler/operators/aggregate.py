@@ -2,16 +2,15 @@
 
     Δ γ(R) = γ(R⁺ ⋉ K) - γ(R⁻ ⋉ K)        K = the keys that occur in ΔR
 
-A group's row depends on the rows of that group only, so a change can alter no group whose key it
-does not mention. The rule computes the groups it does mention, twice: as they are now, to add,
-and as they were, to take away. That is right for every aggregate function, and it costs the size
-of the touched groups rather than the size of the change. At the root of a query `fold` has
+A group's row depends on the rows of that group only, so a change affects only the groups whose
+keys it mentions. The rule computes those groups twice: it adds them as they are after the change
+and subtracts them as they were before. That is right for every aggregate function, and costs the
+size of the touched groups rather than that of the change. At the root of a query, `fold` has
 cheaper forms.
 
-DISTINCT is this with every column a key and nothing measured: a row's fate is decided by its own
-copies only.
+DISTINCT is an aggregate whose keys are all columns, without measures.
 
-Without keys there is one group, and SQL gives it a row even when it is empty.
+Without keys there is one group, and SQL returns a row for it even when it is empty.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ class Aggregate(Operator):
     input: Operator
     keys: tuple[str, ...]
     measures: tuple[tuple[str, exp.Expr], ...]
-    """Output name, and an aggregate function over columns of the input."""
+    """Output name and aggregate call over columns of the input."""
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "keyed"
-    cost: ClassVar[str] = "the touched groups, as they are and as they were"
+    cost: ClassVar[str] = "the touched groups, before and after"
 
     @property
     def schema(self) -> Schema:
@@ -62,7 +61,7 @@ class Aggregate(Operator):
         keys = [column(key) for key in self.keys]
         measures = [as_column(call, name) for name, call in self.measures]
         if not keys and not measures:
-            # SQL has no SELECT of nothing, and this one has one row.
+            # SQL cannot SELECT no columns, and this query returns one row.
             measures = [as_column(exp.Count(this=exp.Star()), "rows")]
         query = select(*keys, *measures).from_(table(rows), copy=False)
         return query.group_by(*(key.copy() for key in keys), copy=False) if keys else query

@@ -1,24 +1,24 @@
 """Weighted relations: the algebra that queries and their changes share.
 
 A *weighted relation* is a bag of rows, each with an integer weight. In a table every weight is 1
-and copies are repeated rows. In a change the weight says how many copies of the row came (``+``)
-or went (``-``). Weighted relations can be added and subtracted, and
+and copies are repeated rows. In a change the weight says how many copies of the row were inserted
+(``+``) or deleted (``-``). Weighted relations can be added and subtracted, and
 
     after = before + change
 
 holds for every relation in this package: sources, results, and everything between.
 
 Because a change is itself a relation, the change of an operator is written with operators. This
-module holds the three that the rules are made of,
+module holds the three that delta rules are built from,
 
     a + b              `Sum`          every row of both
     -a                 `Negation`     the same rows, weights negated
     a.only(c, on)      `Restriction`  the rows of ``a`` whose key occurs in ``c``
 
-and the `Operator` base class. The modules beside it hold the operators of SQL.
+and the `Operator` base class. The other modules hold the operators of SQL.
 
-Only changes carry a weight column. What is read before or after is plain SQL over the versions of
-the sources, so every function there means what it means in the user's own text.
+Only changes have a weight column. The states before and after are plain SQL over versions of the
+sources, so every function there means what it means in the user's query.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from dagster_streamtables.compiler.operators.step import (
 
 @dataclass(frozen=True)
 class Operator(Step):
-    """A step that knows its own change."""
+    """A step that can derive its own change."""
 
     __hash__ = Step.__hash__
 
@@ -62,12 +62,12 @@ class Operator(Step):
         """The change of the output, in terms of the inputs and their changes."""
 
     law: ClassVar[str]
-    """The law that serves this operator: linear, bilinear, left-linear, keyed, or fixpoint."""
+    """The law of its delta rule: linear, bilinear, left-linear, keyed, fixpoint, or constant."""
     cost: ClassVar[str]
     """What its change reads."""
 
     def at(self, moment: Moment) -> Operator:
-        """The same rows with the sources read at a moment."""
+        """The same relation, with the sources read at a moment."""
         sides = (each for each in self.inputs if isinstance(each, Operator))
         match moment:
             case Moment.BEFORE:
@@ -87,7 +87,7 @@ class Operator(Step):
 
     @cached_property
     def change(self) -> Operator:
-        """What `delta` says; rules ask for it here, so that it is made once."""
+        """The result of `delta`, computed once; rules read it here."""
         return self.delta()
 
     def only(self, touched: Step, on: Sequence[Pair]) -> Restriction:
@@ -142,7 +142,7 @@ class Sum(Operator):
 
 @dataclass(frozen=True)
 class Negation(Operator):
-    """``-a``; what a subtraction adds.    Δ(-a) = -Δa"""
+    """``-a``; ``a - b`` is ``a + (-b)``.    Δ(-a) = -Δa"""
 
     input: Operator
 
@@ -172,24 +172,24 @@ class Negation(Operator):
 
 @dataclass(frozen=True)
 class Restriction(Operator):
-    """The rows that some row of ``touched`` touches, or those that none does.
+    """The rows that are touched by some row of ``touched``, or by none.
 
         a.only(c, on)     the rows of ``a`` whose key occurs in ``c``, whatever the weights there
 
-    NULL keys match each other: they are one group to GROUP BY, and so to us. An empty key matches
-    everything as soon as ``touched`` has any row.
+    NULL keys match each other, as in GROUP BY. An empty key matches every row as soon as
+    ``touched`` has any row.
 
-    A restriction is only ever written by a rule, over sources at one moment; the rules of this
-    package never ask one for its change, and it refuses to make one up.
+    Only delta rules make restrictions, over sources at one moment. A restriction is part of a
+    change and has no change of its own.
     """
 
     input: Step
     touched: tuple[Step, ...]
     links: tuple[Link, ...]
     keep: bool = True
-    """Whether the touched rows are kept, or the others."""
+    """Whether to keep the touched rows, or the others."""
     small: bool = False
-    """What touches them is known to be few rows."""
+    """``touched`` is known to have few rows."""
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
@@ -205,7 +205,7 @@ class Restriction(Operator):
 
     @cached_property
     def open(self) -> frozenset[str]:
-        """The recursions that are mentioned in this subtree and do not begin in it."""
+        """The recursions that this subtree refers to but does not contain."""
         return frozenset[str]().union(*(each.open for each in self.inputs))
 
     @property
@@ -216,7 +216,7 @@ class Restriction(Operator):
         return inputs[0] or (self.keep and all(inputs[1:]))
 
     def among(self, name: str) -> tuple[Step, exp.Column] | None:
-        """What touches the kept rows, and its column that has every value of one of theirs."""
+        """The step that touches the kept rows, and its column that holds all values of `name`."""
         if self.keep and len(self.links) == 1 and not self.links[0].loose:
             for own, other in self.links[0].pairs:
                 if own == column(name) and isinstance(other, exp.Column):
@@ -246,7 +246,7 @@ class Restriction(Operator):
 
 
 def _touches(link: Link, touched: str, *, small: bool) -> exp.Expr:
-    """Whether ``touched`` has a row that touches the row ``r``."""
+    """The condition that some row of ``touched`` touches the row ``r``."""
     found = select(exp.Literal.number(1)).from_(table(touched, "c"))
     found = broadcast(found, "c") if small else found
     if not link.pairs:
@@ -260,6 +260,6 @@ def _touches(link: Link, touched: str, *, small: bool) -> exp.Expr:
     if len(sides) > 1:
         pairs = zip(same, nulls[::2], nulls[1::2], strict=True)
         return exp.Exists(this=found.where(*(exp.paren(exp.or_(*three)) for three in pairs)))
-    # Three questions rather than one with OR inside, which would compare every pair of rows.
+    # Three EXISTS rather than one with OR inside, which would compare every pair of rows.
     equal, null = exp.Exists(this=found.where(*same)), exp.Exists(this=found.where(nulls[1]))
     return exp.or_(equal, null, exp.and_(nulls[0], exp.Exists(this=found)))

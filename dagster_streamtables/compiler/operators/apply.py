@@ -1,18 +1,18 @@
-"""Apply: a question asked of every row, with a subquery in it.
+"""Apply: a correlated subquery, evaluated for every row.
 
     α(L, R₁ … Rₙ)        left-linear; see `left_linear` for the rule and why it holds
 
-The subquery is split in two. What it says without mentioning the row is an operator, ``Rᵢ``: its
-FROM, and the conditions on that alone. What is left, the *question*, stays SQL as the user wrote
-it, over ``Rᵢ`` and the columns of the row: conditions that mention the row, SELECT, GROUP BY,
-ORDER BY, LIMIT. So every kind of subquery has one rule, and Spark answers each in its own way.
+The subquery is split in two. The part that does not mention the outer row, its FROM and the
+conditions on that alone, is an operator, ``Rᵢ``. The rest, the *question*, stays the user's SQL
+over ``Rᵢ`` and the columns of the row: correlated conditions, SELECT, GROUP BY, ORDER BY, LIMIT.
+So all kinds of subqueries share one rule, and Spark evaluates each in its own way.
 
-Where the question compares a column of ``Rᵢ`` with one of the row for equality, a row of ``Rᵢ``
-touches only the rows with its key, and only rows of ``Rᵢ`` with the keys asked for need be read.
+Where the question equates a column of ``Rᵢ`` with one of the row, a row of ``Rᵢ`` touches only
+the rows with its key, and only those rows of ``Rᵢ`` are read whose keys occur on the left.
 
-    Apply      a new column holds the answer: EXISTS, IN, a scalar subquery, wherever it stands
-    Keep       the rows for which the answer is true: a condition of WHERE that is nothing else
-    Lateral    each row beside the rows of its answer: LATERAL
+    Apply      a new column holds the answer: EXISTS, IN, or a scalar subquery in any expression
+    Keep       the rows for which the answer is true: a whole condition of WHERE
+    Lateral    each row joined with the rows of its answer: LATERAL
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dagster_streamtables.compiler.operators.step import Link, Schema, Step
 
 
 def place_of(position: int) -> str:
-    """The name under which a question reads ``Rᵢ``."""
+    """The name by which a question reads ``Rᵢ``."""
     return f"__st_right_{position}"
 
 
@@ -44,9 +44,9 @@ def place_of(position: int) -> str:
 class Question(LeftLinear):
     asks: tuple[Operator, ...]
     question: exp.Expr
-    """Over columns of the row and over the tables `place_of` ``0 … n``."""
+    """SQL over columns of the row and the tables `place_of` ``0 … n``."""
     touches: tuple[Link, ...]
-    """For each of `asks`: (expression over the row, expression over it) pairs."""
+    """For each of `asks`: pairs of an expression over the row and one over its columns."""
 
     __hash__ = Step.__hash__
 
@@ -71,7 +71,7 @@ class Question(LeftLinear):
         return only
 
     def _over(self, inputs: tuple[str, ...]) -> exp.Expr:
-        """The question with its tables named."""
+        """The question with the names of its inputs filled in."""
         question = self.question.copy()
         names = {place_of(i): name for i, name in enumerate(inputs)}
         for each in list(question.find_all(exp.Table)):
@@ -119,18 +119,18 @@ class Apply(Question):
 
     @property
     def _mentions_the_row(self) -> bool:
-        """Whether a subquery does, not only what stands beside it."""
+        """Whether a subquery of the question does, not only the expression around it."""
         mentioned = (q.find_all(exp.Column) for q in self.question.find_all(exp.Query))
         return any(each.name in self.left.schema for columns in mentioned for each in columns)
 
 
 def _each(value: exp.Expr, name: str, rows: exp.Select) -> exp.Select:
-    """The same rows, beside each the one row of the array of a value.
+    """Add a column with a value to each row, by exploding an array of one element.
 
-    A column that is a correlated subquery Spark would move below a UNION ALL, where it takes the
-    subquery's own columns for columns of the rows; and that the column equals the subquery is what
-    it would look for in the rows of a UNION ALL above ("key not found"). It moves nothing across an
-    array that is unfolded, and what comes out of one it does not know to equal what went in.
+    Spark pushes a correlated subquery in a plain column below a UNION ALL, and there mistakes the
+    subquery's own columns for columns of the rows. A UNION ALL above fails, too ("key not found"):
+    Spark infers that the column equals the subquery, and looks for that in the rows. It pushes
+    nothing through an explode, and does not infer that the output equals the input.
     """
     array = exp.Explode(this=exp.Array(expressions=[value]))
     names = exp.TableAlias(
@@ -160,9 +160,9 @@ class Keep(Question):
 @dataclass(frozen=True)
 class Lateral(Question):
     made: tuple[tuple[str, exp.DataType], ...]
-    """The columns of the answer, which the question lists in this order."""
+    """The columns of the answer, in the order of the question's SELECT list."""
     condition: exp.Expr | None
-    """None for an inner join; a left join keeps rows without an answer that satisfies it."""
+    """ON of a left join, which keeps the rows for which no answer satisfies it; None if inner."""
 
     __hash__ = Step.__hash__
 

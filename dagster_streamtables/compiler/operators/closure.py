@@ -1,19 +1,19 @@
-"""Closure: the least relation without copies that holds the base and all that the step makes of it.
+"""Closure: the least relation without copies that contains the base and all that the step derives.
 
     T = δ(B ∪ S(T))                   S linear in T; WITH RECURSIVE … UNION …
 
-A row may be there for many reasons, and on a circle for reasons that rest on the row itself, so no
-count of reasons tells whether it stays. Its change is found by delete and rederive (Gupta, Mumick,
+A row may have many derivations, and on a cycle some depend on the row itself, so counting them
+does not tell whether the row stays. The change is found by delete and rederive (Gupta, Mumick,
 Subrahmanian: Maintaining Views Incrementally, 1993):
 
-    lost     D = what ΔB and ΔS(T⁻) take back, and all that S⁻ made of it
+    lost     D = the rows that ΔB and ΔS(T⁻) delete, and all that S⁻ derived from them
     kept     K = T⁻ − D
-    found    F = what of D, and of what ΔB and ΔS(K) bring, B⁺ and S⁺(K) say is there,
-                 and all that S⁺ makes of it
+    found    F = those rows of D, and of the rows that ΔB and ΔS(K) insert, that are in B⁺ or S⁺(K),
+                 and all that S⁺ derives from them
     ΔT       = (F − D) − (D − F)
 
-No SQL of Spark says this, nor a recursion without copies at all: `fixpoint` runs both, a statement
-for each round.
+Spark's SQL can express neither this nor a recursion without copies: `fixpoint` runs both, one
+statement per round.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dagster_streamtables.compiler.operators.step import Schema, Step
 class Closure(Recursion):
     __hash__ = Step.__hash__
     law: ClassVar[str] = "fixpoint"
-    cost: ClassVar[str] = "what the change leads to; if rows went, one step over all rows"
+    cost: ClassVar[str] = "what the change leads to; after deletes, one step over all rows"
 
     def delta(self) -> Operator:
         step = self.step
@@ -64,7 +64,7 @@ class ClosureChange(Operator):
     """The change of a closure."""
 
     old: Operator
-    """All its rows before."""
+    """The closure before the change."""
     base: Operator
     base_change: Operator
     step_before: Operator
@@ -115,7 +115,7 @@ class ClosureChange(Operator):
 
 @dataclass(frozen=True)
 class Signed(Operator):
-    """The rows of a change that came, or those that went, without their weights."""
+    """The inserted rows of a change, or the deleted ones, without weights."""
 
     input: Operator
     came: bool
@@ -145,4 +145,4 @@ class Signed(Operator):
         )
 
     def explain(self) -> str:
-        return "What came" if self.came else "What went"
+        return "Inserted rows" if self.came else "Deleted rows"

@@ -1,4 +1,4 @@
-"""Columns and weights as a step says them in SQL: names are always quoted, the weight has one."""
+"""SQL for columns, tables and weights; column names are always quoted."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def all_of(alias: str) -> exp.Column:
 
 
 def select(*items: exp.Expr) -> exp.Select:
-    """SELECT of items that belong to no other statement: they are not copied.
+    """SELECT without copying the items, which must belong to no other statement.
 
-    Left to itself, sqlglot copies at every step and parses what is given as text. The statement of
-    a change has some hundred steps, and both would take most of the time of compiling it.
+    By default, sqlglot copies at every call and parses strings. The statement of a change has
+    about a hundred steps, and both would take most of the compile time.
     """
     return exp.select(*items, copy=False)
 
 
 def broadcast(query: exp.Select, alias: str) -> exp.Select:
-    """A query that tells Spark to send the rows of one table to wherever those of the others are.
+    """Hint that Spark should broadcast one table of the query.
 
     https://spark.apache.org/docs/latest/sql-ref-syntax-qry-select-hints.html
     """
@@ -62,7 +62,7 @@ def within(expression: exp.Expr, table: str) -> exp.Expr:
 
 
 def type_of(expression: exp.Expr) -> exp.DataType:
-    """The type `parse` gave the expression; UNKNOWN where it could not tell."""
+    """The type that `bind` gave the expression; UNKNOWN if it could not tell."""
     return expression.type or exp.DataType.build("UNKNOWN")
 
 

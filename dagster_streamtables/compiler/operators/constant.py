@@ -1,8 +1,8 @@
-"""Constant: rows that the query itself writes down.
+"""Constant: rows that come from the query itself.
 
     Δ c = 0
 
-VALUES, a table function without a table, and the one row that a SELECT without FROM is about.
+VALUES, a table function of constants, and the one row of a SELECT without FROM.
 """
 
 from __future__ import annotations

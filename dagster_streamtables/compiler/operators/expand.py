@@ -1,13 +1,13 @@
-"""Expand: each row once for every grouping set, with the keys of the others put to NULL.
+"""Expand: repeat each row for every grouping set, with the keys outside the set NULL.
 
     Δ ε(R) = ε(ΔR)
 
-So GROUPING SETS, CUBE and ROLLUP are one aggregate over more rows, grouped by the keys and by the
-set: a key that is NULL because the set leaves it out is another group than a key that is NULL.
-The set is told by the number that SQL calls GROUPING_ID: a bit for each key, the first key's the
-highest, 1 where the set leaves the key out.
+So GROUPING SETS, CUBE and ROLLUP are one aggregate over more rows, grouped by the keys and the
+set. The set must be a key: a key that the set omits is NULL, but not the group of the key NULL.
+Sets are numbered as by SQL's GROUPING_ID: one bit per key, the first key's the highest, 1 if the
+set omits the key.
 
-As in Spark, no rows make no groups, not even for the set without keys.
+As in Spark, an empty input has no groups, not even for the set without keys.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from dagster_streamtables.compiler.operators.columns import (
 from dagster_streamtables.compiler.operators.step import Schema, Step
 
 SET = "grouping set"
-"""The column that tells which set a row is for: its `grouping_id`."""
+"""The column with the `grouping_id` of the row's set."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Expand(Operator):
     input: Operator
     keys: tuple[str, ...]
     sets: tuple[frozenset[str], ...]
-    """The keys of each set; no set is there twice."""
+    """The keys of each set, without duplicate sets."""
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
@@ -70,7 +70,7 @@ class Expand(Operator):
             return column(name, "r")
         within = [exp.Literal.number(self._id(each)) for each in self.sets if name in each]
         if not within:
-            # Of the type that the key has, which only Spark knows.
+            # A NULL of the key's type, which only Spark knows.
             return as_column(exp.Case().when(exp.false(), column(name, "r")), name)
         asked = exp.In(this=column(SET, "s"), expressions=within)
         return as_column(exp.Case().when(asked, column(name, "r")), name)
@@ -83,5 +83,5 @@ class Expand(Operator):
 
 
 def grouping_id(keys: tuple[str, ...], within: frozenset[str]) -> int:
-    """GROUPING_ID of a set: a bit for each key, the first one's the highest."""
+    """GROUPING_ID of a set: one bit per key, the first key's the highest."""
     return sum(1 << (len(keys) - 1 - i) for i, key in enumerate(keys) if key not in within)

@@ -1,12 +1,12 @@
-"""Which expressions can raise an error, and the rows that one may be asked of.
+"""Which expressions can fail, and on which rows they may be evaluated.
 
-A change is sums and differences of rows, and may hold rows that no reader ever saw: a row that came
-and went within the window, or the pair of a row that went with a row that came, once with each
-sign. They cancel in the end, but 1/x fails on the way. So before an expression that can fail, the
-change is netted: what is left was there before, or is there after, and the query itself asks it.
+A change is made of sums and differences, and may contain rows that never existed for a reader: a
+row inserted and deleted between two refreshes, or the pair of a deleted and an inserted row, once
+with each sign. They cancel in the end, but 1/x fails on the way. So the change is netted before an
+expression that can fail: the rows left exist before or after, and the query evaluates them too.
 
-That costs a grouping, so it is not done before a sum or a product. If one of them
-fails on a row that never was, the refresh runs the query in full, and only its errors are told.
+Netting costs a grouping, so it is not done before a sum or a product. If one of those fails on a
+row that never existed, the refresh runs the query in full, and reports only that query's errors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SAFE = (
     *(exp.Nullif, exp.Length, exp.Year, exp.Month, exp.Day, exp.DataType),
 )
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Greatest, exp.Least)
-"""They fail only where a number leaves its type."""
+"""These fail only on overflow."""
 _INTEGERS = (exp.DType.TINYINT, exp.DType.SMALLINT, exp.DType.INT, exp.DType.BIGINT)
 _FLOATS = (exp.DType.FLOAT, exp.DType.DOUBLE)
 _DAYS = (exp.DType.DATE, exp.DType.TIMESTAMP, exp.DType.TIMESTAMPTZ, exp.DType.TIMESTAMPNTZ)
@@ -34,7 +34,7 @@ _WORDS = (exp.DType.TEXT, exp.DType.VARCHAR)
 
 
 def cannot_fail(expression: exp.Expr) -> bool:
-    """Whether the expression has a value for every row, whatever is in it."""
+    """Whether the expression has a value for every possible row."""
     return all(
         isinstance(node, _SAFE) or _is_wider(node) or _is_constant(node)
         for node in expression.walk()
@@ -42,14 +42,14 @@ def cannot_fail(expression: exp.Expr) -> bool:
 
 
 def _is_wider(node: exp.Expr) -> bool:
-    """Whether it is a cast whose type has a value for every value of the type before."""
+    """Whether it is a cast that succeeds for every value of the source type."""
     if not isinstance(node, exp.Cast):
         return False
     source = node.this.type.this if node.this.type else None
     target = node.to.this
     orders = ((*_INTEGERS, *_FLOATS), (exp.DType.DECIMAL, *_FLOATS))
     return (
-        bool(node.args.get("safe"))  # TRY_CAST; sqlglot has one class for it and Spark's CAST
+        bool(node.args.get("safe"))  # TRY_CAST, which shares a class with CAST in sqlglot
         or target in _WORDS
         or (source in _DAYS and target in _DAYS)
         or (node.this.type == node.to)
@@ -62,7 +62,7 @@ def _is_wider(node: exp.Expr) -> bool:
 
 
 def _is_constant(node: exp.Expr) -> bool:
-    """Part of an expression without columns, which has its value or fails for all rows alike."""
+    """Whether it is part of an expression without columns, which fails for all rows or none."""
     around = node
     while not isinstance(around.parent, _SAFE) and around.parent is not None:
         around = around.parent
@@ -74,7 +74,7 @@ def _is_try(node: exp.Expr) -> bool:
 
 
 def before_failing(rows: Operator, expressions: Iterable[exp.Expr]) -> Operator:
-    """The change of `rows`, netted if one of the expressions is more likely to fail than a sum."""
+    """The change of `rows`, netted if an expression is more likely to fail than a sum."""
     likely = any(_is_likely(node) for expression in expressions for node in expression.walk())
     return Net(rows.change) if likely and can_net(rows) else rows.change
 

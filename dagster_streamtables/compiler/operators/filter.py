@@ -2,13 +2,12 @@
 
     Δ σ_p(R) = σ_p(ΔR)
 
-The predicate looks at one row at a time and leaves its weight alone, so it can be asked of the
-rows that came and of the rows that went just as well as of the rows that are there. An update is
-a row that went and a row that came; if only one of the two satisfies the predicate, the result
-gains or loses a row, as it should.
+The predicate looks at one row at a time and leaves its weight alone, so it applies to inserted and
+deleted rows just as to stored ones. An update is a deleted row and an inserted row; if only one of
+the two satisfies the predicate, the result gains or loses a row, as it should.
 
-The rule needs ``p(row)`` to give the same answer on the day the row goes as on the day it came.
-`parse` refuses predicates for which that is not so.
+The rule needs ``p(row)`` to be the same when the row is deleted as when it was inserted. `refuse`
+rejects predicates for which it may differ.
 """
 
 from __future__ import annotations

@@ -2,14 +2,14 @@
 
     Δ(L ⋈ R) = ΔL ⋈ R⁺ + L⁻ ⋈ ΔR          L⁻ before the change, R⁺ after it
 
-A pair weighs the product of its rows, so ⋈ multiplies out like a product:
+The weight of a pair is the product of its rows' weights, so ⋈ multiplies out like a product:
 
     (L⁻ + ΔL) ⋈ (R⁻ + ΔR)  -  L⁻ ⋈ R⁻  =  ΔL ⋈ R⁻ + L⁻ ⋈ ΔR + ΔL ⋈ ΔR
 
 and ``R⁺ = R⁻ + ΔR`` folds the first and the last term into one. Reading both sides *after* would
 count the pairs of two new rows twice; reading both *before* would miss them.
 
-Delta tables keep the version before the change readable, so ``L⁻`` is a scan and not a
+Delta tables keep the version before the change readable, so ``L⁻`` is a scan, not a
 reconstruction.
 """
 
@@ -38,7 +38,7 @@ class Join(Operator):
     right: Operator
     condition: exp.Expr
     small: str = ""
-    """The side that has few rows, ``l`` or ``r``, where one is known to."""
+    """The side that is known to have few rows, ``l`` or ``r``; empty if neither is."""
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "bilinear"
@@ -61,7 +61,7 @@ class Join(Operator):
         weights = [weight_column(side) for side, operator in sides if operator.weighted]
         columns = [column(name) for name in self.schema]
         if weights:
-            # One at most: the rule pairs a change with a table, never with another change.
+            # At most one: the rule pairs a change with a table, never with another change.
             [weight] = weights
             columns = [*columns, as_weight(weight)]
         query = select(*(columns or [exp.Literal.number(1)])).from_(table(left, "l"), copy=False)

@@ -2,22 +2,21 @@
 
     Δ f(L, R) = f(ΔL − K, R⁺) + f(L⁺ ⋉ K, R⁺) − f(L⁻ ⋉ K, R⁻)
 
-with K the left rows that ΔR touches, and − K the others. Each left row is answered on its own, so
-f is linear in L, and a row that ΔR does not touch gets the same answer before and after:
+K are the left rows that ΔR touches, and − K are the others. Each left row is computed on its own,
+so f is linear in L, and a row that ΔR does not touch has the same result before and after:
 
     f(L⁺ − K, R⁺) − f(L⁻ − K, R⁻)  =  f(L⁺ − K, R⁺) − f(L⁻ − K, R⁺)  =  f(ΔL − K, R⁺)
 
-The touched rows are answered as they are and as they were. No row is ever asked of a right side
-that it did not live with, so a change fails only where the query itself does: a scalar subquery
-that has two rows between the changes of two tables, and never for a reader, is not seen.
+The touched rows are computed before and after. No row meets a right side that it never coexisted
+with, so a change fails only where the query itself does: a scalar subquery that has two rows only
+between the changes of two tables, where no reader sees it, is never evaluated in that state.
 
-There may be several right sides: two subqueries of one expression. A row is touched if a change of
-any of them touches it, and the law stays as it is, with three terms.
+There may be several right sides, such as two subqueries of one expression. A row is touched if a
+change of any of them touches it, and the law keeps its three terms.
 
-The key is what the condition's equalities compare. It is asked of rows that other parts of the
-condition would have kept from it, so an expression that can fail (a division, a cast) is no key.
-A condition without a key has none, and then every left row is asked again as soon as anything came
-to the right or went from it.
+The key is what the condition's equalities compare. It is also evaluated for rows that the rest of
+the condition would exclude, so an expression that can fail (a division, a cast) is no key. Without
+a key, any change on the right recomputes every left row.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class LeftLinear(Operator):
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "left-linear"
-    cost: ClassVar[str] = "the change and the rows it touches, as they are and as they were"
+    cost: ClassVar[str] = "the change and the rows it touches, before and after"
 
     @property
     @abstractmethod
@@ -67,12 +66,12 @@ class LeftLinear(Operator):
         return self.asked(same, after) + self.asked(now, after) - self.asked(then, before)
 
     def asked(self, left: Operator, rights: list[Operator]) -> Operator:
-        """The same question to other rows."""
+        """The operator over other inputs."""
         return self.over(left, *rights)
 
 
 def _touching(right: Operator, link: Link) -> Operator:
-    """The rows that touch left rows; where one touches all, only if it really came or went."""
+    """The touching rows; netted where each touches all left rows, so that cancelled ones do not."""
     return right.change if link.pairs and not link.loose else Net(right.change)
 
 
@@ -105,7 +104,7 @@ class ConditionalJoin(LeftLinear):
 
 
 def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
-    """The parts of a condition that must all be true, without parentheses around them."""
+    """The AND-connected parts of a condition, without their parentheses."""
     condition = condition.unnest()
     if not isinstance(condition, exp.And):
         return [condition]
@@ -115,7 +114,7 @@ def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
 def equalities(
     condition: exp.Expr, left: frozenset[str], right: frozenset[str]
 ) -> tuple[Pair, ...]:
-    """The conjuncts of `condition` that compare an expression of one side with one of the other."""
+    """The conjuncts of `condition` that equate an expression of each side."""
     pairs: list[Pair] = []
     for conjunct in conjuncts(condition):
         if not isinstance(conjunct, exp.EQ | exp.NullSafeEQ):

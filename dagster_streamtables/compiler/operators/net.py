@@ -2,11 +2,10 @@
 
     net(ΔR) = ΔR
 
-as a weighted relation it is the same; as rows it is the shortest way to say it. NULLs are equal to
-each other here, as in GROUP BY; the two zeros of floats are not, see `zeros`. Rules do not care how
-often a row is repeated. It is needed where somebody does: at the end of a change, where only a row
-that really came or went may touch others, and where an expression could fail on a row that was
-never there for a reader to see.
+It is the same weighted relation with the fewest rows. NULLs equal each other here, as in GROUP BY;
+the two zeros of floats do not, see `zeros`. Most rules work on repeated rows; netting is needed at
+the end of a change, where only rows that were really inserted or deleted may touch others, and
+where an expression could fail on a row that never existed for a reader.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class Net(Operator):
 
 @dataclass(frozen=True)
 class Empty(Operator):
-    """No rows at all: what is left of a term when the log says that nothing came."""
+    """No rows: a term whose inputs did not change, according to the log."""
 
     columns: tuple[tuple[str, exp.DataType], ...]
     has_weight: bool
@@ -99,7 +98,7 @@ class Empty(Operator):
     def select(self, *inputs: str) -> exp.Query:
         nulls = [exp.alias_(_null(type_), name, quoted=True) for name, type_ in self.columns]
         weight = [exp.alias_(exp.cast(exp.null(), "BIGINT"), WEIGHT)] if self.has_weight else []
-        # SQL has no SELECT of nothing.
+        # SQL cannot SELECT no columns.
         columns = [*nulls, *weight] or [exp.Literal.number(1)]
         return select(*columns).where(exp.false(), copy=False)
 
@@ -116,6 +115,6 @@ _UNGROUPED = (exp.DataType.Type.VARIANT, exp.DataType.Type.OBJECT)
 
 
 def can_net(rows: Step) -> bool:
-    """Whether Spark can group by all columns of the rows, as far as their types are known."""
+    """Whether Spark can group by all columns, as far as their types are known."""
     types = (part.this for type_ in rows.schema.values() for part in type_.find_all(exp.DataType))
     return bool(rows.schema) and not any(each in _UNGROUPED for each in types)

@@ -2,11 +2,11 @@
 
     L ⟕ R        left-linear; see `left_linear` for the rule and why it holds
 
-The padded row of a left row that loses its last partner, and the one that a first partner takes
-away, both come out of asking the left row twice: against the right side after, and before.
+The rule joins each touched left row with the right side after and before. That inserts the padded
+row of one that loses its last partner, and deletes it when the first partner arrives.
 
-``RIGHT`` is this with the sides exchanged, and ``FULL`` is this plus the padded rows of the
-anti `SemiJoin` in the other direction; `lower` writes both so.
+``lower`` writes ``RIGHT`` as this with the sides swapped, and ``FULL`` as this plus the padded rows
+of the anti `SemiJoin` in the other direction.
 """
 
 from __future__ import annotations

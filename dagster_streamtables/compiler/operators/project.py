@@ -2,8 +2,7 @@
 
     Δ π_e(R) = π_e(ΔR)
 
-Rows that become equal are not merged: their weights add up whenever somebody counts them, and
-until then two rows of weight 1 are as good as one of weight 2.
+Rows that become equal are not merged: two rows of weight 1 mean the same as one of weight 2.
 """
 
 from __future__ import annotations

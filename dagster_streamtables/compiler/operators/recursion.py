@@ -1,25 +1,24 @@
-"""Recursion: a relation that is the base, and what a step makes of the relation itself.
+"""Recursion: a base relation, plus what a step derives from the relation itself.
 
-    T = B + S(T)            S linear in T: each row of T makes its own rows
+    T = B + S(T)            S linear in T: each row of T derives its own rows
 
     ΔT = X₀ + X₁ + X₂ + …   X₀ = ΔB + ΔS(T⁻),   Xᵢ₊₁ = S⁺(Xᵢ)
 
-What comes to the base, and what the step now makes of the old rows and did not before (or no longer
-makes), starts it; from there the new step carries it on, with its sign, until nothing is left. So
-a change of T is a recursion of the same kind over rows with weights, retractions included: a row
-that went takes all that was made of it along, because the step makes of it, with weight -1, what it
-made of it before. No row is computed again that no change leads to.
+X₀ is the change of the base, plus the rows that the new step derives from the old rows and the old
+step did not, or the reverse. From there the new step continues, keeping signs, until no rows are
+left. So the change of T is a recursion of the same kind over weighted rows, deletes included: from
+a row of weight -1 the step derives the same rows as before, with weight -1. Rows that no change
+leads to are not recomputed.
 
 With S⁺ = S⁻ + ΔS:  T⁺ − T⁻ = ΔB + S⁺(T⁺) − S⁻(T⁻) = ΔB + ΔS(T⁻) + S⁺(T⁺ − T⁻).
 
-That has one solution only where S⁺ has no circle among the rows in question. A subtree that moves
-below itself is lost, though each of its rows still leads to the other: what went, −2 by 1 → 2, and
-what came, +2 by 3 → 2, add up to nothing, as does "nothing changed", which is wrong. So what comes
-and what goes are carried on apart, and nothing is netted before the end. If they come to an end, no
-row from which they started is on a circle of S⁺. T⁺ has no circle, since it ended. And a row of T⁻
-on a circle of S⁺ has a step on that circle that is new, which starts there and does not end. So
-where they end, the sum is T⁺ − T⁻; where they do not, the bound stops them, and the query itself is
-run.
+The solution is unique only if S⁺ has no cycle among these rows. A subtree that moves below itself
+is lost, though its rows still derive each other: the delete, −2 by 1 → 2, and the insert, +2 by
+3 → 2, cancel, which looks like "nothing changed" and is wrong. So inserts and deletes are carried
+on separately, and nothing is netted before the end. If they terminate, no row they started from is
+on a cycle of S⁺. T⁺ has no cycle, since its computation ended. And a row of T⁻ on a cycle of S⁺ has
+a new step on that cycle, which starts there and never terminates. So if they terminate, their sum
+is T⁺ − T⁻; if not, the bound stops them, and the query itself runs.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from dagster_streamtables.compiler.operators.step import Moment, Schema, Step, w
 
 @dataclass(frozen=True)
 class Reference(Operator):
-    """The relation itself, in its own step: of all its rows, those that were made last."""
+    """The relation's reference to itself in its step: the rows that the last round derived."""
 
     name: str
     columns: tuple[tuple[str, exp.DataType], ...]
@@ -89,7 +88,7 @@ class Recursion(Operator):
     base: Operator
     step: Operator
     reference: Reference
-    """What stands in `step` for the relation itself."""
+    """The relation's reference to itself in `step`."""
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "fixpoint"
@@ -126,7 +125,7 @@ class Recursion(Operator):
         return Recursion(self.base.change + started, step, carried)
 
     def select(self, *inputs: str) -> exp.Query:
-        """For a person to read; `fixpoint` runs it."""
+        """SQL for people to read; `fixpoint` runs the recursion."""
         sides = [
             select(*map(column, operator.schema), *self._weight(operator)).from_(
                 table(name), copy=False
@@ -142,7 +141,7 @@ class Recursion(Operator):
         )
         query = self.reference.select()
         query.set("with_", exp.With(expressions=[cte], recursive=True))
-        # Around it, for the shared subtrees would be added to the WITH that a query has already.
+        # Nested, because shared subtrees would otherwise be added to this query's own WITH.
         return select(exp.Star()).from_(
             exp.Subquery(this=query, alias=exp.TableAlias(this=own.copy())), copy=False
         )
@@ -155,7 +154,7 @@ class Recursion(Operator):
 
 
 def with_reference(step: Operator, reference: Reference, other: Operator) -> Operator:
-    """The same step with something else in place of the relation itself."""
+    """The step with its self-reference replaced."""
     if step == reference:
         return other
     if reference.name not in step.open:
@@ -168,8 +167,8 @@ def with_reference(step: Operator, reference: Reference, other: Operator) -> Ope
 
 
 def every_reason(change: Operator) -> Operator:
-    """The change of a step with each reason for a row apart: a row that lost one and got another is
-    lost first, for the new one may rest on rows that are lost themselves."""
+    """The change of a step without netting: a row that loses one derivation and gains another is
+    deleted first, because the new one may depend on rows that are deleted themselves."""
     if not change.open:
         return change
     inputs = tuple(

@@ -1,9 +1,8 @@
 """Steps → one SQL statement.
 
-A step that is used once is written in place, as a subquery; a step that is used more than once
-becomes a common table expression, named after its kind and written once. Steps are values, so a
-subtree that a rule mentions twice -- the change of an aggregate's input, say -- is found by
-comparing.
+A step that is used once is written in place, as a subquery. A step that is used more than once
+becomes a common table expression named after its kind. Steps are values, so comparing finds a
+subtree that a rule mentions twice, such as the change of an aggregate's input.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from dagster_streamtables.compiler.text.spark import DIALECT
 
 
 def render(root: Step, *, dialect: str = DIALECT, pretty: bool = True) -> str:
-    """The rows of `root`, in the order of its schema, and the weight where it has weights."""
+    """SQL for `root`: the columns of its schema in order, and the weight if it has one."""
     return statement_of(root).sql(dialect=dialect, pretty=pretty, copy=False)
 
 
 def statement_of(root: Step) -> exp.Query:
-    """The same as a syntax tree, in which what stands for a relation can still be told."""
+    """Like `render`, but a syntax tree, in which placeholders can still be replaced."""
     root = rebuild(root)
     used = uses(root)
     shared: dict[Step, str] = {}
@@ -36,7 +35,7 @@ def statement_of(root: Step) -> exp.Query:
         return _inlined(query, places) if places else query
 
     def reference(step: Step, place: str) -> tuple[str, exp.Query | None]:
-        # What mentions a recursion can only stand inside it.
+        # A step that refers to a recursion must be written inside it.
         if used[step] == 1 or step.open:
             return place, query_of(step)
         if step not in shared:
@@ -52,7 +51,7 @@ def statement_of(root: Step) -> exp.Query:
 
 
 def uses(root: Step) -> Counter[Step]:
-    """How often each step is read, every step's own reads counted once."""
+    """How often each step is read; reads by a shared step count once."""
     used: Counter[Step] = Counter({root: 1})
     seen = {root}
     todo = [root]
@@ -67,9 +66,9 @@ def uses(root: Step) -> Counter[Step]:
 
 
 def _inlined(query: exp.Query, places: dict[str, exp.Query]) -> exp.Query:
-    """`query` with the placeholder tables exchanged for subqueries of the same alias.
+    """`query` with the placeholder tables replaced by subqueries of the same alias.
 
-    A step mentions each of its inputs once, so nothing need be copied.
+    A step mentions each of its inputs once, so nothing needs to be copied.
     """
     for table in list(query.find_all(exp.Table)):
         inline = places.pop(table.name, None)

@@ -1,13 +1,13 @@
 """Scan: read a source.
 
-    Δ scan(t) = the rows that came to and went from t
+    Δ scan(t) = the rows inserted into and deleted from t
 
-A source is the one thing the compiler cannot differentiate; it is told. Whoever runs the plan
-binds three relations for each source -- its rows before, its rows after, and the change between
-the two, with a weight column -- and `relation` is the name under which SQL reads them.
+The compiler cannot derive the change of a source. Whoever runs the plan binds three relations for
+each source: its rows before, its rows after, and the change between the two, with a weight column.
+SQL reads them by the names that `relation` returns.
 
-The change need not be netted: a row may come and go in it, and copies may be repeated rows or one
-row with a larger weight.
+The change need not be netted: a row may be inserted and deleted in it, and copies may be repeated
+rows or one row with a larger weight.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dagster_streamtables.compiler.operators.step import Moment, Schema, Step
 
 
 def relation(table: str, moment: Moment) -> str:
-    """The name under which SQL reads a source at a moment.
+    """The name by which SQL reads a source at a moment.
 
     >>> relation("sales.orders", Moment.BEFORE)
     'sales.orders@before'
@@ -64,7 +64,7 @@ class Scan(Operator):
 
     def select(self, *inputs: str) -> exp.Query:
         source = exp.to_identifier(relation(self.table, self.moment), quoted=True)
-        # A query such as SELECT COUNT(*) reads no column, and SQL has no SELECT of nothing.
+        # A query such as SELECT COUNT(*) reads no column, and SQL cannot SELECT no columns.
         columns = [column(name) for name in self.schema] or [exp.Literal.number(1)]
         weight = [weight_column()] if self.weighted else []
         return select(*columns, *weight).from_(exp.Table(this=source), copy=False)

@@ -1,9 +1,9 @@
-"""Semi join and anti join: the left rows that find a partner, or those that find none.
+"""Semi join and anti join: the left rows with a partner, or those without.
 
     L ⋉ R,  L ▷ R        left-linear; see `left_linear` for the rule and why it holds
 
-However many partners a row finds, it is there once. A condition that is NULL finds no partner, as
-in EXISTS, and unlike IN.
+A row with several partners is returned once. A condition that is NULL is no match, as in EXISTS
+and unlike IN.
 """
 
 from __future__ import annotations

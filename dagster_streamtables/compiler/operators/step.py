@@ -1,7 +1,7 @@
 """`Step`: one step of a computation over relations, as a value.
 
-A plan is a tree of steps. Most are operators (see `algebra`), which also know their own change;
-what is left are the steps by which a change enters a stored table.
+A plan is a tree of steps. Most are operators (see `algebra`), which can derive their own change;
+the others write a change into a stored table.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from dagster_streamtables.compiler.operators.columns import as_weight, weight_co
 
 Schema = Mapping[str, exp.DataType]
 Pair = tuple[exp.Expr, exp.Expr]
-"""An expression over one input, and the one over the other input that must equal it."""
+"""An expression over one input, and the expression over the other that must equal it."""
 
 
 @dataclass(frozen=True)
 class Link:
-    """When a row of one relation is touched by a row of another."""
+    """The condition under which a row of one relation touches a row of another."""
 
     pairs: tuple[Pair, ...] = ()
-    """What must be equal, NULL to NULL; with no pair, any row touches every row."""
+    """What must be equal; NULL equals NULL. Without pairs, any row touches every row."""
     loose: bool = False
-    """A NULL, on either side of a pair, equals everything: in ``x NOT IN (…)`` it decides."""
+    """NULL on either side of a pair equals everything: in ``x NOT IN (…)`` a NULL is decisive."""
     never_null: bool = False
-    """No key of what touches is NULL, so a NULL is touched by none, and = says as much as <=>."""
+    """The touching side has no NULL keys, so = can replace <=>."""
 
 
 class Moment(enum.Enum):
@@ -46,14 +46,14 @@ class Moment(enum.Enum):
 class Step(ABC):
     """One step of a computation over relations.
 
-    Steps are values: two trees that say the same thing are equal, and the renderer writes equal
-    subtrees once.
+    Steps are values: trees with the same content are equal, and the renderer writes equal subtrees
+    once.
     """
 
     @property
     @abstractmethod
     def schema(self) -> Schema:
-        """The columns of the output, in order; the weight is not one of them."""
+        """The columns of the output, in order, without the weight."""
 
     @abstractmethod
     def select(self, *inputs: str) -> exp.Query:
@@ -61,11 +61,11 @@ class Step(ABC):
 
     @abstractmethod
     def explain(self) -> str:
-        """This step in one line."""
+        """This step, on one line."""
 
     @property
     def weighted(self) -> bool:
-        """Whether the output has a weight column; without one, every row weighs 1."""
+        """Whether the output has a weight column; without one, every weight is 1."""
         return self._weighted
 
     @cached_property
@@ -73,12 +73,12 @@ class Step(ABC):
         return any(each.weighted for each in self.inputs)
 
     def empty_if(self, *inputs: bool) -> bool:
-        """Whether the output has no row when those inputs have none that are marked True."""
+        """Whether the output is empty if the inputs marked True are."""
         return all(inputs)
 
     @cached_property
     def inputs(self) -> tuple[Step, ...]:
-        """What the step reads: the fields that are steps, or tuples of steps, in their order."""
+        """The steps that it reads: its fields that are steps or tuples of steps, in order."""
         values: list[object] = [getattr(self, field.name) for field in fields(self)]
         found: list[Step] = []
         for value in values:
@@ -88,7 +88,7 @@ class Step(ABC):
 
     @cached_property
     def open(self) -> frozenset[str]:
-        """The recursions that are mentioned in this subtree and do not begin in it."""
+        """The recursions that this subtree refers to but does not contain."""
         return frozenset[str]().union(*(each.open for each in self.inputs))
 
     @property
@@ -111,8 +111,8 @@ class Step(ABC):
         return replace(self, **new)
 
     # Trees share subtrees: a common table expression read twice is one object under two parents.
-    # What is asked of every step again and again is kept with it, else each question would walk
-    # the tree once for every path to the subtree, and their number doubles with every level.
+    # So properties that are read often are cached: without the cache, each read would walk the
+    # tree once per path to a subtree, and the number of paths can double with every level.
     @cached_property
     def _hash(self) -> int:
         return hash((type(self), *(getattr(self, field.name) for field in fields(self))))

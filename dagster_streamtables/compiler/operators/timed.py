@@ -1,14 +1,14 @@
-"""The time of a refresh beside each row, and conditions on it.
+"""The time of a refresh as a column, and conditions on it.
 
     θ_n(R)        each row with the time n              Timed
-    σ_p(n)(R)     the rows of which p(n) is true        TimedFilter
+    σ_p(n)(R)     the rows for which p(n) is true       TimedFilter
 
     Δ θ = θ_n⁺(ΔR) + θ_n⁺(R⁻) − θ_n⁻(R⁻)
     Δ σ = σ_p(n⁺)(ΔR) + σ_{p(n⁺) ∧ ¬p(n⁻)}(R⁻) − σ_{p(n⁻) ∧ ¬p(n⁺)}(R⁻)
 
-For one value of n both are linear in R; the rest is what time alone does to the rows that were
-there. Of a condition that is what it let in and what it put out, which for ``t > n − 1 day`` is
-what lies between two values of ``t``: Delta skips the files beside it.
+For a fixed n both are linear in R; the other terms are the effect of time on the rows before. For
+a condition, those are the rows that start or stop matching as time passes. With ``t > n − 1 day``
+they lie between two values of ``t``, and Delta skips the files outside that range.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ _MOMENT = "moment"
 
 
 def time_at(moment: Moment) -> exp.Expr:
-    """The name under which SQL reads the time; whoever runs it puts a value in its place.
+    """A placeholder for the time, replaced by a value before the SQL runs.
 
-    It is marked: a source may have a column of that name.
+    It is marked, because a source may have a column of the same name.
     """
     name = exp.column(relation(NOW, moment), quoted=True)
     name.meta[_MOMENT] = moment
@@ -45,7 +45,7 @@ def time_at(moment: Moment) -> exp.Expr:
 
 
 def set_time(query: exp.Query, times: Mapping[Moment, exp.Expr]) -> None:
-    """Put values in the places of the time."""
+    """Replace the placeholders for the time with values."""
     for node in list(query.find_all(exp.Column)):
         if _MOMENT in node.meta:
             node.replace(times[node.meta[_MOMENT]].copy())
@@ -65,7 +65,7 @@ class Timed(Operator):
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
-    cost: ClassVar[str] = "all rows, as time goes on for each"
+    cost: ClassVar[str] = "all rows, because each contains the time"
 
     @property
     def schema(self) -> Schema:
@@ -90,7 +90,7 @@ class Timed(Operator):
         )
 
     def explain(self) -> str:
-        return f"Time {self.moment.value} beside each row"
+        return f"Time {self.moment.value} in each row"
 
 
 @dataclass(frozen=True)
@@ -99,11 +99,11 @@ class TimedFilter(Operator):
     predicate: exp.Expr
     moment: Moment = Moment.AFTER
     unless: Moment | None = None
-    """Without the rows that satisfy the predicate at this moment."""
+    """Exclude the rows that satisfy the predicate at this moment."""
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
-    cost: ClassVar[str] = "the change, and the rows that time lets in or puts out"
+    cost: ClassVar[str] = "the change, and the rows that start or stop matching as time passes"
 
     @property
     def schema(self) -> Schema:

@@ -1,10 +1,9 @@
-"""Top: the first rows of an order, after some that are left out.
+"""Top: the first rows of an order (LIMIT), after skipping some (OFFSET).
 
-    Δ τ(R) = τ(R⁺) − τ(R⁻)        if anything changed, copies that come and go apart
+    Δ τ(R) = τ(R⁺) − τ(R⁻)        if anything changed, after netting
 
-The keyed law with one group for all rows: which rows are first depends on all of them. Rows that
-the order does not tell apart are told apart by all their columns, or the answer would be another
-one each time; `determine` has seen to that.
+The keyed law with one group: which rows are first depends on all rows. `make_deterministic` has
+added all columns to the order to break ties; otherwise each run could return other rows.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ class Top(Operator):
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "keyed"
-    cost: ClassVar[str] = "all rows, as they are and as they were"
+    cost: ClassVar[str] = "all rows, before and after"
 
     @property
     def schema(self) -> Schema:

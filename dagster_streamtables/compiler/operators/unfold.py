@@ -1,10 +1,10 @@
-"""Unfold: for each row, the rows that a table function makes of it.
+"""Unfold: for each row, the rows that a table function returns for it.
 
     Δ υ_g(R) = υ_g(ΔR)
 
-A table function looks at one row at a time, as a projection does; a row that it makes weighs what
-the row weighs that it was made from. OUTER keeps a row of which the function makes none, padded
-with NULLs, and that too is decided by the row alone.
+A table function looks at one row at a time, as a projection does, and its rows inherit that row's
+weight. OUTER keeps a row for which the function returns none, padded with NULLs; that, too, depends
+on the row alone.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Unfold(Operator):
     function: exp.Expr
     """The call, over columns of the input."""
     made: tuple[tuple[str, exp.DataType], ...]
-    """The columns of the rows that it makes."""
+    """The columns that the function returns."""
     outer: bool = False
 
     __hash__ = Step.__hash__
@@ -67,7 +67,7 @@ class Unfold(Operator):
 
     @property
     def _is_table_only(self) -> bool:
-        """Whether Spark knows it as a table function only, which no LATERAL VIEW takes."""
+        """Whether Spark supports it only as a table function, not in LATERAL VIEW."""
         return self.function.name.lower().startswith("variant_explode")
 
     def explain(self) -> str:

@@ -2,9 +2,9 @@
 
     Δ(L ∪ R) = ΔL ∪ ΔR
 
-As relations this is `Sum`. It differs in what it says about types: a column has the type in which
-both sides meet, and only Spark can tell which. Where the change came to one side alone, the other
-stays, as a side without rows: else an INT in one window would be a BIGINT in the next.
+As a relation this is `Sum`, but it also determines types: a column has the common type of both
+sides, which only Spark knows. If only one side changed, the other stays as a side without rows;
+otherwise a column could be INT in one refresh and BIGINT in the next.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Sides:
 @dataclass(frozen=True)
 class Union(Sum):
     sides: Sides | None = None
-    """Of a change: the inputs it is the change of, for their types."""
+    """In a change: the union's inputs, for their types."""
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
@@ -49,7 +49,7 @@ class Union(Sum):
 
 @dataclass(frozen=True)
 class Typed(Step):
-    """The columns of a relation, and none of its rows."""
+    """The columns of a relation without its rows."""
 
     input: Step
 

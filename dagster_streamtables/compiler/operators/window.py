@@ -2,11 +2,11 @@
 
     Δ ω(R) = ω(R⁺ ⋉ K) − ω(R⁻ ⋉ K)        K = the partitions that occur in ΔR
 
-A row's window columns depend on the rows of its partition only, whatever the function and the
-frame, so the partitions that a change mentions are computed as they are now, to add, and as they
-were, to take away. It costs the size of the touched partitions. Without PARTITION BY there is one.
+Whatever the function and the frame, a row's window columns depend only on the rows of its
+partition. So the partitions that a change mentions are computed after it, to add, and before it,
+to subtract. The cost is the size of the touched partitions. Without PARTITION BY there is one.
 
-A window over another window is two of these: each has its own partitions.
+A window over another window is two operators, each with its own partitions.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ class Window(Operator):
     input: Operator
     keys: tuple[str, ...]
     outputs: tuple[tuple[str, exp.Expr], ...]
-    """Name, and a call with its OVER clause, whose PARTITION BY lists `keys`."""
+    """Name and call with its OVER clause, whose PARTITION BY lists `keys`."""
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "keyed"
-    cost: ClassVar[str] = "the touched partitions, as they are and as they were"
+    cost: ClassVar[str] = "the touched partitions, before and after"
 
     @property
     def schema(self) -> Schema:

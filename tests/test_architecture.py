@@ -35,8 +35,8 @@ ROOMS = (
     "runtime/delta",
     "runtime/model",
     "runtime/spark",
-    "runtime/storage",
     "runtime/compute",
+    "runtime/storage",
     "runtime/refresh",
     "runtime/observe",
     "runtime/checks",
@@ -107,6 +107,15 @@ def test_imports_point_one_way(path: Path) -> None:
             theirs = room_of(rest)
             assert ROOMS.index(theirs) <= ROOMS.index(room), (
                 f"{room} imports {rest}, which stands above it: move what both need to a room below"
+            )
+
+
+@modules
+def test_only_storage_knows_which_engine_writes(path: Path) -> None:
+    for name in imports(path):
+        if name.endswith((".delta_rs_writer", ".spark_writer")) or "_writer." in name:
+            assert room_of(name_of(path)) == "runtime/storage", (
+                f"{name} is one of two engines: call runtime/storage/writer.py, which chooses"
             )
 
 

@@ -16,9 +16,9 @@ from deltalake import DeltaTable
 from pyspark.sql.connect.client.retries import DefaultPolicy
 
 from dagster_streamtables import Action, Lake, StreamTable
-from dagster_streamtables.runtime.refresh import refresh
 from dagster_streamtables.runtime.spark.server import ensure_server, key_of
 from dagster_streamtables.runtime.spark.session import open_session
+from dagster_streamtables.runtime.storage import writer
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, TOTALS, orders, source
 
@@ -51,16 +51,16 @@ def test_a_refresh_that_commits_before_the_one_before_it_looks(
 ) -> None:
     refreshed(lake, LARGE)
     write(lake, "orders", orders(20))
-    real, other = refresh._write, Lake(lake.root, spark=spark)
+    real, other = writer.change, Lake(lake.root, spark=spark)
 
     def write_and_be_overtaken(*args: object) -> object:
-        monkeypatch.setattr(refresh, "_write", real)
+        monkeypatch.setattr(writer, "change", real)
         written = real(*args)  # type: ignore[arg-type]
         write(lake, "orders", orders(21))
         assert other.refresh(LARGE).action is Action.DIFFERENTIAL
         return written
 
-    monkeypatch.setattr(refresh, "_write", write_and_be_overtaken)
+    monkeypatch.setattr(writer, "change", write_and_be_overtaken)
     first = lake.refresh(LARGE)
 
     assert (first.action, first.inserted) == (Action.DIFFERENTIAL, 1)

@@ -20,6 +20,7 @@ from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.delta.table_catalog import Logs
 from dagster_streamtables.runtime.model.state import State
 from dagster_streamtables.runtime.refresh import refresh
+from dagster_streamtables.runtime.storage import writer
 from runtime.delta import refreshed, write
 from runtime.refresher import Refresher, killed
 from runtime.writers import CHANGES, change, rows
@@ -163,8 +164,8 @@ STEPS = {
     "before the sources are read": (refresh, "_decide", "before"),
     "before the change is read": (differential, "capture", "before"),
     "after the change is computed": (differential, "change", "after"),
-    "before the commit": (refresh, "_write", "before"),
-    "after the commit": (refresh, "_write", "after"),
+    "before the commit": (writer, "change", "before"),
+    "after the commit": (writer, "change", "after"),
     "after the report": (refresh, "finish_change", "after"),
 }
 
@@ -212,8 +213,8 @@ def test_a_refresh_that_fails_at_a_step(
 
 FIRST_STEPS = {
     "before the query is run": (differential, "full", "before"),
-    "before the commit": (refresh.delta_rs_writer, "replace_rows", "before"),
-    "after the commit": (refresh.delta_rs_writer, "replace_rows", "after"),
+    "before the commit": (writer, "write", "before"),
+    "after the commit": (writer, "write", "after"),
 }
 
 

@@ -12,7 +12,7 @@ from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.delta.table_catalog import Logs
 from dagster_streamtables.runtime.model.state import read_state
 from dagster_streamtables.runtime.storage import delta_rs_writer
-from dagster_streamtables.runtime.storage.writer import Target
+from dagster_streamtables.runtime.storage.target import Target
 from runtime.delta import refreshed, run_on_delta, write
 
 if TYPE_CHECKING:
@@ -50,4 +50,4 @@ def _store(lake: Lake, rows: pa.Table) -> None:
     assert log is not None
     state = read_state(log).state
     assert state is not None
-    delta_rs_writer.replace_rows(log, Target(lake.location(LARGE.name), state, None), rows)
+    delta_rs_writer.replace(log, Target(lake.location(LARGE.name), state, None), rows)

@@ -9,8 +9,8 @@ from deltalake import DeltaTable
 
 from dagster_streamtables import Action, Lake
 from dagster_streamtables.runtime.model.state import State
-from dagster_streamtables.runtime.storage import upkeep, writer
-from dagster_streamtables.runtime.storage.writer import Target
+from dagster_streamtables.runtime.storage import target, upkeep
+from dagster_streamtables.runtime.storage.target import Target
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, orders
 
@@ -28,7 +28,7 @@ def rows_of_files(lake: Lake) -> list[int]:
 
 
 def told(lake: Lake) -> int:
-    return int(DeltaTable(lake.location(LARGE.name)).metadata().configuration[writer.FILE_SIZE])
+    return int(DeltaTable(lake.location(LARGE.name)).metadata().configuration[target.FILE_SIZE])
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def told(lake: Lake) -> int:
 )
 def test_a_larger_table_has_larger_files(table: int, file: int) -> None:
     """In MB."""
-    assert writer.file_bytes(table * 2**20) == file * 2**20
+    assert target.file_bytes(table * 2**20) == file * 2**20
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_a_longer_table_has_longer_files(table: int, file: int) -> None:
 def test_spark_counts_the_rows_of_a_file(
     lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(writer, "FILE_ROWS", (ROWS, ROWS))
+    monkeypatch.setattr(target, "FILE_ROWS", (ROWS, ROWS))
     lake = Lake(lake.root, spark=spark, driver_rows=0)
     write(lake, "orders", orders(*range(5 * ROWS)))
     assert refreshed(lake, LARGE).writer == "spark"
@@ -69,7 +69,7 @@ def test_delta_rs_counts_their_bytes(
     driver_rows: int, lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever made the table."""
-    monkeypatch.setattr(writer, "FILE_BYTES", (BYTES, 2 * BYTES))
+    monkeypatch.setattr(target, "FILE_BYTES", (BYTES, 2 * BYTES))
     write(lake, "orders", orders(*range(5 * ROWS)))
     refreshed(Lake(lake.root, spark=spark, driver_rows=driver_rows), LARGE)
     assert told(lake) == BYTES
@@ -85,14 +85,14 @@ def test_files_grow_with_the_table(
 ) -> None:
     """When it is compacted; but nobody overrides what its owner has set."""
     monkeypatch.setattr(upkeep, "_MANY", 3)
-    monkeypatch.setattr(writer, "FILE_BYTES", (BYTES, 2 * BYTES))
-    monkeypatch.setattr(writer, "FILES", 1)
+    monkeypatch.setattr(target, "FILE_BYTES", (BYTES, 2 * BYTES))
+    monkeypatch.setattr(target, "FILES", 1)
     write(lake, "orders", orders(1))
     refreshed(lake, LARGE)
     assert told(lake) == BYTES
     if own is not None:
         table = DeltaTable(lake.location(LARGE.name))
-        table.alter.set_table_properties({writer.FILE_SIZE: str(own)})
+        table.alter.set_table_properties({target.FILE_SIZE: str(own)})
     write(lake, "orders", orders(*range(2, 5 * ROWS)))
     for number in range(2):
         assert "compact" not in refreshed(lake, LARGE).phases

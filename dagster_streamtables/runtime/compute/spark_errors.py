@@ -44,7 +44,7 @@ from dagster_streamtables.runtime.delta.environment_errors import (
     machine_problem,
     place_in,
 )
-from dagster_streamtables.runtime.storage.writer import lost_race
+from dagster_streamtables.runtime.delta.errors import lost_race
 
 if TYPE_CHECKING:
     from pyspark.errors import PySparkException

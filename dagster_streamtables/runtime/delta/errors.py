@@ -1,10 +1,10 @@
-"""The errors of a table that is not there, or whose log cannot be read."""
+"""The errors of a table that is not there, whose log cannot be read, or that others write."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from dagster_streamtables.errors import DamagedTable, SourceProblem
+from dagster_streamtables.errors import ConflictingCommit, DamagedTable, SourceProblem
 
 
 class MissingSource(SourceProblem):
@@ -43,3 +43,12 @@ def empty(commit: str) -> DamagedTable:
     changes nothing would leave its rows out for good once its content is back.
     """
     return damaged(commit, "it is empty, and a commit has at least one action")
+
+
+def lost_race(why: str) -> ConflictingCommit:
+    """The error of whoever commits second."""
+    return ConflictingCommit(
+        "another writer committed to the table during the refresh",
+        why=why,
+        fix="refresh again; nothing of this attempt was written",
+    )

@@ -17,9 +17,9 @@ from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.runtime.model.state import state_in
 from dagster_streamtables.runtime.model.stopwatch import Clock
 from dagster_streamtables.runtime.refresh.context import Job
-from dagster_streamtables.runtime.storage import delta_rs_writer, spark_writer, upkeep
+from dagster_streamtables.runtime.storage import upkeep, writer
 from dagster_streamtables.runtime.storage.history import written_by
-from dagster_streamtables.runtime.storage.writer import NotStored, Target, Written
+from dagster_streamtables.runtime.storage.target import NotStored, Target, Written
 
 
 def effort(report: Refresh, clock: Clock) -> Effort | None:
@@ -61,16 +61,8 @@ def advance(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
     """Move the frontier over a window in which nothing visible came; `report` says why."""
     target = job.target(account(job, report, clock), changed=False)
     log = job.held.log
-
-    def write() -> Written:
-        if delta_rs_writer.can_write(log):
-            delta_rs_writer.advance(log, target)
-        else:
-            spark_writer.advance(inputs.spark, target)
-        return Written(0, 0, "")
-
     with clock.phase("commit"):
-        _, made = committed(inputs, target, write)
+        _, made = committed(inputs, target, lambda: writer.advance(log, target, inputs))
     return finish(report, made, target, Written(0, 0, ""), clock)
 
 

@@ -15,10 +15,16 @@ from dagster_streamtables.runtime.model.commit_record import Account
 from dagster_streamtables.runtime.model.costs import Costs, Effort
 from dagster_streamtables.runtime.model.definition import fingerprint_of, used_columns
 from dagster_streamtables.runtime.model.source import Source
-from dagster_streamtables.runtime.model.state import Kept, Seen, State, Stored, data_timestamp
+from dagster_streamtables.runtime.model.state import (
+    Kept,
+    Seen,
+    State,
+    Stored,
+    application,
+    data_timestamp,
+)
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.runtime.storage import writer
-from dagster_streamtables.runtime.storage.writer import Target
+from dagster_streamtables.runtime.storage.target import Target
 
 
 @dataclass(frozen=True)
@@ -170,7 +176,7 @@ class Job:
         """One more than any commit of a refresh in the log, also where its state cannot be read."""
         if self.stored is None:
             return 1
-        known = self.stored.log.transaction(writer.application(self.table.name))
+        known = self.stored.log.transaction(application(self.table.name))
         return (known or 0) + 1
 
 

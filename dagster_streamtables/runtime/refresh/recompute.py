@@ -26,8 +26,8 @@ from dagster_streamtables.runtime.refresh.commit import (
     finish_change,
 )
 from dagster_streamtables.runtime.refresh.context import Job
-from dagster_streamtables.runtime.storage import delta_rs_writer, spark_writer, upkeep, writer
-from dagster_streamtables.runtime.storage.writer import Written
+from dagster_streamtables.runtime.storage import upkeep, writer
+from dagster_streamtables.runtime.storage.target import NotStored, Rows, Written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,11 +49,10 @@ def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refres
     target = job.target(told, changed=True, replaces=True, effort=effort(report, clock))
 
     def write() -> Written:
-        if local is not None and (old is None or delta_rs_writer.can_write(old)):
-            delta_rs_writer.replace_rows(old, target, local)
-            return Written(local.num_rows, 0, "delta-rs")
-        spark_writer.replace_rows(inputs.spark, target, rows)
-        return Written(0, 0, "spark")
+        stored = Rows(local, lambda: rows)
+        if old is None:
+            return writer.write(target, stored, inputs)
+        return writer.replace(old, target, stored, inputs)
 
     with clock.phase("commit"):
         written, log = committed(inputs, target, write)
@@ -99,7 +98,7 @@ def _correct(
 ) -> Refresh | None:
     """Store only what differs between the result and the table; None if that is not less."""
     log = job.held.log
-    if not delta_rs_writer.can_write(log):
+    if not writer.changes_cheaply(log):
         return None
     with clock.phase("compute"):
         change = difference(log, rows, job.key, limit=_limit(inputs))
@@ -114,12 +113,13 @@ def _correct(
         return advance(job, inputs, clock, same)
     told = account(job, report, clock)
     target = job.target(told, changed=True, effort=effort(report, clock))
+    changed = Rows(change, lambda: inputs.relations.handed(change))
     try:
         with clock.phase("commit"):
             written, made = committed(
-                inputs, target, lambda: delta_rs_writer.write_change(log, target, change)
+                inputs, target, lambda: writer.change(log, target, changed, inputs)
             )
-    except writer.NotStored:
+    except NotStored:
         return None
     return finish_change(report, made, target, written, clock)
 

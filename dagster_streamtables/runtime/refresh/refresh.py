@@ -7,14 +7,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from dagster_streamtables.compiler import Plan
-from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.errors import DamagedTable, FailedQuery, RejectedQuery, RunawayRecursion
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.compute import differential
-from dagster_streamtables.runtime.compute.differential import Computed
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.compute.spark_errors import LostHistory, explained
-from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.environment_errors import TooLarge, first_line
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
 from dagster_streamtables.runtime.model.costs import Choice
@@ -37,8 +34,8 @@ from dagster_streamtables.runtime.refresh.decide import Decision
 from dagster_streamtables.runtime.refresh.intermediate import Intermediates, NotKept, brought_up
 from dagster_streamtables.runtime.refresh.preview import preview_of
 from dagster_streamtables.runtime.refresh.recompute import recompute
-from dagster_streamtables.runtime.storage import delta_rs_writer, spark_writer, writer
-from dagster_streamtables.runtime.storage.writer import Target, Written
+from dagster_streamtables.runtime.storage import writer
+from dagster_streamtables.runtime.storage.target import NotStored, Rows
 
 # A frontier that stays behind costs the reading of a few commits; one commit now and then keeps
 # the window inside what a source retains.
@@ -208,12 +205,13 @@ def _differentiate(
     report = replace(report, preview=preview_of(computed.local, stored.log, inputs.preview))
     told = account(job, report, clock)
     target = job.target(told, changed=True, effort=effort(report, clock))
+    rows = Rows(computed.local, lambda: computed.in_spark(inputs.relations))
     try:
         with clock.phase("commit"):
             written, log = committed(
-                inputs, target, lambda: _write(stored.log, target, computed, inputs)
+                inputs, target, lambda: writer.change(stored.log, target, rows, inputs)
             )
-    except writer.NotStored:
+    except NotStored:
         # A sum of floats below another operator has other last digits each time.
         reason = "a row went that the table does not hold"
         again = replace(report, action=Action.REINITIALIZE, reason=reason)
@@ -226,19 +224,6 @@ def _between(job: Job, inputs: Inputs, clock: Clock) -> Intermediates:
         return Intermediates()
     with clock.phase("intermediate"):
         return brought_up(job, inputs, run)
-
-
-def _write(log: TableLog, target: Target, computed: Computed, inputs: Inputs) -> Written:
-    if computed.local is not None and delta_rs_writer.can_write(log):
-        return delta_rs_writer.write_change(log, target, computed.local)
-    rows = computed.in_spark(inputs.relations)
-    change = inputs.relations.named(rows)
-    names = [name for name in rows.columns if name != WEIGHT]
-    if target.key is None:
-        stored = inputs.relations.stored(log.snapshot)
-        types = {name: log.columns[name] for name in names}
-        return spark_writer.write_bag(inputs.spark, target, change, types, stored)
-    return spark_writer.write_keyed(inputs.spark, target, change, names)
 
 
 def _report(

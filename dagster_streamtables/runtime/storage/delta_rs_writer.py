@@ -22,16 +22,16 @@ from dagster_streamtables.compiler.operators import WEIGHT
 from dagster_streamtables.runtime.delta.arrow import storable
 from dagster_streamtables.runtime.delta.data_rows import alike
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.errors import lost_race
 from dagster_streamtables.runtime.delta.key_ranges import condition
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
-from dagster_streamtables.runtime.storage.writer import (
+from dagster_streamtables.runtime.storage.target import (
     FILE_SIZE,
     PROPERTIES,
     NotStored,
     Target,
     Written,
     file_bytes,
-    lost_race,
 )
 
 if TYPE_CHECKING:
@@ -55,32 +55,47 @@ def can_write(log: TableLog) -> bool:
     return not nested and log.features <= known and not log.maps_columns and alike(log)
 
 
-def replace_rows(log: TableLog | None, target: Target, rows: pa.Table) -> None:
-    """Store `rows` in place of everything, creating the table if there is none."""
-    properties = {**PROPERTIES, FILE_SIZE: str(file_bytes(0))}
+def write(target: Target, rows: pa.Table) -> Written:
+    """Make the table."""
     try:
         write_deltalake(
-            target.location if log is None else log.to_write(),
+            target.location,
             storable(rows),
-            mode="overwrite" if log is not None else "error",
-            schema_mode="overwrite" if log is not None else None,
-            configuration=properties if log is None else None,
+            mode="error",
+            configuration={**PROPERTIES, FILE_SIZE: str(file_bytes(0))},
             storage_options=dict(target.storage_options or {}) or None,
-            # Of two that create the table at once, the other must not write its rows on top.
-            commit_properties=_properties(target, retries=None if log is not None else 0),
+            # Of two that make the table at once, the other must not write its rows on top.
+            commit_properties=_properties(target, retries=0),
         )
     except (CommitFailedError, FileExistsError) as error:
         raise lost_race(str(error)) from error
     except DeltaError as error:
-        if log is None and "already exists" in str(error):
+        if "already exists" in str(error):
             raise lost_race(str(error)) from error
         raise
+    return Written(rows.num_rows, 0, "delta-rs")
 
 
-def write_change(log: TableLog, target: Target, change: pa.Table) -> Written:
+def replace(log: TableLog, target: Target, rows: pa.Table) -> Written:
+    """Store `rows` in place of everything."""
+    try:
+        write_deltalake(
+            log.to_write(),
+            storable(rows),
+            mode="overwrite",
+            schema_mode="overwrite",
+            storage_options=dict(target.storage_options or {}) or None,
+            commit_properties=_properties(target),
+        )
+    except (CommitFailedError, FileExistsError) as error:
+        raise lost_race(str(error)) from error
+    return Written(rows.num_rows, 0, "delta-rs")
+
+
+def change(log: TableLog, target: Target, rows: pa.Table) -> Written:
     """Commit a change in the form that the table takes: of a bag, or of keys."""
     write = _write_bag if target.key is None else _write_keyed
-    return write(log, target, change)
+    return write(log, target, rows)
 
 
 def _write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:

@@ -21,7 +21,7 @@ from dagster_streamtables.runtime.model.commit_record import Account
 from dagster_streamtables.runtime.model.report import Window
 from dagster_streamtables.runtime.model.state import State
 from dagster_streamtables.runtime.model.stopwatch import CONNECT
-from dagster_streamtables.runtime.storage.writer import Written
+from dagster_streamtables.runtime.storage.target import Written
 
 COMMIT = "commit"
 """The phase whose time is known only from the commit's own."""

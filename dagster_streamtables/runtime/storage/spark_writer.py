@@ -13,6 +13,8 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.runtime.compute.relations import Relations
+from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.spark.settings import (
     COMMIT_SETTINGS,
@@ -20,7 +22,7 @@ from dagster_streamtables.runtime.spark.settings import (
     settings_for_now,
 )
 from dagster_streamtables.runtime.spark.whole_rows import grouped, same
-from dagster_streamtables.runtime.storage.writer import PROPERTIES, NotStored, Target, Written
+from dagster_streamtables.runtime.storage.target import PROPERTIES, NotStored, Target, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
@@ -30,8 +32,18 @@ _NOT_STORED = "a row went that is not stored"
 _writing: defaultdict[SparkSession, threading.Lock] = defaultdict(threading.Lock)
 
 
-def replace_rows(spark: SparkSession, target: Target, rows: DataFrame) -> None:
-    """Store `rows` in place of everything, creating the table if there is none."""
+def write(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
+    """Make the table."""
+    return _overwrite(spark, target, rows)
+
+
+def replace(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
+    """Store `rows` in place of everything."""
+    _allow_types(spark, target, rows)
+    return _overwrite(spark, target, rows)
+
+
+def _overwrite(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
     writer = (
         _of_plain_types(rows)
         .write.format("delta")
@@ -42,10 +54,9 @@ def replace_rows(spark: SparkSession, target: Target, rows: DataFrame) -> None:
     writer = _told(writer, target)
     for name, value in PROPERTIES.items():
         writer = writer.option(name, value)
-    if target.read >= 0:
-        _allow_types(spark, target, rows)
     with _as_we_write(spark):
         writer.save(target.location)
+    return Written(0, 0, "spark")
 
 
 def _allow_types(spark: SparkSession, target: Target, rows: DataFrame) -> None:
@@ -69,6 +80,16 @@ def _of_plain_types(rows: DataFrame) -> DataFrame:
 
     names = rows.columns
     return rows.select(*[F.col(spark_name(name)).alias(name, metadata={}) for name in names])
+
+
+def change(relations: Relations, log: TableLog, target: Target, rows: DataFrame) -> Written:
+    """Commit a change in the form that the table takes: of a bag, or of keys."""
+    view = relations.named(rows)
+    names = [name for name in rows.columns if name != WEIGHT]
+    if target.key is None:
+        types = {name: log.columns[name] for name in names}
+        return write_bag(relations.spark, target, view, types, relations.stored(log.snapshot))
+    return write_keyed(relations.spark, target, view, names)
 
 
 def write_bag(
@@ -119,11 +140,12 @@ def write_keyed(spark: SparkSession, target: Target, change: str, names: Sequenc
     return _merge(spark, target, source, match, names, keyed=True)
 
 
-def advance(spark: SparkSession, target: Target) -> None:
+def advance(spark: SparkSession, target: Target) -> Written:
     """Commit a new frontier and no rows."""
     empty = spark.sql(f"SELECT * FROM delta.{spark_name(target.location)} WHERE false")
     with _as_we_write(spark):
         _told(empty.write.format("delta").mode("append"), target).save(target.location)
+    return Written(0, 0, "spark")
 
 
 def _told(writer: DataFrameWriter, target: Target) -> DataFrameWriter:

@@ -16,8 +16,8 @@ from dagster_streamtables.runtime.delta.data_rows import alike
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.spark.settings import settings_for_now
-from dagster_streamtables.runtime.storage import writer
-from dagster_streamtables.runtime.storage.writer import FILE_SIZE, FILES, file_bytes
+from dagster_streamtables.runtime.storage import target
+from dagster_streamtables.runtime.storage.target import FILE_SIZE, FILES, file_bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +47,7 @@ def has_many_small_files(log: TableLog) -> bool:
 def keep_files_small(log: TableLog) -> None:
     """Tell the merges of delta-rs how large files are to be, unless somebody else has told them."""
     wanted, told = file_bytes(sum(log.file_sizes)), log.settings.get(FILE_SIZE)
-    if told == str(wanted) or told not in (None, *map(str, writer.FILE_BYTES)):
+    if told == str(wanted) or told not in (None, *map(str, target.FILE_BYTES)):
         return
     try:
         log.to_write().alter.set_table_properties({FILE_SIZE: str(wanted)})

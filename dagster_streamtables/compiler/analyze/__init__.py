@@ -1,1 +1,1 @@
-"""A query's text → a syntax tree with every name bound, or a refusal that says where and why."""
+"""Query text → a syntax tree with every name bound, or a refusal that says where and why."""

@@ -1,8 +1,8 @@
 """Text and the columns of its sources → normalized syntax tree.
 
-After this module every column says which table it belongs to, every star is spelled out, every
-expression has the type that could be told, and nothing is left in the tree that the operators
-cannot maintain: `refuse` has said no.
+After this module, every column is qualified by its table, every star is expanded, every expression
+has its type if it can be inferred, and the tree contains only what the operators can maintain:
+`refuse` has rejected the rest.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Parsed:
 
     tree: exp.Query
     names: tuple[str, ...]
-    """The output columns, in the case in which the user wrote them."""
+    """The output columns, in the user's case."""
     scans: Mapping[str, str]
-    """The name that a source has in `tree` → the name that it has in the text."""
+    """A source's name in `tree` → its name in the text."""
 
 
 def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
@@ -53,7 +53,7 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
         sources: For each name in `text.sources`, its columns in order.
 
     Raises:
-        UnsupportedQuery: It holds something that cannot be maintained.
+        UnsupportedQuery: It contains something that cannot be maintained.
         InvalidDefinition: A column does not exist or is ambiguous, or an output has no name.
     """
     refuse(text)
@@ -88,15 +88,15 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
             "the query cannot be analyzed",
             where=text.shown(),
             why=str(error),
-            fix="write it in simpler words, or choose mode FULL",
+            fix="simplify the query, or choose mode FULL",
         ) from None
     assert isinstance(tree, exp.Query)
     return tree, scans
 
 
 class _Schema(MappingSchema):
-    """Names are names: left to itself, sqlglot parses each as if it stood in a query, and has other
-    columns, or none, where one begins with ``{``, ``$``, ``:`` or ``@``."""
+    """A schema that takes names literally. By default sqlglot parses each name as SQL, and gets
+    other columns, or none, if one begins with ``{``, ``$``, ``:`` or ``@``."""
 
     def _normalize_name(
         self,
@@ -143,14 +143,14 @@ def known_type(column: str, type_: str) -> exp.DataType:
     """The type of a column that the query reads.
 
     Raises:
-        UnsupportedQuery: Values of the type would not come out as they went in.
+        UnsupportedQuery: Values of the type would not survive unchanged.
     """
     known = type_from(type_)
     unknown = known.is_type(exp.DataType.Type.UNKNOWN, exp.DataType.Type.TIME)
     if unknown or "collate" in type_.lower().replace("collate utf8_binary", ""):
         raise UnsupportedQuery(
             f'the column "{column}" has the type {type_}',
-            why="values of this type cannot be carried through a change yet",
+            why="a change cannot contain values of this type yet",
             fix="leave the column out, or cast it to another type in the source",
         )
     return known
@@ -159,7 +159,7 @@ def known_type(column: str, type_: str) -> exp.DataType:
 def _flatten_table_names(
     tree: exp.Query, text: Text, sources: Mapping[str, Columns]
 ) -> dict[str, str]:
-    """Give each source one plain name, so that names of one, two and three parts can meet."""
+    """Give each source a one-part name, so that names of one, two and three parts can be mixed."""
     flat = {name: f"source_{i}" for i, name in enumerate(text.sources)}
     for table in tables_in(tree):
         name = table_name(table)
@@ -186,7 +186,7 @@ def _flatten_table_names(
 
 
 def _output_names(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]:
-    """The names of the outputs as written; the tree itself ignores case, as Spark does."""
+    """The output names in the user's case, which the tree ignores, as Spark does."""
     select = text.tree
     while isinstance(select, exp.SetOperation | exp.Subquery):
         select = select.this
@@ -215,7 +215,7 @@ def _unnamed(text: Text, output: exp.Expr, number: int) -> InvalidDefinition:
     return InvalidDefinition(
         f"output column {number} has no name",
         where=place(output, text),
-        why="the name that Spark would make up cannot be a column of a Delta table",
+        why="the name that Spark would generate is not valid for a column of a Delta table",
         fix="give it one with AS",
     )
 
@@ -227,38 +227,38 @@ def _distinct(names: tuple[str, ...], text: Text) -> tuple[str, ...]:
             raise InvalidDefinition(
                 f'two output columns are called "{name}"',
                 where=_last_output(name, text),
-                why="the columns of a table have different names, in whatever case",
+                why="column names must be unique, ignoring case",
                 fix="give each its own name with AS",
             )
         if name.lower().startswith("__st_") or name.lower() in _OURS:
             raise UnsupportedQuery(
                 f'an output column is called "{name}"',
                 where=_last_output(name, text),
-                why="names that begin so hold the table's own state",
+                why="names with this prefix are reserved for the table's own state",
                 fix="give it another name with AS",
             )
     return names
 
 
-# Columns that stand beside those of the table while a change is computed, written and compared.
+# Columns that are added to the table's own while a change is computed, written and compared.
 _OURS = frozenset((WEIGHT, "__goes", "__row", "__side", "__n", "__close"))
 
 
 def _require_no_weight(tree: exp.Query, text: Text) -> None:
-    """Every change has a column of this name beside those of its source."""
+    """Reserve the name of the column that every change adds to those of its source."""
     for column in tree.find_all(exp.Column):
         if column.name.lower() == WEIGHT:
             written = (each for each in text.tree.find_all(exp.Column) if each.name == column.name)
             raise UnsupportedQuery(
                 f'the query uses a column called "{column.name}"',
                 where=place(next(written, text.tree), text),
-                why="while a change is computed, its rows have their weights under this name",
+                why="while a change is computed, this column holds the weights of its rows",
                 fix="rename the column in the source, leave it out, or choose mode FULL",
             )
 
 
 def _last_output(name: str, text: Text) -> Place | str:
-    """The place of the last output of that name; the SELECT itself where a star yields it."""
+    """The position of the last output of that name, or of the SELECT if a star yields it."""
     select = text.tree
     while isinstance(select, exp.SetOperation | exp.Subquery):
         select = select.this
@@ -269,7 +269,7 @@ def _last_output(name: str, text: Text) -> Place | str:
 def _unresolved(
     text: Text, error: SqlglotError, sources: Mapping[str, Columns]
 ) -> InvalidDefinition:
-    """The error of an unknown or ambiguous name, with its place and the nearest names."""
+    """The error for an unknown or ambiguous name, with its position and the nearest names."""
     message = str(error).split(". Line")[0]
     quoted = re.search(r"'([^']+)'|: (\S+)$", message)
     name = (quoted[1] or quoted[2]).lower() if quoted else ""
@@ -285,7 +285,7 @@ def _unresolved(
         what = f'column "{shown}" ' + ("is ambiguous" if ambiguous else "does not exist")
         known = [each for columns in sources.values() for each in columns]
         near = difflib.get_close_matches(name, known, n=3)
-        fix = f"did you mean {' or '.join(near)}?" if near else "name a column of the tables"
-        fix = f"say whose, for example {owners[0]}.{name}" if ambiguous else fix
+        fix = f"did you mean {' or '.join(near)}?" if near else "use a column of the tables"
+        fix = f"qualify it, for example {owners[0]}.{name}" if ambiguous else fix
     where = place_of_word(name, text) or text.shown()
     return InvalidDefinition(what, where=where, why=message, fix=fix)

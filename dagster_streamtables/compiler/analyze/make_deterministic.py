@@ -1,22 +1,22 @@
-"""Text whose answer is one: what SQL leaves open is decided, the same way each time.
+"""Make the answer of a query unique, where SQL allows several.
 
-Some queries have more than one right answer. Rows that an ORDER BY does not tell apart may come in
-any order under ROW_NUMBER, LAG or LIMIT; COLLECT_LIST may list a group in any order; MAX_BY and
-MODE may meet a tie. Whichever answer Spark gives would be right, but a refresh must come to the
-same one as the refresh before it, or it would take away rows that are not there.
+Some queries have more than one right answer. Rows that tie in an ORDER BY may come in any order
+under ROW_NUMBER, LAG or LIMIT; COLLECT_LIST may list a group in any order; MAX_BY and MODE may meet
+a tie. Any of Spark's answers would be right, but every refresh must get the same one, or it would
+delete rows that do not exist.
 
-So the text is made to say more, by words inserted where they belong:
+So the text is made more specific, by insertions:
 
     ROW_NUMBER, NTILE, LAG, LEAD, FIRST_VALUE, …   ORDER BY …, every column that the query reads
     ROWS frames                                    likewise
     ORDER BY … LIMIT                               ORDER BY …, every column of the result
     COLLECT_LIST, COLLECT_SET, ARRAY_AGG           SORT_ARRAY(…)
     LISTAGG, STRING_AGG                            WITHIN GROUP (ORDER BY …, the value)
-    FIRST, ANY_VALUE; LAST                         MIN; MAX
+    FIRST, ANY_VALUE / LAST                        MIN / MAX
     MAX_BY(x, y), MIN_BY                           by y, then by x
     MODE(x)                                        MODE(x, true)
 
-An answer to the text that says more is an answer to the text that the user wrote.
+Any answer to the more specific text is also an answer to the user's.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ _UNORDERED = (exp.DataType.Type.MAP, exp.DataType.Type.VARIANT, exp.DataType.Typ
 
 
 def determined(text: Text, qualified: exp.Query) -> Text:
-    """The text with one answer.
+    """The text with a unique answer.
 
     Args:
         text: As the user wrote it.
-        qualified: Its tree with every column's table and type known.
+        qualified: Its tree, with the table and type of every column known.
 
     Raises:
-        UnsupportedQuery: A window function depends on an order that is not there.
+        UnsupportedQuery: A window function depends on an order that the query does not define.
     """
     found = [
         *_ties_of_windows(text, qualified),
@@ -84,18 +84,18 @@ def _ordered_further(
     order = meant.args.get("order")
     if order is None:
         raise UnsupportedQuery(
-            f"{_name(node.this).upper()} over rows in no order",
+            f"{_name(node.this).upper()} over unordered rows",
             where=place(node, text),
-            why="it has another answer each time",
+            why="its result could differ each time",
             fix="add ORDER BY inside OVER (…)",
         )
     frame = meant.args.get("spec")
     if _name(node.this) in _OF_FRAME and (frame is None or frame.args.get("kind") != "ROWS"):
         raise UnsupportedQuery(
-            f"{_name(node.this).upper()} over rows that are peers of each other",
+            f"{_name(node.this).upper()} over a RANGE frame",
             where=place(node, text),
-            why="in a RANGE frame, rows that ORDER BY does not tell apart have no order",
-            fix="say ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW after ORDER BY",
+            why="in a RANGE frame, rows that tie in ORDER BY have no order",
+            fix="write ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW after ORDER BY",
         )
     at = _end_of_order(order, text)
     words = _all_columns(select, text)
@@ -119,7 +119,7 @@ def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
 
 
 def _end_of_order(order: exp.Expr, text: Text) -> int | None:
-    """The place after the last word of an ORDER BY."""
+    """The position after the last word of an ORDER BY."""
     known = span(order)
     if known is None:
         return None
@@ -139,7 +139,7 @@ _AFTER_ORDER = {"ROWS", "RANGE", "GROUPS", "LIMIT", "OFFSET", "FETCH", ";"}
 
 
 def _all_columns(select: exp.Select, text: Text) -> list[str]:
-    """What tells the rows of a SELECT apart as far as it can tell: all columns that it reads."""
+    """The columns that a SELECT reads, or its group keys: rows that agree on them are the same."""
     group = select.args.get("group")
     if is_grouped(select):
         keys = group.expressions if group else []
@@ -166,7 +166,7 @@ def _is_unordered(node: exp.Expr) -> bool:
 
 
 def _own(select: exp.Select, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
-    """The nodes of a SELECT, not those of its subqueries."""
+    """The nodes of a SELECT, without those of its subqueries."""
     for part in select.iter_expressions():
         for node in part.walk(prune=lambda each: isinstance(each, exp.Query)):
             if isinstance(node, kind) and not isinstance(node, exp.Query):

@@ -1,14 +1,14 @@
-"""The tree of a query in the forms that the qualifier of sqlglot gets right.
+"""Rewrite a query's tree to forms that sqlglot's qualifier handles correctly.
 
-ORDER BY without LIMIT                     left out: a table has no order
-(… ORDER BY x LIMIT n) AS t (a, b)         the renaming around it: ORDER BY means the old names
+ORDER BY without LIMIT                     removed: a table has no order
+(… ORDER BY x LIMIT n) AS t (a, b)         renamed one level up: ORDER BY means the old names
 FROM (a JOIN b ON …) JOIN c ON …           without the parentheses
-EXISTS (SELECT * FROM …)                   SELECT 1: no column is asked for, and none is read
-SEMI JOIN d ON d.n = …, d a column too,    another alias: the qualifier reads the field n of it, or
-or a LATERAL VIEW                          the column n of the view
-SEMI JOIN d … JOIN c USING (…)             SEMI JOIN last: the qualifier takes columns of d for c's
+EXISTS (SELECT * FROM …)                   SELECT 1: no column is needed, so none is read
+SEMI JOIN d ON d.n = …, where d is also    another alias: the qualifier would read the field n of
+a column or a LATERAL VIEW                 the column, or the column n of the view
+SEMI JOIN d … JOIN c USING (…)             SEMI JOIN last: the qualifier takes d's columns for c's
 WINDOW w AS (…), v AS w                    v AS (…)
-LATERAL variant_explode(x) AS v            v(pos, key, value), which Spark has them be
+LATERAL variant_explode(x) AS v            v(pos, key, value), the column names that Spark gives
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from dagster_streamtables.compiler.text.refusal import Refusal
 
 
 def arranged(tree: exp.Query, columns: Collection[str]) -> exp.Query:
-    """A copy of the tree in these forms.
+    """A rewritten copy of the tree.
 
     Args:
-        tree: As the text was read.
+        tree: As parsed.
         columns: The names of all columns of all sources.
     """
     tree = tree.copy()
@@ -52,7 +52,7 @@ def arranged(tree: exp.Query, columns: Collection[str]) -> exp.Query:
 
 
 def _spell_out_windows(select: exp.Select) -> None:
-    """A window that is another by name says what that one says."""
+    """Replace a window that only names another by that one's definition."""
     windows: list[exp.Window] = select.args.get("windows") or []
     said = {each.name.lower(): each for each in windows}
     for window in windows:
@@ -95,7 +95,7 @@ def _rename_semi_joined(tree: exp.Query, columns: Collection[str]) -> None:
 
 
 def _put_semi_joins_last(select: exp.Select) -> None:
-    """They only choose among rows that an inner or a left join after them keeps."""
+    """Move semi joins behind inner and left joins, which do not change which rows they keep."""
     joins: list[exp.Join] = select.args.get("joins") or []
     by_name = [i for i, join in enumerate(joins) if join.args.get("using") or join.method]
     semi = [join for join in joins[: max(by_name, default=0)] if join.kind in ("SEMI", "ANTI")]
@@ -106,14 +106,14 @@ def _put_semi_joins_last(select: exp.Select) -> None:
         raise Refusal(
             semi[0],
             f"a {semi[0].kind} JOIN before a join by names",
-            why="which columns USING and NATURAL mean depends on what stands before them",
+            why="the columns that USING and NATURAL match depend on the tables before them",
             fix=f"write the {semi[0].kind} JOIN as (SELECT … FROM …) AS name",
         )
     select.set("joins", [*(join for join in joins if join not in semi), *semi])
 
 
 def _to_lateral_view(select: exp.Select) -> None:
-    """A table function in a SELECT list makes rows before the other items look at them."""
+    """Move a table function out of a SELECT list: it runs before the other items."""
     for item in select.expressions:
         call = item.unalias() if isinstance(item, exp.Alias) else item
         call = call.this if isinstance(call, exp.Aliases) else call
@@ -123,8 +123,8 @@ def _to_lateral_view(select: exp.Select) -> None:
             raise Refusal(
                 select,
                 "a table function over groups is not supported yet",
-                why="it makes rows of what GROUP BY has made",
-                fix="group in a subquery, and make rows of its result",
+                why="it would have to unfold the result of GROUP BY",
+                fix="group in a subquery, and apply the function to its result",
             )
         aliased = isinstance(item, exp.Aliases)
         names = [each.name for each in item.expressions] if aliased else [item.alias]
@@ -170,7 +170,7 @@ def _open_groups(select: exp.Select) -> None:
 
 
 def _open_group(select: exp.Select, join: exp.Join) -> None:
-    """An inner join with a join in parentheses is the joins one after another."""
+    """Turn an inner join with a parenthesized join into one chain of joins."""
     inner = join.this.this
     inside = list(inner.args.get("joins") or [])
     sides = [each.side for each in (join, *inside, *(select.args.get("joins") or []))]

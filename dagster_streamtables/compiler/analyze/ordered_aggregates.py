@@ -1,7 +1,7 @@
-"""Aggregates whose answer depends on the order of rows, made to depend on it no longer.
+"""Make aggregates that depend on the order of rows independent of it.
 
-They are found in the words of the text, where each call is a name and its parentheses; `determine`
-says what is inserted.
+Calls are found in the text, as a name and its parentheses; `make_deterministic` lists the
+insertions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Insertion:
     at: int
     words: str
     until: int | None = None
-    """Where the words that are exchanged end; None if none are."""
+    """The end of the replaced span; None if nothing is replaced."""
 
     @property
     def edit(self) -> Edit:
@@ -52,16 +52,16 @@ _INSENSITIVE = {
 
 @dataclass(frozen=True)
 class _Call:
-    """A call in the text: its name, the commas and parentheses of its arguments, what follows."""
+    """A call in the text: its name, the commas and parentheses of its arguments, its clauses."""
 
     name: Token
     marks: list[Token]
     """The opening parenthesis, the commas between arguments, the closing parenthesis."""
     within: tuple[Token, Token] | None
     end: int
-    """Where the call ends, with FILTER and all that belongs to it."""
+    """The end of the call, including FILTER and its other clauses."""
     inside: str
-    """The function that it is the first argument of, if any."""
+    """The function whose first argument it is, if any."""
     windowed: bool
 
     def argument(self, number: int, text: Text) -> str:
@@ -78,7 +78,7 @@ def open_aggregates(text: Text) -> Iterator[Insertion]:
 
 
 def orders(call: exp.Expr) -> list[exp.Expr]:
-    """The arguments of an aggregate in the tree by which its group's rows would be ordered."""
+    """The arguments of an aggregate by which the rows of its group would be ordered."""
     function = function_of(call)
     name, around = _name(function), call.parent
     arguments = [each for each in function.iter_expressions() if not isinstance(each, exp.Distinct)]
@@ -123,7 +123,7 @@ def _decided(call: _Call, text: Text) -> Iterator[Insertion]:
 
 
 def _after_nulls(text: Text, call: _Call) -> int:
-    """Where the call goes on after its arguments, past IGNORE NULLS."""
+    """The position after the arguments and IGNORE NULLS or RESPECT NULLS."""
     following = [each for each in text.tokens if each.start > call.marks[-1].start][:2]
     words = " ".join(each.text.upper() for each in following)
     return (following[1] if words in ("IGNORE NULLS", "RESPECT NULLS") else call.marks[-1]).end + 1

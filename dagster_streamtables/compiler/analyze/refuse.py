@@ -1,6 +1,6 @@
-"""What cannot be maintained yet, or ever: each with its place, its reason, and its rewrite.
+"""Refuse what cannot be maintained, yet or ever, with its position, the reason, and a rewrite.
 
-A construct without a rule is refused when the table is defined, so that none is ever computed
+A construct without a rule is refused when the table is defined, so that it is never computed
 wrongly. `_NO_RULE` is the list to shorten when an operator is added.
 """
 
@@ -16,15 +16,15 @@ from dagster_streamtables.compiler.text.places import place, place_of_word
 from dagster_streamtables.compiler.text.query_text import Text, deeper
 from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
 
-_FULL = "choose mode FULL, which runs the query again whenever a source moved"
+_FULL = "choose mode FULL, which reruns the query whenever a source has changed"
 _OR_FULL = f"or {_FULL}"
-_NO_RULE_WHY = "its change has no rule yet, and a table that is wrong is worse than none"
-_NEVER_EQUAL = "a row that goes must be recognized as the row that came"
+_NO_RULE_WHY = "no rule computes its change yet, and a wrong table is worse than none"
+_NEVER_EQUAL = "a deleted row must be recognized as the row that was inserted"
 
-_SPARK_ONLY = "the text is in Spark SQL, which mode FULL would run"
+_SPARK_ONLY = "the query must be Spark SQL, in mode FULL too"
 _PARAMETER = (
     "a parameter in a stream table",
-    "it has no value when a refresh runs the query, hours later",
+    "it has no value when a refresh runs the query later",
     "write its value into the query",
 )
 _GROUP_BY_TIME = "group by date_trunc(…), or by floor(unix_timestamp(…) / 600) for ten minutes"
@@ -43,11 +43,11 @@ _NEVER: dict[type[exp.Expr], tuple[str, str, str]] = {
         "leave it out; a refresh reads fixed versions of its sources",
     ),
     exp.Version: (
-        "time travel in a stream table", "what a table held at a version never changes",
+        "time travel in a stream table", "a fixed version of a table never changes",
         "name the table alone; a refresh chooses the versions itself",
     ),
     exp.QueryTransform: (
-        "TRANSFORM cannot be maintained", "a script may give a row other rows each time",
+        "TRANSFORM cannot be maintained", "a script may return other rows each time",
         f"run the script upstream, {_OR_FULL}",
     ),
     exp.Parameter: _PARAMETER,
@@ -68,11 +68,11 @@ _KNOWN = (
 
 
 def refuse(text: Text) -> None:
-    """Say no to what cannot be maintained.
+    """Refuse what cannot be maintained.
 
     Raises:
-        UnsupportedQuery: With the place in the user's text, the reason, and the rewrite.
-        InvalidDefinition: The query does not begin with SELECT or WITH, or Spark has no such form.
+        UnsupportedQuery: With the position in the user's text, the reason, and the rewrite.
+        InvalidDefinition: The query does not begin with SELECT or WITH, or Spark lacks the syntax.
     """
     _refuse_order(text)
     _refuse_functions(text)
@@ -85,7 +85,7 @@ def refuse(text: Text) -> None:
 
 
 def _refuse_order(text: Text) -> None:
-    """FROM before SELECT, and pipes: the columns a fold adds have no SELECT list to go to."""
+    """Refuse FROM before SELECT, and pipes: a fold must add its columns to a SELECT list."""
     depth, selecting = 0, False
     for token in text.tokens:
         depth += deeper(token)
@@ -95,7 +95,7 @@ def _refuse_order(text: Text) -> None:
             raise InvalidDefinition(
                 "the query does not begin with SELECT",
                 where=text.shown(token.start, token.end),
-                why="the columns of the table's own state join the SELECT list that it begins with",
+                why="the columns of the table's own state are added to its first SELECT list",
                 fix="write SELECT … FROM …, without parentheses around it",
             )
 
@@ -110,13 +110,13 @@ def _refuse_construct(node: exp.Expr, text: Text) -> None:
     if isinstance(node, exp.TableSample):
         raise _at(
             node, text, "TABLESAMPLE cannot be maintained",
-            why="which rows it takes is decided anew by each run",
+            why="each run would sample different rows",
             fix="filter by a hash of a key, for example WHERE pmod(hash(id), 10) = 0",
         )  # fmt: skip
     if isinstance(node, exp.Collate) and not _meets_constant(node):
         raise _at(
             node, text, "COLLATE outside of a comparison with a constant",
-            why="of values that it makes equal, one would stand for all, and which is not said",
+            why="one of several equal values would be returned, and which one is undefined",
             fix=f"compare, group and join by LOWER(…), {_OR_FULL}",
         )  # fmt: skip
     if isinstance(node, exp.DataType) and node.is_type(exp.DataType.Type.TIME):
@@ -132,7 +132,7 @@ def _refuse_clause(node: exp.Expr, text: Text) -> None:
     if _makes_rows_inside(node):
         raise _at(
             node, text, "a table function inside an expression",
-            why="it makes rows, and an expression has one value for each row",
+            why="it returns rows, and an expression has one value per row",
             fix="write LATERAL VIEW, or make it a column of a subquery",
         )  # fmt: skip
     if _is_by_name(node):
@@ -144,7 +144,7 @@ def _refuse_clause(node: exp.Expr, text: Text) -> None:
     if isinstance(node, exp.Query) and _takes_any(node):
         raise _at(
             node.args.get("limit") or node.args["offset"], text, "LIMIT without ORDER BY",
-            why="which rows it takes is decided anew by each run",
+            why="each run could choose other rows",
             fix="add ORDER BY",
         )  # fmt: skip
     if isinstance(node, exp.Distinct) and node.args.get("on"):
@@ -155,7 +155,7 @@ def _refuse_clause(node: exp.Expr, text: Text) -> None:
 
 
 def _meets_constant(node: exp.Collate) -> bool:
-    """Whether all that is made of it is TRUE or FALSE."""
+    """Whether it occurs only in a comparison with a constant, whose result is TRUE or FALSE."""
     around = node.parent
     if not isinstance(around, exp.Binary | exp.In | exp.Between):
         return False
@@ -165,7 +165,7 @@ def _meets_constant(node: exp.Collate) -> bool:
 
 
 def _makes_rows_inside(node: exp.Expr) -> bool:
-    """Whether it is a table function that stands where only one value can."""
+    """Whether it is a table function where only a single value is allowed."""
     named = isinstance(node, exp.Anonymous) and node.name.lower() in spark_functions.TABLE_VALUED
     if not named and not isinstance(node, exp.Explode | exp.Inline):
         return False
@@ -180,7 +180,7 @@ def _is_by_name(node: exp.Expr) -> bool:
 
 
 def _takes_any(query: exp.Query) -> bool:
-    """Whether it takes some rows of many, and does not say which; EXISTS does not care which."""
+    """Whether it takes some rows without saying which; in EXISTS that does not matter."""
     limited = query.args.get("limit") or query.args.get("offset")
     asked = query.find_ancestor(exp.Exists, exp.Select)
     return bool(limited) and not query.args.get("order") and not isinstance(asked, exp.Exists)
@@ -192,14 +192,14 @@ def _kind(join: exp.Join) -> str:
 
 
 def _refuse_unknown_function(node: exp.Expr, text: Text) -> None:
-    """Refuse by the tree: a function of no list, and what needs no parentheses to be called."""
+    """Refuse by the tree: functions in no list, and those that are called without parentheses."""
     if isinstance(node, exp.Anonymous) and node.name.lower() not in _KNOWN:
         word = node.name.lower()
         _refuse_known(word, place(node, text), word)
         raise UnsupportedQuery(
             f"{word}() is not supported yet",
             where=place(node, text),
-            why="whether it gives one row one value, and the same each time, is not known",
+            why="it is not known to return one value per row, and the same each time",
             fix=_FULL,
         )
     if isinstance(node, exp.Func):
@@ -223,14 +223,14 @@ def _refuse_known(word: str, where: Place | str, called: str) -> None:
         raise UnsupportedQuery(
             f"{called} cannot be maintained",
             where=where,
-            why=f"{_NEVER_EQUAL}, and {called} gives the two different values",
+            why=f"{_NEVER_EQUAL}, and {called} returns different values for the two",
             fix="store the value in the source table and select that column instead",
         )
     if word in spark_functions.CLOCK:
         raise UnsupportedQuery(
             f"{called} cannot be maintained",
             where=where,
-            why=f"{_NEVER_EQUAL}, and whoever refreshes then may see another value of {called}",
+            why=f"{_NEVER_EQUAL}, and {called} may differ in the session of a later refresh",
             fix=f"write the value into the query, {_OR_FULL}",
         )
     if word in spark_functions.OTHERS:
@@ -246,7 +246,7 @@ def _refuse_shadowing(text: Text) -> None:
         if cte.alias.lower() in seen:
             raise _at(
                 cte, text, f'two common table expressions are called "{cte.alias}"',
-                why="which of them a name means would depend on where it stands",
+                why="the meaning of the name would depend on its position",
                 fix="give each its own name",
             )  # fmt: skip
         seen.add(cte.alias.lower())

@@ -1,9 +1,9 @@
-"""Types that decide whether a table can be kept: those that cannot be stored, or not compared.
+"""Infer the types that cannot be stored, or whose values cannot be compared.
 
-sqlglot does not tell the type of a call that it leaves as it was written, takes the difference of
-two dates for a date, and what LATERAL explode(x) makes for x itself. Where such a type matters, it
-is told here; `forget` takes it back before the query is lowered, since of a MAP it is not known of
-what, and of an INTERVAL not which.
+sqlglot does not infer the types of anonymous calls, takes the difference of two dates for a date,
+and gives the result of LATERAL explode(x) the type of x. This module infers such types where they
+matter. `forget` removes them before the query is lowered, because they are incomplete: the key and
+value types of a MAP, and the units of an INTERVAL, are not known.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from dagster_streamtables.compiler.text.types import type_from
 Kind = exp.DataType.Type
 
 UNCOMPARABLE = (Kind.MAP, Kind.VARIANT, Kind.OBJECT, Kind.JSON, Kind.GEOMETRY, Kind.GEOGRAPHY)
-"""Rows that hold one cannot be told apart."""
+"""Types whose values cannot be compared, so rows with them cannot be distinguished."""
 UNSTORED = (Kind.INTERVAL,)
-"""No column of a Delta table has one."""
+"""Types that no column of a Delta table can have."""
 
 _MOMENTS = (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIMESTAMPLTZ, Kind.TIMESTAMPNTZ)
 _BY_SCHEMA = {"from_csv", "from_json", "from_xml"}
@@ -34,7 +34,7 @@ _ONE_OF_MANY = {"any_value", "first", "first_value", "last", "last_value", "max_
 
 
 def held(type_: exp.DataType | None, kinds: tuple[exp.DType, ...]) -> str | None:
-    """The first of these kinds that a type is, or has inside.
+    """The first of these kinds that a type is or contains.
 
     >>> held(type_from("array<map<string,int>>"), UNCOMPARABLE)
     'MAP'
@@ -44,7 +44,7 @@ def held(type_: exp.DataType | None, kinds: tuple[exp.DType, ...]) -> str | None
 
 
 def forget(tree: exp.Query) -> None:
-    """Leave no type in the tree that is known by halves."""
+    """Remove incomplete types from the tree."""
     for node in tree.walk():
         parts = list(node.type.find_all(exp.DataType)) if node.type is not None else []
         kinds = [_kind(part) for part in parts]
@@ -61,7 +61,7 @@ def _kind(part: exp.DataType) -> exp.DType:
 
 
 def _of_call(annotator: Any, call: exp.Anonymous) -> None:
-    """The type of a call that was left as written, if it holds one that matters."""
+    """Set the type of an anonymous call if it contains one that matters."""
     name, arguments = call.name.lower(), call.expressions
     first = arguments[0].type if arguments else None
     found: exp.DataType | None = None
@@ -82,14 +82,14 @@ def _of_call(annotator: Any, call: exp.Anonymous) -> None:
 
 
 def _of_schema(schema: list[exp.Expr]) -> exp.DataType | None:
-    """What a text such as ``a INT, m MAP<STRING, INT>``, or ``ARRAY<INT>``, stands for."""
+    """The type of a schema such as ``a INT, m MAP<STRING, INT>`` or ``ARRAY<INT>``."""
     text = schema[0].name if schema and schema[0].is_string else ""
     one = type_from(text)
     return type_from(f"struct<{text}>") if one.is_type(Kind.UNKNOWN) else one
 
 
 def _of_sum(annotator: Any, node: exp.Binary) -> None:
-    """What comes of moments and intervals; UNKNOWN where the other operand is."""
+    """Set the type of a sum or difference of times and intervals; UNKNOWN if an operand is."""
     sides = node.left, node.right
     kinds = [each.type.this if each.type else Kind.UNKNOWN for each in sides]
     intervals = [side for side, kind in zip(sides, kinds, strict=True) if kind is Kind.INTERVAL]
@@ -99,7 +99,7 @@ def _of_sum(annotator: Any, node: exp.Binary) -> None:
     elif len(intervals) != 1 or (other is Kind.DATE and isinstance(intervals[0], exp.Interval)):
         Spark.EXPRESSION_METADATA[type(node)]["annotator"](annotator, node)
     else:
-        # A day and an interval are a day or a moment, whichever the interval is.
+        # A date plus an interval is a date or a timestamp, depending on the interval.
         known = other in _MOMENTS and other is not Kind.DATE
         annotator._set_type(node, other if known else None)
 
@@ -121,7 +121,7 @@ class _Annotator(TypeAnnotator):
 
 
 def _of_rows(call: exp.Expr) -> list[exp.DataType]:
-    """The types of the columns that a table function makes; none where they are not known."""
+    """The types of the columns that a table function returns; empty if unknown."""
     if isinstance(call, exp.Anonymous):
         variant = call.name.lower() in spark_functions.VARIANT_TABLES
         return [type_from(each) for each in ("int", "string", "variant")] if variant else []
@@ -135,5 +135,5 @@ def _of_rows(call: exp.Expr) -> list[exp.DataType]:
 
 
 def annotated(tree: exp.Expr, schema: Schema) -> exp.Expr:
-    """The tree, each expression with the type that could be told."""
+    """The tree, with the types that can be inferred."""
     return _Annotator(schema, expression_metadata=_TYPES).annotate(tree)

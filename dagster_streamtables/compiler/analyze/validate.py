@@ -1,6 +1,6 @@
-"""What a query says that cannot be, looked for in the qualified and typed tree.
+"""Find invalid uses of SQL in the qualified and typed tree.
 
-Spark would say most of it too, but only when the table is first filled.
+Spark would refuse most of them too, but only at the first refresh.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 def check(tree: exp.Query, text: Text) -> None:
     """
     Raises:
-        InvalidDefinition: An aggregate where none can be, a column that is neither grouped nor
-            aggregated, or an output that is NULL in every row, or of a type that is not stored.
-        UnsupportedQuery: Rows are told apart by values that cannot be compared.
+        InvalidDefinition: A misplaced aggregate, a column that is neither grouped nor aggregated,
+            or an output that is NULL in every row or whose type cannot be stored.
+        UnsupportedQuery: Rows would be distinguished by values that cannot be compared.
     """
     for select in tree.find_all(exp.Select):
         _check_place_of_aggregates(select, text)
@@ -53,9 +53,9 @@ def _check_place_of_aggregates(select: exp.Select, text: Text) -> None:
         call = next(calls(part), None) if part else None
         if call:
             raise InvalidDefinition(
-                f"{_called(call)} stands in {clause}",
+                f"{_called(call)} is not allowed in {clause}",
                 where=place(call, text),
-                why="rows are chosen and paired before they are grouped",
+                why="rows are filtered and joined before they are grouped",
                 fix="aggregate in a subquery, or "
                 + ("write CASE WHEN as the argument" if clause == "FILTER" else "use HAVING"),
             )
@@ -64,9 +64,9 @@ def _check_place_of_aggregates(select: exp.Select, text: Text) -> None:
         inner = next((found for each in below for found in calls(each)), None)
         if inner:
             raise InvalidDefinition(
-                f"{_called(inner)} stands inside {_called(call)}",
+                f"{_called(inner)} is not allowed inside {_called(call)}",
                 where=place(call, text),
-                why="an aggregate is computed from rows, and its argument from one row",
+                why="an aggregate combines rows, but its argument is computed from one row",
                 fix="aggregate in a subquery, and aggregate its result",
             )
 
@@ -77,18 +77,18 @@ def _check_windows(select: exp.Select, text: Text) -> None:
         for node in part.walk(prune=lambda each: isinstance(each, exp.Query)) if part else ():
             if isinstance(node, exp.Window):
                 raise InvalidDefinition(
-                    f"a window function stands in {clause.upper()}",
+                    f"a window function is not allowed in {clause.upper()}",
                     where=place(node, text),
-                    why="windows are computed from the rows that are left after it",
+                    why="windows are computed after this clause",
                     fix="use QUALIFY, or compute it in a subquery",
                 )
     named = {each.name.lower() for each in select.args.get("windows") or []}
     for node in select.find_all(exp.Window):
         if node.find_ancestor(exp.Window):
             raise InvalidDefinition(
-                "a window function stands inside another",
+                "a window function is not allowed inside another",
                 where=place(node, text),
-                why="a window is computed from rows, and its argument from one row",
+                why="a window combines rows, but its argument is computed from one row",
                 fix="compute the inner one in a subquery",
             )
         if node.alias and node.find_ancestor(exp.Select) is select:
@@ -130,7 +130,7 @@ def _check_groups(select: exp.Select, text: Text) -> None:
                 raise InvalidDefinition(
                     f'"{node.name}" is neither in GROUP BY nor inside an aggregate',
                     where=place(node, text),
-                    why="a group has many rows, and each may have another value there",
+                    why="a group has many rows, which may differ in this column",
                     fix="add it to GROUP BY, or put it into an aggregate function",
                 )
 
@@ -143,13 +143,13 @@ def _check_grouping(select: exp.Select, group: exp.Expr | None, text: Text) -> N
             raise InvalidDefinition(
                 f"{_called(call)} without grouping sets",
                 where=place(call, text),
-                why="it tells the sets of GROUPING SETS, CUBE and ROLLUP apart",
+                why="it distinguishes the sets of GROUPING SETS, CUBE and ROLLUP",
                 fix="leave it out, or group by sets",
             )
 
 
 def _keys(group: exp.Expr | None) -> set[exp.Expr]:
-    """What rows are grouped by, in whatever grouping set."""
+    """The keys that rows are grouped by, in any grouping set."""
     if group is None:
         return set()
     sets = (exp.GroupingSets, exp.Cube, exp.Rollup, exp.Tuple, exp.Paren)
@@ -162,7 +162,7 @@ def _check_union(union: exp.SetOperation, text: Text) -> None:
         raise InvalidDefinition(
             f"{union.key.upper()} of {left} columns with {right}",
             where=place(union.right, text),
-            why="their columns meet by position",
+            why="columns are matched by position",
             fix="give both sides the same number of columns",
         )
     if union.args["distinct"] or not isinstance(union, exp.Union):
@@ -176,18 +176,18 @@ def _check_comparable(values: list[exp.Expr], text: Text) -> None:
             raise UnsupportedQuery(
                 f"{_named(value)} holds a {kind}",
                 where=place(value.unalias(), text),
-                why="rows are told apart by comparing, and such values cannot be compared",
-                fix="take out the entries you need, or turn it into a string with to_json",
+                why="rows are distinguished by comparing, and such values cannot be compared",
+                fix="extract the entries you need, or turn it into a string with to_json",
             )
 
 
 def _named(value: exp.Expr) -> str:
     named = isinstance(value, exp.Alias | exp.Column)
-    return f'"{value.alias_or_name}"' if named else "what tells the rows apart"
+    return f'"{value.alias_or_name}"' if named else "a compared value"
 
 
 def _check_ordered(select: exp.Select, text: Text) -> None:
-    """What `determined` orders has an order."""
+    """Require that the values that `determined` sorts by can be compared."""
     for call in (call for each in select.iter_expressions() for call in calls(each)):
         function = function_of(call)
         kind = next((k for each in orders(call) if (k := held(each.type, UNCOMPARABLE))), None)
@@ -195,9 +195,9 @@ def _check_ordered(select: exp.Select, text: Text) -> None:
             raise UnsupportedQuery(
                 f"{_called(call)} of a {kind}",
                 where=place(function, text),
-                why="which of a group's values come first is told by comparing them, and such "
-                "values cannot be compared",
-                fix="take out the entries you need before, or make a string of each with to_json",
+                why="a group's values are ordered by comparing them, and such values cannot be "
+                "compared",
+                fix="extract the entries you need before, or turn each into a string with to_json",
             )
 
 
@@ -208,7 +208,7 @@ def _check_stored(tree: exp.Query, text: Text) -> None:
             raise InvalidDefinition(
                 f'the column "{output.alias_or_name}" holds an {kind}',
                 where=place(output.unalias(), text),
-                why="no column of a Delta table has such a type",
+                why="no column of a Delta table can have this type",
                 fix="store a number, such as unix_seconds(a) - unix_seconds(b) or "
                 "datediff(a, b), or CAST(… AS STRING)",
             )
@@ -220,6 +220,6 @@ def _check_known_type(tree: exp.Query, text: Text) -> None:
             raise InvalidDefinition(
                 f'the column "{output.alias_or_name}" is NULL in every row',
                 where=place(output.unalias(), text),
-                why="a column of a Delta table has a type, and NULL has none",
-                fix="say which with CAST(NULL AS …)",
+                why="a column of a Delta table needs a type, and NULL has none",
+                fix="choose one with CAST(NULL AS …)",
             )

@@ -1,4 +1,4 @@
-"""Subqueries that stand where one value is wanted, or are compared with a row."""
+"""Check the number of columns of subqueries that are values, or are compared with a row."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _RELATIONS = (exp.From, exp.Join, exp.Lateral, exp.CTE, exp.SetOperation, exp.Su
 def check_subqueries(tree: exp.Query, text: Text) -> None:
     """
     Raises:
-        InvalidDefinition: IN compares another number of columns than its subquery has, or a
-            subquery that is a value has more than one.
+        InvalidDefinition: The sides of IN differ in their numbers of columns, or a scalar subquery
+            has more than one column.
     """
     for node in tree.find_all(exp.In):
         query = node.args.get("query")
@@ -24,7 +24,7 @@ def check_subqueries(tree: exp.Query, text: Text) -> None:
             _check_count(query.unnest(), wanted, "IN", text)
     for node in tree.find_all(exp.Subquery):
         if not isinstance(node.parent, (*_RELATIONS, exp.In)) and isinstance(node.this, exp.Query):
-            _check_count(node.this, 1, "a subquery that is a value", text)
+            _check_count(node.this, 1, "a scalar subquery", text)
 
 
 def _check_count(query: exp.Expr, wanted: int, called: str, text: Text) -> None:
@@ -33,6 +33,6 @@ def _check_count(query: exp.Expr, wanted: int, called: str, text: Text) -> None:
         raise InvalidDefinition(
             f"{called}: {len(query.selects)} columns instead of {wanted}",
             where=place(query, text),
-            why="values meet columns one by one",
+            why="values and columns are matched one to one",
             fix="select as many columns as there are values",
         )

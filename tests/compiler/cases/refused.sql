@@ -278,13 +278,13 @@ SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer HAVING amount > 1;
 --- covers: Q29 an aggregate in WHERE
 SELECT id FROM orders WHERE COUNT(*) > 1;
 --- error
--- COUNT stands in WHERE
+-- COUNT is not allowed in WHERE
 
 --- case: an aggregate of an aggregate
 --- covers: Q29 an aggregate of an aggregate
 SELECT SUM(COUNT(*)) AS s FROM orders;
 --- error
--- COUNT stands inside SUM
+-- COUNT is not allowed inside SUM
 
 --- case: a union of two widths
 --- covers: Q11 a union of two widths
@@ -320,19 +320,19 @@ SELECT 'abc FROM orders;
 --- covers: Q19 row numbers in no order
 SELECT id, row_number() OVER (PARTITION BY customer) AS r FROM orders;
 --- error
--- ROW_NUMBER over rows in no order
+-- ROW_NUMBER over unordered rows
 
 --- case: the first value of rows in no order
 --- covers: Q19 the first value of rows in no order
 SELECT id, first_value(amount) OVER () AS r FROM orders;
 --- error
--- FIRST_VALUE over rows in no order
+-- FIRST_VALUE over unordered rows
 
 --- case: a list over peers
 --- covers: Q19 a list over peers
 SELECT id, collect_list(amount) OVER (ORDER BY customer) AS r FROM orders;
 --- error
--- COLLECT_LIST over rows that are peers of each other
+-- COLLECT_LIST over a RANGE frame
 
 --- case: LIMIT without ORDER BY in a subquery
 --- covers: Q21 LIMIT without ORDER BY in a subquery
@@ -458,19 +458,19 @@ SELECT id FROM orders WHERE customer IN (SELECT id, region FROM customers);
 --- covers: Q20 an aggregate in FILTER
 SELECT customer, SUM(customer) FILTER (WHERE COUNT(*) > 1) OVER () AS several FROM orders GROUP BY customer;
 --- error
--- COUNT stands in FILTER
+-- COUNT is not allowed in FILTER
 
 --- case: a window in WHERE
 --- covers: Q20 a window in WHERE
 SELECT id FROM orders WHERE ROW_NUMBER() OVER (ORDER BY id) = 1;
 --- error
--- a window function stands in WHERE
+-- a window function is not allowed in WHERE
 
 --- case: a window inside a window
 --- covers: Q20 a window inside a window
 SELECT id, SUM(COUNT(*) OVER ()) OVER () AS x FROM orders GROUP BY id;
 --- error
--- a window function stands inside another
+-- a window function is not allowed inside another
 
 --- case: a window without a definition
 --- covers: Q19 a window without a definition
@@ -542,7 +542,7 @@ SELECT id, x FROM (SELECT id, CASE WHEN amount > 1 THEN map('a', amount) END AS 
 --- covers: Q28 groups by a map
 SELECT COUNT(*) AS n FROM orders GROUP BY map('a', amount);
 --- error
--- what tells the rows apart holds a MAP
+-- a compared value holds a MAP
 
 --- case: a list of maps
 --- covers: Q7 a list of maps

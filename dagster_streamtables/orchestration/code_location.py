@@ -1,7 +1,7 @@
-"""The stream tables of a code location that is there already, for who works without Dagster's UI.
+"""Finds the stream tables of an existing code location, for the command line.
 
-Their assets carry the declarations, so whatever made them (`build_definitions`, a component, a
-factory in code) they are found in the loaded definitions, and nothing is declared twice.
+Each asset carries its declaration, so the loaded definitions are enough, whether they come from
+`build_definitions`, a component, or a factory, and nothing is declared twice.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from dagster_streamtables.orchestration.declare.load import BrokenTable, Declare
 
 @dataclass(frozen=True)
 class CodeLocation:
-    """The stream tables of one code location, and where they are."""
+    """The stream tables of one code location, and their resource."""
 
     tables: tuple[Declared, ...]
     resource: StreamTablesResource
-    """With the values of environment variables in place."""
+    """With the values of environment variables filled in."""
 
 
 def load_code_location(*, module: str = "", file: str = "") -> CodeLocation:
     """Import a module, or a file, and find the stream tables in its `Definitions`.
 
     Raises:
-        InvalidDefinition: It cannot be imported, or holds no definitions with stream tables.
+        InvalidDefinition: It cannot be imported, or has no definitions with stream tables.
     """
     where = module or file
     found = _definitions(_imported(module, file), where)
@@ -46,13 +46,13 @@ def load_code_location(*, module: str = "", file: str = "") -> CodeLocation:
     if not tables:
         raise InvalidDefinition(
             f"no asset in the definitions of {where} is a stream table",
-            fix="name the module whose Definitions hold the stream tables",
+            fix="name the module whose Definitions declare the stream tables",
         )
     return CodeLocation(tables, _resource(found, where))
 
 
 def _imported(module: str, file: str) -> ModuleType:
-    """As `dagster -m` and `-f` import it: what lies beside it can be imported, too."""
+    """Imports it like `dagster -m` and `-f`: it can import its neighbors, too."""
     beside = str(Path(file).absolute().parent) if file else str(Path.cwd())
     if beside not in sys.path:
         sys.path.insert(0, beside)
@@ -71,7 +71,7 @@ def _imported(module: str, file: str) -> ModuleType:
         raise InvalidDefinition(
             f"{module or file} cannot be imported",
             why=f"{type(error).__name__}: {error}",
-            fix="name it as you would for dagster dev",
+            fix="give the same module or file as to dagster dev -m or -f",
         ) from error
 
 
@@ -84,8 +84,8 @@ def _definitions(module: ModuleType, where: str) -> dg.Definitions:
         if isinstance(each, dg.Definitions):
             return each
     raise InvalidDefinition(
-        f"{where} holds no dagster.Definitions",
-        fix="name the module that dagster dev loads, or a folder of .sql files by --tables",
+        f"{where} has no dagster.Definitions",
+        fix="name the module that dagster dev loads, or give a folder of .sql files with --tables",
     )
 
 
@@ -107,11 +107,11 @@ def _resource(definitions: dg.Definitions, where: str) -> StreamTablesResource:
     if not ours:
         raise InvalidDefinition(
             f"the definitions of {where} have no StreamTablesResource",
-            why="it says where the tables are",
-            fix='give them resources={"streamtables": StreamTablesResource(root=…)}',
+            why="the resource says where the tables are",
+            fix='add resources={"streamtables": StreamTablesResource(root=…)} to the Definitions',
         )
     found = ours.get("streamtables") or next(iter(ours.values()))
-    # It may hold a resource that is to be closed, and the command is all that this process does.
+    # The resource may have to be closed: at exit, because the command is all this process does.
     open_ones = ExitStack()
     atexit.register(open_ones.close)
     return open_ones.enter_context(found.process_config_and_initialize_cm())

@@ -140,14 +140,14 @@ def build_definitions(
 
 
 def _for_a_run() -> bool:
-    """Whether a process loads the definitions to run a part of them: what assets show was written
-    down when the code location was loaded, and nobody looks at it here."""
+    """Whether the process loads the definitions only to run some of them. What assets show was
+    stored when the code location was loaded, so it is not needed here."""
     known = DefinitionsLoadContext.is_set()
     return known and DefinitionsLoadContext.get().load_type is DefinitionsLoadType.RECONSTRUCTION
 
 
 def asset_keys(asset: Any) -> Iterator[dg.AssetKey]:
-    """The keys of whatever `dg.Definitions` takes as an asset."""
+    """The asset keys of any value that `dg.Definitions` accepts as an asset."""
     if isinstance(asset, dg.AssetsDefinition):
         yield from asset.keys
     elif isinstance(asset, dg.AssetSpec | dg.SourceAsset):
@@ -165,13 +165,13 @@ def build_declared(
     not_here: Collection[dg.AssetKey] = (),
     **about: Any,
 ) -> Catalog:
-    """The catalog of declarations in Python and of those in a folder.
+    """The catalog of the declarations in Python and in a folder.
 
     Args:
-        tables: As for `build_definitions`; and `folder`, `views`, `resource`, `compile_at_load`
-            and `strict`.
-        not_here: Keys of assets that other code writes in the same code location.
-        about: More for `build_catalog`.
+        tables: Like `folder`, `views`, `resource`, `compile_at_load` and `strict`, an argument of
+            `build_definitions`.
+        not_here: Keys of assets that other code of the same code location writes.
+        about: Further arguments of `build_catalog`.
 
     Raises:
         StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
@@ -218,7 +218,7 @@ def _alert_sensors(
 
 
 def _told(key: dg.AssetKey | str | Sequence[str]) -> dg.AssetKey:
-    """A key as people write it: text is a path with slashes, as the UI shows it."""
+    """An asset key from its written form: a text is a path with slashes, as in the UI."""
     if isinstance(key, str):
         return dg.AssetKey.from_user_string(key)
     return key if isinstance(key, dg.AssetKey) else dg.AssetKey(list(key))
@@ -227,15 +227,15 @@ def _told(key: dg.AssetKey | str | Sequence[str]) -> dg.AssetKey:
 def _not_written(
     declared: Iterable[Declared], written: Collection[dg.AssetKey], strict: bool
 ) -> Iterator[Declared]:
-    """Leave out stream tables whose key an asset of other code has: an asset has one writer."""
+    """Leave out stream tables whose key belongs to an asset of other code."""
     for table in declared:
         if asset_key(table.name) not in written:
             yield table
             continue
         error: StreamTablesError = InvalidDefinition(
             "another asset of this code location has its key",
-            why="an asset is written by one op",
-            fix="rename the stream table, or take that asset away",
+            why="only one op may write an asset",
+            fix="rename the stream table, or remove that asset",
         ).about(table.name)
         if strict:
             raise error

@@ -70,7 +70,7 @@ def test_what_is_no_code_location_is_said_in_words(bare: Shop, location: Path) -
     code, text = alone(bare, "status", "-f", str(location))
     assert (code, "ModuleNotFoundError" in text, "Traceback" in text) == (1, True, False)
     for content, complaint in (
-        ("x = 1", "holds no dagster.Definitions"),
+        ("x = 1", "has no dagster.Definitions"),
         ("import dagster as dg\ndefs = dg.Definitions()", "no asset in the definitions"),
     ):
         location.write_text(content)

@@ -80,8 +80,8 @@ def test_nothing_of_the_past_is_told(logs: StreamTablesResource) -> None:
     watch = Watch(logs)
     watch.cursor = None
     assert not watch.run()
-    assert (watch.tick(), watch.said) == ([], "Tells of what happens from now on.")
-    assert (watch.tick(), watch.said) == ([], "Nothing happened.")
+    assert (watch.tick(), watch.said) == ([], "The first tick: reports what happens from now on.")
+    assert (watch.tick(), watch.said) == ([], "No new alerts.")
 
 
 def test_a_failed_refresh_is_told_once_with_its_four_parts_and_then_its_suspension(
@@ -213,7 +213,7 @@ def test_an_error_of_a_function_fails_the_tick_and_is_tried_again(
     watch = Watch(logs, notify)
     assert not watch.run()
     assert watch.tick() == [("paid", "refresh_failed")]
-    assert watch.said == "1 alerts delivered, 1 are tried again."
+    assert watch.said == "Alerts delivered: 1; to retry: 1."
     for _ in range(2):
         with pytest.raises(UndeliveredAlerts, match="1 alerts could not be delivered") as error:
             watch.tick()

@@ -67,7 +67,7 @@ def test_a_table_that_dagster_never_saw_and_one_with_another_query_are_refreshed
 def test_a_table_in_a_run_is_left_out_and_those_below_wait() -> None:
     found = decision(a=replace(MOVED, run="f00dcafe-1"), b=MOVED, c=IDLE)
     assert (found.refresh, found.fresh) == ((), ())
-    assert found.held["a"] == "run f00dcafe refreshes it"
+    assert found.held["a"] == "run f00dcafe is refreshing it"
     assert found.held["b"].startswith("waits for a")
     assert found.held["c"].startswith("waits for b")
 
@@ -75,7 +75,7 @@ def test_a_table_in_a_run_is_left_out_and_those_below_wait() -> None:
 def test_a_table_that_failed_is_left_alone_for_twice_as_long_each_time() -> None:
     for failures, seconds in ((1, 30), (2, 60), (5, 480), (50, 3600)):
         failed = replace(MOVED, failures=failures, failed_at=NOW - timedelta(seconds=seconds - 1))
-        assert "is tried again at" in decision(a=failed).held["a"]
+        assert "next retry at" in decision(a=failed).held["a"]
         failed = replace(failed, failed_at=NOW - timedelta(seconds=seconds * 1.25))
         assert decision(a=failed).refresh == ("a",)
 
@@ -125,8 +125,8 @@ def test_a_table_whose_first_refresh_is_left_to_a_person_waits_and_so_does_what_
     by_hand = State(by_hand=True)
     found = decision(a=by_hand, b=State(missing=("a",)), c=IDLE)
     assert (found.refresh, found.fresh) == ((), ())
-    assert "left to a person" in found.held["a"]
+    assert "started by hand" in found.held["a"]
     assert found.held["b"] == "waits for a, which does not exist"
     # Its run is what it waits for, and says more.
-    assert "refreshes it" in decision(a=replace(by_hand, run="f00dcafe-1")).held["a"]
+    assert "is refreshing it" in decision(a=replace(by_hand, run="f00dcafe-1")).held["a"]
     assert decision(a=MOVED).refresh == ("a",)

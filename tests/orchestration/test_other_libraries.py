@@ -170,7 +170,7 @@ def test_visible_columns_of_a_table_opened_by_delta_rs(tmp_path: Path) -> None:
 
 def test_one_spark_for_a_resource() -> None:
     pyspark = LazyPySparkResource(spark_config={})
-    with pytest.raises(EnvironmentProblem, match="two Sparks"):
+    with pytest.raises(EnvironmentProblem, match="both spark and pyspark"):
         StreamTablesResource(root="lake", spark="sc://host:15002", pyspark=pyspark)
 
 

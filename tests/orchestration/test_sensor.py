@@ -125,14 +125,14 @@ def test_new_tables_are_requested_in_one_run_for_each_connected_part(
 def test_a_table_without_a_scheduled_reader_is_left_to_people(logs: StreamTablesResource) -> None:
     result = Location(logs, PAID).tick()
     assert selections(result) == []
-    assert "On demand only: paid" in said(result)
+    assert "Refreshed on demand only: paid" in said(result)
 
 
 def test_a_new_table_waits_for_its_source(logs: StreamTablesResource, write: Write) -> None:
     location = Location(logs, StreamTable("early", "SELECT id FROM soon", schedule="5m"))
     result = location.tick()
     assert selections(result) == []
-    assert "early is due: waits for soon, which does not exist" in said(result)
+    assert "early is due, but not refreshed: waits for soon, which does not exist" in said(result)
     write("soon", id=[1])
     assert selections(location.tick()) == [{"early"}]
 
@@ -140,7 +140,7 @@ def test_a_new_table_waits_for_its_source(logs: StreamTablesResource, write: Wri
 def test_a_broken_definition_is_not_requested_and_is_said(logs: StreamTablesResource) -> None:
     result = Location(logs, StreamTable("bad", "SELEC 1", schedule="5m")).tick()
     assert selections(result) == []
-    assert 'Not refreshed: stream table "bad": SELEC does not begin a query' in said(result)
+    assert 'Broken: stream table "bad": SELEC does not begin a query' in said(result)
 
 
 def test_a_table_that_is_not_to_be_initialized_waits_for_a_person(
@@ -151,7 +151,7 @@ def test_a_table_that_is_not_to_be_initialized_waits_for_a_person(
     location = Location(logs, table)
     result = location.tick()
     assert selections(result) == []
-    assert "early is due: waits for its first refresh, which is left to a person" in said(result)
+    assert "its first refresh must be started by hand" in said(result)
     # As a refresh from Python leaves it.
     state = State("early", 1, "", {"refunds": Seen("", 0, {}, "")}, "", None, "")
     write_deltalake(
@@ -290,7 +290,7 @@ def test_a_failed_table_is_tried_again_later_each_time_and_at_once_if_it_is_chan
 
     result = location.tick()
     assert selections(result) == []
-    assert "paid is due: failed once, is tried again at" in said(result)
+    assert "paid is due, but not refreshed: failed once, next retry at" in said(result)
     [request] = location.tick(1.25 * PAUSE).run_requests or []
     assert not location.execute(request)
     assert "failed 2 times in a row" in said(location.tick(1.25 * PAUSE))
@@ -359,13 +359,13 @@ def test_a_refresh_that_was_under_way_when_the_next_came_due_does_not_stand_for_
         found = {metadata.AS_OF: dg.MetadataValue.timestamp(as_of.timestamp())} if as_of else {}
         event = dg.AssetMaterialization("late", tags=tags, metadata=found)
         location.instance.report_runless_asset_event(event)
-        return "Due and unchanged: late" in said(location.tick())
+        return "Due, but without changes: late" in said(location.tick())
 
     assert not is_due(None)
     assert is_due(now - timedelta(days=366))
     # A clock ahead of Dagster's does not make it younger than it is.
     assert not is_due(now + timedelta(days=800))
-    assert "Due and unchanged: late" in said(location.tick(timedelta(days=367)))
+    assert "Due, but without changes: late" in said(location.tick(timedelta(days=367)))
 
 
 @pytest.fixture

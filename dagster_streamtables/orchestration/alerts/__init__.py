@@ -1,1 +1,1 @@
-"""Telling people: alerts, from the events of the instance."""
+"""Alerts: reads the events of the Dagster instance and notifies people."""

@@ -1,4 +1,4 @@
-"""The alert sensor: tells people what happened to stream tables."""
+"""The alert sensor, which notifies people of what happened to stream tables."""
 
 # No `from __future__ import annotations`: Dagster reads the annotations of sensors at run time.
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KE
 
 
 class UndeliveredAlerts(StreamTablesError):
-    """A function that was to be told of an alert raised an error; the alert is tried again."""
+    """A function that should receive an alert raised an error; the alert is retried."""
 
 
 def build_alert_sensor(
@@ -28,20 +28,20 @@ def build_alert_sensor(
     resource_key: str = RESOURCE_KEY,
     **catalog: Any,
 ) -> dg.SensorDefinition:
-    """A sensor that tells of failed refreshes, late tables, failing checks, and recoveries.
+    """A sensor that reports failed refreshes, late tables, failing checks, and recoveries.
 
-    A function is called once with each alert. If it raises, the tick fails with its error, and it
-    is called with that alert again in the next tick; the other alerts are not held up. After a
-    crash between the call and the end of the tick, it is called once more.
+    It calls a function once with each alert. If the function raises, the next tick retries that
+    alert, other alerts are still delivered, and a tick that delivers nothing fails with the error.
+    After a crash between the call and the end of the tick, the function is called once more.
 
     Args:
         tables: The stream tables.
-        notify: A function of an `Alert`, or several. By default it is written to the log.
+        notify: One or several functions of an `Alert`. The default writes alerts to the log.
         name: The name of the sensor.
-        minimum_interval_seconds: Between two ticks.
-        default_status: Whether it is on before anybody touches its switch.
-        resource_key: Of the `StreamTablesResource`.
-        catalog: As for `build_catalog`.
+        minimum_interval_seconds: The time between two ticks.
+        default_status: Whether the sensor is on until somebody switches it in the UI.
+        resource_key: The key of the `StreamTablesResource`.
+        catalog: Arguments of `build_catalog`.
     """
     functions = [notify] if callable(notify) else list(notify)
     names = {entry.key: entry.name for entry in build_catalog(tables, **catalog).entries}
@@ -50,13 +50,13 @@ def build_alert_sensor(
         name=name,
         minimum_interval_seconds=minimum_interval_seconds,
         default_status=default_status,
-        description="Tells of what happened to the stream tables.",
+        description="Sends alerts: failed refreshes, late tables, failing checks, recoveries.",
         required_resource_keys={resource_key},
     )
     def alerts(context: dg.SensorEvaluationContext) -> dg.SkipReason:
         if not context.cursor:
             context.update_cursor(Desk(beginning(context.instance)).to_cursor())
-            return dg.SkipReason("Tells of what happens from now on.")
+            return dg.SkipReason("The first tick: reports what happens from now on.")
         before = Desk.from_cursor(context.cursor)
         controls = getattr(context.resources, resource_key).logs().controls
         found = look(context.instance, names, controls, before)
@@ -64,13 +64,13 @@ def build_alert_sensor(
         told, errors = replace(desk, positions=found.positions).delivered(functions)
         context.update_cursor(told.to_cursor())
         if errors and told == before:
-            # Nothing is lost with the tick, so it may be the red one that people look at.
+            # The cursor is unchanged, so the tick may fail, for people to see it.
             raise _undelivered(len(errors), errors[0]) from errors[0]
         if errors:
             context.log.error(str(_undelivered(len(errors), errors[0])))
         done = len(desk.waiting) - len(told.waiting)
-        said = f"{done} alerts delivered, {len(told.waiting)} are tried again."
-        return dg.SkipReason(said if desk.waiting else "Nothing happened.")
+        said = f"Alerts delivered: {done}; to retry: {len(told.waiting)}."
+        return dg.SkipReason(said if desk.waiting else "No new alerts.")
 
     return alerts
 
@@ -79,5 +79,5 @@ def _undelivered(count: int, error: Exception) -> UndeliveredAlerts:
     return UndeliveredAlerts(
         f"{count} alerts could not be delivered",
         why=f"{type(error).__name__}: {error}",
-        fix="mend the function that is given as notify; they are tried again at each tick",
+        fix="correct the function given as notify; each tick retries the alerts",
     )

@@ -1,8 +1,8 @@
-"""Alerts: what somebody should know of, and how it gets to them, once.
+"""Alerts, and their delivery: each alert exactly once.
 
-Dagster alerts nobody by itself when a check fails or an asset is late. A sensor finds what is new
-(see `happened`), and what is here keeps it until it is delivered. An alarm is raised when something
-begins, not each time it is seen again: what goes on is *open* until the table recovers.
+Dagster itself does not alert anybody when a check fails or an asset is late. A sensor finds new
+events (`dagster_events`); this module stores the alerts until they are delivered. A problem is
+reported when it begins, not at each repetition: it is *open* until the table recovers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dagster_streamtables.log import logger
 
 _MOST_WAITING = 1_000
 _LONGEST = 4_000
-"""Characters of a message: a cursor is a cell of a database."""
+"""Maximum length of a message: the cursor is a cell of a database."""
 
 
 class AlertKind(enum.StrEnum):
@@ -26,17 +26,17 @@ class AlertKind(enum.StrEnum):
 
     REFRESH_FAILED = "refresh_failed"
     SUSPENDED = "suspended"
-    """It failed too often, and is left alone until somebody resumes it."""
+    """The table failed too often: refreshes are refused until somebody resumes it."""
     FRESHNESS_WARNING = "freshness_warning"
-    """By Dagster's own freshness policy, as the next."""
+    """Reported by Dagster's freshness policy, like `FRESHNESS_FAILED`."""
     FRESHNESS_FAILED = "freshness_failed"
     CHECK_FAILED = "check_failed"
     RETENTION_WARNING = "retention_warning"
-    """A source may soon forget what the next refresh needs."""
+    """A source may soon lose the history that the next refresh needs."""
     REINITIALIZED = "reinitialized"
-    """It was built anew, because what was stored could not be built upon."""
+    """The table was recomputed from scratch, because its stored state was unusable."""
     RECOVERED = "recovered"
-    """What was the matter is over."""
+    """A reported problem is over."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +46,13 @@ class Alert:
     table: str
     kind: AlertKind
     message: str
-    """What is the matter; of a failed refresh: what, where, why and fix."""
+    """What happened. For a failed refresh: what, where, why and fix."""
     at: datetime
     run_id: str = ""
-    """The run in which it happened; empty where there was none."""
+    """The run in which it happened; empty if there was none."""
     about: str = ""
-    """What goes on until the table recovers from it: ``refresh``, ``freshness``, or the name of a
-    check. Empty for what is over when it is said."""
+    """The problem that stays open until the table recovers: ``refresh``, ``suspension``,
+    ``freshness``, or the name of a check. Empty for an alert that opens no problem."""
 
     @property
     def is_problem(self) -> bool:
@@ -63,7 +63,7 @@ class Alert:
         return f"{self.table}: {self.kind.replace('_', ' ')}: {self.message}"
 
     def to_values(self) -> dict[str, str]:
-        """What JSON can hold of it: all."""
+        """The alert as a JSON object."""
         return {**asdict(self), "kind": str(self.kind), "at": self.at.isoformat()}
 
     @classmethod
@@ -77,34 +77,34 @@ Notify = Callable[[Alert], object]
 
 
 def log_alert(alert: Alert) -> None:
-    """Write an alert to the log of this package: what is done if nothing else is asked for."""
+    """Write an alert to the log of this package: the default."""
     logger.log(logging.WARNING if alert.is_problem else logging.INFO, "%s", alert)
 
 
 @dataclass(frozen=True)
 class Open:
-    """A matter that a table has not recovered from."""
+    """A problem that a table has not recovered from."""
 
     table: str
     about: str
     said: str
-    """The kind of the last alert, and the first line of its message."""
+    """The kind of the last alert; for a failed refresh, with the first line of its message."""
     since: float
-    """When the last alert about it was, in seconds since 1970."""
+    """The time of the last alert about it, in seconds since 1970."""
 
 
 @dataclass(frozen=True)
 class Desk:
-    """What is kept between two ticks: how far events were read, what is open, what waits."""
+    """The state between two ticks: read positions, open problems, pending deliveries."""
 
     positions: Mapping[str, int] = field(default_factory=dict[str, int])
-    """The last event that was read, of each type of event."""
+    """The last event read of each event type."""
     open: tuple[Open, ...] = ()
     waiting: tuple[tuple[int, Alert], ...] = ()
-    """(number of the function, alert) for each delivery that is still to be made."""
+    """(index of the function, alert) of each pending delivery."""
 
     def taken(self, found: Iterable[Alert], functions: int) -> Desk:
-        """With what was found, but for alarms that were raised already, waiting for delivery."""
+        """The state with the found alerts pending, except for problems reported before."""
         desk = self
         for alert in sorted(found, key=lambda each: each.at):
             alert = replace(alert, message=alert.message[:_LONGEST])
@@ -115,7 +115,7 @@ class Desk:
         return desk
 
     def is_news(self, alert: Alert) -> bool:
-        """Whether it begins something, ends what is open, or says something else of it."""
+        """Whether it opens a problem, ends an open one, or says something new about it."""
         same = [
             each for each in self.open if (each.table, each.about) == (alert.table, alert.about)
         ]
@@ -130,17 +130,17 @@ class Desk:
         return (*others, Open(alert.table, alert.about, _said(alert), alert.at.timestamp()))
 
     def delivered(self, functions: Sequence[Notify]) -> tuple[Desk, list[Exception]]:
-        """Call each function with what waits for it.
+        """Call each function with its pending alerts.
 
-        An error of a function keeps its alert waiting, and no other one.
+        If a function raises, only that alert stays pending.
 
         Returns:
-            What is still waiting, and the errors.
+            The state with the alerts that are still pending, and the errors.
         """
         left: list[tuple[int, Alert]] = []
         errors: list[Exception] = []
         for number, alert in self.waiting:
-            if number >= len(functions):  # one was taken away since
+            if number >= len(functions):  # the function was removed since
                 continue
             try:
                 functions[number](alert)
@@ -151,14 +151,14 @@ class Desk:
         return replace(self, waiting=tuple(left)), errors
 
     def to_cursor(self) -> str:
-        """As text, for the cursor of a sensor."""
+        """The state as text, for the cursor of a sensor."""
         waiting = [(number, alert.to_values()) for number, alert in self.waiting]
         opened = [asdict(each) for each in self.open]
         return json.dumps({"positions": self.positions, "open": opened, "waiting": waiting})
 
     @classmethod
     def from_cursor(cls, text: str) -> Desk:
-        """What `to_cursor` wrote."""
+        """The state that `to_cursor` wrote."""
         values = json.loads(text)
         waiting = tuple((number, Alert.from_values(each)) for number, each in values["waiting"])
         opened = tuple(Open(**each) for each in values["open"])
@@ -166,7 +166,7 @@ class Desk:
 
 
 def _said(alert: Alert) -> str:
-    # Of a check, which says other numbers each time, that it fails; of a refresh, also with what.
+    # A failing check reports other numbers each time, so only its kind counts.
     what = alert.message.split("\n", 1)[0] if alert.kind is AlertKind.REFRESH_FAILED else ""
     return f"{alert.kind} {what}".strip()
 

@@ -1,8 +1,8 @@
-"""What happened to stream tables since the last look, read from Dagster's instance.
+"""Reads new events of stream tables from the Dagster instance.
 
-Two kinds of events are read by their numbers, which are few however many tables there are: runs
-that ended, and changes of freshness. Of a run that ended with some of our tables or checks in it,
-its own events say the rest. So a tick in which nothing happened asks three questions.
+A tick reads two kinds of events by position: ended runs and freshness changes, which are few even
+with many tables. It then reads the events of those runs that include stream tables or their checks.
+So a tick without news makes only three queries.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REFRESH = "refresh"
 FRESHNESS = "freshness"
 SUSPENSION = "suspension"
 _AT_ONCE = 500
-"""Events of a type that one tick reads; the next goes on."""
+"""Maximum number of events of a type that one tick reads; the next tick continues."""
 _ENDED = (DagsterEventType.RUN_FAILURE, DagsterEventType.RUN_SUCCESS)
 _CHANGED = DagsterEventType.FRESHNESS_STATE_CHANGE
 _OF_A_RUN = {
@@ -37,30 +37,30 @@ _OF_A_RUN = {
 }
 _FRESHNESS = {
     FreshnessState.WARN: (AlertKind.FRESHNESS_WARNING, "it is older than its schedule allows"),
-    FreshnessState.FAIL: (AlertKind.FRESHNESS_FAILED, "it is far older than its schedule allows"),
+    FreshnessState.FAIL: (AlertKind.FRESHNESS_FAILED, "it is much older than its schedule allows"),
     FreshnessState.PASS: (AlertKind.RECOVERED, "it is fresh again"),
 }
 
 Names = Mapping[dg.AssetKey, str]
-"""The stream tables, by the keys of their assets."""
+"""The names of the stream tables, by asset key."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What one look found."""
+    """The alerts that a tick found, and the new read positions."""
 
     alerts: list[Alert]
     positions: Mapping[str, int]
 
 
 def beginning(instance: dg.DagsterInstance) -> dict[str, int]:
-    """The positions from which only what is still to come is news."""
+    """The positions after all events so far."""
     newest = instance.event_log_storage.get_maximum_record_id() or 0
     return {kind.value: newest for kind in (*_ENDED, _CHANGED)}
 
 
 def look(instance: dg.DagsterInstance, names: Names, controls: Controls, desk: Desk) -> Found:
-    """What happened since `desk` was written."""
+    """The alerts for events since `desk` was stored."""
     ended = {kind.value: _ended(instance, kind, desk.positions[kind.value]) for kind in _ENDED}
     changed = _changes(instance, desk.positions[_CHANGED.value])
     records = {**ended, _CHANGED.value: changed}
@@ -88,7 +88,7 @@ def _ended(
 
 
 def _changes(instance: dg.DagsterInstance, after: int) -> list[EventLogRecord]:
-    # The instance's own method is deprecated, without another one for this type of event.
+    # The method of the instance is deprecated, and has no successor for this event type.
     wanted = EventRecordsFilter(_CHANGED, after_cursor=after)
     storage = instance.event_log_storage
     return list(storage.get_event_records(wanted, limit=_AT_ONCE, ascending=True))
@@ -97,7 +97,7 @@ def _changes(instance: dg.DagsterInstance, after: int) -> list[EventLogRecord]:
 def _ours(
     instance: dg.DagsterInstance, run_ids: Iterable[str], names: Names
 ) -> Iterator[RunRecord]:
-    """The runs that may have one of our tables in them; without a selection, any may."""
+    """The runs that may include a stream table; a run without a selection may include any."""
     wanted = list(dict.fromkeys(run_ids))
     for record in instance.get_run_records(RunsFilter(run_ids=wanted)) if wanted else ():
         run = record.dagster_run
@@ -132,11 +132,12 @@ def _of_run(instance: dg.DagsterInstance, run: RunRecord, names: Names) -> Itera
 def _of_broken_run(
     run: RunRecord, entries: list[EventLogEntry], made: set[dg.AssetKey], names: Names
 ) -> Iterator[Alert]:
-    """A run that failed without a failed step: it did not start, or its process was lost."""
+    """The alerts of a run that failed without a failed step: it did not start, or its process
+    was lost."""
     ends = [entry for entry in entries if _is(entry, DagsterEventType.RUN_FAILURE)]
     for key in run.dagster_run.asset_selection or ():
         if ends and key in names and key not in made:
-            message = ends[-1].message or "the run failed before it came to the table"
+            message = ends[-1].message or "the run failed before it refreshed the table"
             yield Alert(
                 names[key], AlertKind.REFRESH_FAILED, message,
                 moment(ends[-1].timestamp), run.dagster_run.run_id, REFRESH,
@@ -152,7 +153,7 @@ def _message(failure: EventLogEntry, key: dg.AssetKey) -> str:
         own = by_user.metadata.get(key.to_user_string())
         return str(own.value if own is not None else by_user.description)
     error = data.error if data is not None else None
-    # Dagster wraps what an op raised; the cause is what a person wants to read.
+    # Dagster wraps the error that the op raised; people want to read the cause.
     while error is not None and error.cause is not None:
         error = error.cause
     return error.message.strip() if error is not None else "the step failed"
@@ -163,7 +164,7 @@ def _of_materialization(entry: EventLogEntry, names: Names) -> Iterator[Alert]:
     if event is None or event.asset_key not in names:
         return
     action, reason = event.metadata.get(keys.ACTION), event.metadata.get(keys.REASON)
-    # The first refresh has no version before it, and is nothing to tell.
+    # The first refresh of a table is not reported.
     version = event.metadata.get(keys.VERSION)
     first = version is not None and version.value == 0
     if action is not None and action.value == Action.REINITIALIZE and not first:
@@ -206,13 +207,13 @@ def _of_freshness(record: EventLogRecord, names: Names) -> Iterator[Alert]:
 
 
 def _suspended(alerts: Iterable[Alert], controls: Controls) -> list[Alert]:
-    """Which of the tables that failed are left alone from now on."""
+    """Alerts for the failed tables that are now suspended."""
     last = {alert.table: alert for alert in alerts if alert.about == REFRESH}
     found: list[Alert] = []
     for table, failure in last.items():
         control = controls.read(table)
         if control.gave_up:
-            said = f"{control.gave_up}\n\nfix: mend the cause, then: streamtables resume {table}"
+            said = f"{control.gave_up}\n\nfix: correct the cause, then: streamtables resume {table}"
             found.append(
                 Alert(table, AlertKind.SUSPENDED, said, failure.at, failure.run_id, SUSPENSION)
             )
@@ -222,7 +223,7 @@ def _suspended(alerts: Iterable[Alert], controls: Controls) -> list[Alert]:
 def _refreshed_again(
     instance: dg.DagsterInstance, names: Names, desk: Desk, failed: Mapping[str, Alert]
 ) -> list[Alert]:
-    """The tables that failed, and were materialized since."""
+    """Recoveries of failed tables that were materialized since."""
     since = {e.table: e.since for e in desk.open if e.about == REFRESH}
     since |= {table: alert.at.timestamp() for table, alert in failed.items()}
     asked = [key for key, name in names.items() if name in since]

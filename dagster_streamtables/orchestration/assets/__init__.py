@@ -1,1 +1,1 @@
-"""What Dagster runs: assets, their resource, their executor, their IO manager."""
+"""What Dagster runs: assets, and their resource, executor and IO manager."""

@@ -1,4 +1,4 @@
-"""The factories of assets: stream tables, and the tables they read as observed sources."""
+"""The factories of assets: for stream tables, and for their sources, which are observed."""
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,14 +20,14 @@ from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 RETRIES = dg.RetryPolicy(
     max_retries=3, delay=1, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
 )
-"""For what passes: another refresh that committed first, a Spark that went away. Errors that need a
+"""For transient errors: another refresh committed first, or Spark went away. Errors that need a
 person are never retried."""
 
 
 class RefreshConfig(dg.Config):
-    """What can be chosen where a run is launched by hand."""
+    """The run config in Dagster's launchpad."""
 
-    full: bool = Field(default=False, description="Run the whole query again, whatever changed.")
+    full: bool = Field(default=False, description="Recompute the whole query, whatever changed.")
 
 
 def refresh_asset(
@@ -36,11 +36,10 @@ def refresh_asset(
     spec: dg.AssetSpec,
     config: RefreshConfig,
 ) -> Iterator[dg.MaterializeResult]:
-    """Refresh the stream table of an asset: what materializing it does, unless something else is
-    asked for.
+    """Refresh the stream table of an asset: the default way to materialize it.
 
     Raises:
-        dg.Failure: Its definition is broken, or the refresh failed for a reason this package knows.
+        dg.Failure: Its definition is broken, or the refresh failed.
     """
     return refresh_one(context, streamtables.lake(), spec, full=config.full)
 
@@ -62,24 +61,24 @@ def build_stream_table_assets(
     quick: QuickChecks | None = None,
     **catalog: Any,
 ) -> list[dg.AssetsDefinition]:
-    """One asset, with an op of its own, for each stream table.
+    """One asset, with its own op, for each stream table.
 
-    A table depends on the tables its query reads, whether these are stream tables, other assets, or
-    tables that Dagster has never heard of. When the query changes, so does the code version, and
-    Dagster shows the asset as out of date. A broken definition becomes an asset that says what is
-    wrong, and fails with it; the others are not affected.
+    A table depends on the tables that its query reads: stream tables, other assets, or tables that
+    Dagster does not know. When the query changes, so does the code version, and Dagster shows the
+    asset as out of date. A broken definition becomes an asset that shows the error, and fails with
+    it; other assets are not affected.
 
     Args:
-        tables: The stream tables. Order does not matter.
+        tables: The stream tables, in any order.
         pool: The concurrency pool of the ops. By default each table has its own, so that a limit of
-            1 keeps two refreshes of one table apart; the refreshes themselves agree either way.
-        retry_policy: For errors that may pass.
+            1 prevents two refreshes of a table at the same time. Without it they are safe, too.
+        retry_policy: For transient errors.
         op_tags: Tags of the ops, for example for an executor's resource limits.
-        resource_key: Of the `StreamTablesResource`.
-        refresh: What materializing an asset does.
+        resource_key: The key of the `StreamTablesResource`.
+        refresh: The function that materializes an asset.
         quick: The checks to evaluate with each refresh.
-        catalog: `lake`, `translator`, `group_name`, `source_keys`, `written_by_dagster`,
-            `min_schedule_seconds`, `strict` and `views`, as `build_catalog` has them.
+        catalog: Arguments of `build_catalog`: `lake`, `translator`, `group_name`, `source_keys`,
+            `written_by_dagster`, `min_schedule_seconds`, `strict` and `views`.
 
     Examples:
         ```python
@@ -133,19 +132,19 @@ def stream_table_assets(
     op_tags: Mapping[str, Any] | None = None,
     **catalog: Any,
 ) -> Callable[[Callable[..., Any]], dg.AssetsDefinition]:
-    """Many stream tables in one op.
+    """Several stream tables in one op.
 
-    The decorated function runs once for all the tables that are selected in a run. Its body says
-    what a refresh is; nearly always, that is one line.
+    The decorated function runs once for all the tables selected in a run, and refreshes them;
+    nearly always, its body is one line.
 
     Args:
         tables: The stream tables. Each is refreshed after the tables it reads.
         name: The name of the op. Defaults to the name of the decorated function.
         pool: The concurrency pool of the op.
-        retry_policy: For errors that may pass. A retry runs the op for all the tables again; those
-            that were refreshed have nothing to do.
+        retry_policy: For transient errors. A retry runs the op for all tables again; those already
+            refreshed have nothing to do.
         op_tags: Tags of the op.
-        catalog: As for `build_catalog`.
+        catalog: Arguments of `build_catalog`.
 
     Examples:
         ```python
@@ -172,17 +171,18 @@ def build_source_assets(
     resource_key: str = RESOURCE_KEY,
     **catalog: Any,
 ) -> list[dg.AssetsDefinition]:
-    """Observable assets for the tables that stream tables read and no asset writes.
+    """Observable assets for the sources of stream tables that no asset writes.
 
-    Their data version is the Delta version, so Dagster shows what moved. The refresh sensor records
-    new versions by itself; observing them in a run is possible, too.
+    Their data version is the Delta version, so Dagster shows which sources changed. The refresh
+    sensor records new versions; a run can observe them, too.
 
     Args:
         tables: The stream tables.
         name: The name of the op.
         group_name: The group of the sources.
-        resource_key: Of the `StreamTablesResource`.
-        catalog: As for `build_catalog`; `written_by_dagster` leaves out what other assets write.
+        resource_key: The key of the `StreamTablesResource`.
+        catalog: Arguments of `build_catalog`; `written_by_dagster` excludes tables that other
+            assets write.
     """
     observed = build_catalog(tables, **catalog).observed
     names = {key: table for table, key in observed.items()}
@@ -202,9 +202,7 @@ def build_source_assets(
             )
 
     specs = _source_specs(names, group_name)
-    with (
-        disable_dagster_warnings()
-    ):  # that the factory is in beta is no news for a user of this one
+    with disable_dagster_warnings():  # Dagster's factory is in beta, but users did not choose it
         observable = dg.multi_observable_source_asset(
             name=name, specs=specs, can_subset=True, required_resource_keys={resource_key}
         )

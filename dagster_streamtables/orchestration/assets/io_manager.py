@@ -1,8 +1,7 @@
-"""`StreamTablesIOManager`: other assets read stream tables as dagster-deltalake reads any table.
+"""`StreamTablesIOManager`: other assets load stream tables through dagster-deltalake.
 
-Its own IO managers show what the files hold, and of a stream table that includes the columns in
-which it keeps its state. They also look for a table by the last two parts of its asset key, where a
-stream table is known by its name.
+The IO managers of dagster-deltalake also load the hidden columns, in which a stream table stores
+its state. And they find a table by the last two parts of its asset key, not by the table's name.
 """
 
 from __future__ import annotations
@@ -29,9 +28,9 @@ from dagster_streamtables.runtime.model.definition import visible
 
 
 class VisibleColumns(DeltalakeBaseArrowTypeHandler[Any]):
-    """Leaves the columns out that a stream table keeps for itself; other tables stay as they are.
+    """Leaves out the hidden columns of a stream table; other tables are loaded unchanged.
 
-    Put it before a type handler, for example that of dagster-deltalake-pandas:
+    Put it before a type handler, for example the one of dagster-deltalake-pandas:
 
     ```python
     class Frames(VisibleColumns, DeltaLakePandasTypeHandler):
@@ -57,10 +56,10 @@ class ArrowHandler(VisibleColumns, DeltaLakePyArrowTypeHandler):
 
 
 class StreamTablesIOManager(DeltaLakeIOManager):
-    """`DeltaLakePyarrowIOManager` that reads stream tables by their names, without hidden columns.
+    """`DeltaLakePyarrowIOManager` that loads stream tables by name, without hidden columns.
 
-    What else it reads and writes, it reads and writes as that one does. Override `type_handlers`
-    for other types than pyarrow's; see `VisibleColumns`.
+    It loads and stores everything else like its base class. Override `type_handlers` for types
+    other than pyarrow's; see `VisibleColumns`.
 
     Examples:
         ```python
@@ -74,7 +73,7 @@ class StreamTablesIOManager(DeltaLakeIOManager):
 
     @staticmethod
     def type_handlers() -> Sequence[DbTypeHandler[Any]]:
-        """The types that an asset may ask for: here, those of pyarrow."""
+        """Handlers of the types that assets may load: here, those of pyarrow."""
         return [ArrowHandler()]
 
     def create_io_manager(self, context: Any) -> DbIOManager:
@@ -99,9 +98,9 @@ class _Client(DeltaLakeDbClient):
 
 
 def _stream_table(context: Any) -> str | None:
-    """The name of the stream table that is read; None where something else is, or one is written.
+    """The name of the stream table to load; None for other tables, and for output.
 
-    A translator may give it any asset key.
+    Its asset key does not tell: a translator may choose any.
     """
     if not isinstance(context, dg.InputContext) or context.upstream_output is None:
         return None

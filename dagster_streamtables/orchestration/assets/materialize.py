@@ -1,4 +1,4 @@
-"""One refresh → what Dagster records of it, and several refreshes in one op."""
+"""Refreshes the stream tables of a step, and records the results in Dagster."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def refresh_one(
 
     Raises:
         dg.Failure: Its definition is broken, or the refresh failed, with what, where, why and fix.
-            Retries are allowed where trying again may be enough.
+            Retries are allowed if one may be enough.
     """
     try:
         table = keys.read_definition(spec.metadata)
@@ -39,7 +39,7 @@ def refresh_one(
         refresh = lake.refresh(table, full=full, until=until)
     except Exception as error:
         told = _told(context, spec.key, error)
-        # Without its cause, which may be a page of Java: that is in the log of the step.
+        # The cause may be a page of Java, so it goes only to the log of the step.
         raise keys.failure(told, allow_retries=may_pass(error)) from None
     yield from _record(context, lake, spec, refresh, until)
 
@@ -47,13 +47,13 @@ def refresh_one(
 def refresh_selected(
     context: dg.AssetExecutionContext, lake: Lake, *, parallel: int = 1
 ) -> Iterator[dg.MaterializeResult]:
-    """Refresh every stream table that is selected in the run, each after those it reads.
+    """Refresh all stream tables selected in the run, each after those it reads.
 
-    A table that fails holds up those that read it; the others are refreshed before the failure is
-    raised.
+    If a table fails, the tables downstream of it are skipped, and the others are refreshed before
+    the failure is raised.
 
     Raises:
-        dg.Failure: One or more refreshes failed; its metadata has the message of each.
+        dg.Failure: At least one refresh failed; the metadata has the message of each.
     """
     specs = {s.key: s for s in context.assets_def.specs if s.key in context.selected_asset_keys}
     until = _beginning(context)
@@ -81,10 +81,10 @@ def refresh_selected(
 
 
 def _beginning(context: dg.AssetExecutionContext) -> Callable[[dg.AssetSpec], dict[str, datetime]]:
-    """For each source of a table that the run itself does not write, when the run began.
+    """For each source of a table that the run itself does not write, the start of the run.
 
-    All steps of a run, in whatever process, take such a source as it was then, so two tables over
-    it reflect one state of it, and a table over both need not wait.
+    All steps of a run, in any process, read such a source as of that time. So two tables over it
+    reflect the same version of it, and a table over both need not wait.
     """
     whole = context.job_def.asset_layer.executable_asset_keys
     selected = set(context.run.asset_selection or whole)
@@ -104,16 +104,16 @@ def _beginning(context: dg.AssetExecutionContext) -> Callable[[dg.AssetSpec], di
 def _told(
     context: dg.AssetExecutionContext, key: dg.AssetKey, error: Exception
 ) -> StreamTablesError:
-    """An error in words; its trace, and those of its causes, go to the log of the step."""
+    """The error with a readable message. Its traceback and causes go to the log of the step."""
     trace = "".join(traceback.format_exception(error))
     if isinstance(error, StreamTablesError):
         context.log.debug(trace)
         return error
     context.log.error(trace)
     return StreamTablesError(
-        f"the refresh ended with an error that is not known: {type(error).__name__}",
+        f"the refresh failed with an unexpected error: {type(error).__name__}",
         why=first_line(str(error)),
-        fix="look at the log of this step, which has its whole trace; the table is as it was",
+        fix="see the traceback in the log of this step; the table is unchanged",
     ).about(".".join(key.path))
 
 
@@ -154,8 +154,8 @@ def _record(
     yield dg.MaterializeResult(
         asset_key=spec.key,
         metadata={**_columns(context, lake, table, sources), **found},
-        # An unchanged data version: downstream steps run, the freshness clock starts again, and
-        # nothing that waits for new data is woken.
+        # With an unchanged data version, downstream steps of the run still run and the freshness
+        # clock restarts, but automation that waits for new data does not start.
         data_version=dg.DataVersion(refresh.data_version),
         tags=tags,
     )
@@ -164,8 +164,8 @@ def _record(
 def _last_change(
     context: dg.AssetExecutionContext, key: dg.AssetKey, refresh: Refresh
 ) -> dict[str, Any]:
-    """When the rows last changed: now, unless the data version is that of the materialization
-    before."""
+    """When the rows last changed: now, unless the last materialization has the same data
+    version."""
     event = context.instance.get_latest_materialization_event(key)
     before = event.asset_materialization if event is not None else None
     if event is None or before is None:
@@ -182,15 +182,15 @@ def _columns(
     table: StreamTable,
     sources: Mapping[str, dg.AssetKey],
 ) -> dict[str, Any]:
-    """Place, columns and lineage as they are now; the asset has those of when it was loaded."""
+    """The current location, columns and lineage; the asset has those from when it was loaded."""
     try:
         found: dict[str, Any] = {
             keys.URI: str(lake.location(table.name)),
             keys.COLUMN_SCHEMA: keys.column_schema(lake.columns(table.name) or {}),
         }
-        with suppress(UnsupportedQuery):  # in mode FULL any query will do
+        with suppress(UnsupportedQuery):  # mode FULL accepts any query
             found[keys.COLUMN_LINEAGE] = keys.column_lineage(lake.plan(table), sources)
         return found
-    except Exception as error:  # the refresh is committed; only its description is incomplete
+    except Exception as error:  # the refresh is committed, so it must not fail
         context.log.warning(f"the columns of {table.name} are not recorded: {legible(str(error))}")
         return {}

@@ -31,15 +31,15 @@ SETTINGS: Mapping[str, Any] = {
 class StreamTablesResource(dg.ConfigurableResource):
     """The tables of one root, and the Spark that refreshes them.
 
-    Nothing is started before the first refresh that needs Spark. A session that your code location
-    has already is taken from the resource that makes it:
+    Nothing starts before the first refresh that needs Spark. To use a session that your code
+    location already has, pass the resource that creates it:
 
     ```python
     pyspark = LazyPySparkResource(spark_config={"spark.remote": "sc://host:15002"})
     StreamTablesResource(root="s3://lake", pyspark=pyspark)
     ```
 
-    Where sessions come from somewhere else, override `session`.
+    If sessions come from somewhere else, override `session`.
 
     Raises:
         EnvironmentProblem: Both `spark` and `pyspark` are given.
@@ -74,7 +74,7 @@ class StreamTablesResource(dg.ConfigurableResource):
         "Dagster's database, so nothing is shown unless you ask for it.",
     )
     _lake: Lake | None = PrivateAttr(default=None)
-    # Threads that refresh share one lake, and what it remembers of the logs.
+    # Threads that refresh share one lake, which caches the logs.
     _making: Any = PrivateAttr(default_factory=threading.Lock)
 
     @model_validator(mode="before")
@@ -82,14 +82,14 @@ class StreamTablesResource(dg.ConfigurableResource):
     def _one_spark(cls, given: Any) -> Any:
         if given.get("spark") is not None and given.get("pyspark") is not None:
             raise EnvironmentProblem(
-                "the resource is given two Sparks",
-                why="spark is an address, and pyspark a resource that has a session of its own",
-                fix="keep one of the two",
+                "the resource has both spark and pyspark",
+                why="spark is the address of a server, pyspark a resource with its own session",
+                fix="give only one of the two",
             )
         return given
 
-    # Before pydantic, which takes "4" and True for numbers. What Dagster fills in later, such as a
-    # variable of the environment, is checked when it is there.
+    # Before pydantic, which accepts "4" and True as numbers. Values that Dagster fills in later,
+    # such as environment variables, are checked then.
     @model_validator(mode="before")
     @classmethod
     def _as_declared(cls, given: Any) -> Any:
@@ -99,7 +99,7 @@ class StreamTablesResource(dg.ConfigurableResource):
         return given
 
     def session(self) -> Any:
-        """A session, an address, or None for the local server. Called at the first refresh."""
+        """A session, the address of a server, or None for the local one. Called at first use."""
         if self.pyspark is None:
             return self.spark
         try:
@@ -112,7 +112,7 @@ class StreamTablesResource(dg.ConfigurableResource):
             ) from error
 
     def lake(self) -> Lake:
-        """The tables, with the Spark that refreshes them."""
+        """The tables, with Spark."""
         with self._making:
             if self._lake is None:
                 self._lake = Lake(
@@ -124,26 +124,24 @@ class StreamTablesResource(dg.ConfigurableResource):
             return self._lake
 
     def logs(self) -> Lake:
-        """The tables without any Spark: for what their Delta logs say.
+        """The tables without Spark, for reading their Delta logs.
 
-        Works on a resource that Dagster has not set up yet, when a code location is loaded.
+        Also works while a code location loads, before Dagster initializes the resource.
         """
         options = {key: _value(value) for key, value in self.storage_options.items()}
         return Lake(_value(self.root), storage_options=options)
 
     def refresh(self, context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
-        """Refresh the stream tables that are selected in a run, each after those it reads.
+        """Refresh the stream tables selected in a run, each after those it reads, and up to
+        `max_concurrent_refreshes` at the same time.
 
-        As many at once as `max_concurrent_refreshes` says.
-
-        For the body of a function under `@stream_table_assets`.
+        Call it in a function decorated with `@stream_table_assets`.
 
         Args:
             context: The context of the op.
 
         Raises:
-            dg.Failure: A refresh failed. The tables that do not depend on it are refreshed all the
-                same.
+            dg.Failure: A refresh failed. Tables that do not depend on it are still refreshed.
         """
         from dagster_streamtables.orchestration.assets.materialize import refresh_selected
 

@@ -1,8 +1,8 @@
 """An executor that runs the steps of a run in threads of one process.
 
-Dagster's own executors run steps one after another, or each in a process of its own, which takes
-seconds to start and connects to Spark anew. A refresh mostly waits for Spark, so threads do. Every
-table keeps a step of its own, with its retries, its pool and its bar in the chart of the run.
+Dagster's own executors run steps one after another, or each in its own process, which takes seconds
+to start and opens its own connection to Spark. A refresh mostly waits for Spark, so threads are
+enough. Each table still has its own step, with its retries, its pool and its bar in the run chart.
 """
 
 # No `from __future__ import annotations`: Dagster reads the annotations of executors at run time.
@@ -42,13 +42,13 @@ from dagster._core.executor.base import Executor
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 
 _DEFAULT = 4
-"""Steps at once in a run without any of our resources."""
+"""Concurrent steps in a run without a `StreamTablesResource`."""
 _LOOK_AFTER = 0.2
-"""Seconds without news from a step after which to look for a termination, for retries that are due
-and for places in pools that became free."""
+"""Seconds without an event of a step before checking for a termination, due retries and free pool
+slots."""
 
 _News: TypeAlias = tuple[StepExecutionContext, DagsterEvent | BaseException | None]
-"""An event of a step, the error that got out of it, or None at its end."""
+"""An event of a step, the error that it raised, or None at its end."""
 
 
 @dg.executor(
@@ -58,16 +58,16 @@ _News: TypeAlias = tuple[StepExecutionContext, DagsterEvent | BaseException | No
         "max_concurrent": dg.Field(
             dg.Noneable(int),
             default_value=None,
-            description="How many steps run at once. By default as many as "
-            "max_concurrent_refreshes of the run's StreamTablesResource says.",
+            description="The maximum number of concurrent steps. Default: "
+            "max_concurrent_refreshes of the run's StreamTablesResource.",
         ),
     },
 )
 def threads_executor(context: dg.InitExecutorContext) -> Executor:
-    """Runs the steps of a run in threads of its process, each after those it depends on.
+    """Runs the steps of a run in threads of one process, each after those it depends on.
 
-    For the runs of the refresh sensor this is the default. Give it to `dg.Definitions` to have runs
-    that are launched by hand do the same:
+    It is the default for runs of the refresh sensor. Pass it to `dg.Definitions` to use it for
+    manually launched runs, too:
 
     ```python
     defs = dg.Definitions.merge(
@@ -76,7 +76,7 @@ def threads_executor(context: dg.InitExecutorContext) -> Executor:
     )
     ```
 
-    A run that is terminated begins no further step and ends when those under way have ended.
+    A terminated run starts no further steps, and ends when the running steps have ended.
     """
     config: Mapping[str, Any] = context.executor_config
     retries = RetryMode.from_config(config["retries"]) or RetryMode.ENABLED
@@ -131,7 +131,7 @@ class _ThreadExecutor(Executor):
 
 
 class _Steps:
-    """The steps of a run. All bookkeeping is done by one thread; the others only run steps."""
+    """The steps of a run. One thread does all bookkeeping; the others only run steps."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class _Steps:
         self._job_context, self._active, self._threads = job_context, active, threads
         self._news: Queue[_News] = Queue()
         self._running: dict[str, list[DagsterEvent]] = {}
-        """The events so far of each step that is under way."""
+        """The events so far of each running step."""
         self._stopping = False
 
     def run(self) -> Iterator[DagsterEvent]:
@@ -164,7 +164,7 @@ class _Steps:
         steps = self._active.get_steps_to_execute()
         yield from self._active.concurrency_event_iterator(self._job_context)
         for step in steps:
-            # The set of outputs is a live one, and this thread goes on adding to it.
+            # Copy the set of outputs: this thread keeps adding to it.
             known = self._active.get_known_state()
             known = known._replace(ready_outputs=set(known.ready_outputs))
             step_context = self._job_context.for_step(step, known)
@@ -199,7 +199,7 @@ class _Steps:
 
 
 def _limit(job_context: PlanExecutionContext) -> int:
-    """The smallest that a resource of the run asks for."""
+    """The lowest limit among the resources of the run."""
     resources = job_context.scoped_resources_builder.resource_instance_dict.values()
     ours = (each for each in resources if isinstance(each, StreamTablesResource))
     return min((each.max_concurrent_refreshes for each in ours), default=_DEFAULT)
@@ -208,13 +208,14 @@ def _limit(job_context: PlanExecutionContext) -> int:
 def _capture(
     stack: ExitStack, job_context: PlanExecutionContext, execution_plan: ExecutionPlan
 ) -> Iterator[DagsterEvent]:
-    """Until the stack is closed, what the steps print goes to one file: threads share it."""
+    """Capture the output of all steps in one file, because threads share it, until the stack is
+    closed."""
     manager = job_context.instance.compute_log_manager
     log_key = manager.build_log_key_for_run(job_context.run_id, create_compute_log_file_key())
     steps = [step.key for step in execution_plan.get_steps_to_execute_in_topo_order()]
     try:
         log_context = stack.enter_context(manager.capture_logs(log_key))
-    except Exception:  # what is printed is not worth a refresh
+    except Exception:  # losing captured output must not fail a refresh
         yield from _handle_compute_log_setup_error(job_context, sys.exc_info())
     else:
         yield DagsterEvent.capture_logs(job_context, steps, log_key, log_context)

@@ -1,1 +1,1 @@
-"""When to refresh: the sensor, and what it decides at each tick."""
+"""When to refresh: the sensor, and its decisions at each tick."""

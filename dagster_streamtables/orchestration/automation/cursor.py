@@ -1,6 +1,6 @@
-"""What a refresh sensor remembers from one tick to the next.
+"""The cursor of a refresh sensor: what it remembers from one tick to the next.
 
-To lose it costs a look at each table, no more: one that had nothing to do is looked at once more.
+Losing it is harmless: the sensor only evaluates each table again.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 _SKEW = timedelta(minutes=5)
-"""How far the clocks of two machines may differ. What lies further ahead was written by a clock
-that was wrong, and a table must not wait until that moment comes."""
+"""How far the clocks of two machines may differ. A time further in the future comes from a wrong
+clock, and is ignored: a table must not wait for it."""
 
 
 @dataclass(frozen=True)
 class Cursor:
-    """The versions of sources that were recorded, and when tables were found to be fresh."""
+    """The recorded versions of sources, and when tables were found up to date."""
 
     sources: Mapping[str, int] = field(default_factory=dict[str, int])
     looked: Mapping[str, float] = field(default_factory=dict[str, float])
@@ -32,12 +32,12 @@ class Cursor:
         return json.dumps({"sources": self.sources, "looked": self.looked})
 
     def up_to_date(self, name: str, as_of: datetime | None, now: datetime) -> datetime | None:
-        """Until when a table is known to reflect its sources.
+        """The time as of which a table is known to reflect its sources; None if unknown.
 
         Args:
             name: The table.
-            as_of: When its last refresh looked at the sources.
-            now: The time.
+            as_of: When its last refresh read the versions of its sources.
+            now: The current time.
         """
         looked = self.looked.get(name)
         moments = [as_of, datetime.fromtimestamp(looked, UTC) if looked is not None else None]
@@ -46,12 +46,12 @@ class Cursor:
     def after(
         self, observed: Mapping[str, int], fresh: Iterable[str], kept: Iterable[str], now: datetime
     ) -> Cursor:
-        """With what a tick saw.
+        """The cursor after a tick.
 
         Args:
-            observed: The versions of sources that it recorded.
+            observed: The versions of sources that the tick recorded.
             fresh: The tables that had nothing to do.
-            kept: All tables; what others left behind is forgotten.
+            kept: All current tables; entries of others are removed.
             now: The time of the tick.
         """
         looked = {name: self.looked[name] for name in kept if name in self.looked}

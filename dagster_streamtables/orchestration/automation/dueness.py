@@ -1,7 +1,7 @@
-"""What is due and what to do about it: pure functions of schedules, states and the time.
+"""Which tables are due, and what to do with them: pure functions of schedules, states and the time.
 
-The sensor is level-triggered: each tick looks at what is, never at what happened since the tick
-before. So a tick that is lost, a restart, or a run that fails needs nothing made good.
+The sensor is level-triggered: each tick evaluates the current state, not the events since the last
+tick. So nothing has to be repaired after a lost tick, a restart, or a failed run.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class Backoff:
-    """How long a table that failed is left alone: twice as long after each failure in a row.
+    """The delay before a failed table is retried. It doubles with each failure in a row.
 
-    And up to a quarter longer, each table its own: what failed together, for want of the same
-    thing, shall not ask for it together.
+    Each table adds up to a quarter of its own, so that tables which failed together, for the same
+    reason, do not retry together.
     """
 
     first: Annotated[timedelta, Range(0, above=True)] = timedelta(seconds=30)
@@ -35,7 +35,7 @@ class Backoff:
         require_fields(self)
 
     def until(self, failures: int, failed_at: datetime) -> datetime:
-        """When to try again, the same at each look.
+        """When to retry: always the same time for the same failure.
 
         Examples:
             >>> at = datetime(2026, 1, 1, tzinfo=UTC)
@@ -52,21 +52,21 @@ class State:
     """One stream table at one moment."""
 
     last: datetime | None = None
-    """Its last materialization; None if Dagster never saw one."""
+    """Its last materialization; None if Dagster knows none."""
     moved: tuple[str, ...] = ()
     """Sources whose newest version it does not reflect."""
     missing: tuple[str, ...] = ()
-    """Sources that do not exist, of a table that was never refreshed."""
+    """Sources that do not exist, if the table was never refreshed."""
     timed: bool = False
-    """Its query asks for the time, which goes on without any commit."""
+    """Its query uses the current time, which passes without any commit."""
     redefined: bool = False
-    """Its query is not the one that was materialized."""
+    """Its query differs from the one that was materialized."""
     run: str = ""
     """The id of an unfinished run that refreshes it."""
     suspended: str = ""
-    """Why it is left alone until it is resumed; empty if it is not."""
+    """Why it is suspended; empty if it is not."""
     by_hand: bool = False
-    """It is not there, and its first refresh is left to a person."""
+    """It does not exist yet, and a person must start its first refresh."""
     failures: int = 0
     """Failed runs in a row, since its last materialization."""
     failed_at: datetime | None = None
@@ -78,14 +78,14 @@ class State:
 
 @dataclass(frozen=True)
 class Decision:
-    """What one tick does."""
+    """What one tick does with the tables that are due."""
 
     refresh: tuple[str, ...] = ()
-    """Have work to do; each after those it reads."""
+    """Tables to refresh, each after those it reads."""
     fresh: tuple[str, ...] = ()
-    """Are due and have nothing to do."""
+    """Tables with nothing to do."""
     held: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Are due and are left alone, with the reason."""
+    """Tables not to refresh now, each with the reason."""
 
 
 def due(
@@ -94,10 +94,10 @@ def due(
     last: Mapping[str, datetime | None],
     now: datetime,
 ) -> list[str]:
-    """The tables to look at now, in the order of `schedules`.
+    """The tables that are due, in the order of `schedules`.
 
-    Those whose schedule has elapsed, and those without one that they read: on demand means that the
-    refresh of a reader is a demand.
+    These are the tables whose schedule has elapsed, and the tables without a schedule upstream of
+    them: the refresh of a reader counts as a demand.
     """
     by_schedule = {
         name
@@ -115,7 +115,7 @@ def due(
 
 
 def due_at(schedule: Schedule, last: datetime | None) -> datetime:
-    """When the next refresh starts; long ago for a table that was never refreshed."""
+    """When the next refresh is due; long ago for a table that was never refreshed."""
     return schedule.due_at(last) if last is not None else _LONG_AGO
 
 
@@ -126,9 +126,9 @@ def decide(
 
     Args:
         states: The tables that are due, each after those it reads.
-        reads: The graph.
+        reads: The dependency graph.
         now: The time of the tick.
-        backoff: How long tables that failed are left alone.
+        backoff: The delay before failed tables are retried.
     """
     refresh: list[str] = []
     fresh: list[str] = []
@@ -143,7 +143,7 @@ def decide(
         elif state.has_work or any(source in refresh for source in above):
             refresh.append(name)
         elif waits := [source for source in above if source in held]:
-            # It reflects all that is there, but calling it fresh would hide what it waits for.
+            # It reflects its sources, but to mark it fresh would hide that one of them is held.
             held[name] = f"waits for {waits[0]}"
         else:
             fresh.append(name)
@@ -156,7 +156,7 @@ def runs(
     last: Mapping[str, datetime | None],
     reads: graph.Reads,
 ) -> list[list[str]]:
-    """The tables to refresh in one run each, the run with the tightest deadline first."""
+    """The tables to refresh, grouped into runs; the run with the earliest deadline first."""
 
     def deadline(group: list[str]) -> datetime:
         return min(_deadline(schedules[name], last.get(name)) for name in group)
@@ -167,20 +167,20 @@ def runs(
 def _held(
     state: State, busy: list[str], refresh: list[str], now: datetime, backoff: Backoff
 ) -> str:
-    """Why a table that is due is left alone in this tick; nothing if it is not."""
+    """Why a due table is not refreshed in this tick; empty if it is."""
     if state.run:
-        return f"run {state.run[:8]} refreshes it"
+        return f"run {state.run[:8]} is refreshing it"
     if state.suspended:
         return f"suspended, {state.suspended}"
     if state.by_hand:
-        return "waits for its first refresh, which is left to a person (initialize: false)"
+        return "its first refresh must be started by hand (initialize: false)"
     if busy:
-        return f"waits for {busy[0]}, which a run refreshes"
+        return f"waits for {busy[0]}, which a run is refreshing"
     if state.failures and state.failed_at is not None:
         until = backoff.until(state.failures, state.failed_at)
         if now < until:
             times = "once" if state.failures == 1 else f"{state.failures} times in a row"
-            return f"failed {times}, is tried again at {until:%H:%M:%S}"
+            return f"failed {times}, next retry at {until:%H:%M:%S}"
     missing = [source for source in state.missing if source not in refresh]
     return f"waits for {missing[0]}, which does not exist" if missing else ""
 

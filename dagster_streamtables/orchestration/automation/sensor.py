@@ -1,4 +1,4 @@
-"""The refresh sensor: the one thing that drives refreshes."""
+"""The refresh sensor, which starts all scheduled refreshes."""
 
 # No `from __future__ import annotations`: Dagster reads the annotations of sensors at run time.
 from collections.abc import Mapping
@@ -27,24 +27,24 @@ def build_refresh_sensor(
     quick: QuickChecks | None = None,
     **catalog: Any,
 ) -> dg.SensorDefinition:
-    """A sensor that refreshes what is due, each table after those it reads.
+    """A sensor that refreshes the tables that are due, each after those it reads.
 
-    Tables whose sources moved are refreshed, in one run for each connected part of the graph.
-    Tables that are due and have nothing to do are marked fresh without a run. Its switch in
-    Dagster's UI is the switch for all scheduled refreshes.
+    It refreshes due tables whose sources changed, in one run for each connected part of the graph,
+    and marks other due tables as fresh, without a run. Its switch in Dagster's UI turns all
+    scheduled refreshes on or off.
 
     Args:
         tables: The stream tables.
         settings: How it decides.
         minimum_interval_seconds: Between two ticks. Dagster looks every five seconds at most.
         default_status: Whether it is on before anybody touches the switch.
-        executor: Of the runs. By default one process refreshes all tables of a run, each by a
-            thread, which is far quicker to start than one process for each. None takes the code
-            location's.
-        tags: More tags for the runs.
-        resource_key: Of the `StreamTablesResource`.
+        executor: The executor of the runs. By default one process refreshes all tables of a run,
+            each in a thread, which starts much faster than one process per table. None for the
+            executor of the code location.
+        tags: Additional tags for the runs.
+        resource_key: The key of the `StreamTablesResource`.
         quick: The checks to evaluate between refreshes.
-        catalog: As for `build_catalog`.
+        catalog: Arguments of `build_catalog`.
     """
     settings = settings or SensorSettings()
     graph = build_catalog(tables, **catalog)
@@ -53,7 +53,7 @@ def build_refresh_sensor(
         f"{settings.name}_run", selection.without_checks(), executor_def=executor, tags=tags
     )
 
-    # A code server lives for many ticks, and of a resource each tick has one of its own.
+    # A code server runs many ticks, but each tick gets a new resource.
     heads: dict[str, Heads] = {}
 
     @dg.sensor(
@@ -61,7 +61,7 @@ def build_refresh_sensor(
         job=job,
         minimum_interval_seconds=minimum_interval_seconds,
         default_status=default_status,
-        description="Refreshes the stream tables that are due.",
+        description="Refreshes the stream tables that are due, upstream tables first.",
         required_resource_keys={resource_key},
     )
     def refresh(context: dg.SensorEvaluationContext) -> dg.SensorResult:

@@ -1,4 +1,4 @@
-"""One tick of the refresh sensor: histories and versions → runs, run-less events, and reasons."""
+"""One tick of the refresh sensor: histories and versions → runs, events without a run, reasons."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _NEXT_SHOWN = 5
 _UNREADABLE = -1
 _MARKED_BEFORE = timedelta(seconds=30)
-# What an asset's page shows of the last materialization and what stays true if nothing came.
+# Metadata of the last materialization that stays true while the sources do not change.
 _LASTING = (
     keys.VERSION,
     keys.FRONTIER,
@@ -81,17 +81,17 @@ def evaluate(
     checks: Collection[dg.AssetCheckKey] = (),
     quick: QuickChecks | None = None,
 ) -> dg.SensorResult:
-    """What a tick asks Dagster for.
+    """The result of a tick: run requests, events, the new cursor, and skip reasons.
 
     Args:
         catalog: The stream tables.
-        instance: Where their history is.
-        lake: Where their versions are; needs no Spark.
+        instance: The Dagster instance, which stores their history.
+        lake: The lake with their versions; needs no Spark.
         now: The time of the tick.
         settings: How to decide.
-        cursor: As the tick before gave it.
-        heads: What the ticks before found at the ends of the logs.
-        checks: Those whose results are told again of a table that is marked fresh.
+        cursor: The cursor that the last tick returned.
+        heads: The heads of the logs, cached by earlier ticks.
+        checks: Checks whose results are repeated when their table is marked fresh.
         quick: The checks to evaluate between refreshes.
     """
     settings = settings or SensorSettings()
@@ -100,8 +100,8 @@ def evaluate(
     past = _histories(entries, instance, settings, tags, now)
     schedules = {name: entry.examined.schedule for name, entry in entries.items()}
     before = Cursor.read(cursor)
-    # A table is as old as its sources were when they were looked at: a refresh that was under way
-    # when the next came due does not stand for that one.
+    # A refresh counts from when it read the versions of its sources: one that was in progress when
+    # the next became due does not replace it.
     last = {name: before.up_to_date(name, history.as_of, now) for name, history in past.items()}
     due = dueness.due(schedules, catalog.reads, last, now)
     ends = heads or Heads(lake.location, lake.storage_options)
@@ -127,7 +127,7 @@ def evaluate(
 
 
 class _Versions:
-    """The newest version of each table that is looked at, read once in a tick."""
+    """The newest version of each table in question, read once per tick."""
 
     def __init__(self, heads: Heads, due: Sequence[str], entries: Mapping[str, Entry]) -> None:
         self.heads = heads
@@ -166,7 +166,7 @@ def _state(entry: Entry, history: History, versions: _Versions, suspended: str) 
     try:
         frontier = versions.heads.frontier(entry.name)
         newest = {source: versions[source] for source in sources}
-    # A log that cannot be read stops one table and not the tick: its refresh says what is wrong.
+    # An unreadable log stops one table, not the tick: its refresh reports the error.
     except Exception:
         frontier, newest = {}, dict.fromkeys(sources, _UNREADABLE)
     return State(
@@ -184,9 +184,9 @@ def _state(entry: Entry, history: History, versions: _Versions, suspended: str) 
 
 
 def _stopped(due: Sequence[Entry], lake: Lake) -> dict[str, str]:
-    """Why a refresh of each would refuse, so that no run is launched for it; empty if it would not.
+    """Why a refresh of each table would be refused, so that no run starts; empty if it would not.
 
-    Each is a file of its own.
+    Each table has its own file, so they are read concurrently.
     """
     by_name = {entry.name: entry for entry in due}
     remote = "://" in lake.root
@@ -197,13 +197,13 @@ def _stopped(due: Sequence[Entry], lake: Lake) -> dict[str, str]:
 def _suspended(entry: Entry, lake: Lake) -> str:
     try:
         return lake.controls.of(entry.examined.table).suspended
-    except Exception:  # a control that cannot be read stops one table: its refresh says why
+    except Exception:  # an unreadable control file must not stop the tick: the refresh reports it
         return ""
 
 
 def _known(source: str, frontier: Mapping[str, int] | None, history: History) -> set[int | None]:
-    """The versions of a source that the table reflects: the one that is written in it, and the one
-    that its last refresh looked at, which it need not write where nothing visible came."""
+    """The versions of a source that the table reflects: the one in its log, and the one that its
+    last refresh read. A refresh that found no new rows may leave its version unwritten."""
     if frontier is None:
         return set()
     return {frontier.get(source), keys.read_frontier(history.metadata).get(source)}
@@ -212,7 +212,8 @@ def _known(source: str, frontier: Mapping[str, int] | None, history: History) ->
 def _requests(
     groups: Sequence[Sequence[str]], entries: Mapping[str, Entry], tags: Mapping[str, str]
 ) -> list[dg.RunRequest]:
-    """No run key: Dagster would never again launch a run with the key of one that failed."""
+    """One run request per group. Without a run key: Dagster never launches a second run with the
+    same key, even if the first one failed."""
     return [
         dg.RunRequest(
             asset_selection=[entries[name].key for name in group],
@@ -224,7 +225,8 @@ def _requests(
 
 
 def _runs_out(entry: Entry, history: History, now: datetime) -> bool:
-    """Whether Dagster may call a table late before its next turn but one: ticks may be late."""
+    """Whether Dagster may show a table as late before its second next due time. Not the first:
+    ticks may be late."""
     policy, schedule = entry.spec.freshness_policy, entry.examined.schedule
     if policy is None or schedule is None or history.last is None:
         return False
@@ -233,7 +235,7 @@ def _runs_out(entry: Entry, history: History, now: datetime) -> bool:
 
 
 def _unchanged(entry: Entry, history: History) -> dg.AssetMaterialization:
-    """The last materialization once more: the freshness clock starts again, nothing else moves."""
+    """A repetition of the last materialization: it restarts the freshness clock, nothing else."""
     return dg.AssetMaterialization(
         asset_key=entry.key,
         tags=carried_on(history.tags),
@@ -263,9 +265,9 @@ def _reasons(
     last: Mapping[str, datetime | None],
 ) -> Iterator[str]:
     if decision.fresh:
-        yield f"Due and unchanged: {', '.join(decision.fresh)}."
+        yield f"Due, but without changes: {', '.join(decision.fresh)}."
     for name, why in decision.held.items():
-        yield f"{name} is due: {why}."
+        yield f"{name} is due, but not refreshed: {why}."
     coming = sorted(
         (dueness.due_at(schedule, last.get(name)), name)
         for name, schedule in schedules.items()
@@ -275,9 +277,9 @@ def _reasons(
         shown = (f"{name} at {at:%Y-%m-%d %H:%M:%S}" for at, name in coming[:_NEXT_SHOWN])
         yield f"Due next: {', '.join(shown)}."
     if on_demand := [name for name, schedule in schedules.items() if schedule is None]:
-        yield f"On demand only: {', '.join(on_demand)}."
+        yield f"Refreshed on demand only: {', '.join(on_demand)}."
     for entry in catalog.entries:
         if entry.examined.error is not None:
-            yield f"Not refreshed: {entry.examined.error.what}."
+            yield f"Broken: {entry.examined.error.what}."
     if not catalog.entries:
         yield "There are no stream tables."

@@ -1,4 +1,4 @@
-"""GROUP BY: grouping sets, keys, measures, and what the expressions after it then read."""
+"""GROUP BY: grouping sets, keys, measures, and the rewriting of the expressions after it."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ class Grouping:
     rows: Operator
     keys: list[exp.Expr]
     sets: list[frozenset[int]] | None
-    """For each grouping set, which of the keys it groups by; None without grouping sets."""
+    """For each grouping set, the indices of its keys; None without grouping sets."""
     parts: list[exp.Expr]
-    """All expressions that come after GROUP BY, in the names of the tree."""
+    """All expressions that are evaluated after GROUP BY, with flat names."""
     arguments: dict[exp.Expr, str] = field(default_factory=dict[exp.Expr, str])
     read: dict[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
-    """Columns that calls read as they are."""
+    """Columns that calls read directly."""
 
     def groups(self) -> tuple[Operator, dict[exp.Expr, exp.Expr]]:
-        """The groups, and for each key and each call the column that now holds it."""
+        """The groups, and the column that now holds each key and each call."""
         found = dict.fromkeys(call for part in self.parts for call in calls(part))
         names = {_name(call) for call in found} & _GROUPING
         measured = [call for call in found if _name(call) not in names]
@@ -62,7 +62,7 @@ class Grouping:
         return self._copied(rows), held
 
     def _copied(self, rows: Operator) -> Operator:
-        """A grouping set that is listed twice has its groups twice."""
+        """Repeat the groups of a grouping set that is listed twice."""
         copies = {each: (self.sets or []).count(each) for each in self.sets or []}
         if all(count == 1 for count in copies.values()):
             return rows
@@ -79,7 +79,7 @@ class Grouping:
         return grouping_id(keys, frozenset(keys[i] for i in within))
 
     def _told(self, call: exp.Expr) -> exp.Expr:
-        """GROUPING(x) and GROUPING_ID(…), which the set alone decides."""
+        """GROUPING(x) or GROUPING_ID(…) as a CASE over the set, on which alone it depends."""
         asked = [self.keys.index(each.unnest()) for each in call.expressions]
         asked = asked or list(range(len(self.keys)))
         case = exp.Case()
@@ -90,7 +90,7 @@ class Grouping:
         return exp.cast(case, "TINYINT" if _name(call) == "grouping" else "BIGINT")
 
     def _measure(self, call: exp.Expr) -> exp.Expr:
-        """The call over columns that the rows below it will have."""
+        """The call, over columns of the aggregate's input."""
         simple = _simple(call)
         if simple is None:
             for each in call.find_all(exp.Column):
@@ -108,7 +108,7 @@ class Grouping:
     def _argument(self, place: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
         value = exp.Literal.number(1) if isinstance(place, exp.Star) else place.copy()
         if condition is not None:
-            # Every aggregate function here ignores NULL, so a row that is filtered out may be one.
+            # All these aggregates ignore NULL, so a filtered row can become one.
             value = exp.Case().when(condition.copy(), value)
         value = typed(value, type_of(place))
         name = self.arguments.setdefault(value, f"arg_{len(self.arguments)}")
@@ -128,7 +128,7 @@ def _name(call: exp.Expr) -> str:
 
 
 def _simple(call: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
-    """COUNT, SUM, AVG, MIN or MAX, and the condition of its FILTER; None for any other call."""
+    """The call as COUNT, SUM, AVG, MIN or MAX, and its FILTER condition; None for other calls."""
     function, condition = call, None
     if isinstance(call, exp.Filter):
         function, condition = call.this, call.expression.this
@@ -138,7 +138,7 @@ def _simple(call: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
         if isinstance(argument, exp.Distinct):
             return None
         if name in _AS_EXTREME:
-            # Of two booleans, FALSE is the smaller.
+            # FALSE < TRUE, so AND is MIN and OR is MAX.
             return typed(_AS_EXTREME[name](this=argument), exp.DataType.build("boolean")), condition
         if name == "count_if":
             counted = exp.Case().when(argument.copy(), exp.Literal.number(1))
@@ -153,7 +153,7 @@ def _held(name: str, node: exp.Expr) -> exp.Expr:
 
 
 def settled(part: exp.Expr, held: dict[exp.Expr, exp.Expr]) -> exp.Expr:
-    """An expression after GROUP BY, reading the columns that hold its keys and calls."""
+    """An expression after GROUP BY, with keys and calls replaced by the columns that hold them."""
 
     def settle(node: exp.Expr) -> exp.Expr:
         return held[node].copy() if node in held and not is_of_window(node) else node
@@ -164,7 +164,7 @@ def settled(part: exp.Expr, held: dict[exp.Expr, exp.Expr]) -> exp.Expr:
 def grouped_by(
     clause: exp.Group | None, scope: Scope
 ) -> tuple[list[exp.Expr], list[frozenset[int]] | None]:
-    """The keys of a GROUP BY clause, and which of them each of its grouping sets groups by."""
+    """The keys of a GROUP BY clause, and the indices of the keys of each grouping set."""
     if clause is None:
         return [], None
     several = (exp.GroupingSets, exp.Cube, exp.Rollup)
@@ -184,13 +184,13 @@ def grouped_by(
     else:
         lists = [_sets(part, scope) for part in parts]
     if not plain and lists == [[[]]]:
-        # The empty set alone is no grouping set: it has its row over no rows, too.
+        # The empty set alone is a plain aggregate, which returns a row even for an empty input.
         return [], None
     chosen = [[*plain, *chain.from_iterable(each)] for each in product(*lists)]
     if len(chosen) > _MOST_SETS:
         raise Refusal(
             clause, f"{len(chosen)} grouping sets",
-            why=f"CUBE and ROLLUP of many columns make sets that nobody asked for; "
+            why="CUBE and ROLLUP of many columns make many sets that are rarely needed; at most "
             f"{_MOST_SETS} are allowed",
             fix="list the sets that you need with GROUPING SETS",
         )  # fmt: skip
@@ -199,7 +199,7 @@ def grouped_by(
 
 
 def _sets(node: exp.Expr, scope: Scope) -> list[list[exp.Expr]]:
-    """The sets that GROUPING SETS, CUBE or ROLLUP, or one element of them, stands for."""
+    """The sets of GROUPING SETS, CUBE or ROLLUP, or of one element of them."""
     if isinstance(node, exp.GroupingSets):
         return [each for part in node.expressions for each in _sets(part, scope)]
     if isinstance(node, exp.Cube | exp.Rollup):

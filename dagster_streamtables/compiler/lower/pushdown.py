@@ -1,10 +1,10 @@
-"""Conditions of WHERE as far down as they go, so that FROM a, b WHERE a.x = b.x is a join.
+"""Push conditions of WHERE down as far as possible: FROM a, b WHERE a.x = b.x becomes a join.
 
     σ_p(L ⋈ R)  =  σ_p(L) ⋈ R      if p reads columns of L only
                 =  L ⋈_p R          if it reads both
 
-The change of a join reads its sides before and after, so what a condition leaves out is not worth
-reading. A condition that could fail stays where it is: below, it would be asked of more rows.
+The change of a join reads its sides before and after; below it, a condition saves reading rows. A
+condition that can fail is not moved: further down, it would be evaluated for more rows.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def reads_time(expression: exp.Expr) -> bool:
 
 
 def timed(rows: Operator) -> Operator:
-    """The rows with the time beside each."""
+    """The rows, with a column for the time."""
     return rows if NOW in rows.schema else Timed(rows)
 
 
 def _pushed(rows: Operator, condition: exp.Expr) -> Operator | None:
-    """The same rows with the condition inside; None where it has no place there."""
+    """The rows with the condition pushed inside; None if that is not possible."""
     names = {each.name for each in condition.find_all(exp.Column)}
     if isinstance(rows, Join | OuterJoin) and names <= set(rows.left.schema):
         return rows.over(_below(rows.left, condition), rows.right)

@@ -4,7 +4,7 @@ One function per clause, in the order in which SQL runs the clauses: FROM, WHERE
 windows, QUALIFY, SELECT, DISTINCT, ORDER BY with LIMIT. Each takes the rows built so far and
 returns the rows after its clause.
 
-This is also where names are settled, once; `scope` says how.
+Names are settled here, once; see `scope`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ Outputs = tuple[tuple[str, exp.Expr], ...]
 
 
 def lower(parsed: Parsed, sources: Mapping[str, Columns]) -> Operator:
-    """The operator tree of a query; its outputs carry the names in `parsed.names`."""
+    """The operator tree of a query; its outputs have the names in `parsed.names`."""
     scope = Scope({f: (name, sources[name]) for f, name in parsed.scans.items()})
     rows = _query(parsed.tree, scope)
     if tuple(rows.schema) == parsed.names:
@@ -52,7 +52,7 @@ def lower(parsed: Parsed, sources: Mapping[str, Columns]) -> Operator:
 
 
 def _renamed(rows: Operator, outputs: Outputs) -> Operator:
-    """New names for the columns, inside a root that `fold` knows rather than around it."""
+    """Rename the columns, inside a root that `fold` supports rather than by a projection above."""
     new = {e.name: name for name, e in outputs}
     if isinstance(rows, Project):
         return Project(rows.input, tuple((new[name], e) for name, e in rows.outputs))
@@ -87,7 +87,7 @@ def _with(query: exp.Expr, scope: Scope) -> Scope:
 
 @dataclass
 class _Parts:
-    """The expressions that come after WHERE, all treated alike by GROUP BY and the windows."""
+    """The expressions evaluated after WHERE; GROUP BY and windows treat them alike."""
 
     outputs: list[exp.Expr]
     order: list[exp.Expr]
@@ -152,7 +152,7 @@ def _from(
 def _group(
     rows: Operator, query: exp.Select, parts: _Parts, scope: Scope, subqueries: Subqueries
 ) -> tuple[Operator, Scope]:
-    """Group the rows, and replace what was grouped by the column that now holds it."""
+    """Group the rows, and replace each key and call by the column that now holds it."""
     found = list(dict.fromkeys(call for part in parts.all for call in calls(part)))
     rows, answered = subqueries.ask(rows, found, scope)
     inside = {call: new for call, new in zip(found, answered, strict=True) if call != new}
@@ -171,7 +171,7 @@ def _asked(
     scope: Scope,
     subqueries: Subqueries,
 ) -> Operator:
-    """The rows that satisfy HAVING, with the answers to the subqueries of the other parts."""
+    """The rows that satisfy HAVING, with columns for the subqueries of the other parts."""
     for condition in conditions:
         rows = subqueries.where(rows, condition, scope)
     others = [*parts.outputs, *parts.order, *parts.qualify]
@@ -206,7 +206,7 @@ def _output(rows: Operator, query: exp.Select, parts: _Parts) -> Operator:
 
 
 def _top_of_outputs(rows: Operator, query: exp.Expr) -> Operator:
-    """ORDER BY with LIMIT, where the order is by columns of the result."""
+    """Apply ORDER BY with LIMIT, ordered by columns of the result."""
     order = tuple(_by(each, each.this.name) for each in _ordered_by(query))
     return _top(rows, query, order)
 
@@ -214,7 +214,7 @@ def _top_of_outputs(rows: Operator, query: exp.Expr) -> Operator:
 def _top(rows: Operator, query: exp.Expr, order: Outputs | tuple[exp.Expr, ...]) -> Operator:
     limit, offset = (query.args.get(name) for name in ("limit", "offset"))
     if limit is None and offset is None:
-        # An order says nothing about what a table holds.
+        # A table has no order.
         return rows
     count = None if limit is None else limit.expression or limit.args.get("count")
     return Top(rows, order, count, offset.expression if offset is not None else None)  # type: ignore[arg-type]
@@ -233,7 +233,7 @@ def _ordered_by(query: exp.Expr) -> list[exp.Ordered]:
 
 
 def _beside(query: exp.Select) -> list[exp.Ordered]:
-    """What rows are ordered by that is no column of the result."""
+    """The items of ORDER BY that are not columns of the result."""
     names = {each.alias_or_name for each in query.expressions}
     return [
         each
@@ -254,5 +254,5 @@ def _order_beside(query: exp.Select) -> list[exp.Expr]:
 
 
 def _is_plain(node: exp.Expr) -> bool:
-    """Whether it names a column of the result, or one that only Spark knows."""
+    """Whether it names a column of the result, or one that only Spark can resolve."""
     return isinstance(node, exp.Column) and not node.table

@@ -1,4 +1,4 @@
-"""What counts as one question in an expression, and the form in which it is asked."""
+"""Find the questions (subqueries) in an expression, and normalize them; see `operators/apply`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dagster_streamtables.compiler.operators import type_of
 
 def is_question(node: exp.Expr) -> bool:
     if isinstance(node, exp.Not):
-        # One question, since Spark answers it so: NOT x IN (…) minds NULLs where x IN (…) may not.
+        # One question, as in Spark: NULLs matter to NOT x IN (…) even where x IN (…) ignores them.
         return isinstance(node.this.unnest(), exp.In) and is_question(node.this.unnest())
     if isinstance(node, exp.In):
         return bool(node.args.get("query"))
@@ -22,7 +22,7 @@ def is_question(node: exp.Expr) -> bool:
 
 
 def negations_inward(expression: exp.Expr) -> exp.Expr:
-    """NOT before each question rather than around several, as Spark's optimizer has it."""
+    """Move NOT inward to single questions, as Spark's optimizer does."""
 
     def settle(node: exp.Expr) -> exp.Expr:
         if not isinstance(node, exp.Not) or not node.find(exp.Query):
@@ -61,7 +61,7 @@ def unwrapped(query: exp.Expr) -> exp.Expr:
 
 
 def named_apart(query: exp.Expr) -> exp.Expr:
-    """The same with outputs of different names: a subquery of IN may list a column twice."""
+    """The query with distinct output names: a subquery of IN may list a column twice."""
     query = unwrapped(query).copy()
     select = query
     while isinstance(select, exp.SetOperation | exp.Subquery):
@@ -74,7 +74,7 @@ def named_apart(query: exp.Expr) -> exp.Expr:
 
 
 def without_order(query: exp.Expr) -> exp.Expr:
-    """The same for whoever only asks if there is a row."""
+    """The query without ORDER BY and LIMIT, for EXISTS."""
     query = unwrapped(query).copy()
     limit, offset = query.args.get("limit"), query.args.get("offset")
     if not offset and (not limit or (limit.expression.is_int and int(limit.expression.name) > 0)):

@@ -1,4 +1,4 @@
-"""WITH RECURSIVE: the arms of a UNION that mention the table itself are its step."""
+"""WITH RECURSIVE: the branches of the UNION that mention the table itself are its step."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ LowerQuery = Callable[[exp.Expr, Scope], Operator]
 
 
 def recursive(cte: exp.CTE, scope: Scope, lower_query: LowerQuery) -> Operator | None:
-    """The rows of a common table expression that reads itself; None where it does not."""
+    """The rows of a recursive common table expression; None if it does not read itself."""
     arms = _arms(cte.this, cte.alias)
     steps = [arm for arm in arms if _mentions(arm, cte.alias)]
     if not steps:
         return None
     bases = [arm for arm in arms if arm not in steps]
     if not bases:
-        raise _refused(cte, "a recursion without a beginning", "one arm must not read the table")
+        raise _refused(cte, "a recursion without a base", "one branch must not read the table")
     base = reduce(Union, (lower_query(arm, scope.apart()) for arm in bases))
     reference = Reference(scope.marked(cte.alias), tuple(base.schema.items()))
     inside = replace(scope.apart(), shared={**scope.shared, cte.alias: reference})
@@ -45,9 +45,9 @@ def recursive(cte: exp.CTE, scope: Scope, lower_query: LowerQuery) -> Operator |
     if not _is_linear(step):
         raise _refused(
             cte,
-            "a recursion whose step is not a sum over its rows",
-            "what it makes of a row may depend on that row and on other tables, and on no other "
-            "row of its own",
+            "a recursion whose step combines its own rows",
+            "the rows derived from a row may depend on that row and on other tables, but not on "
+            "other rows of the recursion",
         )
     return (Closure if _is_set(cte) else Recursion)(base, step, reference)
 
@@ -59,17 +59,15 @@ def _arms(query: exp.Expr, name: str) -> list[exp.Expr]:
 
 
 def _is_set(cte: exp.CTE) -> bool:
-    """Whether rows are taken once however often they are made."""
+    """Whether the recursion removes duplicates (UNION)."""
     kinds = {bool(union.args["distinct"]) for union in _unions(cte.this, cte.alias)}
     if len(kinds) > 1:
-        raise _refused(
-            cte, "a recursion by UNION and UNION ALL", "which of them decides is unclear"
-        )
+        raise _refused(cte, "a recursion by UNION and UNION ALL", "it is unclear which one applies")
     return True in kinds
 
 
 def _unions(query: exp.Expr, name: str) -> Iterator[exp.Union]:
-    """The unions between arms that a recursion has."""
+    """The unions between the branches of a recursion."""
     if isinstance(query, exp.Union) and _mentions(query, name):
         yield query
         yield from _unions(query.left, name)
@@ -85,7 +83,7 @@ _LEFT = (OuterJoin, SemiJoin, Apply, Keep, Lateral)
 
 
 def _is_linear(step: Operator) -> bool:
-    """Whether each row of the relation itself makes its own rows, whatever the others are."""
+    """Whether the rows derived from a row do not depend on other rows of the recursion."""
     if isinstance(step, Reference) or not step.open:
         return True
     opened = [each for each in step.inputs if each.open]

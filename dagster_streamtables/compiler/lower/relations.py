@@ -1,4 +1,4 @@
-"""FROM: tables, subqueries, joins, and what stands beside each row."""
+"""FROM: tables, subqueries, joins, and LATERAL."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _MADE: dict[str, tuple[str, ...]] = {
     "variant_explode": _VARIANT,
     "variant_explode_outer": _VARIANT,
 }
-"""Types of the columns that a table function makes, where they matter: no rows with a VARIANT can
-be netted."""
+"""The column types of table functions for which they matter: rows with a VARIANT cannot be netted.
+"""
 
 
 class Relations:
@@ -59,7 +59,7 @@ class Relations:
         return rows
 
     def _joined(self, source: exp.Expr) -> Operator:
-        """A relation with the joins that stand in its own parentheses."""
+        """A relation with the joins inside its own parentheses."""
         rows = self._joined(source.this) if is_group(source) else self._relation(source)
         for join in source.args.get("joins") or []:
             rows = self._join(rows, join)
@@ -127,8 +127,8 @@ class Relations:
             raise Refusal(
                 around,
                 "a table function over columns of another query is not supported yet",
-                why="no rule tells how its rows follow those columns",
-                fix="write it beside the table itself: FROM t, LATERAL explode(t.array) AS e(x)",
+                why="no rule maintains its rows when those columns change",
+                fix="write it next to the table itself: FROM t, LATERAL explode(t.array) AS e(x)",
             )
         outputs = [
             exp.alias_(exp.column(name, table=source.alias), flat(own, name), quoted=True)
@@ -140,7 +140,7 @@ class Relations:
 
 
 ONE_ROW = Constant(exp.select("1"), ())
-"""What a SELECT without FROM is about."""
+"""The input of a SELECT without FROM."""
 
 
 def _paired(left: Operator, right: Operator, condition: exp.Expr, join: exp.Join) -> Operator:
@@ -153,7 +153,7 @@ def _paired(left: Operator, right: Operator, condition: exp.Expr, join: exp.Join
             return _ordered(OuterJoin(right, left, condition), left, right)
         case "FULL":
             lonely = SemiJoin(right, left, condition, True)
-            # Without a type: it takes that of the column above it, which only Spark knows.
+            # An untyped NULL takes the type of the column above it, which only Spark knows.
             nulls = ((n, typed(exp.null(), t)) for n, t in left.schema.items())
             kept = ((n, typed(column(n), t)) for n, t in right.schema.items())
             return OuterJoin(left, right, condition) + Project(lonely, (*nulls, *kept))
@@ -163,7 +163,7 @@ def _paired(left: Operator, right: Operator, condition: exp.Expr, join: exp.Join
 def _paired_in_time(
     left: Operator, right: Operator, condition: exp.Expr, join: exp.Join
 ) -> Operator:
-    """A join whose condition asks for the time."""
+    """A join whose condition reads the time."""
     keeps_left = join.side == "LEFT" or join.kind in ("SEMI", "ANTI")
     if not join.side and not keeps_left:
         return filtered(Join(left, right, exp.true()), conjuncts(condition))

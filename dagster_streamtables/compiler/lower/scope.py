@@ -1,8 +1,8 @@
-"""What names mean at one place of a query.
+"""Name resolution within one query.
 
-Below `lower` a column is a plain name, unique wherever it can be seen: ``orders AS o`` enters the
-tree with the columns ``o.id``, ``o.customer``, and so on. A subquery sees its own tables and those
-of the queries around it, which may bear the same names; its own get a mark for each query around.
+In the operator tree a column is a flat name, unique within its scope: ``orders AS o`` becomes the
+columns ``o.id``, ``o.customer``, and so on. A subquery sees its own tables and those of the outer
+queries, which may have the same names; its own get one mark per outer query.
 """
 
 from __future__ import annotations
@@ -25,36 +25,36 @@ class Scope:
     sources: Mapping[str, tuple[str, Columns]]
     """Name in the tree → the source's own name, and its columns."""
     shared: Mapping[str, Operator] = field(default_factory=dict[str, Operator])
-    """The common table expressions in reach."""
+    """The visible common table expressions."""
     tables: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Alias of a table that can be seen here → its name in the tree."""
+    """Alias of a visible table → its name in the tree."""
     held: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Columns of the queries around that are known by another name since they were grouped."""
+    """Column of an outer query → its name since that query was grouped."""
     depth: int = 0
-    """The number of queries around this one whose rows it can see."""
+    """The number of outer queries whose rows are visible."""
 
     def inside(self) -> Scope:
-        """The scope of a subquery that sees these tables."""
+        """The scope of a correlated subquery."""
         return replace(self, depth=self.depth + 1)
 
     def apart(self) -> Scope:
-        """The scope of a subquery that sees none of them."""
+        """The scope of an uncorrelated subquery."""
         return replace(self, tables={}, held={})
 
     def own(self, alias: str) -> str:
         return alias + "'" * self.depth
 
     def seeing(self, aliases: list[str]) -> Scope:
-        """The same with tables of its own, which hide those around that bear their names."""
+        """The scope with its own tables, which hide outer ones of the same names."""
         tables = {**self.tables, **{alias: self.own(alias) for alias in aliases}}
         return replace(self, tables=tables)
 
     def marked(self, name: str) -> str:
-        """A name for something made here, that no query around has made."""
+        """A generated name that no outer query uses."""
         return name + "'" * self.depth
 
     def flat(self, expression: exp.Expr) -> exp.Expr:
-        """Turn each ``table.column`` into the one name it has in the tree."""
+        """Replace each ``table.column`` by its flat name in the tree."""
 
         def settle(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column) and node.table:
@@ -66,10 +66,10 @@ class Scope:
 
 
 def rewritten(expression: exp.Expr, rule: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """`expression` with each node exchanged by the rule; subqueries stay as they are."""
+    """`expression` with the rule applied to each node outside of subqueries."""
 
     def settle(node: exp.Expr) -> exp.Expr:
-        # A copy is another node, and below another node nothing is exchanged.
+        # `transform` does not descend into a node that was replaced, such as this copy.
         return node.copy() if isinstance(node, exp.Query) else rule(node)
 
     return expression.copy().transform(settle, copy=False)

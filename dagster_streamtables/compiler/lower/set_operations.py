@@ -1,9 +1,9 @@
-"""UNION, INTERSECT, EXCEPT, with ALL and without.
+"""UNION, INTERSECT and EXCEPT, with and without ALL.
 
-    L ∩ R, L − R      γ over both, every row marked with the side it came from and counted there
+    L ∩ R, L − R      γ over both, every row marked with its side and counted there
 
-A row is in the result as often as its two counts say, so both need the counts of their own rows
-only, and what moves them is an aggregate.
+How often a row is in the result depends only on its counts in both sides, so INTERSECT and EXCEPT
+are maintained as an aggregate.
 """
 
 from __future__ import annotations

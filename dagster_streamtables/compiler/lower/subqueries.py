@@ -1,7 +1,7 @@
-"""Subqueries in expressions, and LATERAL: questions that are asked of every row.
+"""Subqueries in expressions, and LATERAL: questions evaluated for every row.
 
-What a subquery says without mentioning the row becomes an operator; the rest stays a question in
-the user's own words (see `operators/apply`).
+The part of a subquery that does not mention the outer row becomes an operator; the rest stays a
+question in the user's SQL (see `operators/apply`).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ LowerFrom = Callable[[exp.Select, list[exp.Expr], Scope], Operator]
 
 @dataclass
 class Asked:
-    """The parts of a question while it is taken apart."""
+    """The operators and links of a question, collected while it is taken apart."""
 
     rights: list[Operator] = field(default_factory=list[Operator])
     links: list[Link] = field(default_factory=list[Link])
@@ -64,7 +64,7 @@ class Asked:
 
 
 def _asks_itself(part: exp.Expr) -> bool:
-    """Whether the time is asked for outside of the subqueries of an expression."""
+    """Whether an expression reads the time outside of its subqueries."""
     outside = part.walk(prune=lambda node: isinstance(node, exp.Query))
     return any(map(is_now, outside))
 
@@ -78,7 +78,7 @@ class Subqueries:
         self._made = 0
 
     def where(self, rows: Operator, condition: exp.Expr, scope: Scope) -> Operator:
-        """The rows that satisfy a condition: first the parts without a subquery."""
+        """The rows that satisfy a condition; its parts without subqueries come first."""
         parts = conjuncts(condition)
         plain = [part for part in parts if not part.find(exp.Query)]
         if plain:
@@ -104,7 +104,7 @@ class Subqueries:
     def ask(
         self, rows: Operator, expressions: list[exp.Expr], scope: Scope
     ) -> tuple[Operator, list[exp.Expr]]:
-        """Give every row the answers to the subqueries of the expressions."""
+        """Add columns with the answers to the subqueries, and replace the subqueries by them."""
         expressions = [negations_inward(each) for each in expressions]
         answers: dict[exp.Expr, exp.Expr] = {}
         for expression in expressions:
@@ -131,7 +131,7 @@ class Subqueries:
     ) -> exp.Expr:
         """
         Args:
-            strict: NULL is as good as FALSE to whoever asks.
+            strict: The context treats NULL as FALSE.
         """
         match node:
             case exp.Not():
@@ -152,7 +152,7 @@ class Subqueries:
             self._lower(query, scope.apart()), (), (("n", exp.Count(this=exp.Star())),)
         )
         some = exp.GT(this=column("n"), expression=exp.Literal.number(0))
-        # Whether there is a row changes less often than the rows do.
+        # Whether a row exists changes less often than the rows do.
         place = asked.place(Project(Filter(count, some), (("one", exp.Literal.number(1)),)), Link())
         return exp.select(column("one")).from_(place)
 
@@ -175,7 +175,7 @@ class Subqueries:
             rows = self._lower(query, scope.apart())
             return exp.select(*map(column, rows.schema)).from_(asked.place(rows, Link()))
         if query.args.get("with_"):
-            raise unsupported(query, "a WITH inside a subquery that mentions the row around it")
+            raise unsupported(query, "a WITH inside a correlated subquery")
         if isinstance(query, exp.SetOperation):
             sides = (self.query(each, asked, scope) for each in (query.left, query.right))
             both = query.copy()
@@ -208,10 +208,10 @@ class Subqueries:
         return shell.where(*conditions) if conditions else shell
 
     def _nested(self, shell: exp.Select, asked: Asked, scope: Scope) -> exp.Select:
-        """What follows FROM and WHERE, with the subqueries in it that stand by themselves."""
+        """The clauses after FROM and WHERE, with their uncorrelated subqueries as questions."""
         for node in [each for part in shell.iter_expressions() for each in questions(part)]:
             if free_tables(node) & set(scope.tables):
-                raise unsupported(node, "a subquery that mentions the rows of another, there")
+                raise unsupported(node, "a correlated subquery after WHERE in another one")
             node.replace(self._question(node, asked, scope))
         return shell
 
@@ -230,7 +230,7 @@ def lateral(
     scope: Scope,
     subqueries: Subqueries,
 ) -> Callable[[bool, exp.Expr | None], Operator]:
-    """LATERAL: each row beside the rows of its answer."""
+    """LATERAL: each row joined with the rows of its answer."""
     asked = Asked()
     question = subqueries.query(query, asked, scope)
     outputs = query.named_selects
@@ -253,7 +253,7 @@ def lateral(
 
 
 def _flat_clauses(shell: exp.Select, scope: Scope) -> exp.Select:
-    """All that a SELECT says after FROM and WHERE, in the names of the tree."""
+    """The clauses of a SELECT after FROM and WHERE, with flat names."""
     for key, value in list(shell.args.items()):
         if isinstance(value, exp.Expr):
             shell.set(key, scope.flat(value))
@@ -263,17 +263,17 @@ def _flat_clauses(shell: exp.Select, scope: Scope) -> exp.Select:
 
 
 def _check_seen(asking: Question, node: exp.Expr) -> None:
-    """Every column around the subquery must be there for it to see."""
+    """Require that the subquery mentions only visible columns."""
     seen = {name for each in asking.inputs for name in each.schema}
     names = {each.name for each in asking.question.find_all(exp.Column)}
     if any("." in name for name in names - seen):
-        raise unsupported(node, "a subquery that mentions a column it cannot see there")
+        raise unsupported(node, "a subquery that mentions a column out of its scope")
 
 
 def unsupported(node: exp.Expr, called: str) -> Refusal:
     return Refusal(
         node,
         f"{called} is not supported yet",
-        why="its change has no rule yet, and a table that is wrong is worse than none",
+        why="no rule computes its change yet, and a wrong table is worse than none",
         fix="write it as a join, or choose mode FULL",
     )

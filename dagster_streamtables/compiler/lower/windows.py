@@ -1,4 +1,4 @@
-"""Window functions: each a column that is computed before the expression around it."""
+"""Window functions: each becomes a column, computed before the expression around it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dagster_streamtables.compiler.operators import (
 def with_windows(
     rows: Operator, parts: list[exp.Expr], scope: Scope
 ) -> tuple[Operator, list[exp.Expr]]:
-    """The rows with a column for each window, and the expressions reading those columns."""
+    """The rows with a column for each window, and the expressions over those columns."""
     found = dict.fromkeys(node for part in parts for node in part.find_all(exp.Window))
     if not found:
         return rows, parts
@@ -46,7 +46,7 @@ def with_windows(
 def _with_keys(
     rows: Operator, windows: list[exp.Expr], scope: Scope
 ) -> tuple[Operator, dict[exp.Expr, str]]:
-    """A column for each expression that rows are partitioned by."""
+    """Add a column for each expression in PARTITION BY."""
     partitions = dict.fromkeys(k for each in windows for k in each.args.get("partition_by") or [])
     keys: dict[exp.Expr, str] = {k: k.name for k in partitions if isinstance(k, exp.Column)}
     made = [key for key in partitions if key not in keys]
@@ -58,7 +58,7 @@ def _with_keys(
 
 
 def inlined(part: exp.Expr, named: Mapping[str, exp.Expr]) -> exp.Expr:
-    """``OVER w`` with what the WINDOW clause says of ``w``."""
+    """``OVER w`` with the definition of ``w`` from the WINDOW clause."""
 
     def settle(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Window) and node.alias.lower() in named:

@@ -416,13 +416,13 @@ SELECT id FROM orders UNION ALL BY NAME SELECT id FROM customers;
 --- covers: Q18 a recursion that counts its own rows
 WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT COUNT(*) FROM r WHERE n < 5) SELECT n FROM r;
 --- error
--- a recursion whose step is not a sum over its rows is not maintained
+-- a recursion whose step combines its own rows is not maintained
 
 --- case: a recursion joined to itself
 --- covers: Q18 a recursion joined to itself
 WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT a.n + b.n FROM r AS a JOIN r AS b ON a.n = b.n WHERE a.n < 5) SELECT n FROM r;
 --- error
--- a recursion whose step is not a sum over its rows is not maintained
+-- a recursion whose step combines its own rows is not maintained
 
 --- case: an outer join with a join in parentheses
 --- covers: Q2 an outer join with a join in parentheses
@@ -434,13 +434,13 @@ SELECT o.id FROM orders AS o LEFT JOIN (customers AS c JOIN regions AS r ON c.re
 --- covers: Q29 a subquery that mentions the row around the one it stands in
 SELECT id FROM orders AS o WHERE EXISTS (SELECT 1 FROM customers AS c WHERE c.id = o.customer AND c.id IN (SELECT x.customer FROM orders AS x WHERE x.amount = o.amount));
 --- error
--- a subquery that mentions a column it cannot see there is not supported yet
+-- a subquery that mentions a column out of its scope is not supported yet
 
 --- case: a WITH inside a subquery that mentions the row
 --- covers: Q29 a WITH inside a subquery that mentions the row
 SELECT id FROM orders AS o WHERE EXISTS (WITH t AS (SELECT id FROM customers) SELECT 1 FROM t WHERE t.id = o.customer);
 --- error
--- a WITH inside a subquery that mentions the row around it is not supported yet
+-- a WITH inside a correlated subquery is not supported yet
 
 --- case: a recursion by UNION and by UNION ALL
 --- covers: Q18 a recursion by UNION and by UNION ALL

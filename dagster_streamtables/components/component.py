@@ -195,7 +195,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         streamtables: StreamTablesResource,
         spec: dg.AssetSpec,
         config: RefreshConfig,
-    ) -> Iterator[dg.MaterializeResult]:
+    ) -> Iterator[dg.MaterializeResult[Any]]:
         """Refresh the stream table of an asset. Override it to do something before or after.
 
         Args:

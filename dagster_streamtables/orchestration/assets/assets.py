@@ -35,7 +35,7 @@ def refresh_asset(
     streamtables: StreamTablesResource,
     spec: dg.AssetSpec,
     config: RefreshConfig,
-) -> Iterator[dg.MaterializeResult]:
+) -> Iterator[dg.MaterializeResult[Any]]:
     """Refresh the stream table of an asset: the default way to materialize it.
 
     Raises:
@@ -46,7 +46,7 @@ def refresh_asset(
 
 Refresh = Callable[
     [dg.AssetExecutionContext, StreamTablesResource, dg.AssetSpec, RefreshConfig],
-    Iterator[dg.MaterializeResult],
+    Iterator[dg.MaterializeResult[Any]],
 ]
 
 
@@ -114,7 +114,7 @@ def _build_asset(
     )
     def materialize(
         context: dg.AssetExecutionContext, config: RefreshConfig
-    ) -> Iterator[dg.MaterializeResult]:
+    ) -> Iterator[dg.MaterializeResult[Any]]:
         streamtables = getattr(context.resources, resource_key)
         for made in refresh(context, streamtables, entry.spec, config):
             yield made

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 def refresh_one(
     context: dg.AssetExecutionContext, lake: Lake, spec: dg.AssetSpec, *, full: bool = False
-) -> Iterator[dg.MaterializeResult]:
+) -> Iterator[dg.MaterializeResult[Any]]:
     """Refresh the stream table of an asset.
 
     Raises:
@@ -46,7 +46,7 @@ def refresh_one(
 
 def refresh_selected(
     context: dg.AssetExecutionContext, lake: Lake, *, parallel: int = 1
-) -> Iterator[dg.MaterializeResult]:
+) -> Iterator[dg.MaterializeResult[Any]]:
     """Refresh all stream tables selected in the run, each after those it reads.
 
     If a table fails, the tables downstream of it are skipped, and the others are refreshed before
@@ -136,7 +136,7 @@ def _record(
     spec: dg.AssetSpec,
     refresh: Refresh,
     until: Mapping[str, datetime],
-) -> Iterator[dg.MaterializeResult]:
+) -> Iterator[dg.MaterializeResult[Any]]:
     found = keys.refresh_metadata(refresh) | _last_change(context, spec.key, refresh)
     if refresh.fallback:
         context.log.warning(f"{refresh.table} was run in full: {refresh.fallback}")

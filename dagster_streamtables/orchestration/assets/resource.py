@@ -131,7 +131,7 @@ class StreamTablesResource(dg.ConfigurableResource):
         options = {key: _value(value) for key, value in self.storage_options.items()}
         return Lake(_value(self.root), storage_options=options)
 
-    def refresh(self, context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult]:
+    def refresh(self, context: dg.AssetExecutionContext) -> Iterator[dg.MaterializeResult[Any]]:
         """Refresh the stream tables selected in a run, each after those it reads, and up to
         `max_concurrent_refreshes` at the same time.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
@@ -23,7 +23,7 @@ def tell_checks(
     context: dg.AssetExecutionContext,
     lake: Lake,
     key: dg.AssetKey,
-    made: dg.MaterializeResult,
+    made: dg.MaterializeResult[Any],
     quick: QuickChecks | None = None,
 ) -> None:
     """Evaluate the quick checks of a table, and repeat the last results of its other checks.

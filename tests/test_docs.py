@@ -109,7 +109,9 @@ def _run(path: Path) -> None:
     names: dict[str, Any] = {"__name__": "page"}
     printed = ""
     found = blocks(path.read_text())
-    if all(block.language != "python" for block in found):
+    if "sources of the [guide]" in path.read_text() or not any(
+        block.language == "python" for block in found
+    ):
         _write_the_sources_of_the_guide()
     for block in found:
         if block.not_run:
@@ -133,7 +135,7 @@ def _run(path: Path) -> None:
 
 
 def _write_the_sources_of_the_guide() -> None:
-    """For a page that has only tables, which could not be compiled without what they read."""
+    """For a page that says so, or has only tables, which could not be compiled without them."""
     orders = pa.table({"id": [1, 2, 3], "customer": [1, 1, 2], "amount": [10, 20, 5]})
     customers = pa.table({"id": [1, 2], "region": ["north", "south"]})
     for source, data in {"orders": orders, "customers": customers}.items():

@@ -70,7 +70,8 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
 
 
 def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
-    tree = arranged(text.tree, {name for columns in sources.values() for name in columns})
+    every = {name: kind for columns in sources.values() for name, kind in columns.items()}
+    tree = arranged(text.tree, every)
     scans = _flatten_table_names(tree, text, sources)
     columns: dict[str, object] = {
         flat: {column: type_from(type_) for column, type_ in sources[name].items()}

@@ -8,12 +8,12 @@ SEMI JOIN d ON d.n = …, where d is also    another alias: the qualifier would 
 a column or a LATERAL VIEW                 the column, or the column n of the view
 SEMI JOIN d … JOIN c USING (…)             SEMI JOIN last: the qualifier takes d's columns for c's
 WINDOW w AS (…), v AS w                    v AS (…)
-LATERAL variant_explode(x) AS v            v(pos, key, value), the column names that Spark gives
+LATERAL VIEW explode(x) t                  t AS col, the column names that Spark gives
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 
@@ -23,13 +23,14 @@ from dagster_streamtables.compiler.text.aliases import is_group
 from dagster_streamtables.compiler.text.refusal import Refusal
 
 
-def arranged(tree: exp.Query, columns: Collection[str]) -> exp.Query:
+def arranged(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
     """A rewritten copy of the tree.
 
     Args:
         tree: As parsed.
-        columns: The names of all columns of all sources.
+        columns: All columns of all sources, and their types.
     """
+    maps = {name.lower() for name, kind in columns.items() if kind.upper().startswith("MAP<")}
     tree = tree.copy()
     _rename_semi_joined(tree, columns)
     for query in list(tree.find_all(exp.Query)):
@@ -47,7 +48,7 @@ def arranged(tree: exp.Query, columns: Collection[str]) -> exp.Query:
         _to_lateral_view(select)
         _spell_out_windows(select)
     for number, lateral in enumerate(tree.find_all(exp.Lateral)):
-        _name_columns(lateral, number)
+        _name_columns(lateral, number, maps)
     return tree
 
 
@@ -63,12 +64,35 @@ def _spell_out_windows(select: exp.Select) -> None:
                 window.set(part, meant.copy().args.get(part))
 
 
-def _name_columns(lateral: exp.Lateral, number: int) -> None:
-    function = lateral.this.name.lower() if isinstance(lateral.this, exp.Anonymous) else ""
-    if function in spark_functions.VARIANT_TABLES and not lateral.alias_column_names:
-        name = exp.to_identifier(lateral.alias or f"st_{function}_{number}", quoted=True)
-        columns = [exp.to_identifier(each, quoted=True) for each in ("pos", "key", "value")]
+def _name_columns(lateral: exp.Lateral, number: int, maps: Collection[str]) -> None:
+    """Name the columns of a table function as Spark does where the author names none."""
+    if lateral.alias_column_names:
+        return
+    names = _columns_of(lateral.this, maps)
+    if names:
+        name = exp.to_identifier(lateral.alias or f"st_generated_{number}", quoted=True)
+        columns = [exp.to_identifier(each, quoted=True) for each in names]
         lateral.set("alias", exp.TableAlias(this=name, columns=columns))
+
+
+def _columns_of(call: exp.Expr, maps: Collection[str]) -> list[str]:
+    """The column names from Spark's documentation of its generator functions."""
+    function = _function(call).removesuffix("_outer")
+    if f"{function}_outer" in spark_functions.VARIANT_TABLES:
+        return ["pos", "key", "value"]
+    if function in ("explode", "posexplode"):
+        place = ["pos"] if function == "posexplode" else []
+        return [*place, *(["key", "value"] if _is_map(call.this, maps) else ["col"])]
+    if function == "stack" and isinstance(call.this, exp.Literal):
+        rows = int(call.this.name)
+        return [f"col{each}" for each in range(-(-len(call.expressions) // rows))]
+    return []
+
+
+def _is_map(value: exp.Expr, maps: Collection[str]) -> bool:
+    if isinstance(value, exp.Column):
+        return value.name.lower() in maps
+    return _function(value) in spark_functions.MAPS
 
 
 def _ask_for_no_column(query: exp.Expr) -> None:
@@ -146,8 +170,14 @@ _GENERATED = "st_generated"
 
 
 def _is_generator(node: exp.Expr) -> bool:
-    name = node.name if isinstance(node, exp.Anonymous) else node.key
-    return isinstance(node, exp.Func) and name.lower() in spark_functions.TABLE_VALUED
+    return _function(node) in spark_functions.TABLE_VALUED
+
+
+def _function(node: exp.Expr) -> str:
+    """The name of the function that is called, in lower case; empty where there is no call."""
+    if not isinstance(node, exp.Func):
+        return ""
+    return (node.name if isinstance(node, exp.Anonymous) else node.sql_names()[0]).lower()
 
 
 def _name(subquery: exp.Subquery) -> exp.Expr:

@@ -24,6 +24,7 @@ def check(tree: exp.Query, text: Text) -> None:
         UnsupportedQuery: Rows would be distinguished by values that cannot be compared.
     """
     for select in tree.find_all(exp.Select):
+        _check_stars(select, text)
         _check_place_of_aggregates(select, text)
         _check_groups(select, text)
         _check_windows(select, text)
@@ -38,6 +39,18 @@ def check(tree: exp.Query, text: Text) -> None:
     _check_stored(tree, text)
     _check_comparable(tree.selects, text)
     _check_known_type(tree, text)
+
+
+def _check_stars(select: exp.Select, text: Text) -> None:
+    """The qualifier leaves a star as it is where it does not know the columns of a relation."""
+    star = next((each for each in select.expressions if each.is_star), None)
+    if star is not None:
+        raise UnsupportedQuery(
+            "* over a table function whose columns have no names",
+            where=place(star, text),
+            why="only Spark knows the names of the columns that it makes",
+            fix="name them, as in LATERAL VIEW inline(x) t AS a, b, or list the columns",
+        )
 
 
 def _check_place_of_aggregates(select: exp.Select, text: Text) -> None:

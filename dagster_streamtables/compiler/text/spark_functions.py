@@ -58,6 +58,10 @@ _TABLE_VALUED = """
     explode explode_outer inline inline_outer json_tuple posexplode posexplode_outer range stack
     variant_explode variant_explode_outer
 """
+_MAPS = """
+    map map_concat map_filter map_from_arrays map_from_entries map_zip_with str_to_map
+    transform_keys transform_values var_map
+"""
 _OTHERS = """
     collate collation session_window typeof window window_time
 """
@@ -83,6 +87,8 @@ MAPS = frozenset(
 """Functions that return a MAP."""
 VARIANT_TABLES = frozenset({"variant_explode", "variant_explode_outer"})
 """Table functions with a VARIANT column and fixed column names."""
+MAPS = frozenset(_MAPS.split())
+"""Functions that return a MAP."""
 VARIANTS = frozenset({"parse_json", "try_parse_json", "to_variant_object"})
 """Functions that return a VARIANT."""
 INTERVALS = frozenset({"make_dt_interval", "make_ym_interval"})

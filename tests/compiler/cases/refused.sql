@@ -16,6 +16,12 @@ SELECT id, uuid() AS r FROM orders;
 --- error
 -- uuid() cannot be maintained
 
+--- case: all columns of a table function whose names only Spark knows
+--- covers: Q24 all columns of a table function whose names only Spark knows
+SELECT * FROM visits LATERAL VIEW inline(array(place)) t;
+--- error
+-- * over a table function whose columns have no names
+
 --- case: a number that depends on the partition
 --- covers: Q24 a number that depends on the partition
 SELECT id, monotonically_increasing_id() AS r FROM orders;

@@ -208,3 +208,53 @@ UPDATE customers SET region = 'far south';
 --- delta
 -- -1 | 1 | north
 -- +1 | 1 | south
+
+--- case: a table function without names has those that Spark gives it
+--- covers: Q16 LATERAL VIEW explode
+--- spark: DuckDB has no such name
+SELECT id, col FROM visits LATERAL VIEW explode(tags) t;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2)), (2, array(2));
+--- change
+UPDATE visits SET tags = array(2, 3) WHERE id = 1;
+--- delta
+-1 | 1 | 1
++1 | 1 | 3
+
+--- case: a table function without a name and without names, with places
+--- covers: Q16 posexplode
+--- spark: sqlglot writes something that DuckDB cannot read
+SELECT id, pos, col FROM visits, LATERAL posexplode(tags);
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(5, 6, 7));
+--- change
+UPDATE visits SET tags = array(5, 7);
+--- delta
+-1 | 1 | 1 | 6
++1 | 1 | 1 | 7
+-1 | 1 | 2 | 7
+
+--- case: all columns of a table function without names
+--- covers: Q16 LATERAL VIEW explode
+--- spark: DuckDB has no such name
+SELECT * FROM (SELECT id, tags FROM visits) AS v LATERAL VIEW explode(tags) t;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2));
+--- change
+INSERT INTO visits (id, tags) VALUES (2, array(4));
+DELETE FROM visits WHERE id = 1;
+--- delta
+-1 | 1 | [1, 2] | 1
+-1 | 1 | [1, 2] | 2
++1 | 2 | [4] | 4
+
+--- case: the entries of a map without names
+--- covers: Q16 LATERAL VIEW explode
+--- spark: DuckDB unnests no map
+SELECT id, key, value FROM visits LATERAL VIEW explode(map(id, tags[0])) t;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(5)), (2, array(6));
+--- change
+DELETE FROM visits WHERE id = 1;
+--- delta
+-1 | 1 | 1 | 5

@@ -154,7 +154,7 @@ class Lake:
             told: Called with each outcome as it comes, in this thread.
 
         Raises:
-            InvalidDefinition: Tables read one another in a circle.
+            InvalidDefinition: Tables read one another in a cycle.
         """
         declared = list(tables)
         own, began = {table.name for table in declared}, datetime.now(UTC)

@@ -31,7 +31,7 @@ def outcomes(
     """Refresh tables, each after those it reads; who reads one that failed is left alone.
 
     Raises:
-        InvalidDefinition: Tables read one another in a circle.
+        InvalidDefinition: Tables read one another in a cycle.
     """
     named = {table.name: table for table in tables}
     needs = {name: table.sources for name, table in named.items()}
@@ -44,9 +44,9 @@ def outcomes(
             yield outcome
     except CycleError as error:
         raise InvalidDefinition(
-            "the stream tables read one another in a circle",
+            "the stream tables read one another in a cycle",
             where=" is read by ".join(error.args[1]),
-            fix="take one of these tables out of one of these queries",
+            fix="remove one of these tables from one of these queries",
         ) from None
 
 

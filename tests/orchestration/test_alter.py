@@ -92,7 +92,7 @@ def test_a_file_keeps_its_bytes_and_its_permissions(tmp_path: Path) -> None:
         ("mode", "SOMETIMES", 'there is no mode "SOMETIMES"'),
         ("session_timezone", "Mars/Olympus", 'there is no time zone "Mars/Olympus"'),
         ("differential_max_change_ratio", "2", 'differential_max_change_ratio is "2"'),
-        ("colour", "red", '"colour" is no setting'),
+        ("colour", "red", '"colour" is not a setting'),
     ],
 )
 def test_what_cannot_be_is_refused_and_the_file_left(

@@ -40,9 +40,9 @@ BROKEN: dict[str, tuple[Sequence[Declared], str]] = {
     ),
     "cycle": (
         [StreamTable("bad", "SELECT id FROM worse"), StreamTable("worse", "SELECT id FROM bad")],
-        "in a circle",
+        "in a cycle",
     ),
-    "itself": ([StreamTable("bad", "SELECT id FROM bad")], "in a circle"),
+    "itself": ([StreamTable("bad", "SELECT id FROM bad")], "in a cycle"),
     "query": ([StreamTable("bad", "SELECT id, rand() AS r FROM orders")], "rand"),
 }
 

@@ -70,7 +70,7 @@ def test_a_name_in_the_header_wins(folder: Path) -> None:
         ("-- owner: me\nSELECT 1 AS a", 'there is no setting "owner"', ""),
         (
             "-- mode: FULL\n-- mode: AUTO\nSELECT 1 AS a",
-            'the setting "mode" comes twice',
+            'the setting "mode" is duplicated',
             "keep one",
         ),
         ("-- mode: FUL\nSELECT 1 AS a", 'there is no mode "FUL"', "write FULL"),

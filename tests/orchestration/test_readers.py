@@ -71,7 +71,7 @@ class In(StreamTablesTranslator):
         ),
         pytest.param(
             [table("a", "s")], [table("b", "s", "2m")],
-            {"a": "on demand: no table with a duration as its schedule reads this one"},
+            {"a": "on demand: no table that reads it has a duration as its schedule"},
             id="nobody reads it",
         ),
         pytest.param(
@@ -88,7 +88,7 @@ class In(StreamTablesTranslator):
         ),
         pytest.param(
             [table("a", "s"), table("d", "a", "@daily")], [table("b", "s", "2m")],
-            {"a": "on demand: no table with a duration as its schedule reads this one",
+            {"a": "on demand: no table that reads it has a duration as its schedule",
              "d": "@daily"},
             id="a cron schedule of its own catalog refreshes it",
         ),

@@ -356,7 +356,7 @@ def test_a_circle_is_refused(lake: Lake) -> None:
     a, b = StreamTable("a", "SELECT * FROM b"), StreamTable("b", "SELECT * FROM a")
     with pytest.raises(InvalidDefinition) as raised:
         lake.refresh_all([a, b])
-    assert "in a circle" in raised.value.what
+    assert "in a cycle" in raised.value.what
 
 
 def test_explain_shows_what_serves_each_operator_or_where_the_query_cannot_be_kept(

@@ -45,7 +45,7 @@ def text_of(
 
     Raises:
         InvalidDefinition: A text is no query of its dialect or has no exact translation, or views
-            read one another in a circle.
+            read one another in a cycle.
     """
     inliner = _Inliner(views or {}, columns or {})
     return inliner.inlined(inliner.translated(query, dialect), ())

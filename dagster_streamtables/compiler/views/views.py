@@ -52,7 +52,7 @@ Views = Mapping[str, View]
 
 
 class CircularViews(InvalidDefinition):
-    """Views read one another in a circle."""
+    """Views read one another in a cycle."""
 
 
 def about_view(error: StreamTablesError, view: View) -> StreamTablesError:
@@ -67,7 +67,7 @@ def sources_through(query: str, dialect: str, views: Views) -> tuple[str, ...]:
     """The tables that a query reads, itself and through views: distinct, in order of appearance.
 
     Raises:
-        InvalidDefinition: A text is no query of its dialect, or views read one another in a circle.
+        InvalidDefinition: A text is no query of its dialect, or views read one another in a cycle.
     """
     return tuple(dict.fromkeys(_sources(tables_of(query, dialect), views, ())))
 
@@ -94,7 +94,7 @@ def refuse_cycle(name: str, path: tuple[str, ...]) -> None:
     """
     if name in path:
         raise CircularViews(
-            "the views read one another in a circle",
+            "the views read one another in a cycle",
             where=" reads ".join([*path[path.index(name) :], name]),
             why="a view is its query, and this one would have no end",
             fix="take one of these views out of one of these queries",

@@ -1,1 +1,1 @@
-"""Files → declarations, and the graph and the schedules that follow from them."""
+"""Files → declarations, their dependency graph and their schedules."""

@@ -1,7 +1,7 @@
-"""A stream table's settings are changed where they are declared: in the header of its file.
+"""Changes settings of a stream table where they are declared: in the header of its file.
 
-The file is the one truth, so it is rewritten: the lines of the settings that are named, and nothing
-else, byte for byte. What would come out is read as any file is before it is written.
+The file is the single source of truth. Only the lines of the named settings change; all other bytes
+stay. The new text is parsed and validated before it is written.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ def alter_table(
     """Change settings of a stream table in the file that declares it.
 
     Args:
-        table: As it is declared now; a broken one can be mended so.
-        settings: By their names in a header; None takes a setting out, so that its default holds.
-        min_schedule_seconds: Refuse schedules that are tighter.
+        table: The current declaration, which may be broken.
+        settings: Values by their names in a header; None removes a setting: its default applies.
+        min_schedule_seconds: Refuse shorter schedules.
 
     Returns:
-        The table as it is declared from now on, without the views of other files.
+        The new declaration, without the views of other files.
 
     Raises:
         RefusedOperation: It is declared in Python, or a setting is not one of `ALTERABLE`.
-        InvalidDefinition: A setting says something that cannot be; the file is left as it was.
+        InvalidDefinition: A setting is invalid; the file stays unchanged.
     """
     path = _file_of(table)
     for name in settings:
@@ -64,7 +64,7 @@ def alter_table(
 
 
 def with_settings(text: str, settings: Mapping[str, object]) -> str:
-    r"""The text of a file with other settings in its header.
+    r"""The text of a file with changed settings in its header.
 
     >>> with_settings("-- schedule: 5m\nSELECT 1 AS n", {"schedule": "1h", "mode": "FULL"})
     '-- schedule: 1h\n-- mode: FULL\nSELECT 1 AS n'
@@ -94,7 +94,7 @@ def _with_setting(lines: list[str], name: str, said: str | None) -> list[str]:
 
 
 def _header(lines: list[str]) -> list[tuple[int, str]]:
-    """The lines of the header, each with the setting that it makes, if any."""
+    """The line numbers of the header, each with the key that the line sets; empty for none."""
     found: list[tuple[int, str]] = []
     for place, line in enumerate(lines):
         stripped = line.strip()
@@ -106,7 +106,7 @@ def _header(lines: list[str]) -> list[tuple[int, str]]:
 
 
 def _end(lines: list[str], place: int) -> int:
-    """Behind the lines that continue a description."""
+    """The number of the line after those that continue a description."""
     header = dict(_header(lines))
     end = place + 1
     while header.get(end) == "" and lines[end].strip("- \t\r\n"):
@@ -123,8 +123,8 @@ def _file_of(table: StreamTable | BrokenTable) -> Path:
     if table.file is None:
         raise RefusedOperation(
             f'stream table "{table.name}" is declared in Python',
-            why="its settings are arguments in that code, and would be read from there again",
-            fix=f'change them where StreamTable("{table.name}", …) is written',
+            why="its settings are arguments in that code",
+            fix=f'change the arguments of StreamTable("{table.name}", …)',
         )
     return Path(table.file).resolve()
 
@@ -133,14 +133,15 @@ def _require_alterable(name: str) -> None:
     if name not in ALTERABLE:
         known = {field.name for field in fields(StreamTable)} | {"kind", "columns"}
         raise (RefusedOperation if name in known else InvalidDefinition)(
-            f'"{name}" is no setting that can be altered',
-            why=f"these can: {', '.join(ALTERABLE)}",
+            f'"{name}" is not a setting that can be altered',
+            why=f"these can be: {', '.join(ALTERABLE)}",
             fix="rename the file to rename the table" if name == "name" else "",
         )
 
 
 def _write(path: Path, content: bytes) -> None:
-    """In one step, and with the file's own permissions: a reader finds the old or the new."""
+    """Replace the file atomically, so that readers see the old or the new text, and keep its
+    permissions."""
     handle, new = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,7 +1,7 @@
-"""Declarations → what can be known of them before the first refresh, and what is wrong with them.
+"""Analyzes declarations before the first refresh: sources, schedules, plans and errors.
 
-Nothing is run and no JVM is started. A declaration that cannot work is kept with its error, so that
-the others of its code location go on working.
+Runs no query and starts no JVM. A broken declaration is kept with its error, so that the others of
+its code location still work.
 """
 
 from __future__ import annotations
@@ -35,25 +35,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Examined:
-    """A declaration and what is known of it."""
+    """A declaration and the results of its analysis."""
 
     declared: Declared
     sources: tuple[str, ...] = ()
     """The tables that its query reads, by their names in the query."""
     schedule: Schedule | None = None
-    """Its own, or the one it inherits; None if it is refreshed on demand."""
+    """Its own schedule, or the one it inherits; None if it is refreshed on demand."""
     inherits: tuple[str, ...] | None = None
-    """The path to the table whose duration it takes; None if it has a schedule of its own."""
+    """The path to the table whose duration it inherits; None if it has its own schedule."""
     cron_readers_elsewhere: tuple[str, ...] = ()
-    """Tables of other catalogs with a cron schedule, which wait for it in vain."""
+    """Tables of other catalogs with a cron schedule, whose runs do not refresh it."""
     plan: Plan | None = None
-    """None where a source does not exist yet, or nobody said where the tables are."""
+    """None if a source does not exist yet, or if the root of the tables is unknown."""
     refusal: str = ""
-    """Why its change cannot be computed; it is refreshed in full, as its mode allows."""
+    """Why its change cannot be computed, so that each refresh recomputes; its mode allows that."""
     error: StreamTablesError | None = None
-    """Its definition must be changed before it can be refreshed."""
+    """Why its definition must change before it can be refreshed."""
     doubt: StreamTablesError | None = None
-    """A source that cannot be read now; it may be there when the table is refreshed."""
+    """Why a source cannot be read now; it may be readable when the table is refreshed."""
 
     @property
     def name(self) -> str:
@@ -73,19 +73,19 @@ class Examined:
 
     @cached_property
     def timed(self) -> bool:
-        """Whether time alone changes what its query says."""
+        """Whether the result of its query changes as time passes."""
         if self.error is not None:
             return False
         if self.plan is not None:
             return self.plan.timed
         try:
             return asks_for_time(with_clock(self.table.text()))
-        except StreamTablesError:  # another dialect, whose words depend on columns not known yet
+        except StreamTablesError:  # another dialect, to be translated once columns are known
             return False
 
     @property
     def resolved_schedule(self) -> str:
-        """The schedule in words, with where it comes from."""
+        """The schedule as text, with the tables it is inherited from."""
         if self.inherits is None:
             return self.schedule.text if self.schedule else "none"
         if self.cron_readers_elsewhere:
@@ -95,7 +95,7 @@ class Examined:
                 "not refresh it; give it a schedule of its own"
             )
         if self.schedule is None:
-            return "on demand: no table with a duration as its schedule reads this one"
+            return "on demand: no table that reads it has a duration as its schedule"
         return f"{self.schedule.text}, from {' through '.join(reversed(self.inherits))}"
 
 
@@ -108,7 +108,7 @@ class Problem:
 
     @property
     def fatal(self) -> bool:
-        """Whether the definition must change; else a source is not as the query needs it, now."""
+        """Whether the definition must change. Otherwise a source does not fit the query now."""
         return not isinstance(self.error, SourceProblem)
 
 
@@ -118,12 +118,12 @@ def find_problems(
     *,
     min_schedule_seconds: float = MIN_SCHEDULE_SECONDS,
 ) -> list[Problem]:
-    """Everything that can be known to be wrong without running anything; for a test or for CI.
+    """All problems that can be found without running a query; for tests and CI.
 
     Args:
-        tables: The declarations, broken ones among them.
-        lake: Where the tables are. Without it, columns and types are not looked at.
-        min_schedule_seconds: Refuse schedules that are tighter.
+        tables: The declarations, including broken ones.
+        lake: Where the tables are. Without it, columns and types are not checked.
+        min_schedule_seconds: Refuse shorter schedules.
     """
     examined = examine(tables, lake, min_schedule_seconds=min_schedule_seconds)
     return [Problem(e.name, error) for e in examined for error in (e.error, e.doubt) if error]
@@ -135,7 +135,7 @@ def examine(
     *,
     min_schedule_seconds: float = MIN_SCHEDULE_SECONDS,
 ) -> list[Examined]:
-    """Every declaration after those it reads; broken ones last."""
+    """Analyze declarations. Each follows those it reads; broken ones come last."""
     found = {e.name: e for e in map(_read, _one_of_each_name(tables))}
     found |= {e.name: e for e in _without_cycles(found)}
     found = {e.name: _scheduled(e, min_schedule_seconds) for e in found.values()}
@@ -147,7 +147,7 @@ def examine(
 
 
 def reads(examined: Iterable[Examined]) -> dict[str, tuple[str, ...]]:
-    """The graph of the tables that are not broken."""
+    """The dependency graph of the tables that are not broken."""
     return {e.name: e.sources for e in examined if e.error is None}
 
 
@@ -164,7 +164,7 @@ def _ambiguous(tables: Sequence[Declared]) -> BrokenTable:
     error = InvalidDefinition(
         f"{len(tables)} stream tables have this name",
         where="\n".join(places),
-        why="a name is one table, with one query",
+        why="a name must identify one table",
         fix="give all but one of them another name",
     )
     return BrokenTable(name, error.about(name))
@@ -201,7 +201,7 @@ def _scheduled(examined: Examined, min_schedule_seconds: float) -> Examined:
 
 
 def _plan(found: dict[str, Examined], order: Sequence[str], lake: Lake) -> None:
-    """Compile in dependency order, so that a table that does not exist yet has known columns."""
+    """Compile in dependency order, so that the columns of tables not created yet are known."""
     plans: dict[str, Plan] = {}
     for name in order:
         table = found[name].table
@@ -214,7 +214,7 @@ def _plan(found: dict[str, Examined], order: Sequence[str], lake: Lake) -> None:
             in_full = isinstance(error, UnsupportedQuery) and table.mode is not Mode.DIFFERENTIAL
             known = {"refusal": error.what} if in_full else {"error": error.about(name)}
             found[name] = replace(found[name], **known)
-        except Exception:  # the refresh will say it again; the code location must load
+        except Exception:  # the code location must load; the refresh reports the error
             logger.warning('stream table "%s" could not be compiled', name, exc_info=True)
 
 

@@ -1,4 +1,4 @@
-"""Declarations → what is expected of each table: its schedule, resolved through who reads it."""
+"""Declarations → the expected schedule of each table, its own or inherited from its readers."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from dagster_streamtables.runtime.observe.status import Expected
 def expected_tables(
     tables: Iterable[Declared], *, min_schedule_seconds: float = MIN_SCHEDULE_SECONDS
 ) -> list[Expected]:
-    """What `Lake.monitor` needs to tell which tables are stale; reads no table.
+    """The input that `Lake.monitor` needs to decide which tables are stale. Reads no table.
 
     Args:
-        tables: The declarations, broken ones among them, views in their places.
-        min_schedule_seconds: Schedules that are tighter are broken ones.
+        tables: The declarations, including broken ones, with their views.
+        min_schedule_seconds: Treat shorter schedules as broken.
     """
     examined = examine(tables, min_schedule_seconds=min_schedule_seconds)
     return [expected(each) for each in examined]
 
 
 def expected(examined: Examined) -> Expected:
-    """What is expected of one table."""
+    """The expectation for one table."""
     declared = examined.declared if isinstance(examined.declared, StreamTable) else None
     return Expected(
         name=examined.name,

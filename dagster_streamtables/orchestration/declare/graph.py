@@ -1,8 +1,7 @@
-"""The graph of names: what reads what, in which order, and how fresh each has to be for the rest.
+"""The dependency graph of stream tables: order, cycles, readers, and inherited schedules.
 
 Everything is a function of ``reads``, a mapping from the name of a stream table to the names of the
-stream tables that its query reads. Names that are no key of it are somebody else's tables and take
-no part.
+tables that its query reads. Names that are not keys of it are not stream tables, and are ignored.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ Reads = Mapping[str, Collection[str]]
 
 
 def dependency_order(reads: Reads) -> list[str]:
-    """Every table after the tables it reads.
+    """All tables, each after the tables it reads.
 
     Raises:
-        InvalidDefinition: There is a cycle; the message has its path.
+        InvalidDefinition: There is a cycle; the message shows its path.
     """
     for path in cycles(reads):
         raise cycle_error(path)
@@ -28,9 +27,8 @@ def dependency_order(reads: Reads) -> list[str]:
 
 
 def cycles(reads: Reads) -> list[tuple[str, ...]]:
-    """Paths that end where they begin, until no cycle is left that shares no table with them.
-
-    A path goes from a table to one that it reads.
+    """Cycles, as paths from a table to one that it reads. Each is disjoint from the others; without
+    their tables, the graph has no cycle.
 
     >>> cycles({"a": ["b"], "b": ["c"], "c": ["a"], "d": ["a", "source"]})
     [('a', 'b', 'c', 'a')]
@@ -50,23 +48,23 @@ def cycles(reads: Reads) -> list[tuple[str, ...]]:
 
 
 def cycle_error(path: tuple[str, ...]) -> InvalidDefinition:
-    """What to tell the author of a cycle."""
+    """The error that reports a cycle."""
     arrow = " reads ".join(path)
     return InvalidDefinition(
-        "the stream tables read one another in a circle",
+        "the stream tables read one another in a cycle",
         where=arrow,
-        why="a table is refreshed after the tables it reads, and here none can be the first",
-        fix="take one of these tables out of one of these queries",
+        why="a table is refreshed after the tables it reads, so none of these can be the first",
+        fix="remove one of these tables from one of these queries",
     )
 
 
 def upstream(name: str, reads: Reads) -> set[str]:
-    """Every stream table that the table reads, through any number of others."""
+    """All stream tables that the table reads, directly or through others."""
     return set(_walk(name, reads))
 
 
 def readers(reads: Reads) -> dict[str, list[str]]:
-    """The graph turned round: from each table to those that read it."""
+    """The inverse graph: from each table to those that read it."""
     turned: dict[str, list[str]] = {name: [] for name in reads}
     for name, read in _within(reads).items():
         for source in read:
@@ -75,11 +73,11 @@ def readers(reads: Reads) -> dict[str, list[str]]:
 
 
 def inherited(schedules: Mapping[str, Schedule | None], reads: Reads) -> dict[str, tuple[str, ...]]:
-    """For each table without a schedule, the path to the table whose duration it takes.
+    """For each table without a schedule, the path to the table whose duration it inherits.
 
-    That is the tightest duration among the tables that read it, through any number of others,
-    whether these have a schedule or not. A cron expression is a list of moments and no bound on
-    age, so cron tables take no part. No path: no such table, refreshed on demand only.
+    That is the shortest duration among the tables that read it, directly or through others, whether
+    these have a schedule or not. Cron schedules are not inherited: a cron expression is a list of
+    times, not a bound on age. An empty path: there is no such table, so it is refreshed on demand.
     """
     turned = readers(reads)
     paths: dict[str, tuple[str, ...]] = {}
@@ -93,7 +91,7 @@ def inherited(schedules: Mapping[str, Schedule | None], reads: Reads) -> dict[st
 
 
 def connected(names: Iterable[str], reads: Reads) -> list[list[str]]:
-    """The names in groups, two in one group where the graph connects them, even through others."""
+    """The names in groups. Two are in one group if the graph connects them, even through others."""
     turned = readers(reads)
     both = {name: {*read, *turned[name]} for name, read in _within(reads).items()}
     groups: list[list[str]] = []
@@ -111,7 +109,7 @@ def _within(reads: Reads) -> dict[str, list[str]]:
 
 
 def _walk(name: str, edges: Reads) -> dict[str, str | None]:
-    """What can be reached, each with the name it was reached from, nearest first."""
+    """All reachable names, each with the name it was reached from, nearest first."""
     reached: dict[str, str | None] = {}
     border = [name]
     while border:

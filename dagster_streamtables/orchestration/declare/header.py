@@ -1,4 +1,4 @@
-"""The header of a `.sql` file: comment lines that are settings, and where the query begins.
+"""The header of a `.sql` file: settings in comment lines, before the query.
 
     -- schedule: 5m
     -- owners: team:finance
@@ -7,8 +7,8 @@
     --   one row each.
     SELECT id, amount FROM sales.orders WHERE paid
 
-Comment lines that are no setting are comments, except directly below a description, which they
-continue. What is wrong with a setting is said with its line.
+Other comment lines are ignored, but those directly below a description continue it. Errors show the
+line of the setting.
 """
 
 from __future__ import annotations
@@ -60,18 +60,18 @@ SETTING = re.compile(r"--\s*([A-Za-z_]+)\s*:(?:\s+(.*))?$")
 
 @dataclass(frozen=True)
 class Header:
-    """A file, taken apart."""
+    """A file, split into settings and query."""
 
     settings: Mapping[str, object] = field(default_factory=dict[str, object])
-    """With the types that `StreamTable` wants; empty ones are left out."""
+    """Values with the types that `StreamTable` expects; empty ones are left out."""
     query: str = ""
     line: int = 1
-    """The line of the file in which the query begins."""
+    """The line of the file on which the query begins."""
 
 
 @dataclass(frozen=True)
 class _Line:
-    """A setting as it is written."""
+    """A setting as written in the file."""
 
     key: str
     value: str
@@ -89,8 +89,7 @@ def read_header(text: str) -> Header:
     """Split a file into the settings of its header and its query.
 
     Raises:
-        InvalidDefinition: A setting that does not exist, that comes twice, or whose value cannot
-            be.
+        InvalidDefinition: A setting is unknown, duplicated, or has an invalid value.
     """
     lines = text.lstrip("\ufeff").splitlines(keepends=True)
     found: dict[str, _Line] = {}
@@ -113,10 +112,10 @@ def read_header(text: str) -> Header:
 
 
 def read_setting(key: str, value: object) -> object:
-    """The value of a setting with the type that `StreamTable` wants; what is no text stays.
+    """The value of a setting, with the type that `StreamTable` expects. Only texts are converted.
 
     Raises:
-        InvalidDefinition: The text is no such value.
+        InvalidDefinition: The text is not a valid value.
     """
     if not isinstance(value, str):
         return value
@@ -128,7 +127,7 @@ def read_setting(key: str, value: object) -> object:
 def _checked(line: _Line, found: Mapping[str, _Line]) -> _Line:
     if line.key in found:
         raise InvalidDefinition(
-            f'the setting "{line.key}" comes twice', where=line.where(line.key), fix="keep one"
+            f'the setting "{line.key}" is duplicated', where=line.where(line.key), fix="keep one"
         )
     if line.key not in SETTINGS:
         near = difflib.get_close_matches(line.key, SETTINGS, n=1)
@@ -160,7 +159,7 @@ def _value(line: _Line, text: str) -> object:
 
 
 def _named(what: str) -> str:
-    """The words of the author that a message quotes first."""
+    """The first quoted words in a message; empty if there are none."""
     quoted = re.search(r'"(.+?)"', what)
     return quoted[1] if quoted else ""
 

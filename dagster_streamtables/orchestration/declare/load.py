@@ -1,6 +1,6 @@
-"""Declarations from files: a folder of `.sql` files, one stream table or view in each.
+"""Loads declarations from a folder of `.sql` files, one stream table or view in each.
 
-A file is a header of comment lines and one SELECT:
+A file is a header of comment lines, and one SELECT:
 
     -- schedule: 5m
     -- description: Orders that were paid, one row each.
@@ -27,9 +27,9 @@ VIEW_SETTINGS = ("name", "kind", "columns", "dialect", "description")
 
 @dataclass(frozen=True)
 class BrokenTable:
-    """A declaration that says something that cannot be: kept, so that the others can be used.
+    """An invalid declaration, kept so that the others can be used.
 
-    It becomes an asset that says what is wrong and fails when it is materialized.
+    It becomes an asset that shows the error, and fails with it when materialized.
     """
 
     name: str
@@ -46,11 +46,11 @@ def load_tables(folder: str | Path, *, views: Iterable[View] = ()) -> list[Strea
     """Read every `.sql` file below a folder, in the order of their paths.
 
     Args:
-        folder: Of stream tables, and of views that they name.
-        views: More views that they may name.
+        folder: The folder of stream tables, and of views that they name.
+        views: Further views that they may name.
 
     Raises:
-        InvalidDefinition: The folder does not exist, or a file declares nothing that can be.
+        InvalidDefinition: The folder does not exist, or a declaration is invalid.
     """
     tables = read_folder(folder, views=views)
     for table in tables:
@@ -60,7 +60,7 @@ def load_tables(folder: str | Path, *, views: Iterable[View] = ()) -> list[Strea
 
 
 def read_folder(folder: str | Path, *, views: Iterable[View] = ()) -> list[Declared]:
-    """Read every `.sql` file below a folder; files that declare no stream table become broken ones.
+    """Read every `.sql` file below a folder; invalid declarations become `BrokenTable`.
 
     Raises:
         InvalidDefinition: The folder does not exist.
@@ -70,7 +70,7 @@ def read_folder(folder: str | Path, *, views: Iterable[View] = ()) -> list[Decla
 
 
 def read_files(folder: str | Path) -> tuple[list[Declared], list[View]]:
-    """The stream tables and the views of a folder, which do not know of one another yet.
+    """The stream tables and the views of a folder, not connected yet: see `with_views`.
 
     Raises:
         InvalidDefinition: The folder does not exist.
@@ -106,7 +106,7 @@ def _with_views(table: Declared, known: Mapping[str, View]) -> Declared:
     everything = {**known, **{view.name: view for view in table.views}}
     try:
         views = views_of(table.query, table.dialect, everything)
-    except StreamTablesError:  # which is said when the table is examined
+    except StreamTablesError:  # reported when the table is analyzed
         views = tuple(everything.values())
     return replace(table, views=views)
 
@@ -115,16 +115,16 @@ def _name_taken(view: View, by: str) -> BrokenTable:
     error = InvalidDefinition(
         f"{by} has the name of a view",
         where=view.file or "a view in Python",
-        why="a name in a query means one thing",
+        why="a name in a query must have one meaning",
         fix="give one of them another name",
     )
     return BrokenTable(view.name, error.about(view.name), view.query, view.file)
 
 
 def declare(name: str, query: str, **settings: object) -> Declared:
-    """A `StreamTable`, or a broken one where the constructor would raise.
+    """A `StreamTable`, or a `BrokenTable` if the constructor raises.
 
-    For declarations in Python that must not take the others of their module down with them.
+    For declarations in Python: one invalid declaration must not break its whole module.
     """
     try:
         return StreamTable(name, query, **settings)  # type: ignore[arg-type]
@@ -142,7 +142,7 @@ def _read_file(path: Path, root: Path) -> Declared | View:
     try:
         return _read_text(path.read_text(encoding="utf-8"), name, str(path))
     except UnicodeDecodeError:
-        error = InvalidDefinition(f"{path.name} is not a text in UTF-8", fix="save it as UTF-8")
+        error = InvalidDefinition(f"{path.name} is not UTF-8 text", fix="save it as UTF-8")
         return BrokenTable(name, error.about(name), file=str(path))
 
 
@@ -151,8 +151,8 @@ def read_text(text: str, name: str, file: str | None = None) -> Declared:
 
     Args:
         text: Header and query.
-        name: Of the table, where the header gives none.
-        file: Where the text is from.
+        name: The name of the table if the header gives none.
+        file: The path of the file.
     """
     found = _read_text(text, name, file)
     if isinstance(found, View):

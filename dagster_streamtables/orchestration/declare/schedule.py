@@ -1,12 +1,12 @@
-"""Schedules: how fresh a stream table is to be, and when it has to be refreshed to stay so.
+"""Schedules: how fresh a stream table must be, and when it must be refreshed to stay so.
 
-A duration is a bound on age. A cron expression is a list of moments, each of which asks for one
-refresh. Nothing here reads a clock: every moment is an argument.
+A duration is a bound on age. A cron expression is a list of times, each of which asks for one
+refresh. Nothing here reads a clock: every time is an argument.
 
-Durations are refreshed on a grid of canonical periods, 48 · 2ᵏ seconds counted from the epoch: the
-largest that is not above the schedule. Each period divides every larger one, so tables that read
-one another come due at the same instants and are refreshed together, and none is ever older than
-its schedule allows.
+A table with a duration is refreshed on a grid of canonical periods, 48 · 2ᵏ seconds counted from
+the epoch: the largest period that is not longer than the duration. Each period divides every longer
+one, so tables that read one another come due at the same times and are refreshed together, and none
+is ever older than its schedule allows.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _FORMS = (
     "write a duration (30s, 5m, 1h30m), a cron expression of five fields (*/10 8-18 * * 1-5) or of "
     f"six with the seconds first, or one of {', '.join(ALIASES)}"
 )
-# croniter also knows R, a random value that would be another one in every process.
+# croniter also accepts R, a random value, which would differ between processes.
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,\-#?]+")
 _RANDOM = re.compile(r"(^|,)[RrHh](\(|/|$|,)")
-# Gaps between ticks are measured over this year and in UTC: a clock put back makes no short gap.
+# Gaps between ticks are measured in this year and in UTC, where no clock change shortens a gap.
 _YEAR = datetime(2024, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class Duration:
-    """At most so many seconds old."""
+    """A bound on the age of a table, in seconds."""
 
     text: str
     seconds: int
@@ -69,7 +69,7 @@ class Duration:
         return datetime.fromtimestamp(points * self.period, UTC)
 
     def deadline(self, last: datetime) -> datetime:
-        """When the table is older than it may be."""
+        """When the table becomes older than its schedule allows."""
         return last + timedelta(seconds=self.seconds)
 
     def shortest_gap(self) -> float:
@@ -83,7 +83,7 @@ class Duration:
 
 @dataclass(frozen=True)
 class Cron:
-    """Refreshed once after each tick."""
+    """A cron expression: one refresh after each tick."""
 
     text: str
     """As written; an alias stays an alias."""
@@ -100,10 +100,10 @@ class Cron:
         return len(self.expression.split()) == 6
 
     def ticks(self, after: datetime) -> Iterator[datetime]:
-        """Every tick later than a moment, in UTC.
+        """All ticks after a time, in UTC.
 
-        Of an hour that a clock shows twice, the second is left out where hours are named: what is
-        to happen at 2:30 happens once a day.
+        If the expression names hours, ticks in an hour that a clock change repeats count only once:
+        2:30 comes once a day.
         """
         zone = ZoneInfo(self.timezone)
         ticks = croniter(
@@ -149,7 +149,7 @@ def parse_schedule(
     '0 0 * * *'
 
     Raises:
-        InvalidDefinition: The text is no schedule, asks for refreshes that are closer together than
+        InvalidDefinition: The text is not a schedule, asks for refreshes more often than every
             `min_schedule_seconds`, or the time zone does not exist.
     """
     text = (text or "").strip()
@@ -173,7 +173,7 @@ def _duration(text: str) -> Duration:
             why = "a number needs one of the units s, m, h, d, w" if at > position else ""
             raise _malformed(text, min(at, len(text)), why=why)
         if part[2] in used:
-            raise _malformed(text, part.start(), part.end(), why=f"the unit {part[2]} comes twice")
+            raise _malformed(text, part.start(), part.end(), why=f"it has the unit {part[2]} twice")
         seconds += int(part[1]) * UNITS[part[2]]
         used += part[2]
         position = part.end()
@@ -196,7 +196,7 @@ def _cron(text: str, timezone: str) -> Cron:
         if not _is_field(field[0], " ".join(alone)):
             name = ("second", "minute", "hour", "day of month", "month", "day of week")
             which = name[place - len(fields)]
-            raise _malformed(text, field.start(), field.end(), why=f"it is no {which}")
+            raise _malformed(text, field.start(), field.end(), why=f"it is not a valid {which}")
     cron = Cron(" ".join(field[0] for field in fields), timezone)
     _check_ticks(cron, text)
     return cron
@@ -218,7 +218,7 @@ def _check_ticks(cron: Cron, text: str) -> None:
 def _check_timezone(timezone: str) -> None:
     try:
         ZoneInfo(timezone)
-    # A name with a line break or a path in it is a ValueError, a folder of zones an OSError.
+    # A name that holds a line break or a path raises ValueError, a folder of zones OSError.
     except (KeyError, ValueError, OSError):
         raise InvalidDefinition(
             f'there is no time zone "{timezone}"', fix="use an IANA name, such as Europe/Berlin"
@@ -231,9 +231,9 @@ def _check_pace(schedule: Schedule, min_schedule_seconds: float) -> None:
         raise InvalidDefinition(
             f'the schedule "{schedule.text}" is too tight',
             where=underline(schedule.text, 0, len(schedule.text) - 1).shown,
-            why=f"it asks for a refresh after {shortest:g} seconds, and the least is "
+            why=f"it asks for a refresh after {shortest:g} seconds; the minimum is "
             f"{min_schedule_seconds:g}",
-            fix="give more time, or lower min_schedule_seconds where the assets are built",
+            fix="allow more time, or lower min_schedule_seconds where the assets are built",
         )
 
 
@@ -245,8 +245,9 @@ def _shortest_gap(expression: str) -> float:
 
 @lru_cache
 def _longest_gap(expression: str) -> float:
-    """Ticks are dense within an hour or a day and then pause, so it is looked for around the hours
-    of the first day with a tick, around every midnight of the year, and among the first ticks."""
+    """The longest gap between two ticks. Ticks are dense within an hour or a day and then pause, so
+    it looks around the hours of the first day with a tick, around every midnight of the year, and
+    among the first ticks."""
     cron = Cron(expression)
     first = list(islice(cron.ticks(_YEAR), 100))
     midnight = first[0].replace(hour=0, minute=0, second=0)

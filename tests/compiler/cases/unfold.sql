@@ -251,10 +251,10 @@ DELETE FROM visits WHERE id = 1;
 --- case: the entries of a map without names
 --- covers: Q16 LATERAL VIEW explode
 --- spark: DuckDB unnests no map
-SELECT id, key, value FROM visits LATERAL VIEW explode(map(id, tags[0])) t;
+SELECT id, key, value FROM orders LATERAL VIEW explode(map('a', amount)) t;
 --- before
-INSERT INTO visits (id, tags) VALUES (1, array(5)), (2, array(6));
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
 --- change
-DELETE FROM visits WHERE id = 1;
+DELETE FROM orders WHERE id = 1;
 --- delta
--1 | 1 | 1 | 5
+-1 | 1 | a | 5

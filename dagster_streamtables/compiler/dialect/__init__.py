@@ -1,9 +1,9 @@
 """Queries of other SQL dialects → Spark SQL, exactly or not at all.
 
-sqlglot reads some thirty dialects and prints Spark's. What it prints may run and mean something
-else: Postgres' ``7 / 2`` is 3, its ``regexp_replace`` replaces once, its arrays begin at 1. So
-nothing is let through by default. `rules` lists what means the same wherever it is written;
-`postgres` and `duckdb` add what was run on those databases and on Spark, and mend or refuse what
+sqlglot parses some thirty dialects and prints Spark's. What it prints may run and yet mean
+something else: Postgres' ``7 / 2`` is 3, its ``regexp_replace`` replaces once, its arrays begin
+at 1. So nothing is translated by default. `rules` lists what means the same in all dialects;
+`postgres` and `duckdb` add what was run on those databases and on Spark, and rewrite or refuse what
 came out differently; `others` is the part of SQL that every other dialect has in common.
 """
 

@@ -1,4 +1,4 @@
-"""Arrays: places, and rows of their elements."""
+"""Arrays: indexing, comparisons with their elements, and unnesting."""
 
 from __future__ import annotations
 
@@ -11,23 +11,26 @@ _AS_VIEW = "write it as a view in Spark SQL"
 
 
 def element(node: exp.Expr, query: Query) -> exp.Expr:
-    """``arr[1]``: Spark counts from 0, and fails where there is no such element.
+    """``arr[1]``: Spark counts from 0, and fails if the element does not exist.
 
-    sqlglot has taken 1 from a constant, and from nothing else.
+    sqlglot has already subtracted 1, but only from constants.
     """
     index = literal_int(node.expressions[0]) if len(node.expressions) == 1 else None
     if index is None or (index < 0 and query.dialect != "postgres"):
         raise query.refusal(
-            node, "Spark counts elements from 0", "use a constant from 1 on", called="this index"
+            node,
+            "Spark counts elements from 0",
+            "use a constant of at least 1",
+            called="this index",
         )
     return call("GET", node.this.copy(), exp.Literal.number(index))
 
 
 def quantified(*, of_columns: bool) -> Rule:
-    """``x = ANY(array)`` and ``x <> ALL(array)``, beside comparisons of rows.
+    """``x = ANY(array)`` and ``x <> ALL(array)``; also comparisons of rows.
 
     Args:
-        of_columns: An array may be a column, and not only written out.
+        of_columns: The array may be a column, not only a literal.
     """
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -40,22 +43,22 @@ def quantified(*, of_columns: bool) -> Rule:
         elif of_columns:
             found = _contains(array, value)
         else:
-            raise query.refusal(node, "NULL means something else in Spark there", _AS_VIEW)
+            raise query.refusal(node, "Spark treats NULL differently there", _AS_VIEW)
         return exp.Not(this=exp.paren(found)) if isinstance(node, exp.NEQ) else exp.paren(found)
 
     return rule
 
 
 def any_or_all(node: exp.Expr, query: Query) -> None:
-    """Left to the comparison around it where that can mend it, or to the compiler."""
+    """ANY and ALL are rewritten by the enclosing comparison if it can, or by the compiler."""
     inner = node.this.unnest()
     mended = isinstance(node.parent, exp.EQ) and isinstance(node, exp.Any)
     if not isinstance(inner, exp.Query) and not mended:
-        raise query.refusal(node, "Spark has it for subqueries only", "unnest the array")
+        raise query.refusal(node, "Spark supports it for subqueries only", "unnest the array")
 
 
 def all_of_array(node: exp.Expr, query: Query) -> None:
-    """ALL of an array is a call to the parser."""
+    """``ALL (array)``, which sqlglot parses as a function call."""
     if node.name.upper() != "ALL" or not isinstance(node.parent, exp.NEQ):
         raise query.unlisted(node)
 
@@ -71,7 +74,7 @@ def _array(node: exp.Expr) -> exp.Expr | None:
 
 
 def _contains(array: exp.Expr, value: exp.Expr) -> exp.Expr:
-    """Nothing equals an element of an empty array, not even NULL."""
+    """For an empty array the result is FALSE, even if the value is NULL."""
     empty = exp.EQ(this=call("CARDINALITY", array.copy()), expression=exp.Literal.number(0))
     return exp.Case(
         ifs=[exp.If(this=empty, true=exp.false())],
@@ -80,16 +83,16 @@ def _contains(array: exp.Expr, value: exp.Expr) -> exp.Expr:
 
 
 def rows_of(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``unnest`` in FROM: each element beside the row that it is from."""
+    """``unnest`` in FROM: each row joined with its elements."""
     if isinstance(node.parent, exp.Lateral):
         return None
     if not isinstance(node.parent, exp.From | exp.Join):
-        raise query.refusal(node, "Spark has explode, with other rules", "unnest in FROM")
+        raise query.refusal(node, "Spark's explode has different rules", "unnest in FROM")
     return _exploded(node, node.args.get("alias"), query)
 
 
 def lateral_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``LATERAL unnest(…)``; any other LATERAL stays."""
+    """``LATERAL unnest(…)``; LATERAL subqueries stay unchanged."""
     if isinstance(node.this, exp.Unnest):
         return _exploded(node.this, node.args.get("alias"), query)
     if not isinstance(node.this, exp.Subquery):
@@ -100,7 +103,7 @@ def lateral_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _exploded(node: exp.Expr, alias: exp.Expr | None, query: Query) -> exp.Expr:
     if len(node.expressions) != 1 or alias is None or not alias.name:
         raise query.refusal(
-            node, "Spark takes rows of one array", "unnest one array, with an alias"
+            node, "Spark unnests one array at a time", "unnest one array, with an alias"
         )
     names = [each.copy() for each in alias.args.get("columns") or []]
     names = names or [alias.this.copy()]
@@ -114,9 +117,9 @@ def _exploded(node: exp.Expr, alias: exp.Expr | None, query: Query) -> exp.Expr:
 
 
 def _numbered(array: exp.Expr) -> exp.Expr:
-    """The elements with their places, from 1: a function of the row, as EXPLODE's argument is.
+    """The elements with their positions, from 1, as a scalar expression.
 
-    POSEXPLODE counts from 0, and a subquery around it, which would add 1, could not be maintained.
+    POSEXPLODE counts from 0, and a subquery that adds 1 to it could not be maintained.
     """
     element, place = (exp.to_identifier(name) for name in ("st_element", "st_place"))
     one_more = exp.Add(this=place.copy(), expression=exp.Literal.number(1))
@@ -135,25 +138,25 @@ def _relation(
 
 
 def exploded(node: exp.Expr, query: Query) -> None:
-    """``unnest`` in a SELECT list: one is Spark's explode, several run beside one another there."""
+    """``unnest`` in a SELECT list: one is Spark's explode; several advance in parallel there."""
     select = node.find_ancestor(exp.Select)
     output = node.parent if isinstance(node.parent, exp.Alias) else node
     alone = select is not None and len(list(select.find_all(exp.Explode))) == 1
     if not alone or select is None or output.parent is not select:
         raise query.refusal(
-            node, "several of them, or one inside an expression, mean something else in Spark",
+            node, "several of them, or one in an expression, mean something else in Spark",
             "put it in FROM: FROM t, unnest(t.array) AS e(element)", called="unnest()",
         )  # fmt: skip
 
 
 def series(node: exp.Expr, query: Query) -> exp.Expr:
-    """``generate_series`` in FROM; of constants only, since Spark also counts down."""
+    """``generate_series`` in FROM; constants only, because Spark's sequence also counts down."""
     ends = [literal_int(node.args.get(name)) for name in ("start", "end")]
     step = literal_int(node.args.get("step")) if node.args.get("step") else 1
     first, last = ends
     if first is None or last is None or not step or (last - first) * step < 0:
         raise query.refusal(
-            node, "Spark's sequence counts down where the end is before the start",
+            node, "Spark's sequence counts down if the end is before the start",
             "use constants, the smaller one first", called="generate_series()",
         )  # fmt: skip
     numbers = [exp.Literal.number(each) for each in (first, last, step)]

@@ -1,4 +1,4 @@
-"""Dates and timestamps: their parts, their differences, and how they are written."""
+"""Dates and timestamps: their parts, differences, and formats."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "DOY", "HOUR", "MINUTE", "S
 
 
 def truncated(units: tuple[str, ...] = _UNITS) -> Rule:
-    """``date_trunc``, which gives NULL in Spark for a unit that it does not know."""
+    """``date_trunc``, which returns NULL in Spark for an unknown unit."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
         unit = node.args.get("unit")
         if unit is None or unit.name.upper() not in units or node.args.get("zone"):
             raise query.refusal(
-                node, "Spark truncates otherwise, or not at all", f"use one of {', '.join(units)}"
+                node, "Spark truncates differently, or not at all", f"use one of {', '.join(units)}"
             )
         if query.kind(node.this) is not Kind.LOCAL:
             return None
@@ -38,7 +38,7 @@ def truncated(units: tuple[str, ...] = _UNITS) -> Rule:
 
 
 def extracted(parts: tuple[str, ...] = _PARTS) -> Rule:
-    """``extract``; Spark counts the days of the week from 1, and Sunday is the first."""
+    """``extract``; Spark counts the days of the week from 1, beginning with Sunday."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
         part, value = node.this.name.upper(), node.expression.copy()
@@ -50,7 +50,7 @@ def extracted(parts: tuple[str, ...] = _PARTS) -> Rule:
             return exp.paren(day)
         if part not in parts:
             raise query.refusal(
-                node, "Spark counts it otherwise, or has no such part",
+                node, "Spark counts it differently, or has no such part",
                 f"use one of {', '.join(parts)}",
             )  # fmt: skip
         return None
@@ -59,7 +59,7 @@ def extracted(parts: tuple[str, ...] = _PARTS) -> Rule:
 
 
 def moved(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """A date plus an interval is a timestamp; in Spark it may stay a date."""
+    """A date plus an interval is a timestamp; in Spark it may be a date."""
     left, right = node.this, node.expression
     if isinstance(right, exp.Interval):
         kind = query.require(
@@ -77,23 +77,25 @@ def moved(node: exp.Expr, query: Query) -> exp.Expr | None:
 def interval(node: exp.Expr, query: Query) -> None:
     if literal_text(node.this) is None and literal_int(node.this) is None:
         raise query.refusal(
-            node, "Spark has intervals of constants only", "multiply INTERVAL '1 day' by the number"
+            node, "Spark's intervals are constants", "multiply INTERVAL '1 day' by the number"
         )
 
 
 def formatted(name: str, *, kinds: tuple[Kind, ...] = ()) -> Rule:
-    """Dates from or to strings by a format."""
+    """Conversion between dates and strings by a format."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         written = literal_text(node.args.get("format"))
         format_ = None if written is None else patterns.java_format(written)
         if format_ is None:
             raise query.refusal(
-                node, "the words of a format differ",
-                "use the numbers of year, month, day, hour, minute and second only",
+                node, "the words of a format differ in Spark",
+                "use only numbers: year, month, day, hour, minute and second",
             )  # fmt: skip
         if kinds:
-            query.require(node, node.this, kinds, "it is no date", "cast it to DATE or TIMESTAMP")
+            query.require(
+                node, node.this, kinds, "this needs a date", "cast it to DATE or TIMESTAMP"
+            )
         return call(name, node.this.copy(), exp.Literal.string(format_))
 
     return rule

@@ -1,4 +1,4 @@
-"""DuckDB: what was run there (2.0) and on Spark (4.2), on the same rows with the same result."""
+"""DuckDB: constructs run there (2.0) and on Spark (4.2) with the same result on the same rows."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "DOY", "D
 
 
 def _divided(node: exp.Expr, query: Query) -> exp.Expr:
-    """``/`` is of floats, whatever is divided."""
+    """``/`` always divides floats."""
     known = (*WHOLE, Kind.DECIMAL, Kind.DOUBLE)
     for part in (node.this, node.expression):
         query.require(
-            node, part, known, "of floats of 32 bits DuckDB's quotient has fewer digits",
+            node, part, known, "DuckDB's quotient of floats of 32 bits has fewer digits",
             "cast it to DOUBLE",
         )  # fmt: skip
-    # The tree is one of operators: what is around it keeps its parentheses.
+    # Precedence is in the tree, so printing adds any parentheses that are needed.
     left = functions.typed(node.this.unnest().copy(), _T.DOUBLE)
     return exp.Div(this=left, expression=node.expression.copy())
 
@@ -46,23 +46,23 @@ def _divided(node: exp.Expr, query: Query) -> exp.Expr:
 def _whole_quotient(node: exp.Expr, query: Query) -> None:
     """``//`` keeps the fraction of decimals and floats."""
     for part in (node.this, node.expression):
-        query.require(node, part, WHOLE, "DuckDB keeps the fraction then", "use / of other numbers")
+        query.require(node, part, WHOLE, "DuckDB keeps the fraction then", "use / for such numbers")
 
 
 def _average(node: exp.Expr, query: Query) -> None:
     known = (*WHOLE, Kind.DOUBLE, Kind.FLOAT)
     query.require(
-        node, node.this.unnest(), (*known, Kind.DECIMAL), "it is no number", "cast it to DOUBLE"
+        node, node.this.unnest(), (*known, Kind.DECIMAL), "AVG needs a number", "cast it to DOUBLE"
     )
     if query.kind(node.this) is Kind.DECIMAL:
         node.set("this", functions.typed(node.this.copy(), _T.DOUBLE))
 
 
 def _days(node: exp.Expr, query: Query) -> exp.Expr:
-    """``date_diff`` counts the boundaries between two moments; Spark counts whole units."""
+    """``date_diff`` counts the unit boundaries between two times; Spark counts whole units."""
     unit, later, earlier = node.args.get("unit"), node.this, node.expression
     for part in (later, earlier):
-        query.require(node, part, (Kind.DATE, *MOMENTS), "it is no date", "cast it to DATE")
+        query.require(node, part, (Kind.DATE, *MOMENTS), "this needs a date", "cast it to DATE")
     name = "" if unit is None else unit.name.upper()
     if name == "DAY":
         return call("DATEDIFF", later.copy(), earlier.copy())
@@ -71,7 +71,7 @@ def _days(node: exp.Expr, query: Query) -> exp.Expr:
         return exp.paren(years)
     if name != "MONTH":
         raise query.refusal(
-            node, "Spark counts whole units, and not the boundaries between them",
+            node, "Spark counts whole units, not the boundaries between them",
             "count days, months or years",
         )  # fmt: skip
     months = exp.Sub(this=call("MONTH", later.copy()), expression=call("MONTH", earlier.copy()))
@@ -80,13 +80,13 @@ def _days(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 def _day_of_week(node: exp.Expr, query: Query) -> exp.Expr:
-    """Sunday is 0, and in Spark 1."""
+    """Sunday is 0; in Spark it is 1."""
     day = exp.Sub(this=call("DAYOFWEEK", node.this.copy()), expression=exp.Literal.number(1))
     return exp.paren(day)
 
 
 def _iso_day_of_week(node: exp.Expr, query: Query) -> exp.Expr:
-    """Monday is 1, and in Spark's weekday() 0."""
+    """Monday is 1; in Spark's weekday() it is 0."""
     day = exp.Add(this=call("WEEKDAY", node.this.copy()), expression=exp.Literal.number(1))
     return exp.paren(day)
 
@@ -96,18 +96,18 @@ def _week(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 def _logarithm(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``log(x)`` is to the base of 10, and in Spark natural."""
+    """``log(x)`` has base 10; in Spark it is the natural logarithm."""
     return None if node.expression else call("LOG10", node.this.copy())
 
 
 def _cut(node: exp.Expr, query: Query) -> None:
     if node.args.get("decimals") is not None:
-        raise query.refusal(node, "Spark cuts off whole numbers only", "use FLOOR or CEIL")
+        raise query.refusal(node, "Spark truncates to whole numbers only", "use FLOOR or CEIL")
 
 
 def _length(node: exp.Expr, query: Query) -> exp.Expr | None:
     kind = query.require(
-        node, node.this, (Kind.STRING, Kind.ARRAY), "it is neither a string nor an array",
+        node, node.this, (Kind.STRING, Kind.ARRAY), "this needs a string or an array",
         "cast it to VARCHAR",
     )  # fmt: skip
     return call("CARDINALITY", node.this.copy()) if kind is Kind.ARRAY else None
@@ -125,7 +125,7 @@ def _extracted_text(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 def _element(node: exp.Expr, query: Query) -> exp.Expr:
-    query.require(node, node.this, (Kind.ARRAY,), "it is no list", "use substring() or a field")
+    query.require(node, node.this, (Kind.ARRAY,), "this needs a list", "use substring() or a field")
     return arrays.element(node, query)
 
 
@@ -135,7 +135,7 @@ def _row(node: exp.Expr, query: Query) -> None:
     listed = isinstance(parent, exp.In) and parent.expressions
     if isinstance(parent, exp.EQ | exp.NEQ) or listed:
         raise query.refusal(
-            node, "DuckDB compares NULLs inside a row otherwise", "compare column by column",
+            node, "DuckDB compares NULLs inside a row differently", "compare column by column",
             called="a row of values",
         )  # fmt: skip
     row(node, query)
@@ -144,10 +144,12 @@ def _row(node: exp.Expr, query: Query) -> None:
 def _listed(node: exp.Expr, query: Query) -> None:
     value = node.this.this if isinstance(node.this, exp.Order) else node.this
     value = value.expressions[0] if isinstance(value, exp.Distinct) else value
-    query.require(node, value, (Kind.STRING,), "Spark may write it otherwise", "cast it to VARCHAR")
+    query.require(
+        node, value, (Kind.STRING,), "Spark may write it differently", "cast it to VARCHAR"
+    )
 
 
-_ARRAY_NULLS = Reason("with NULLs Spark's result is another", "write it as a view in Spark SQL")
+_ARRAY_NULLS = Reason("with NULLs Spark's result differs", "write it as a view in Spark SQL")
 
 DUCKDB = COMMON.extended(
     _PLAIN,
@@ -176,12 +178,12 @@ DUCKDB = COMMON.extended(
     },
     {
         exp.ArrayAgg: Reason(
-            "it keeps NULLs and is NULL of no rows, and Spark's is neither",
+            "it keeps NULLs and is NULL for no rows; Spark's does neither",
             "use string_agg(), or write it as a view in Spark SQL",
         ),
         exp.ArrayContains: _ARRAY_NULLS, exp.ArrayConcat: _ARRAY_NULLS,
         exp.ArrayDistinct: _ARRAY_NULLS,
-        exp.IsNan: Reason("of NULL it is NULL, and in Spark FALSE", "write x = 'NaN'::DOUBLE"),
+        exp.IsNan: Reason("for NULL it is NULL, but FALSE in Spark", "write x = 'NaN'::DOUBLE"),
     },
     "cardinality now",
 )  # fmt: skip

@@ -1,5 +1,4 @@
-"""Functions and operators whose meaning depends on a type or on a constant, as several dialects
-have them."""
+"""Functions and operators of several dialects whose meaning depends on a type or a constant."""
 
 from __future__ import annotations
 
@@ -29,8 +28,8 @@ def typed(node: exp.Expr, type_: Any) -> exp.Cast:
 
 
 def cast(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """Casts to a whole number round where Spark cuts off; to a short string they cut off where
-    Spark does not."""
+    """A cast to a whole number rounds, and Spark's truncates; a cast to a short string truncates,
+    and Spark's does not."""
     target, value = node.args["to"], node.this
     if target.this in _WHOLE_TYPES:
         return _to_whole(node, query)
@@ -43,14 +42,14 @@ def cast(node: exp.Expr, query: Query) -> exp.Expr | None:
             this=_string(value, query), expression=exp.Literal.number(width)
         )  # fmt: skip
     if target.this in (_T.CHAR, _T.NCHAR):
-        raise query.refusal(node, "Spark does not fill it up with blanks", "cast to VARCHAR")
+        raise query.refusal(node, "Spark does not pad it with blanks", "cast to VARCHAR")
     return None
 
 
 def _to_whole(node: exp.Expr, query: Query) -> exp.Expr | None:
     kinds = (*NUMBERS, Kind.STRING, Kind.BOOL)
     kind = query.require(
-        node, node.this, kinds, "Spark cuts off a fraction and does not round it",
+        node, node.this, kinds, "Spark truncates a fraction instead of rounding it",
         "write FLOOR(…), CEIL(…) or ROUND(…, 0) and cast that",
     )  # fmt: skip
     if kind in (Kind.DECIMAL, Kind.MEAN):
@@ -61,33 +60,33 @@ def _to_whole(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _to_decimal(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """A decimal without digits has any in Postgres, (18, 3) in DuckDB and (10, 0) in Spark."""
+    """DECIMAL without precision is arbitrary in Postgres, (18, 3) in DuckDB, (10, 0) in Spark."""
     if query.kind(node.this) is Kind.DECIMAL and query.dialect == "postgres":
         return node.this
     raise query.refusal(
         node, "in Spark a decimal without digits has none after the point",
-        "say how many, for example DECIMAL(20, 6)",
+        "specify them, for example DECIMAL(20, 6)",
     )  # fmt: skip
 
 
 def as_text(node: exp.Expr, value: exp.Expr, query: Query, *more: Kind) -> None:
     """
     Args:
-        node: What makes a string of the value.
-        value: Of a kind that every dialect writes in one way, or of one of `more`.
-        query: That it is in.
-        more: Kinds that a cast writes as Spark does.
+        node: The expression that turns the value into a string.
+        value: Its kind must be one that all dialects write the same way, or one of `more`.
+        query: The query that contains it.
+        more: Kinds that this cast writes as Spark does.
 
     Raises:
-        InvalidDefinition: The value may be written otherwise in Spark.
+        InvalidDefinition: Spark may write the value differently.
     """
     kind = query.require(
-        node, value, (*_PRINTED_ALIKE, *more), "Spark writes it otherwise as a string",
+        node, value, (*_PRINTED_ALIKE, *more), "Spark writes it differently as a string",
         "cast it to a whole number, a decimal or a date first",
     )  # fmt: skip
     if kind is Kind.DECIMAL and not isinstance(value.unnest(), exp.Column | exp.Cast):
         raise query.refusal(
-            node, "how many zeros end a decimal that is computed differs in Spark",
+            node, "a computed decimal has another number of trailing zeros in Spark",
             "cast it to DECIMAL(…) first",
         )  # fmt: skip
 
@@ -105,7 +104,7 @@ def joined(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def concat(node: exp.Expr, query: Query) -> None:
-    """sqlglot puts '' for NULL, which needs strings."""
+    """CONCAT; sqlglot replaces NULL by '', which needs strings."""
     parts: list[exp.Expr] = []
     for part in node.expressions:
         if not isinstance(part, exp.Null):
@@ -117,10 +116,10 @@ def concat(node: exp.Expr, query: Query) -> None:
 
 
 def round_(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """Postgres rounds a float at one half to the even number, and nothing else so."""
+    """Postgres rounds floats, and only floats, half to even."""
     if node.args.get("decimals") is None:
         kind = query.require(
-            node, node.this, NUMBERS, "a float is rounded to the even number at one half",
+            node, node.this, NUMBERS, "a float would be rounded half to even",
             "cast it to NUMERIC(…) or DOUBLE PRECISION",
         )  # fmt: skip
         if kind in (Kind.DOUBLE, Kind.FLOAT):
@@ -133,21 +132,21 @@ def substring(node: exp.Expr, query: Query) -> None:
     if start is None or start < 1:
         raise query.refusal(
             node, "positions before the first character mean something else in Spark",
-            "begin at a number from 1 on",
+            "begin at 1 or later",
         )  # fmt: skip
 
 
 def first_characters(node: exp.Expr, query: Query) -> None:
-    """LEFT and RIGHT: a negative number leaves characters out, and in Spark leaves none."""
+    """LEFT and RIGHT: a negative number omits that many characters; in Spark it omits all."""
     count = literal_int(node.expression)
     if count is None or count < 0:
         raise query.refusal(
-            node, "a negative count gives nothing in Spark", "write a number from 0 on"
+            node, "a negative count returns '' in Spark", "write a number of 0 or more"
         )
 
 
 def like(escaped: bool) -> Rule:
-    """LIKE, in a dialect where a backslash escapes, as in Spark, or is a character."""
+    """LIKE, in a dialect where a backslash escapes, as in Spark, or is an ordinary character."""
 
     def rule(node: exp.Expr, query: Query) -> None:
         if escaped or isinstance(node.parent, exp.Escape):
@@ -163,7 +162,7 @@ def like(escaped: bool) -> Rule:
 
 
 def matches(*, posix: bool, ignore_case: bool = False) -> Rule:
-    """A regular expression that is looked for."""
+    """A search for a regular expression."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         if node.args.get("flag"):
@@ -177,9 +176,9 @@ def matches(*, posix: bool, ignore_case: bool = False) -> Rule:
 
 
 def similar(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """A pattern of SQL's own, of which a string must be an example from end to end."""
+    """SIMILAR TO: a pattern that must match the whole string."""
     if isinstance(node.parent, exp.Escape):
-        raise query.refusal(node, "Java escapes by a backslash", "escape by a backslash here too")
+        raise query.refusal(node, "Java escapes with a backslash", "escape with a backslash too")
     pattern = literal_text(node.args.get("expression"))
     if pattern is not None:
         looked_for = exp.Literal.string(patterns.posix_pattern(pattern))
@@ -193,7 +192,7 @@ def java(node: exp.Expr, query: Query, *, posix: bool) -> str:
     pattern = None if written is None else patterns.java_pattern(written, posix=posix)
     if pattern is None:
         raise query.refusal(
-            node, "to Java's regular expressions, which Spark has, it may mean something else",
+            node, "it may mean something else in Java's regular expressions, which Spark uses",
             "write a constant of characters, classes such as [a-z] and quantifiers, or use LIKE",
         )  # fmt: skip
     return pattern
@@ -205,8 +204,8 @@ def replaced(*, posix: bool) -> Rule:
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         if literal_text(node.args.get("modifiers")) != "g":
             raise query.refusal(
-                node, "without the flag 'g' it replaces the first match, and Spark replaces all",
-                "add 'g' if all are meant",
+                node, "without the flag 'g' it replaces the first match, but Spark replaces all",
+                "add 'g' to replace all",
             )  # fmt: skip
         pattern = java(node, query, posix=posix)
         text = literal_text(node.args.get("replacement"))
@@ -214,8 +213,8 @@ def replaced(*, posix: bool) -> Rule:
         new = None if text is None else patterns.java_replacement(text, whole=whole)
         if new is None or (posix and not patterns.one_way(str(node.expression.name))):
             raise query.refusal(
-                node, "which of several matches is taken differs from Spark",
-                "use a pattern with one quantifier and without |, and a constant to replace it",
+                node, "Spark may choose another of several matches",
+                "use a pattern with one quantifier and without |, and a constant replacement",
             )  # fmt: skip
         return call("REGEXP_REPLACE", node.this.copy(), *map(exp.Literal.string, (pattern, new)))
 
@@ -230,8 +229,8 @@ def ordered_set(name: str) -> Rule:
         value = group.expression.expressions[0].this if group is not None else node.this
         if name == "PERCENTILE_DISC" and query.kind(value) in (Kind.DECIMAL, Kind.BIGINT):
             raise query.refusal(
-                node, "it is one of the values, and Spark gives a float, which has fewer digits",
-                "cast what it orders by to DOUBLE PRECISION if a float will do",
+                node, "it returns one of the values, and Spark a float, which has fewer digits",
+                "cast the expression in ORDER BY to DOUBLE PRECISION if a float will do",
             )  # fmt: skip
         if group is not None:
             return call(name, node.this.copy())

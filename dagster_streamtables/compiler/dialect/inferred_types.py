@@ -1,8 +1,8 @@
-"""What can be told of the types in a query of another dialect, before it is translated.
+"""Infer the types in a query of another dialect, before it is translated.
 
-Some words mean another thing for another type: ``a / b`` of two integers is an integer in Postgres
-and a fraction in Spark, and of two decimals it has other digits in each. A kind is as much of a
-type as such words need, by the rules of the dialect that the query is written in.
+The meaning of some operators depends on types: ``a / b`` of two integers is an integer in Postgres
+and a fraction in Spark; of two decimals it has different digits in each. A kind is as much of a
+type as is needed to tell, by the rules of the query's own dialect.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from dagster_streamtables.compiler.text.query_text import table_name
 
 
 class Kind(enum.Enum):
-    """A class of types; UNKNOWN where the text and the columns do not tell."""
+    """A class of types; UNKNOWN if it cannot be inferred from the text and the columns."""
 
     INT = "a whole number"
     BIGINT = "a whole number of 64 bits"
     DECIMAL = "a decimal"
     MEAN = "an average"
-    """Exact in the dialect, and a double in Spark."""
+    """Exact in the dialect, a double in Spark."""
     FLOAT = "a float of 32 bits"
     DOUBLE = "a float"
     STRING = "a string"
@@ -80,9 +80,9 @@ _UNITED = (exp.Coalesce, exp.Greatest, exp.Least, exp.If, exp.Case, exp.Nullif)
 DIVIDES_TO_WHOLE = frozenset({"postgres", "redshift", "trino", "presto", "athena", "tsql",
                                "fabric", "sqlite", "teradata", "materialize", "risingwave",
                                "dremio", "drill", "dune"})  # fmt: skip
-"""Where an integer divided by an integer is one."""
+"""Dialects in which an integer divided by an integer is an integer."""
 FRACTIONS_ARE_FLOATS = frozenset({"bigquery", "hive", "sqlite"})
-"""Where 0.1 is no decimal."""
+"""Dialects in which 0.1 is a float, not a decimal."""
 _LIKE_POSTGRES = frozenset({"postgres", "redshift", "materialize", "risingwave"})
 
 
@@ -98,21 +98,21 @@ def spark_kind(type_: str) -> Kind:
 
 
 def type_kind(type_: exp.DataType) -> Kind:
-    """The kind of a type as a cast names it, in a dialect where TIMESTAMP has no zone."""
+    """The kind of a type in a cast, in a dialect where TIMESTAMP has no zone."""
     return _OF_TYPE.get(type_.this, Kind.OTHER)
 
 
 class Kinds:
-    """The kind of each expression of a query, asked before the query is changed."""
+    """The kind of each expression of a query, as it was before the query is rewritten."""
 
     def __init__(
         self, tree: exp.Query, columns: Mapping[str, Mapping[str, str]], dialect: str
     ) -> None:
         """
         Args:
-            tree: As parsed, nothing qualified.
-            columns: For each table by its name in the query, its columns and their types in Spark.
-            dialect: That the query is written in.
+            tree: As parsed, not qualified.
+            columns: Table name in the query → its columns and their types in Spark.
+            dialect: The dialect of the query.
         """
         self._whole = dialect in DIVIDES_TO_WHOLE
         self._columns = {
@@ -122,7 +122,7 @@ class Kinds:
         self._scopes = {id(scope.expression): scope for scope in traverse_scope(tree)}
         self._found: dict[int, Kind] = {}
         self._dialect = dialect
-        self._kept = list(tree.walk())  # an id is one of a node only as long as the node is there
+        self._kept = list(tree.walk())  # keeps the nodes alive, so that no id is reused
         for node in self._kept:
             self[node]
 
@@ -130,12 +130,12 @@ class Kinds:
         if node is None:
             return Kind.UNKNOWN
         if id(node) not in self._found:
-            self._found[id(node)] = Kind.UNKNOWN  # for a recursive query, which asks for itself
+            self._found[id(node)] = Kind.UNKNOWN  # ends the recursion for a recursive query
             self._found[id(node)] = self._kind(node)
         return self._found[id(node)]
 
     def carry(self, old: exp.Expr, new: exp.Expr) -> None:
-        """What stands in the place of a node has its kind."""
+        """Give the replacement of a node the node's kind."""
         self._found[id(new)] = self._found.get(id(old), Kind.UNKNOWN)
         self._kept.append(new)
 
@@ -202,7 +202,7 @@ class Kinds:
         return self._widest(left, right)
 
     def united(self, nodes: Iterable[exp.Expr]) -> Kind:
-        """The kind of a value that is one of several."""
+        """The common kind of several values, as in COALESCE or CASE."""
         kinds = [self[node] for node in nodes if not isinstance(node, exp.Null)]
         found = kinds[0] if kinds else Kind.UNKNOWN
         for kind in kinds[1:]:
@@ -266,7 +266,7 @@ class Kinds:
 
 
 def _renamed(query: exp.Query, scope: Scope, alias: str) -> list[str]:
-    """The names that an alias with columns gives to the columns of a query."""
+    """The names that an alias with a column list gives to the columns of a query."""
     mention = scope.selected_sources[alias][0]
     if isinstance(mention, exp.Table) and mention.alias_column_names:
         return mention.alias_column_names

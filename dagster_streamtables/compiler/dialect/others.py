@@ -1,7 +1,7 @@
 """Every other dialect: the part of SQL in which they agree with Spark, by their documentation.
 
-None of them was run. What is known to differ in one of them is refused there, by the types of the
-columns where it depends on these; functions beyond the common ones are refused in all.
+None of them was run. What is known to differ in a dialect is refused for it, depending on column
+types where those matter; functions beyond the common ones are refused in all.
 """
 
 from __future__ import annotations
@@ -32,26 +32,26 @@ _AVERAGES_TO_FLOAT = _DIVIDES_TO_FLOAT | {
     "athena", "doris", "dremio", "drill", "druid", "dune", "presto", "sqlite", "starrocks", "trino",
 }  # fmt: skip
 _IGNORES_CASE = frozenset({"mysql", "singlestore", "teradata", "tsql"})
-"""Strings that differ in case are equal there, unless a collation says otherwise."""
+"""Dialects that ignore case in strings, unless a collation says otherwise."""
 _ESCAPES = frozenset({
     "bigquery", "databricks", "doris", "hive", "materialize", "mysql", "redshift", "risingwave",
     "singlestore", "spark2", "starrocks",
 })  # fmt: skip
-"""Where a backslash escapes in LIKE."""
+"""Dialects in which a backslash escapes in LIKE."""
 _PLAIN = (exp.Ceil, exp.Floor, exp.Escape, exp.CountIf)
 _PARTS = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE")
-_BY_BYTES = "add a COLLATE whose collation is binary, if bytes are meant"
+_BY_BYTES = "add COLLATE with a binary collation, if bytes should be compared"
 
 
 def others(dialect: str) -> Dialect:
     """
     Raises:
-        InvalidDefinition: Nobody looked at where the dialect differs from Spark.
+        InvalidDefinition: The dialect's differences from Spark were not examined.
     """
     if dialect not in _EXAMINED:
         raise InvalidDefinition(
             f"{dialect} cannot be translated",
-            why="where it means something else than Spark SQL was not examined",
+            why="its differences from Spark SQL were not examined",
             fix="write the query in Spark SQL, or in another dialect",
         )
     mended: Rules = {**_MENDED, exp.Like: functions.like(escaped=dialect in _ESCAPES)}
@@ -114,13 +114,13 @@ def _cast(node: exp.Expr, query: Query) -> None:
     elif target.this in (_T.DECIMAL, _T.TEXT, _T.VARCHAR, _T.NVARCHAR, _T.CHAR, _T.BOOLEAN):
         known = ()
     query.require(
-        node, node.this, known, "Spark casts it otherwise", "cast in two steps, or in Spark SQL"
+        node, node.this, known, "Spark casts it differently", "cast in two steps, or in Spark SQL"
     )
 
 
 def _rounded(node: exp.Expr, query: Query) -> None:
     query.require(
-        node, node.this, (*WHOLE, Kind.DECIMAL), "floats are rounded otherwise at one half",
+        node, node.this, (*WHOLE, Kind.DECIMAL), "Spark rounds halves of floats differently",
         "cast it to a decimal",
     )  # fmt: skip
 
@@ -129,7 +129,7 @@ def _moved(node: exp.Expr, query: Query) -> None:
     """Sums and differences: of numbers, or of a timestamp and a constant interval."""
     if isinstance(node.expression, exp.Interval):
         query.require(
-            node, node.this, MOMENTS, "the sum is of another type in Spark", "cast it to TIMESTAMP"
+            node, node.this, MOMENTS, "the sum has another type in Spark", "cast it to TIMESTAMP"
         )
         return
     for part in (node.this, node.expression):
@@ -138,29 +138,27 @@ def _moved(node: exp.Expr, query: Query) -> None:
 
 def _joined(node: exp.Expr, query: Query) -> None:
     for part in (node.this, node.expression):
-        query.require(node, part, (Kind.STRING,), "Spark may write it otherwise", "cast it")
+        query.require(node, part, (Kind.STRING,), "Spark may write it differently", "cast it")
 
 
 def _length(node: exp.Expr, query: Query) -> None:
     if query.dialect in ("mysql", "singlestore", "tsql", "fabric", "doris", "starrocks"):
         raise query.refusal(
-            node, "bytes are counted there, or blanks at the end are not",
+            node, "it counts bytes, or ignores trailing blanks",
             "use CHAR_LENGTH in Spark SQL",
         )  # fmt: skip
-    query.require(node, node.this, (Kind.STRING,), "it is no string", "cast it")
+    query.require(node, node.this, (Kind.STRING,), "this needs a string", "cast it")
 
 
 def _framed(node: exp.Expr, query: Query) -> None:
-    """Of which rows is the last value? Snowflake says of all, others of those up to the row."""
+    """LAST_VALUE: without a frame, Snowflake reads all rows, others the rows up to the current."""
     window = node.find_ancestor(exp.Window)
     if window is None or not window.args.get("spec"):
-        raise query.refusal(
-            node, "the rows that it looks at by default differ", "write the frame: ROWS BETWEEN …"
-        )
+        raise query.refusal(node, "the default frame differs", "write the frame: ROWS BETWEEN …")
 
 
 def _truncated(node: exp.Expr, query: Query) -> exp.Expr | None:
-    query.require(node, node.this, MOMENTS, "it stays a date there", "cast it to TIMESTAMP")
+    query.require(node, node.this, MOMENTS, "the result stays a date", "cast it to TIMESTAMP")
     return datetimes.truncated((*_PARTS, "SECOND"))(node, query)
 
 
@@ -172,7 +170,7 @@ def _collated(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 def _by_case() -> dict[type[exp.Expr], Rule]:
-    """Rules that let strings be compared only where the text says that bytes are."""
+    """Rules that allow comparing strings only where a collation says that bytes are compared."""
     compared = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between,
                 exp.NullSafeEQ, exp.Group, exp.Distinct, exp.Window, exp.Union, exp.Intersect,
                 exp.Except)  # fmt: skip
@@ -182,7 +180,7 @@ def _by_case() -> dict[type[exp.Expr], Rule]:
             kinds = [query.kind(each) for each in _compared(node)]
             if Kind.STRING in kinds and Kind.BYTES not in kinds:
                 raise query.refusal(
-                    node, f"{query.dialect} ignores case in strings, and Spark does not", _BY_BYTES
+                    node, f"{query.dialect} ignores case in strings, but Spark does not", _BY_BYTES
                 )
             return rule(node, query) if rule is not None else None
 

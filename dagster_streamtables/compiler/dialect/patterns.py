@@ -1,6 +1,6 @@
-"""Patterns: regular expressions, LIKE, and formats of dates, from other dialects to Java's.
+"""Translate regular expressions, SIMILAR TO, and date formats of other dialects to Java's.
 
-Only what is the same, or can be made the same, for every string; the rest is None.
+Only patterns that match the same in every string are translated; the result is None for others.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 
 _QUANTIFIER = re.compile(r"[*+?]|\{\d+(,\d*)?\}")
 _CLASSES = {"d": "0-9", "s": r"\t\n\f\r ", "w": "A-Za-z0-9_"}
-_POSIX_CLASSES = {"d": "0-9", "s": r"\t\n\x0B\f\r "}  # what is a letter depends on the database
+_POSIX_CLASSES = {"d": "0-9", "s": r"\t\n\x0B\f\r "}  # the database defines what a letter is
 _FORMATS: dict[str, str] = {
     "%Y": "yyyy",
     "%m": "MM",
@@ -21,11 +21,11 @@ _FORMATS: dict[str, str] = {
 
 
 def java_pattern(pattern: str, *, posix: bool) -> str | None:
-    """A regular expression for Java that finds a match in the same strings.
+    """A Java regular expression that matches in the same strings.
 
     Args:
-        pattern: As Postgres (`posix`) or RE2 takes it.
-        posix: A dot is also a line break, and of several matches the longest is taken.
+        pattern: In the syntax of Postgres (`posix`) or RE2.
+        posix: A dot also matches a line break, and the longest of several matches wins.
 
     >>> java_pattern("^a.+$", posix=True), java_pattern("[[:alpha:]]", posix=True)
     ('(?s)^a.+\\\\z', None)
@@ -38,7 +38,7 @@ def java_pattern(pattern: str, *, posix: bool) -> str | None:
 
 
 def posix_pattern(similar: str) -> str:
-    """What finds a match in the strings that are SIMILAR TO a pattern (SQL:1999, 8.6).
+    """A pattern that matches in the strings that are SIMILAR TO another (SQL:1999, 8.6).
 
     >>> posix_pattern("a.%|[_%]_")
     '^(?:a\\\\..*|[_%].)$'
@@ -49,16 +49,16 @@ def posix_pattern(similar: str) -> str:
 
 
 def one_way(pattern: str) -> bool:
-    """Whether the longest match and the first one tried are the same, whatever the string."""
+    """Whether the longest match is always the first one tried."""
     plain = re.sub(r"\\.|\[[^\]]*\]", "x", pattern)
     return "|" not in plain and len(_QUANTIFIER.findall(plain)) <= 1
 
 
 def java_replacement(text: str, *, whole: str) -> str | None:
-    """The text that replaces a match, in Java's words.
+    """A replacement text in Java's syntax.
 
     Args:
-        text: With groups as ``\\1``.
+        text: The replacement, with groups as ``\\1``.
         whole: The character that stands for the whole match after a backslash.
 
     >>> java_replacement(r"<\\1$>", whole="&")
@@ -83,7 +83,7 @@ def java_replacement(text: str, *, whole: str) -> str | None:
 
 
 def java_format(format_: str) -> str | None:
-    """A format of strftime as Spark writes it, if it has nothing but numbers of fixed width.
+    """A format of strftime in Spark's syntax, if it has only numbers of fixed width.
 
     >>> java_format("%Y-%m-%d"), java_format("%b %d")
     ('yyyy-MM-dd', None)
@@ -95,7 +95,7 @@ def java_format(format_: str) -> str | None:
 
 
 class _Reader:
-    """Goes through a pattern once; what it does not know ends it."""
+    """Reads a pattern once, and stops at anything it does not know."""
 
     def __init__(self, pattern: str, classes: dict[str, str]) -> None:
         self.left = pattern

@@ -1,4 +1,4 @@
-"""Postgres: what was run there (15) and on Spark (4.2), on the same rows with the same result."""
+"""Postgres: constructs run there (15) and on Spark (4.2) with the same result on the same rows."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _CALLS = "cardinality make_date octet_length"
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 _PARTS = (*_UNITS, "DOY", "DOW", "ISODOW")
 _JSON = Reason(
-    "Postgres keeps the JSON as it is written, and Spark prints it anew",
+    "Postgres keeps JSON as it was written, and Spark reformats it",
     "write it as a view in Spark SQL, by get_json_object",
 )
 
 
 def _divided(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """Whole numbers divide to a whole number, and decimals to sixteen digits or more."""
+    """The quotient of whole numbers is whole; that of decimals has sixteen digits or more."""
     left, right = query.kind(node.this), query.kind(node.expression)
     if {left, right} <= WHOLE:
         return exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
@@ -45,43 +45,43 @@ def _divided(node: exp.Expr, query: Query) -> exp.Expr | None:
     unknown = node.this if left not in known or right in known else node.expression
     query.require(
         node, unknown, known,
-        "whole numbers divide to a whole number, decimals to other digits than in Spark",
+        "a quotient of whole numbers is whole, and one of decimals has other digits in Spark",
         "write CAST(a AS DOUBLE PRECISION) / b for a fraction, DIV(a, b) for a whole number",
     )  # fmt: skip
-    raise query.refusal(node, "the operands are of two kinds", "cast both to DOUBLE PRECISION")
+    raise query.refusal(node, "the operands differ in type", "cast both to DOUBLE PRECISION")
 
 
 def _whole_part(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``div(a, b)``, around which sqlglot puts a cast to a decimal without digits."""
+    """``div(a, b)``, which sqlglot wraps in a cast to a decimal without precision."""
     if isinstance(node.this, exp.IntDiv):
         return node.this.copy()
     return functions.cast(node, query)
 
 
 def _average(node: exp.Expr, query: Query) -> None:
-    """Of decimals and long numbers Postgres gives all digits: of 100000000000000000.01 and .03, a
-    double is 1e17. How many digits follow the point depends on the value, so no decimal of Spark's
-    has them all. Of integers of 32 bits, a double has as many as matter."""
+    """For decimals and long numbers Postgres returns all digits, where a double has 1e17 as the
+    average of 100000000000000000.01 and .03. The number of decimals depends on the value, so none
+    of Spark's decimal types fits. For integers of 32 bits, a double is precise enough."""
     query.require(
         node, node.this, EXACT_AS_DOUBLE,
-        "Postgres gives an average to as many digits as its value needs, Spark as a float",
+        "Postgres returns an average with as many digits as it needs, Spark returns a float",
         "write AVG(CAST(x AS DOUBLE PRECISION)) if a float will do, or SUM() and COUNT() beside "
         "each other",
     )  # fmt: skip
 
 
 def _logarithm(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``log(x)`` is to the base of 10, and in Spark natural."""
+    """``log(x)`` has base 10; in Spark it is the natural logarithm."""
     return None if node.expression else call("LOG10", node.this.copy())
 
 
 def _cut(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``trunc(x)`` goes to a BIGINT, with which a larger number fails."""
+    """``trunc(x)``; sqlglot casts to BIGINT, which fails for larger numbers."""
     if node.args.get("decimals") is not None:
         raise query.refusal(
-            node, "Spark cuts off whole numbers only", "write FLOOR(x * 100) / 100, with a sign"
+            node, "Spark truncates to whole numbers only", "write FLOOR(x * 100) / 100, with a sign"
         )
-    query.require(node, node.this, NUMBERS, "it is no number", "cast it to a number")
+    query.require(node, node.this, NUMBERS, "this needs a number", "cast it to a number")
     return None
 
 
@@ -105,10 +105,10 @@ def _joined(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _listed(node: exp.Expr, query: Query) -> exp.Expr | None:
     separator = node.args.get("separator")
     if separator is None or not separator.is_string:
-        raise query.refusal(node, "Spark needs a constant to put between", "write a constant")
+        raise query.refusal(node, "Spark needs a constant separator", "write a constant")
     value = node.this.this if isinstance(node.this, exp.Order) else node.this
     value = value.expressions[0] if isinstance(value, exp.Distinct) else value
-    query.require(node, value, (Kind.STRING,), "Spark may write it otherwise", "cast it to TEXT")
+    query.require(node, value, (Kind.STRING,), "Spark may write it differently", "cast it to TEXT")
     return None
 
 
@@ -139,11 +139,11 @@ POSTGRES = COMMON.extended(
     },
     {
         exp.ArrayAgg: Reason(
-            "it keeps NULLs and is NULL of no rows, and Spark's is neither",
+            "it keeps NULLs and is NULL for no rows; Spark's does neither",
             "use string_agg(), or write it as a view in Spark SQL",
         ),
         exp.AtTimeZone: Reason(
-            "it goes from a zone or to it, by the type of its operand",
+            "it converts from or to a zone, depending on the type of its operand",
             "write it as a view in Spark SQL, by from_utc_timestamp or to_utc_timestamp",
         ),
         exp.JSONExtract: _JSON, exp.JSONExtractScalar: _JSON,

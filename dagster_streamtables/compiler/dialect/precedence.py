@@ -1,8 +1,8 @@
-"""Parentheses where Spark would bind operators otherwise.
+"""Add parentheses where operators have another precedence in Spark.
 
-In Postgres ``2 | 1 & 0`` is 0 and ``'a' || 1 + 1`` is 'a2': there all operators but those of
-arithmetic are alike and go from left to right. A syntax tree knows what binds to what, and printed
-without parentheses it would be read by the rules of Spark.
+In Postgres ``2 | 1 & 0`` is 0 and ``'a' || 1 + 1`` is 'a2': all operators except arithmetic have
+the same precedence there and associate to the left. Printed without parentheses, a syntax tree
+would be read by the rules of Spark.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _BINDS: dict[type[exp.Expr], int] = {
 
 
 def parenthesize(tree: exp.Expr) -> None:
-    """Put operands in parentheses that would otherwise be taken apart.
+    """Put operands in parentheses that Spark would otherwise split.
 
     >>> tree = exp.DPipe(this=exp.column("a"), expression=exp.Add(this="b", expression="c"))
     >>> parenthesize(tree)

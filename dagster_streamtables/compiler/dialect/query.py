@@ -1,4 +1,4 @@
-"""`Query`: a query that is being translated; where its rules ask for kinds and refuse."""
+"""`Query`: a query under translation; rules ask it for kinds, and for errors to raise."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ELSEWHERE = "write this part as a view in Spark SQL"
 
 
 class UnknownType(InvalidDefinition):
-    """What a word means depends on a type, and the columns that would tell it were not given."""
+    """The translation depends on a type, but the columns that would tell it were not given."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Query:
     kinds: Kinds
 
     def shown(self, node: exp.Expr) -> str:
-        """The node as a message calls it."""
+        """The node's name in a message."""
         if isinstance(node, exp.Anonymous):
             return f"{node.name.lower()}()"
         sql = node.sql(self.dialect)
@@ -37,11 +37,11 @@ class Query:
         if called and isinstance(node, exp.Func) and not isinstance(node, exp.Cast):
             return f"{called[1].lower()}()"
         if sql.lower() not in self.text.sql.lower():
-            return "the expression"  # printed, it is no longer as its author wrote it
+            return "the expression"  # sqlglot prints it differently from its author
         return f'"{sql if len(sql) <= 40 else sql[:37] + "..."}"'
 
     def refusal(self, node: exp.Expr, why: str, fix: str, *, called: str = "") -> InvalidDefinition:
-        """That a node has no exact translation: its place in the text, the reason, the rewrite."""
+        """The error for a node without an exact translation."""
         return InvalidDefinition(
             f"{called or self.shown(node)} cannot be translated from {self.dialect}",
             where=place(node, self.text),
@@ -50,11 +50,11 @@ class Query:
         )
 
     def unlisted(self, node: exp.Expr) -> InvalidDefinition:
-        """That nothing is known of a node."""
+        """The error for a node that no rule covers."""
         return self.refusal(
             node,
-            "whether Spark SQL has it with exactly this meaning is not known",
-            f"write it in other words, or {_ELSEWHERE.removeprefix('write ')}",
+            "it is not known to mean exactly the same in Spark SQL",
+            f"write it differently, or {_ELSEWHERE.removeprefix('write ')}",
         )
 
     def kind(self, node: exp.Expr | None) -> Kind:
@@ -66,8 +66,8 @@ class Query:
         """The kind of `of`, on which the meaning of `node` depends.
 
         Raises:
-            UnknownType: It cannot be told.
-            InvalidDefinition: It is none of `kinds`.
+            UnknownType: The kind is not known.
+            InvalidDefinition: The kind is none of `kinds`.
         """
         kind = self.kind(of)
         if kind in kinds:
@@ -79,14 +79,14 @@ class Query:
 
 
 Rule = Callable[[exp.Expr, Query], exp.Expr | None]
-"""A node → what stands in its place, or None where it stays; raises where there is nothing exact.
-Its operands are translated already; their kinds are still those of the query as written."""
+"""A node → its replacement, or None to keep it; raises if there is no exact translation. The node's
+operands are already translated; their kinds are still those of the original query."""
 
 Rules = Mapping[type[exp.Expr], Rule]
 
 
 def literal_int(node: exp.Expr | None) -> int | None:
-    """The value of a whole number in the text."""
+    """The value of an integer literal; None for anything else."""
     if isinstance(node, exp.Neg):
         value = literal_int(node.this)
         return None if value is None else -value
@@ -96,12 +96,12 @@ def literal_int(node: exp.Expr | None) -> int | None:
 
 
 def literal_text(node: exp.Expr | None) -> str | None:
-    """The value of a string in the text."""
+    """The value of a string literal; None for anything else."""
     if isinstance(node, exp.Literal) and node.is_string:
         return node.name
     return None
 
 
 def call(name: str, *arguments: exp.Expr) -> exp.Anonymous:
-    """A call of a function of Spark's, printed as it is."""
+    """A call of a Spark function, printed unchanged."""
     return exp.Anonymous(this=name, expressions=list(arguments))

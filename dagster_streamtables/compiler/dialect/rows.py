@@ -1,4 +1,4 @@
-"""Rows of values: ``(a, b)``, which Spark compares as structs, in which NULLs are equal."""
+"""Row values: ``(a, b)``, which Spark compares as structs, in which NULLs are equal."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dagster_streamtables.compiler.dialect.query import Query
 
 
 def row(node: exp.Expr, query: Query) -> None:
-    """Rows are left to what compares them."""
+    """A row value stays if the expression around it handles it; otherwise it is refused."""
     parent = node.parent.parent if isinstance(node.parent, exp.Paren) else node.parent
     inside = (exp.EQ, exp.NEQ, exp.In, exp.Values, exp.Distinct, exp.Group, exp.GroupingSets,
               exp.Cube, exp.Rollup, exp.Window)  # fmt: skip
     counted = isinstance(parent, exp.Distinct) and parent.args.get("on") is not node
     if counted or not isinstance(parent, inside):
         raise query.refusal(
-            node, "Spark compares NULLs inside a row otherwise", "compare column by column",
+            node, "Spark compares NULLs inside a row differently", "compare column by column",
             called="a row of values",
         )  # fmt: skip
 
@@ -33,7 +33,7 @@ def equal_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
             joined(*[type(node)(this=a.copy(), expression=b.copy()) for a, b in pairs])
         )
     if isinstance(left, exp.Tuple) or isinstance(right, exp.Tuple):
-        raise query.refusal(node, "Spark compares NULLs inside a row otherwise", "use IN")
+        raise query.refusal(node, "Spark compares NULLs inside a row differently", "use IN")
     return None
 
 

@@ -1,5 +1,5 @@
-"""What every dialect has in common: the syntax that means the same in Spark, and how the rest of
-the syntax is mended or refused."""
+"""The rules that all dialects share: the syntax that means the same in Spark, and how the rest is
+rewritten or refused."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Reason(NamedTuple):
 
 @dataclass(frozen=True)
 class Dialect:
-    """What is known of a dialect; every other node is refused."""
+    """The rules of a dialect; nodes without a rule are refused."""
 
     plain: frozenset[type[exp.Expr]]
-    """Nodes that sqlglot prints with their meaning."""
+    """Nodes whose meaning sqlglot preserves when printing."""
     mended: Rules
     refused: Mapping[type[exp.Expr], Reason]
     calls: frozenset[str] = field(default_factory=frozenset[str])
-    """Functions that sqlglot does not know, with the same name and meaning in Spark."""
+    """Functions unknown to sqlglot that have the same name and meaning in Spark."""
 
     def extended(
         self,
@@ -84,7 +84,7 @@ _NO_ZONE = (_T.TIMESTAMP, _T.DATETIME, _T.DATETIME2)
 
 
 def only(names: frozenset[str] | set[str]) -> Rule:
-    """A node that stays as long as it has no other parts than these."""
+    """Keep a node that has no other parts than these."""
 
     def rule(node: exp.Expr, query: Query) -> None:
         for name, value in node.args.items():
@@ -96,10 +96,10 @@ def only(names: frozenset[str] | set[str]) -> Rule:
 
 
 def refuse_names(text: Text, dialect: str) -> None:
-    """Refuse names that Spark takes for one another.
+    """Refuse names that Spark considers equal.
 
     Raises:
-        InvalidDefinition: Two names in quotes differ in nothing but case.
+        InvalidDefinition: Two quoted names differ only in case.
     """
     quoted: dict[str, str] = {}
     for each in text.tree.find_all(exp.Identifier):
@@ -110,8 +110,8 @@ def refuse_names(text: Text, dialect: str) -> None:
             raise InvalidDefinition(
                 f'"{each.name}" cannot be translated from {dialect}',
                 where=place(each, text),
-                why=f'names in quotes that differ in case are two, and Spark takes "{other}" and '
-                f'"{each.name}" for one',
+                why=f'quoted names are case-sensitive there, but Spark considers "{other}" and '
+                f'"{each.name}" equal',
                 fix="give one of them another name",
             )
 
@@ -133,7 +133,7 @@ def _table(node: exp.Expr, query: Query) -> exp.Expr | None:
     alias = node.args.get("alias")
     if alias is None or not alias.name:
         raise query.refusal(node, "its column has no name in Spark", "give it an alias")
-    if not alias.columns:  # a function's rows have one column, called as the alias is
+    if not alias.columns:  # the rows of a function have one column, named like the alias
         alias.set("columns", [alias.this.copy()])
     if isinstance(node.parent, exp.Join):
         return exp.Lateral(this=node.this.copy(), alias=alias.copy())
@@ -157,16 +157,16 @@ def _select(node: exp.Expr, query: Query) -> exp.Expr | None:
     distinct = node.args.get("distinct")
     if distinct is None or not distinct.args.get("on"):
         return None
-    # It becomes a numbering of the rows in a subquery. A star would show the number, and a LIMIT
-    # would come before the numbers are looked at.
+    # It becomes a subquery that numbers the rows. A star would include the number, and a LIMIT
+    # would apply before the filter by number.
     if any(output.is_star for output in node.selects):  # type: ignore[attr-defined]
         raise query.refusal(
-            distinct, "it becomes a numbering of the rows, which * would show",
+            distinct, "it is translated to row numbers, which * would include",
             "list the columns", called="DISTINCT ON with *",
         )  # fmt: skip
     if node.args.get("limit") or node.args.get("offset"):
         raise query.refusal(
-            distinct, "the rows would be limited before they are made distinct",
+            distinct, "the limit would apply before DISTINCT ON",
             "put DISTINCT ON in a subquery, and LIMIT around it", called="DISTINCT ON with LIMIT",
         )  # fmt: skip
     return eliminate_distinct_on(node.copy())
@@ -182,7 +182,7 @@ def _limit(node: exp.Expr, query: Query) -> exp.Expr | None:
         )  # fmt: skip
     count = node.args.get("count") if isinstance(node, exp.Fetch) else node.args["expression"]
     if literal_int(count) is None:
-        raise query.refusal(node, "Spark limits by a number", "write a whole number")
+        raise query.refusal(node, "Spark's LIMIT needs a constant", "write a whole number")
     node.set("limit_options", None)
     return exp.Limit(expression=count) if isinstance(node, exp.Fetch) else None
 
@@ -191,7 +191,7 @@ def _window(node: exp.Expr, query: Query) -> None:
     if node.args.get("exclude"):
         raise query.refusal(
             node.parent or node, "Spark's frames have no EXCLUDE",
-            "take the row's own value from the sum, or write it as a view in Spark SQL",
+            "subtract the row's own value from the sum, or write it as a view in Spark SQL",
             called="EXCLUDE",
         )  # fmt: skip
     if str(node.args.get("kind") or "").upper() not in ("", "ROWS", "RANGE"):
@@ -202,14 +202,14 @@ def _window(node: exp.Expr, query: Query) -> None:
 
 
 def _cte(node: exp.Expr, query: Query) -> None:
-    node.set("materialized", None)  # an advice to the planner of the other system
+    node.set("materialized", None)  # a hint for the other system's planner
 
 
 def _group(node: exp.Expr, query: Query) -> None:
     for key in node.expressions:
         if isinstance(key, exp.Tuple) and not key.expressions:
             raise query.refusal(
-                node, "Spark has no empty grouping", "leave it out: aggregates alone are one group",
+                node, "Spark has no empty GROUP BY", "omit it: aggregates alone are one group",
                 called="GROUP BY ()",
             )  # fmt: skip
 
@@ -225,13 +225,13 @@ def _set_operation(node: exp.Expr, query: Query) -> None:
     for name in ("by_name", "side", "kind", "on"):
         if node.args.get(name):
             raise query.refusal(
-                node, "Spark matches columns by their position",
+                node, "Spark matches columns by position",
                 "list the columns of both sides in one order", called="BY NAME",
             )  # fmt: skip
 
 
 def _is(node: exp.Expr, query: Query) -> None:
-    """A test of a test; Spark's parser wants parentheses around the inner one."""
+    """``x IS NULL IS TRUE``: Spark's parser needs parentheses around the inner test."""
     if isinstance(node.this, exp.Predicate | exp.Connector | exp.Not):
         node.set("this", exp.paren(node.this.copy()))
 
@@ -243,10 +243,10 @@ def _star(node: exp.Expr, query: Query) -> None:
 
 
 def _quantified(node: exp.Expr, query: Query) -> None:
-    """``= ANY (SELECT …)`` is left to the compiler."""
+    """Leave ``= ANY (SELECT …)`` to the compiler."""
     if not isinstance(node.this.unnest(), exp.Query):
         raise query.refusal(
-            node, "Spark has it for subqueries only", "unnest the array, or use array functions"
+            node, "Spark supports subqueries only", "unnest the array, or use array functions"
         )
 
 
@@ -254,7 +254,7 @@ def _data_type(node: exp.Expr, query: Query) -> None:
     assert isinstance(node, exp.DataType)
     if node.this not in _TYPES:
         raise query.refusal(
-            node.parent or node, "Spark has no type that holds the same values",
+            node.parent or node, "Spark has no type with the same values",
             "cast to another type, or write it as a view in Spark SQL",
             called=f"the type {node.sql(query.dialect)}",
         )  # fmt: skip
@@ -280,7 +280,7 @@ COMMON = Dialect(
             "a refresh reads fixed versions of its sources", "leave it out", "a locking clause"
         ),
         exp.TableSample: Reason(
-            "which rows it takes is decided anew by each run",
+            "each run would sample different rows",
             "filter by a key, for example WHERE id % 10 = 0", "TABLESAMPLE",
         ),
     },

@@ -1,4 +1,4 @@
-"""`translate`: parse in one dialect, mend or refuse, print as Spark SQL."""
+"""`translate`: parse in one dialect, rewrite or refuse, print as Spark SQL."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from dagster_streamtables.compiler.text.spark import DIALECT, StreamTables
 from dagster_streamtables.errors import InvalidDefinition
 
 SPARK = "spark"
-"""What a query is written in that is not translated."""
+"""The dialect that needs no translation."""
 Columns = Mapping[str, Mapping[str, str]]
 
 
 def require_dialect(name: str) -> None:
     """
     Raises:
-        InvalidDefinition: sqlglot knows no such dialect.
+        InvalidDefinition: sqlglot does not know the dialect.
     """
     known = sorted(set(sqlglot.Dialect.classes) - {"", DIALECT})
     if name in known:
@@ -43,7 +43,7 @@ def require_dialect(name: str) -> None:
 
 
 def tables_of(sql: str, dialect: str) -> tuple[str, ...]:
-    """The tables that a query reads, as it names them; nothing of it is translated.
+    """The tables that a query reads, as it spells them; does not translate it.
 
     Raises:
         InvalidDefinition: The text is not one query of the dialect.
@@ -60,9 +60,9 @@ def translate(sql: str, dialect: str, columns: Columns | None = None) -> str:
 
     Args:
         sql: The query.
-        dialect: That it is written in. ``spark`` is given back as it is.
-        columns: For each table by its name in the query, its columns and their types in Spark.
-            What depends on a type that is not known is refused.
+        dialect: Its dialect. ``spark`` is returned unchanged.
+        columns: Table name in the query → its columns and their types in Spark. Constructs that
+            depend on an unknown type are refused.
 
     >>> print(translate("SELECT id, amount % 2 AS odd FROM orders ORDER BY 2 LIMIT 3", "postgres"))
     SELECT
@@ -74,7 +74,7 @@ def translate(sql: str, dialect: str, columns: Columns | None = None) -> str:
     LIMIT 3
 
     Raises:
-        InvalidDefinition: The text is no query of the dialect, or has no exact translation.
+        InvalidDefinition: The text is not a query of the dialect, or has no exact translation.
     """
     if dialect == SPARK:
         return sql
@@ -93,7 +93,7 @@ def _rules(dialect: str) -> Dialect:
 
 
 def _refuse(query: Query, rules: Dialect) -> None:
-    """Say no to what has no exact translation whatever is around it, outermost first."""
+    """Refuse what never has an exact translation, outermost first."""
     for node in query.text.tree.walk(bfs=False):
         reason = rules.refused.get(type(node))
         if reason is not None:
@@ -103,7 +103,7 @@ def _refuse(query: Query, rules: Dialect) -> None:
 
 
 def _mended(query: Query, rules: Dialect) -> exp.Expr:
-    """The tree with all exchanged that has another meaning in Spark, innermost first."""
+    """The tree with everything rewritten that means something else in Spark, innermost first."""
     tree: exp.Expr = query.text.tree
     for node in reversed(list(tree.walk(bfs=False))):
         rule = None if rules.has_call(node) else rules.mended.get(type(node))
@@ -117,7 +117,7 @@ def _mended(query: Query, rules: Dialect) -> exp.Expr:
 
 
 class _Printer(StreamTables.Generator):
-    """Leaves each WITH in its subquery, where its names are seen by nothing else."""
+    """Leaves each WITH in its subquery, so that its names stay local."""
 
     EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
 

@@ -235,6 +235,26 @@ def test_commands_are_there_and_take_these_options(path: Path) -> None:
                     assert _is_command(words), f"{path}:{block.line}: {line}"
 
 
+def _gone(text: str) -> list[str]:
+    """Files of this repository that a page names and that are not there."""
+    folders = "benchmarks|dagster_streamtables|docs|example_defs|tests"
+    named = re.findall(rf"(?<![\w/.])(?:{folders})/[\w/.*-]*[\w*/]", text)
+    return [each for each in named if not any(PROJECT.glob(each.rstrip("/")))]
+
+
+@pytest.mark.parametrize("path", EVERY, ids=name)
+def test_files_of_the_repository_that_a_page_names_are_there(path: Path) -> None:
+    gone = _gone(path.read_text())
+    assert not gone, f"{name(path)} names {', '.join(gone)}: write where that is now"
+
+
+def test_a_file_that_is_not_there_is_found() -> None:
+    assert _gone("`tests/gone.py`, `tests/pages.py`, docs/*.md, docs/*.rst") == [
+        "tests/gone.py",
+        "docs/*.rst",
+    ]
+
+
 def _is_command(words: list[str]) -> bool:
     while "=" in words[0] and words[1:]:  # a variable before the command
         words = words[1:]

@@ -134,9 +134,9 @@ def alter(
         float, typer.Option(min=0, help="Refuse shorter schedules.")
     ] = 60,
 ) -> None:
-    """Change the settings of a stream table in its .sql file; nothing else in the file changes.
+    """Change settings of a stream table in its .sql file.
 
-    Reload the code location to apply the change there.
+    Nothing else in the file changes. Reload the code location to apply the change there.
     """
     short = {"schedule": schedule, "mode": mode, "description": description}
     with errors_in_words():
@@ -198,9 +198,10 @@ def drop(
     force: Annotated[bool, typer.Option(help="Drop it even if stream tables read it.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete a stream table with its intermediate tables, its suspension and its error count.
+    """Delete a stream table and all that belongs to it.
 
-    While it is still declared, the next refresh creates it again.
+    Its intermediate tables, its suspension and its error count are deleted, too. While the table is
+    still declared, the next refresh creates it again.
     """
     if not yes:
         typer.confirm(f"Delete {table} below {root}?", abort=True, err=True)

@@ -40,5 +40,5 @@ Folder = Annotated[
 Module = Annotated[
     str, typer.Option("--module", "-m", help="Module whose Dagster Definitions declare the tables.")
 ]
-File = Annotated[str, typer.Option("--file", "-f", help="Python file, in place of a module.")]
+File = Annotated[str, typer.Option("--file", "-f", help="Python file, instead of a module.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, with times in ISO 8601.")]

@@ -115,10 +115,10 @@ def check(
     file: File = "",
     as_json: Json = False,
 ) -> None:
-    """Compare stream tables with their queries, recomputed by Spark at each table's frontier.
+    """Compare stream tables with their recomputed queries.
 
-    Exits with 3 if a table differs. One that cannot be compared does not stop the others, but the
-    command exits with 1.
+    Spark runs each query at the source versions that the table reflects. Exits with 3 if a table
+    differs, and with 1 if one cannot be compared; the others still are.
     """
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)

@@ -28,7 +28,7 @@ from dagster_streamtables.runtime.observe.health import SourceHealth
 
 @app.command()
 def retention(root: Root, as_json: Json = False) -> None:
-    """Show how far each table is behind its sources, and how long they keep the missing history."""
+    """Show how far tables are behind their sources, and how long these keep the history."""
     with errors_in_words():
         kept = open_lake(root).retention
         answers = Answers(kept.stream_tables(), kept.of)

@@ -215,7 +215,7 @@ def _past(past: PastRefresh) -> tuple[str | Text, ...]:
 
 @app.command()
 def stats(tables: Some = None, *, root: Root, as_json: Json = False) -> None:
-    """Show totals and durations of the refreshes of stream tables, as far as their logs go back."""
+    """Show totals and durations of past refreshes, as far as the logs go back."""
     with errors_in_words():
         lake = open_lake(root)
         names = tables or lake.retention.stream_tables()
@@ -247,7 +247,7 @@ def events(
     module: Module = "",
     file: File = "",
     alerts: Annotated[bool, typer.Option(help="Show only events that need attention.")] = False,
-    since: Annotated[datetime | None, typer.Option(help="Show only events since, in UTC.")] = None,
+    since: Annotated[datetime | None, typer.Option(help="Show only later events; UTC.")] = None,
     warn_hours: Annotated[
         float, typer.Option(min=0, help="Warn this many hours before needed history may be lost.")
     ] = 48,

@@ -1,9 +1,8 @@
-"""The rest of a defs folder: who else has stream tables, and what a component must not observe as
-its own because others write it.
+"""Searches the rest of a defs folder for stream tables, and for sources that others define.
 
-An asset has one definition in a code location. So a source that a component, or a Python file,
-beside a `StreamTablesComponent` writes is a dependency, and one that two such components read is
-observed by the first of them. Assets beside such a component in one Python file are not seen.
+An asset has one definition in a code location. So a source that another component or Python file
+writes is a plain dependency, and a source that two `StreamTablesComponent`s read is observed by the
+first. Assets in the same Python file as such a component are not found.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.definitions import asset_keys
 
 _ASKING: ContextVar[frozenset[ComponentLoc]] = ContextVar("asking", default=frozenset())
-"""The components that are looking around now. What they ask for may ask for them in turn."""
+"""The components that are searching now: loading others may ask for these in turn."""
 
 _COMPONENT = (YamlDecl, ComponentLoaderDecl)
 
@@ -33,11 +32,11 @@ CatalogOf = Callable[[dg.Component, dg.ComponentLoadContext], Catalog | None]
 
 
 def written_elsewhere(context: dg.ComponentLoadContext, catalog_of: CatalogOf) -> set[dg.AssetKey]:
-    """The keys that the rest of the code location defines.
+    """The asset keys that the rest of the code location defines.
 
     Args:
-        context: Of the component that asks.
-        catalog_of: The stream tables of a component, or None for one of another kind.
+        context: The context of the searching component.
+        catalog_of: Returns the stream tables of a component; None for other kinds of components.
     """
     own = context.component_loc
     if own in _ASKING.get():
@@ -52,7 +51,7 @@ def catalogs_elsewhere(
     """The stream tables of the other components of the code location.
 
     Args:
-        context: Of the component that asks.
+        context: The context of the searching component.
         catalog_of: As for `written_elsewhere`.
     """
     for _, decl, _ in _others(context):
@@ -85,8 +84,8 @@ def _keys(context: dg.ComponentLoadContext, catalog_of: CatalogOf) -> Iterator[d
 def _others(
     context: dg.ComponentLoadContext,
 ) -> Iterator[tuple[ComponentLoc, ComponentDecl, bool]]:
-    """All that is declared beside a component, and whether it comes earlier."""
-    # In a test that makes a component out of nothing there is no folder around it.
+    """All declarations beside a component, and whether each comes before it."""
+    # A component that a test builds in Python has no folder.
     if not isinstance(context.component_decl, ComponentDecl):
         return
     earlier = True
@@ -100,7 +99,7 @@ def _others(
 def _catalog(
     context: dg.ComponentLoadContext, decl: ComponentDecl, catalog_of: CatalogOf
 ) -> Catalog | None:
-    """The stream tables of what is declared, if it is a component of them."""
+    """The stream tables of a declaration, if it is a component of stream tables."""
     return catalog_of(*_component(context, decl)) if isinstance(decl, _COMPONENT) else None
 
 
@@ -119,6 +118,6 @@ def _component(
 def _is_plain(
     context: dg.ComponentLoadContext, decl: PythonFileDecl, catalog_of: CatalogOf
 ) -> bool:
-    """Whether a file has no component of stream tables, perhaps the one that asks."""
+    """Whether a file has no component of stream tables; it may hold the searching one."""
     components = (_component(context, each) for each in decl.iterate_child_component_decls())
     return all(catalog_of(*each) is None for each in components)

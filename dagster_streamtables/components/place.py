@@ -1,4 +1,4 @@
-"""Where a component is: the folder of its relative paths, and its name."""
+"""The location of a component: the base of its relative paths, and its default name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KE
 
 
 def folder_of(context: dg.ComponentLoadContext) -> Path:
-    """Where a component's relative paths begin: the folder of its YAML or Python file."""
+    """The base of a component's relative paths: the folder of its YAML or Python file."""
     loc = context.component_loc
     if not isinstance(loc, ComponentPath):
         return context.project_root
@@ -21,9 +21,8 @@ def folder_of(context: dg.ComponentLoadContext) -> Path:
 
 
 def name_of(context: dg.ComponentLoadContext) -> str:
-    """
-    The path below the defs folder, with the number of the document or the name of the function
-    where a file has several.
+    """The path below the defs folder. If a file has several components, with the number of the YAML
+    document or the name of the function.
     """
     loc = context.component_loc
     if not isinstance(loc, ComponentPath) or not loc.file_path.is_relative_to(
@@ -38,7 +37,7 @@ def name_of(context: dg.ComponentLoadContext) -> str:
 
 
 def _functions_in(context: dg.ComponentLoadContext) -> int:
-    """How many components the Python file has, of which the one that is loaded is one."""
+    """How many components the Python file of the component has."""
     file = context.component_loc.without_instance_key()
     decl = dict(context.component_tree.find_root_decl().iterate_loc_component_decl_pairs())[file]
     return len([*decl.iterate_child_component_decls()]) if isinstance(decl, PythonFileDecl) else 0

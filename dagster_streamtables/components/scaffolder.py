@@ -15,27 +15,27 @@ _TABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 
 
 class ScaffoldParams(BaseModel):
-    """What may be said on the command line."""
+    """The options on the command line."""
 
     root: str | None = Field(
         default=None,
-        description="The folder or URI below which a table sales.orders is sales/orders. By "
-        "default the folder lake of the project.",
+        description="The folder or URI of the tables: sales.orders is its subfolder sales/orders. "
+        "Default: the folder lake of the project.",
     )
     spark: str | None = Field(
         default=None,
-        description="The address of a Spark Connect server; without one, a local one is started.",
+        description="The address of a Spark Connect server. Default: a local one is started.",
     )
-    folder: str = Field(default="tables", description="Of the .sql files, below the component.")
+    folder: str = Field(default="tables", description="The folder for .sql files.")
     table: str = Field(default="first", description="The name of the first stream table.")
     source: str = Field(
         default="sales.orders", description="The Delta table that the first stream table counts."
     )
-    schedule: str = Field(default="5m", description="How fresh the first stream table is to be.")
+    schedule: str = Field(default="5m", description="The schedule of the first stream table.")
 
 
 class StreamTablesScaffolder(dg.Scaffolder[ScaffoldParams]):
-    """Writes a `defs.yaml`, and a first `.sql` file that works and explains itself."""
+    """Creates a `defs.yaml`, and a first `.sql` file that works and explains itself."""
 
     @classmethod
     def get_scaffold_params(cls) -> type[ScaffoldParams]:
@@ -44,13 +44,13 @@ class StreamTablesScaffolder(dg.Scaffolder[ScaffoldParams]):
     def scaffold(self, request: dg.ScaffoldRequest[ScaffoldParams]) -> None:
         """
         Raises:
-            InvalidDefinition: A name is none.
+            InvalidDefinition: A table name is invalid.
         """
         params = request.params
         for name in (params.table, params.source):
             if not _TABLE.fullmatch(name):
                 raise InvalidDefinition(
-                    f'"{name}" is not a name for a table',
+                    f'"{name}" is not a valid table name',
                     fix="use letters, digits and underscores, for example sales.orders",
                 )
         if request.scaffold_format == "python":
@@ -84,7 +84,7 @@ def _python(params: ScaffoldParams) -> str:
 
 
 def _write_new(file: Path, text: str) -> None:
-    """What is there already was written by a person."""
+    """Write the file unless it exists: then a person wrote it."""
     if not file.exists():
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8")
@@ -93,12 +93,12 @@ def _write_new(file: Path, text: str) -> None:
 def _first(params: ScaffoldParams) -> str:
     path = params.source.replace(".", "/")
     return (
-        f"-- The stream table {params.table}, named after this file. First come its settings,\n"
-        "-- then comes one SELECT, and the table is kept equal to its result.\n"
+        f"-- The stream table {params.table}, named after this file: first its settings, then one\n"
+        "-- SELECT. Refreshes keep the table equal to the result of the SELECT.\n"
         f"-- schedule: {params.schedule}\n"
-        f"-- description: How many rows {params.source} has.\n"
+        f"-- description: The number of rows of {params.source}.\n"
         "\n"
         f"-- {params.source} is the Delta table in the folder {path} below the root in defs.yaml,\n"
-        f"-- and the asset {path}. Where it does not exist yet, it is waited for.\n"
+        f"-- and the asset {path}. Until it exists, the sensor waits for it.\n"
         f"SELECT COUNT(*) AS how_many\nFROM {params.source}\n"
     )

@@ -1,6 +1,6 @@
 """The public names, and the modules that have them: the one list, which `__init__` reads."""
 
-from .compiler.views.views import View as View
+from .compiler import View as View
 from .components.component import StreamTablesComponent as StreamTablesComponent
 from .errors import (
     ConflictingCommit as ConflictingCommit,

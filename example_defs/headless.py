@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from dagster_streamtables.compiler.text.query_text import sources_of
+from dagster_streamtables.compiler import sources_of
 from dagster_streamtables.orchestration.declare.graph import dependency_order
 from dagster_streamtables.orchestration.declare.load import load_tables
 from dagster_streamtables.runtime.lake import Lake

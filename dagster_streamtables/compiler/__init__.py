@@ -1,36 +1,69 @@
 """SQL text → `Plan`. Pure: it needs sqlglot, and neither Spark nor Dagster.
 
 views       views, inlined into a query's text
-compile     the way from a text to its plan
-plan        `Plan`: what the runtime is handed
+plan        `Plan`: a compiled query, and the statements of a refresh
 lower       syntax tree → operators
 rewrite     equivalences that make a plan cheaper
-maintain    how a change enters the stored table
 analyze     text → a syntax tree with every name bound, or a refusal
+maintain    how a change enters the stored table
 dialect     other dialects → Spark SQL
 operators   the algebra, one law a module
 text        the user's words
 
-Each imports only what stands below it.
+Each imports only what stands below it. This package has all names that other layers use, and they
+import nothing from inside it.
 """
 
-from dagster_streamtables.compiler.compile import compile_query, with_one_answer
+from dagster_streamtables.compiler.dialect import UnknownType, require_dialect
 from dagster_streamtables.compiler.maintain.bag import row_by_row
+from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
 from dagster_streamtables.compiler.maintain.strategy import Entry
-from dagster_streamtables.compiler.plan import STORED, TOUCHED, Plan
+from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.compiler.operators.zeros import zero_marks
+from dagster_streamtables.compiler.plan.compile import compile_query, with_one_answer
+from dagster_streamtables.compiler.plan.explain import OperatorLine
+from dagster_streamtables.compiler.plan.invariants import Invariants, Rule
+from dagster_streamtables.compiler.plan.plan import STORED, TOUCHED, Plan
+from dagster_streamtables.compiler.rewrite.fixpoint import RecursionLimits
 from dagster_streamtables.compiler.rewrite.runtime_filters import Bounds
-from dagster_streamtables.compiler.text.query_text import Text, read, sources_of
+from dagster_streamtables.compiler.text.current_time import asks_for_time, at_time
+from dagster_streamtables.compiler.text.query_text import Text, as_written, read, sources_of
+from dagster_streamtables.compiler.text.recursive_tables import RecursiveTable, recursive_table
+from dagster_streamtables.compiler.text.types import type_text
+from dagster_streamtables.compiler.views.inline import blame_view, text_of
+from dagster_streamtables.compiler.views.views import View, sources_through, views_of
 
 __all__ = [
     "STORED",
     "TOUCHED",
+    "WEIGHT",
     "Bounds",
     "Entry",
+    "Invariants",
+    "OperatorLine",
     "Plan",
+    "RecursionLimits",
+    "RecursiveTable",
+    "Rule",
     "Text",
+    "UnknownType",
+    "View",
+    "as_written",
+    "asks_for_time",
+    "at_time",
+    "blame_view",
     "compile_query",
+    "partial_column",
     "read",
+    "recursive_table",
+    "require_dialect",
     "row_by_row",
     "sources_of",
+    "sources_through",
+    "stored_column",
+    "text_of",
+    "type_text",
+    "views_of",
     "with_one_answer",
+    "zero_marks",
 ]

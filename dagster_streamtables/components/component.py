@@ -12,7 +12,7 @@ from dagster.components.component.component import ComponentTypeSpec
 from dagster.components.resolved.core_models import ResolvedAssetKey
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
-from dagster_streamtables.compiler.views.views import View
+from dagster_streamtables.compiler import View
 from dagster_streamtables.components.elsewhere import catalogs_elsewhere, written_elsewhere
 from dagster_streamtables.components.fields import (
     CheckFields,

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import dagster as dg
 
-from dagster_streamtables.compiler.views.views import View
+from dagster_streamtables.compiler import View
 from dagster_streamtables.components.fields import about
 from dagster_streamtables.errors import Place, StreamTablesError
 from dagster_streamtables.orchestration.declare.header import read_setting

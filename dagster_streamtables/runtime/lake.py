@@ -9,9 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from dagster_streamtables.compiler import Plan
-from dagster_streamtables.compiler.dialect import UnknownType
-from dagster_streamtables.compiler.views.views import View
+from dagster_streamtables.compiler import Plan, UnknownType, View
 from dagster_streamtables.errors import SourceProblem, StreamTablesError, UnsupportedQuery
 from dagster_streamtables.runtime.checks.compare import Comparison
 from dagster_streamtables.runtime.checks.lake_checks import Checks
@@ -275,7 +273,7 @@ class Lake:
             driver_rows=self._driver_rows,
             tables=job.tables,
             preview=self._preview,
-            bound=job.table.recursion,
+            recursion=job.table.recursion,
             now=job.now,
             then=(state.now if state is not None else None) or job.now,
         )

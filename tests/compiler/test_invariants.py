@@ -10,14 +10,7 @@ from compiler import casefile
 from compiler.casefile import Case
 from compiler.database import TABLES, Database, Prepared, Stored, _in_duckdb
 from compiler.test_cases import difference, play
-from dagster_streamtables.compiler import Entry, Plan, compile_query
-from dagster_streamtables.compiler.invariants import (
-    copies_sql,
-    counts_sql,
-    most_rows,
-    rows_sql,
-    rules,
-)
+from dagster_streamtables.compiler import Entry, Invariants, Plan, compile_query
 
 TABLE = f"`{Stored.TABLE}`"
 cases = [case for case in casefile.load() if not (case.error or case.spark)]
@@ -38,19 +31,19 @@ def database() -> Database:
 
 def broken(database: Database, stored: Stored) -> list[str]:
     """What the stored table breaks, in the words of the rules."""
-    plan, found = stored.plan, rules(stored.plan, stored.types)
+    asked = Invariants(stored.plan, stored.types)
 
     def ask(sql: str) -> list[tuple[object, ...]]:
         return database.connection.execute(_in_duckdb(sql)).fetchall()
 
-    [(rows, *counts)] = ask(counts_sql(found, TABLE))
-    said = [rule.says for rule, count in zip(found, counts, strict=True) if count]
+    [(rows, *counts)] = ask(asked.counts_sql(TABLE))
+    said = [rule.says for rule, count in zip(asked.rules, counts, strict=True) if count]
     if said:
-        assert ask(rows_sql(found, TABLE, limit=5))
-    copies = copies_sql(plan, TABLE, limit=5)
+        assert ask(asked.rows_sql(TABLE, limit=5))
+    copies = asked.copies_sql(TABLE, limit=5)
     if copies and ask(copies):
         said.append("copies")
-    most = most_rows(plan)
+    most = asked.most_rows
     return [*said, "too many"] if most is not None and int(str(rows)) > most else said
 
 
@@ -112,4 +105,4 @@ def test_one_row_is_all_that_a_query_without_groups_has(database: Database) -> N
     ],
 )
 def test_the_first_rows_of_an_order_are_so_many(query: str, most: int | None) -> None:
-    assert most_rows(plan_of(query)) == most
+    assert Invariants(plan_of(query), {}).most_rows == most

@@ -8,8 +8,8 @@ from hypothesis import given, settings, strategies as st
 from compiler.database import TABLES, Database, Prepared
 from compiler.test_cases import follow_windows, quick
 from dagster_streamtables.compiler import compile_query
-from dagster_streamtables.compiler.explain import outline
 from dagster_streamtables.compiler.operators.render import render
+from dagster_streamtables.compiler.plan.explain import outline
 from dagster_streamtables.compiler.rewrite.semijoin_reduction import narrowed
 
 CHAIN = (

@@ -9,9 +9,9 @@ import pytest
 import sqlglot
 
 from dagster_streamtables import View
-from dagster_streamtables.compiler.compile import compile_query
+from dagster_streamtables.compiler.plan.compile import compile_query
 from dagster_streamtables.compiler.text.query_text import read
-from dagster_streamtables.compiler.views.inline import blamed, inline, text_of
+from dagster_streamtables.compiler.views.inline import blame_view, inline, text_of
 from dagster_streamtables.compiler.views.views import CircularViews, sources_through, views_of
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 from dagster_streamtables.runtime.model.stream_table import StreamTable
@@ -148,7 +148,7 @@ def test_what_cannot_be_maintained_is_blamed_on_the_view_that_says_it() -> None:
     }
     with pytest.raises(UnsupportedQuery) as raised:
         compile_query(text_of("SELECT id FROM around", "spark", views), COLUMNS)
-    error = blamed(raised.value, views, COLUMNS)
+    error = blame_view(raised.value, views, COLUMNS)
     assert isinstance(error, UnsupportedQuery)
     assert error.what.startswith('view "inner_one": rand')
     assert error.where.startswith("line 2")

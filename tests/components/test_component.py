@@ -16,7 +16,7 @@ from dagster.components.testing import DefsFolderSandbox
 
 from components.conftest import TYPE, Load
 from dagster_streamtables import StreamTablesComponent, build_definitions
-from dagster_streamtables.compiler.views.views import View
+from dagster_streamtables.compiler import View
 from dagster_streamtables.components.tables import TableFields, ViewFields
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 from dagster_streamtables.orchestration.catalog import metadata

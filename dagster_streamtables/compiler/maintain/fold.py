@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.maintain.match import added, held
+from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
 from dagster_streamtables.compiler.maintain.partial import Adding
 from dagster_streamtables.compiler.maintain.regroup import null_safe
 from dagster_streamtables.compiler.maintain.strategy import Root
@@ -69,11 +69,11 @@ class Fold(Step):
 
     def _added(self, matched: str) -> exp.Select:
         """Old row, new state, and whether the group is lost, side by side for each touched key."""
-        keys = [as_column(column(added(key)), key) for _, key in self.root.key]
-        old = [as_column(column(held(name)), f"old.{name}") for name in self.schema]
+        keys = [as_column(column(partial_column(key)), key) for _, key in self.root.key]
+        old = [as_column(column(stored_column(name)), f"old.{name}") for name in self.schema]
         states = [as_column(self._new_state(n, call), f"new.{n}") for n, call in self.root.states]
         lost = [loss for n, call in self.root.states for loss in self._losses(n, call)]
-        known = exp.Not(this=exp.Is(this=column(held(self._rows)), expression=exp.null()))
+        known = exp.Not(this=exp.Is(this=column(stored_column(self._rows)), expression=exp.null()))
         return (
             select(*keys, *old, *states)
             .select(
@@ -95,7 +95,7 @@ class Fold(Step):
         return next(name for name, each in self.root.states if each == call)
 
     def _new_state(self, name: str, call: exp.Expr) -> exp.Expr:
-        old, change = column(held(name)), column(added(f"d.{name}"))
+        old, change = column(stored_column(name)), column(partial_column(f"d.{name}"))
         if isinstance(call, exp.Count):
             return _plus(old, change)
         if isinstance(call, exp.Sum):
@@ -111,13 +111,13 @@ class Fold(Step):
             # The change may exceed a BIGINT where the sum does not.
             old = exp.cast(old, "DECIMAL(38, 0)")
         count = self._count_of(call.this)
-        present = _plus(column(held(count)), column(added(f"d.{count}")))
+        present = _plus(column(stored_column(count)), column(partial_column(f"d.{count}")))
         nothing = exp.EQ(this=present, expression=_ZERO.copy())
         total = exp.cast(_plus(old, change), type_)
         return exp.Case().when(nothing, exp.cast(exp.null(), type_)).else_(total)
 
     def _losses(self, name: str, call: exp.Expr) -> list[exp.Expr]:
-        went = column(added(f"x.{name}"))
+        went = column(partial_column(f"x.{name}"))
         if isinstance(call, exp.Count):
             return []
         if isinstance(call, exp.Sum):
@@ -126,7 +126,7 @@ class Fold(Step):
                 return [exp.true()]
             asks = adding in (Adding.FLOAT, Adding.WIDE)
             return [exp.EQ(this=went, expression=exp.Literal.number(1))] if asks else []
-        best = _extreme(call, column(held(name)), column(added(f"d.{name}")))
+        best = _extreme(call, column(stored_column(name)), column(partial_column(f"d.{name}")))
         worse = exp.GT if isinstance(call, exp.Min) else exp.LT
         stands = exp.Coalesce(
             this=worse(this=went.copy(), expression=best), expressions=[exp.false()]

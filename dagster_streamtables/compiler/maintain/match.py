@@ -23,19 +23,19 @@ from dagster_streamtables.compiler.operators import (
 )
 
 
-def added(name: str) -> str:
+def partial_column(name: str) -> str:
     """The name of a column of the partial.
 
-    >>> added("key_0")
+    >>> partial_column("key_0")
     'p.key_0'
     """
     return f"p.{name}"
 
 
-def held(name: str) -> str:
+def stored_column(name: str) -> str:
     """The name of a column of the stored row.
 
-    >>> held("total")
+    >>> stored_column("total")
     's.total'
     """
     return f"s.{name}"
@@ -52,8 +52,8 @@ class Match(Step):
 
     @property
     def schema(self) -> Schema:
-        partial = {added(name): type_ for name, type_ in self.partial.schema.items()}
-        return partial | {held(name): type_ for name, type_ in self.stored.schema.items()}
+        partial = {partial_column(name): type_ for name, type_ in self.partial.schema.items()}
+        return partial | {stored_column(name): type_ for name, type_ in self.stored.schema.items()}
 
     @property
     def weighted(self) -> bool:
@@ -62,10 +62,11 @@ class Match(Step):
     def select(self, *inputs: str) -> exp.Query:
         partial, stored = inputs
         match = [null_safe(column(s, "s"), column(p, "p")) for s, p in self.key]
+        left, right = self.partial.schema, self.stored.schema
         return (
             select(
-                *(as_column(column(name, "p"), added(name)) for name in self.partial.schema),
-                *(as_column(column(name, "s"), held(name)) for name in self.stored.schema),
+                *(as_column(column(name, "p"), partial_column(name)) for name in left),
+                *(as_column(column(name, "s"), stored_column(name)) for name in right),
             )
             .from_(table(partial, "p"), copy=False)
             .join(

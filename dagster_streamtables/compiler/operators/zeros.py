@@ -8,7 +8,12 @@ keep their values. Where the query itself groups or joins, SQL's equality applie
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.columns import column
+from dagster_streamtables.compiler.text.spark import DIALECT
 
 # An unknown type may be a float.
 _FLOATS = (exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE, exp.DataType.Type.UNKNOWN)
@@ -26,3 +31,21 @@ def zeros(value: exp.Expr, type_: exp.DataType) -> exp.Expr:
         return text
     zero = exp.EQ(this=value.copy(), expression=exp.Literal.number(0))
     return exp.Case(ifs=[exp.If(this=zero, true=text)])
+
+
+def zero_marks(types: Mapping[str, str], table: str | None = None) -> dict[str, str]:
+    """What tells rows apart that are equal to SQL, for each column that may hold a float.
+
+    Args:
+        types: Column → type in Spark's words.
+        table: What the columns are qualified by.
+
+    >>> zero_marks({"id": "bigint", "x": "double"}, "t")
+    {'x': 'CASE WHEN `t`.`x` = 0 THEN CAST(`t`.`x` AS STRING) END'}
+    """
+    kinds = {name: exp.DataType.build(type_, dialect=DIALECT) for name, type_ in types.items()}
+    return {
+        name: zeros(column(name, table), kind).sql(DIALECT)
+        for name, kind in kinds.items()
+        if has_zeros(kind)
+    }

@@ -46,7 +46,7 @@ Its second argument is a number of rows after which no more are needed; None for
 
 
 @dataclass(frozen=True)
-class Bound:
+class RecursionLimits:
     """How far a recursion may go."""
 
     levels: int = 1_000
@@ -83,13 +83,13 @@ def has_recursions(root: Step) -> bool:
     return isinstance(root, Recursion | ClosureChange) or any(map(has_recursions, root.inputs))
 
 
-def closed(root: Step, evaluate: Evaluate, bound: Bound | None = None) -> Step:
+def closed(root: Step, evaluate: Evaluate, bound: RecursionLimits | None = None) -> Step:
     """The plan with the rows of each recursion, and of each change of one, in its place.
 
     Raises:
         RunawayRecursion: One of them goes further than the bound allows.
     """
-    run = _Run(evaluate, bound or Bound())
+    run = _Run(evaluate, bound or RecursionLimits())
 
     def rule(step: Step, inputs: tuple[Step, ...]) -> Step:
         step = simplify(step.over(*inputs), unmoved=frozenset())
@@ -158,7 +158,7 @@ class _Run:
     """A step, again and again, over what its last round found."""
 
     evaluate: Evaluate
-    bound: Bound
+    bound: RecursionLimits
 
     def rows(self, operator: Operator) -> Operator:
         return self.evaluate(operator, None)[0]

@@ -63,7 +63,7 @@ def is_now(node: exp.Expr) -> bool:
 
 
 def asks_for_time(text: Text) -> bool:
-    return any(True for _ in _calls(text, {NOW}))
+    return any(True for _ in _calls(text, {NOW, *_WRITTEN}))
 
 
 def _calls(text: Text, words: Iterable[str]) -> Iterator[tuple[str, int, int]]:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping
 
-from dagster_streamtables.compiler.compile import compile_query
 from dagster_streamtables.compiler.dialect import tables_of, translate
+from dagster_streamtables.compiler.plan.compile import compile_query
 from dagster_streamtables.compiler.text.edits import Edit
 from dagster_streamtables.compiler.text.query_text import Text, as_written, exchanged
 from dagster_streamtables.compiler.text.table_mentions import Mention
@@ -65,7 +65,7 @@ def inline(text: Text, views: Views) -> Text:
     return _Inliner(views, {}).inlined(text, ())
 
 
-def blamed(error: InvalidDefinition, views: Views, columns: Columns) -> StreamTablesError:
+def blame_view(error: InvalidDefinition, views: Views, columns: Columns) -> StreamTablesError:
     """The same error, naming the view that cannot be compiled for the same reason, if one cannot.
 
     Args:

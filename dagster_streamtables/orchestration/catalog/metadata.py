@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dagster_streamtables.compiler.text.types import type_text
-from dagster_streamtables.compiler.views.views import View
+from dagster_streamtables.compiler import View, type_text
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog import markdown
 from dagster_streamtables.runtime.model.report import Action, Refresh
@@ -22,7 +21,7 @@ from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.refresh.preview import CHANGE
 
 if TYPE_CHECKING:
-    from dagster_streamtables.compiler.plan import Plan
+    from dagster_streamtables.compiler import Plan
 
 # On the asset.
 DEFINITION = "streamtables/definition"

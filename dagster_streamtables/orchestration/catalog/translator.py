@@ -18,7 +18,7 @@ from dagster_streamtables.orchestration.declare.load import Declared
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 if TYPE_CHECKING:
-    from dagster_streamtables.compiler.plan import Plan
+    from dagster_streamtables.compiler import Plan
 
 
 @dataclass(frozen=True)

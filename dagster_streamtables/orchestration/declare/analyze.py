@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler.text.current_time import asks_for_time, with_clock
+from dagster_streamtables.compiler import asks_for_time
 from dagster_streamtables.errors import (
     InvalidDefinition,
     SourceProblem,
@@ -29,7 +29,7 @@ from dagster_streamtables.orchestration.declare.schedule import (
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 
 if TYPE_CHECKING:
-    from dagster_streamtables.compiler.plan import Plan
+    from dagster_streamtables.compiler import Plan
     from dagster_streamtables.runtime.lake import Lake
 
 
@@ -79,7 +79,7 @@ class Examined:
         if self.plan is not None:
             return self.plan.timed
         try:
-            return asks_for_time(with_clock(self.table.text()))
+            return asks_for_time(self.table.text())
         except StreamTablesError:  # another dialect, to be translated once columns are known
             return False
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dagster_streamtables.compiler.views.views import View, views_of
+from dagster_streamtables.compiler import View, views_of
 from dagster_streamtables.errors import InvalidDefinition, Place, StreamTablesError
 from dagster_streamtables.orchestration.declare.header import SETTINGS, read_header
 from dagster_streamtables.runtime.model.stream_table import StreamTable

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler import with_one_answer
-from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.compiler import WEIGHT, with_one_answer, zero_marks
 from dagster_streamtables.runtime.checks.sample import Part
 from dagster_streamtables.runtime.compute.netting import netted
 from dagster_streamtables.runtime.compute.own_text import rows_of
@@ -33,7 +32,6 @@ from dagster_streamtables.runtime.model.definition import visible
 from dagster_streamtables.runtime.model.state import Stored
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.spark.connect import arrow_rows
-from dagster_streamtables.runtime.spark.whole_rows import apart
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -90,7 +88,7 @@ def compare(
     now = stored.state.now or datetime.now(UTC).isoformat()
     kinds = visible(stored.log.columns)
     names = list(kinds)
-    rows = rows_of(text, snapshots, now, relations, limit=SMALL, bound=table.recursion)
+    rows = rows_of(text, snapshots, now, relations, limit=SMALL, recursion=table.recursion)
     expected = rows.toDF(*names)
     if part is None and _equal_here(expected, stored.log, names):
         counts, sample = {}, []
@@ -156,8 +154,8 @@ def difference(expected: DataFrame, actual: DataFrame, *, zeros: bool) -> DataFr
     both = expected.select("*", F.lit(1).alias("__side")).unionAll(
         actual.select("*", F.lit(-1).alias("__side"))
     )
-    marks = apart(types_of(actual)) if zeros else []
-    by = [F.expr(mark).alias(f"__zeros_{number}") for number, mark in enumerate(marks)]
+    marks = zero_marks(types) if zeros else {}
+    by = [F.expr(mark).alias(f"__zeros_{number}") for number, mark in enumerate(marks.values())]
     counted = both.groupBy(*quoted, *by).agg(F.sum("__side").alias("__n")).where("__n <> 0")
     floats = {name for name, type_ in actual.dtypes if type_ in ("double", "float")}
     if floats:

@@ -7,18 +7,11 @@ table, and of its intermediate tables, are counted by Spark in one pass each.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dagster_streamtables.compiler import Plan
-from dagster_streamtables.compiler.invariants import (
-    copies_sql,
-    counts_sql,
-    most_rows,
-    rows_sql,
-    rules,
-)
+from dagster_streamtables.compiler import Invariants, Plan, Rule
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import change_between
@@ -194,24 +187,24 @@ def _of_the_rows(held: Held, relations: Relations) -> tuple[list[Violation], lis
     if gone:
         return [Violation(held.name, f"the stored table has no column {', '.join(gone)}")], []
     relation = relations.stored(log.snapshot)
-    found = rules(plan, log.columns)
+    asked = Invariants(plan, log.columns)
+    found, most = asked.rules, asked.most_rows
     violations: list[Violation] = []
     sample: list[dict[str, Any]] = []
-    most = most_rows(plan)
     if found or most is not None:
         [(rows, *counts)] = [
-            tuple(row) for row in relations.sql(counts_sql(found, relation)).collect()
+            tuple(row) for row in relations.sql(asked.counts_sql(relation)).collect()
         ]
         said = zip(found, counts, strict=True)
         violations = [Violation(held.name, f"not so: {r.says}", n) for r, n in said if n]
         if violations:
-            sample += _rows(held, rows_sql(found, relation, limit=SAMPLE), relations)
+            sample += _rows(held, asked.rows_sql(relation, limit=SAMPLE), relations)
             sample = [row | {"__broken": _words(row["__broken"], found)} for row in sample]
         if most is not None and rows > most:
             violations.append(
                 Violation(held.name, f"it has {rows} rows, and {most} at most are right")
             )
-    copies = copies_sql(plan, relation, limit=SAMPLE)
+    copies = asked.copies_sql(relation, limit=SAMPLE)
     twice = _rows(held, copies, relations) if copies is not None else []
     if twice:
         what = f"several rows have one key ({', '.join(plan.key or ())})"
@@ -225,5 +218,5 @@ def _rows(held: Held, sql: str, relations: Relations) -> list[dict[str, Any]]:
     return [{"__table": held.name, **row.asDict(recursive=True)} for row in rows]
 
 
-def _words(numbers: str, found: list[Any]) -> str:
+def _words(numbers: str, found: Sequence[Rule]) -> str:
     return "; ".join(f"not so: {found[int(number)].says}" for number in numbers.split(","))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from deltalake.exceptions import DeltaError
 
-from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.compute.netting import has_nested, netted
 from dagster_streamtables.runtime.delta.data_rows import OnlySpark, pads, rows_of, schema_of
 from dagster_streamtables.runtime.delta.delta_log import Place, TableLog

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
-from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.compute.netting import netted
 from dagster_streamtables.runtime.delta.arrow import storable
 from dagster_streamtables.runtime.delta.delta_log import TableLog

@@ -83,7 +83,9 @@ def full(plan: Plan | None, text: Text, sources: Mapping[str, Source], inputs: I
     else:
         text = plan.full_text
     at = {name: log.snapshot for name, log in logs.items()}
-    rows = rows_of(text, at, inputs.now, inputs.relations, limit=inputs.limit, bound=inputs.bound)
+    rows = rows_of(
+        text, at, inputs.now, inputs.relations, limit=inputs.limit, recursion=inputs.recursion
+    )
     return rows if plan is None else rows.toDF(*plan.stored_columns)
 
 

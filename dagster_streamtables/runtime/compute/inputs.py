@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler.rewrite.fixpoint import Bound
+from dagster_streamtables.compiler import RecursionLimits
 from dagster_streamtables.errors import LostSpark
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.compute.version_views import Views
@@ -43,7 +43,7 @@ class Inputs:
     """What is read and written, which tells how wide rows are."""
     preview: int = 0
     """Changed rows that the report of a differential refresh holds."""
-    bound: Bound = field(default_factory=Bound)
+    recursion: RecursionLimits = field(default_factory=RecursionLimits)
     """How far its recursions may go."""
     now: str = ""
     """The time of this refresh, in ISO 8601."""

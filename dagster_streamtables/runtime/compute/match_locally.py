@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler.maintain.match import added, held
+from dagster_streamtables.compiler import partial_column, stored_column
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,9 +27,9 @@ def matched(touched: pa.Table, stored: pa.Table, key: Sequence[tuple[str, str]])
         key: The stored key columns and those of `touched`, of types that `netted_here` knows.
     """
     beside = stored.take(_places(touched, stored, key))
-    partial = touched.rename_columns([added(name) for name in touched.column_names])
+    partial = touched.rename_columns([partial_column(name) for name in touched.column_names])
     for name, column in zip(stored.column_names, beside.columns, strict=True):
-        partial = partial.append_column(held(name), column)
+        partial = partial.append_column(stored_column(name), column)
     return partial
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.compiler import WEIGHT
 
 if TYPE_CHECKING:
     import pyarrow as pa

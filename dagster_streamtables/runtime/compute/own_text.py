@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler import Text
-from dagster_streamtables.compiler.rewrite.fixpoint import Bound
+from dagster_streamtables.compiler import RecursionLimits, Text
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.compute.recursion_rounds import runnable
 from dagster_streamtables.runtime.compute.relations import Relations
@@ -26,7 +25,7 @@ def rows_of(
     relations: Relations,
     *,
     limit: int,
-    bound: Bound,
+    recursion: RecursionLimits,
 ) -> DataFrame:
     """The rows of a text.
 
@@ -36,12 +35,12 @@ def rows_of(
         now: The time that it is told.
         relations: Makes views.
         limit: Of rows that may come to this process.
-        bound: How far a recursion may go.
+        recursion: How far a recursion may go.
 
     Raises:
         InvalidDefinition: Spark reads another table than those.
     """
-    sql = runnable(relations.over(text, tables, now), relations, limit=limit, bound=bound)
+    sql = runnable(relations.over(text, tables, now), relations, limit=limit, recursion=recursion)
     # Where a query must be, Spark takes no command. The line breaks end comments of the text.
     sql = f"SELECT * FROM (\n{sql}\n)"
     if not text.confirmed:

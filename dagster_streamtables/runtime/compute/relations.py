@@ -14,8 +14,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler import Bounds, Text
-from dagster_streamtables.compiler.text.current_time import at_time
+from dagster_streamtables.compiler import Bounds, Text, at_time
 from dagster_streamtables.runtime.compute.capture import at_version
 from dagster_streamtables.runtime.compute.local_rows import discard, in_file, in_statement
 from dagster_streamtables.runtime.compute.spark_errors import LostHistory

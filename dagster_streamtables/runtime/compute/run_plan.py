@@ -52,7 +52,7 @@ def planned(
         places[relation(made.table, moment)] = view
         return made, count
 
-    step = rebuild(closed(step, evaluate, inputs.bound) if has_recursions(step) else step)
+    step = rebuild(closed(step, evaluate, inputs.recursion) if has_recursions(step) else step)
     most = _few(captured, inputs)
     # Rows that went through this process are no CHAR(n) any more, which Spark compares otherwise.
     padded = any(map(pads, captured.logs.values()))

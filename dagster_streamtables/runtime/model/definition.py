@@ -7,9 +7,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler import Plan, Text, compile_query
-from dagster_streamtables.compiler.text.types import type_text
-from dagster_streamtables.compiler.views.inline import blamed
+from dagster_streamtables.compiler import Plan, Text, blame_view, compile_query, type_text
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
@@ -35,7 +33,7 @@ def _compiled(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str,
     try:
         return _plan(text, tuple((name, tuple(each.items())) for name, each in columns.items()))
     except InvalidDefinition as error:
-        found = blamed(error, {view.name: view for view in table.views}, columns)
+        found = blame_view(error, {view.name: view for view in table.views}, columns)
         if table.mode is Mode.DIFFERENTIAL:
             raise found from None
         # What is run as it is written, Spark alone has to understand.

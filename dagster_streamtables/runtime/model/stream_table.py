@@ -12,11 +12,16 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated
 
-from dagster_streamtables.compiler.dialect import require_dialect
-from dagster_streamtables.compiler.rewrite.fixpoint import Bound
-from dagster_streamtables.compiler.text.query_text import Text, as_written, read
-from dagster_streamtables.compiler.views.inline import text_of
-from dagster_streamtables.compiler.views.views import View, sources_through
+from dagster_streamtables.compiler import (
+    RecursionLimits,
+    Text,
+    View,
+    as_written,
+    read,
+    require_dialect,
+    sources_through,
+    text_of,
+)
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.runtime.model.labels import checked_group, checked_owners, checked_tags
 from dagster_streamtables.setting import Range, require_fields
@@ -159,9 +164,9 @@ class StreamTable:
             raise error.within(self.file or "", self.line) from error.__cause__
 
     @property
-    def recursion(self) -> Bound:
+    def recursion(self) -> RecursionLimits:
         """How far a recursion of the query may go."""
-        return Bound(self.max_recursion_levels, self.max_recursion_rows)
+        return RecursionLimits(self.max_recursion_levels, self.max_recursion_rows)
 
     @property
     def learns(self) -> bool:

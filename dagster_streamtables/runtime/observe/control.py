@@ -23,7 +23,7 @@ from urllib.parse import quote, unquote
 
 from deltalake.exceptions import DeltaError
 
-from dagster_streamtables.compiler.views.views import View
+from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import DamagedTable, StreamTablesError, SuspendedTable
 from dagster_streamtables.runtime.compute.spark_errors import is_lasting, last_word
 from dagster_streamtables.runtime.delta.environment_errors import first_line

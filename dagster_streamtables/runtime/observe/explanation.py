@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dagster_streamtables.compiler import Plan
-from dagster_streamtables.compiler.explain import Line, lines
+from dagster_streamtables.compiler import OperatorLine, Plan
 from dagster_streamtables.errors import Place, UnsupportedQuery
 
 
@@ -19,7 +18,7 @@ class Query:
     """How its change enters the stored rows."""
     reads: tuple[str, ...]
     """Sources and intermediate tables."""
-    operators: tuple[Line, ...]
+    operators: tuple[OperatorLine, ...]
     """Each with the law that serves it, and what its change reads."""
 
 
@@ -44,10 +43,7 @@ class Explanation:
     def queries(self) -> tuple[Query, ...]:
         """Those of the intermediate tables first, each after those it reads."""
         plans = (*self.plan.intermediates, self.plan) if self.plan is not None else ()
-        return tuple(
-            Query(each.name, each.law, each.reads, tuple(lines(each.view, laws=True)))
-            for each in plans
-        )
+        return tuple(Query(each.name, each.law, each.reads, each.operators) for each in plans)
 
     @property
     def change_sql(self) -> str:

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 
-from dagster_streamtables.compiler import Plan, Text
-from dagster_streamtables.compiler.text.current_time import asks_for_time, with_clock
+from dagster_streamtables.compiler import Plan, Text, asks_for_time
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.commit_record import Account
 from dagster_streamtables.runtime.model.costs import Costs, Effort
@@ -60,7 +59,7 @@ class Job:
     @cached_property
     def timed(self) -> bool:
         """Whether the query asks for the time, however it is maintained."""
-        return self.plan.timed if self.plan is not None else asks_for_time(with_clock(self.text))
+        return self.plan.timed if self.plan is not None else asks_for_time(self.text)
 
     @property
     def reflects_all(self) -> bool:

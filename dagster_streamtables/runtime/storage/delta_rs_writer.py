@@ -18,7 +18,7 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.delta.arrow import storable
 from dagster_streamtables.runtime.delta.data_rows import alike
 from dagster_streamtables.runtime.delta.delta_log import TableLog

@@ -9,7 +9,7 @@ from dagster_streamtables.compiler.operators.interning import rebuild
 
 
 @dataclass(frozen=True)
-class Line:
+class OperatorLine:
     """One line of an outline."""
 
     number: int
@@ -25,22 +25,22 @@ class Line:
         return f"{self.number:>3}  {'  ' * self.depth}{self.operator}{law}"
 
 
-def lines(root: Step, *, laws: bool = False) -> list[Line]:
+def lines(root: Step, *, laws: bool = False) -> list[OperatorLine]:
     """
     Args:
         root: The tree.
         laws: Say for each operator which law serves it, and what its change reads.
     """
-    found: list[Line] = []
+    found: list[OperatorLine] = []
     written: dict[Step, int] = {}
 
     def write(step: Step, depth: int) -> None:
         number = len(found) + 1
         if step in written and step.inputs:
-            found.append(Line(number, depth, f"line {written[step]} again"))
+            found.append(OperatorLine(number, depth, f"line {written[step]} again"))
             return
         said = (step.law, step.cost) if laws and isinstance(step, Operator) else ()
-        found.append(Line(number, depth, step.explain(), *said))
+        found.append(OperatorLine(number, depth, step.explain(), *said))
         written[step] = number
         for each in step.inputs:
             write(each, depth + 1)

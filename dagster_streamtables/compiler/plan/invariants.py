@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sqlglot import exp
 
@@ -20,7 +21,7 @@ from dagster_streamtables.compiler.maintain.bag import root_of_bag
 from dagster_streamtables.compiler.maintain.fold import Fold
 from dagster_streamtables.compiler.maintain.strategy import Entry
 from dagster_streamtables.compiler.operators import Expand, Moment, Scan, Top, column
-from dagster_streamtables.compiler.plan import STORED, Plan
+from dagster_streamtables.compiler.plan.plan import STORED, Plan
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.types import type_from
 
@@ -39,60 +40,67 @@ class Rule:
     """True of a row that breaks it, over the stored columns."""
 
 
-def rules(plan: Plan, stored: Mapping[str, str]) -> list[Rule]:
-    """The rules for the rows of a plan's table.
+@dataclass(frozen=True)
+class Invariants:
+    """What must be true of a stored table, and the SQL that asks whether it is."""
 
-    Args:
-        plan: The plan.
-        stored: The columns of the stored table and their types in Spark's words.
-    """
+    plan: Plan
+    stored: Mapping[str, str]
+    """The columns of the stored table and their types in Spark's words."""
+
+    @cached_property
+    def rules(self) -> tuple[Rule, ...]:
+        """What must be true of each row."""
+        return tuple(_rules(self.plan, self.stored))
+
+    @property
+    def most_rows(self) -> int | None:
+        """How many rows the table has at most; None where nothing bounds them."""
+        plan = self.plan
+        if plan.key == ():
+            return 1
+        top = root_of_bag(plan.view) if plan.entry is Entry.BAG else None
+        if isinstance(top, Top) and isinstance(top.limit, exp.Literal) and top.limit.is_int:
+            return int(top.limit.this)
+        return None
+
+    def counts_sql(self, relation: str) -> str:
+        """How many rows there are, and how many break each rule, in one row.
+
+        Args:
+            relation: The stored table, as it stands in FROM.
+        """
+        ones = [f"COUNT(CASE WHEN {_sql(rule)} THEN 1 END)" for rule in self.rules]
+        return f"SELECT {', '.join(['COUNT(*)', *ones])} FROM {relation}"
+
+    def rows_sql(self, relation: str, *, limit: int) -> str:
+        """Some of the rows that break a rule, with the numbers of the rules in a first column."""
+        numbered = enumerate(self.rules)
+        which = ", ".join(f"CASE WHEN {_sql(rule)} THEN '{n}' END" for n, rule in numbered)
+        any_ = " OR ".join(f"({_sql(rule)})" for rule in self.rules)
+        return (
+            f"SELECT CONCAT_WS(',', {which}) AS __broken, * FROM {relation} "
+            f"WHERE {any_} LIMIT {limit}"
+        )
+
+    def copies_sql(self, relation: str, *, limit: int) -> str | None:
+        """Some of the keys that have several rows, with their number and the number of such keys;
+        None where a row has no key."""
+        if not self.plan.key:
+            return None
+        keys = ", ".join(column(name).sql(DIALECT) for name in self.plan.key)
+        return (
+            f"SELECT {keys}, COUNT(*) AS __copies, COUNT(*) OVER () AS __keys FROM {relation} "
+            f"GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT {limit}"
+        )
+
+
+def _rules(plan: Plan, stored: Mapping[str, str]) -> list[Rule]:
     if plan.entry is not Entry.FOLD:
         return []
     counts = {call.this: name for name, call in plan.root.states if isinstance(call, exp.Count)}
     found = [*_of_counts(plan, counts), *_of_measures(plan, counts)]
     return found if plan.timed else [*found, *_of_the_visible(plan, stored, found)]
-
-
-def most_rows(plan: Plan) -> int | None:
-    """How many rows the table has at most; None where nothing bounds them."""
-    if plan.key == ():
-        return 1
-    top = root_of_bag(plan.view) if plan.entry is Entry.BAG else None
-    if isinstance(top, Top) and isinstance(top.limit, exp.Literal) and top.limit.is_int:
-        return int(top.limit.this)
-    return None
-
-
-def counts_sql(found: Sequence[Rule], relation: str) -> str:
-    """How many rows there are, and how many break each rule, in one row.
-
-    Args:
-        found: The rules.
-        relation: The stored table, as it stands in FROM.
-    """
-    ones = [f"COUNT(CASE WHEN {_sql(rule)} THEN 1 END)" for rule in found]
-    return f"SELECT {', '.join(['COUNT(*)', *ones])} FROM {relation}"
-
-
-def rows_sql(found: Sequence[Rule], relation: str, *, limit: int) -> str:
-    """Some of the rows that break a rule, with the numbers of the rules in a first column."""
-    which = ", ".join(f"CASE WHEN {_sql(rule)} THEN '{n}' END" for n, rule in enumerate(found))
-    any_ = " OR ".join(f"({_sql(rule)})" for rule in found)
-    return (
-        f"SELECT CONCAT_WS(',', {which}) AS __broken, * FROM {relation} WHERE {any_} LIMIT {limit}"
-    )
-
-
-def copies_sql(plan: Plan, relation: str, *, limit: int) -> str | None:
-    """Some of the keys that have several rows, with their number and the number of such keys; None
-    where a row has no key."""
-    if not plan.key:
-        return None
-    keys = ", ".join(column(name).sql(DIALECT) for name in plan.key)
-    return (
-        f"SELECT {keys}, COUNT(*) AS __copies, COUNT(*) OVER () AS __keys FROM {relation} "
-        f"GROUP BY {keys} HAVING COUNT(*) > 1 LIMIT {limit}"
-    )
 
 
 def _of_counts(plan: Plan, counts: Mapping[exp.Expr, str]) -> Iterator[Rule]:

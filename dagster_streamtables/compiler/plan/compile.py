@@ -11,7 +11,7 @@ from dagster_streamtables.compiler.analyze.make_deterministic import determined
 from dagster_streamtables.compiler.analyze.storable_types import forget
 from dagster_streamtables.compiler.lower import lower
 from dagster_streamtables.compiler.maintain.strategy import root_of
-from dagster_streamtables.compiler.plan import Plan
+from dagster_streamtables.compiler.plan.plan import Plan
 from dagster_streamtables.compiler.text.current_time import with_clock
 from dagster_streamtables.compiler.text.quantified import without_quantifiers
 from dagster_streamtables.compiler.text.query_text import Text, read

@@ -9,8 +9,6 @@ from functools import cached_property
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import Columns
-from dagster_streamtables.compiler.explain import outline
-from dagster_streamtables.compiler.lineage import lineage_of
 from dagster_streamtables.compiler.maintain.bag import bag_change, cast, first_rows
 from dagster_streamtables.compiler.maintain.fold import Fold
 from dagster_streamtables.compiler.maintain.match import Match
@@ -29,6 +27,8 @@ from dagster_streamtables.compiler.operators import (
     column,
 )
 from dagster_streamtables.compiler.operators.render import render
+from dagster_streamtables.compiler.plan.explain import OperatorLine, lines, outline
+from dagster_streamtables.compiler.plan.lineage import lineage_of
 from dagster_streamtables.compiler.rewrite.fixpoint import named
 from dagster_streamtables.compiler.rewrite.intermediate import split
 from dagster_streamtables.compiler.rewrite.simplify import simplify
@@ -238,6 +238,11 @@ class Plan:
         query, change = outline(self.view, laws=True), outline(self._shown)
         own = f"{self.called}; {self.law}\n{query}\n\nChange\n{change}"
         return "\n\n".join([*(each.explain() for each in self.intermediates), own])
+
+    @property
+    def operators(self) -> tuple[OperatorLine, ...]:
+        """Those of the query, each with the law that serves it and what its change reads."""
+        return tuple(lines(self.view, laws=True))
 
     @property
     def called(self) -> str:

@@ -1,0 +1,143 @@
+"""Common table expressions that read themselves, taken apart into the statements of their rounds.
+
+The arms stay as the user wrote them; only the name of the table itself becomes that of a view.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.spark import DIALECT
+
+
+@dataclass(frozen=True)
+class RecursiveTable:
+    """A common table expression that reads itself."""
+
+    text: Text
+    cte: exp.CTE
+    before: list[exp.CTE]
+    """Those that it may read."""
+
+    @property
+    def name(self) -> str:
+        return self.cte.alias
+
+    @property
+    def distinct(self) -> bool:
+        """Whether a row that is made again is left out: UNION, not UNION ALL."""
+        return bool(self.cte.this.args["distinct"])
+
+    @property
+    def columns(self) -> list[str]:
+        return self.cte.alias_column_names or self.arms[0].named_selects
+
+    @property
+    def arms(self) -> list[exp.Query]:
+        return list(_arms(self.cte.this, self.name))
+
+    def statement(self, arms: list[exp.Query], itself: str = "") -> str:
+        """The rows of some arms, with a view in place of the table itself."""
+        rows = " UNION ALL ".join(f"({self._over(arm, itself)})" for arm in arms)
+        names = ", ".join(map(_quoted, self.columns))
+        kind = "DISTINCT " * self.distinct
+        return f"{self._head(self.before)}SELECT {kind}* FROM ({rows}) AS st_arms({names})"
+
+    @property
+    def written(self) -> str:
+        """All its rows, as a statement that Spark analyses; UNION it takes for a mistake."""
+        return f"{self._head([*self.before, self.cte])}SELECT * FROM {_quoted(self.name)}"
+
+    def _head(self, tables: list[exp.CTE]) -> str:
+        clause = exp.With(expressions=[each.copy() for each in tables], recursive=True)
+        return f"{clause.sql(DIALECT)} " if tables else ""
+
+    def _over(self, arm: exp.Query, itself: str) -> str:
+        arm = arm.copy()
+        for mention in list(arm.find_all(exp.Table)):
+            if _is(mention, self.name):
+                mention.set("alias", mention.args.get("alias") or exp.TableAlias(this=mention.this))
+                mention.set("this", exp.to_identifier(itself.strip("`"), quoted=True))
+        return arm.sql(DIALECT)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a LIMIT in the text may need fewer than all rows."""
+        return self.text.tree.find(exp.Limit) is not None
+
+    def exchanged(self, rows: str) -> str:
+        """The text that reads a view in the place of the query of the table."""
+        sql = self.text.sql
+        start, end = _body(self.text, self.cte)
+        return f"{sql[:start]}SELECT * FROM {rows}{sql[end:]}"
+
+    @property
+    def steps(self) -> list[exp.Query]:
+        """The arms that read the table itself."""
+        return [arm for arm in self.arms if _mentions(arm, self.name)]
+
+    @property
+    def bases(self) -> list[exp.Query]:
+        """The arms that do not."""
+        return [arm for arm in self.arms if not _mentions(arm, self.name)]
+
+
+def recursive_table(text: Text) -> RecursiveTable | None:
+    """The first common table expression of a text that reads itself."""
+    return next(_tables(text), None)
+
+
+def _tables(text: Text) -> Iterator[RecursiveTable]:
+    for clause in text.tree.find_all(exp.With):
+        around = _seen(clause)
+        for i, cte in enumerate(clause.expressions):
+            query = cte.this
+            if isinstance(query, exp.Union) and _mentions(query, cte.alias) and clause.recursive:
+                yield RecursiveTable(text, cte, [*around, *clause.expressions[:i]])
+
+
+def _seen(clause: exp.Expr) -> list[exp.CTE]:
+    """The tables that the queries around a WITH clause have, and that it may read."""
+    around = clause.parent.find_ancestor(exp.CTE) if clause.parent is not None else None
+    if around is None or not isinstance(around.parent, exp.With):
+        return []
+    listed = around.parent.expressions
+    earlier = listed[: next(i for i, each in enumerate(listed) if each is around)]
+    return [*_seen(around.parent), *earlier]
+
+
+def _arms(query: exp.Expr, name: str) -> Iterator[exp.Query]:
+    if isinstance(query, exp.Union) and _mentions(query, name):
+        yield from _arms(query.left, name)
+        yield from _arms(query.right, name)
+    elif isinstance(query, exp.Query):
+        yield query
+
+
+def _mentions(query: exp.Expr, name: str) -> bool:
+    return any(_is(table, name) for table in query.find_all(exp.Table))
+
+
+def _quoted(name: str) -> str:
+    return exp.to_identifier(name, quoted=True).sql(DIALECT)
+
+
+def _is(table: exp.Table, name: str) -> bool:
+    return table.name.lower() == name.lower() and not table.db
+
+
+def _body(text: Text, cte: exp.CTE) -> tuple[int, int]:
+    """Where the query of a common table expression stands, between its parentheses."""
+    named = cte.args["alias"].this.meta["end"]
+    following = [each for each in text.tokens if each.start > named]
+    opening = next(i for i, each in enumerate(following) if each.text.upper() == "AS") + 1
+    depth = 0
+    for token in following[opening:]:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth == 0:
+            return following[opening].end + 1, token.start
+    raise AssertionError("the parentheses of a query that was parsed are paired")

@@ -9,7 +9,8 @@ from compiler.database import TABLES
 from dagster_streamtables.compiler import Entry, compile_query, read, sources_of
 from dagster_streamtables.compiler.operators.render import render
 from dagster_streamtables.compiler.text.query_text import as_written
-from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.compiler.text.spark import require_interpreted
+from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 
 DECLARED = {f"t{i}": {"id": "bigint", "k": "bigint"} for i in range(13)}
 
@@ -221,3 +222,8 @@ def test_a_table_whose_name_is_computed_is_refused() -> None:
 @pytest.mark.parametrize("clause", ["WHERE 1 = 1", "QUALIFY COUNT(*) OVER () > 1", "|> LIMIT 1"])
 def test_a_clause_is_no_alias(clause: str) -> None:
     assert as_written(f"FROM t {clause}").over(str) == f"FROM t AS `t` {clause}"
+
+
+def test_compiled_modules_of_sqlglot_are_refused() -> None:
+    with pytest.raises(EnvironmentProblem, match="compiled modules"):
+        require_interpreted("/site-packages/sqlglot/parser.cpython-311-x86_64-linux-gnu.so")

@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from sqlglot import exp
+from sqlglot import exp, parser
 from sqlglot.dialects.spark import Spark
 
 from dagster_streamtables.compiler.text import spark_functions
+from dagster_streamtables.errors import EnvironmentProblem
 
 _AS_WRITTEN = {
     name.upper()
@@ -27,6 +28,26 @@ _AS_WRITTEN = {
     | spark_functions.WINDOW
 }
 
+
+def require_interpreted(file: str) -> None:
+    """
+    Args:
+        file: Of a module of sqlglot that `sqlglotc` compiles. A compiled class cannot be the base
+            of the dialect below: sqlglot would raise a TypeError at the first query.
+
+    Raises:
+        EnvironmentProblem: It is compiled.
+    """
+    if not file.endswith(".py"):
+        raise EnvironmentProblem(
+            "sqlglot is installed with its compiled modules",
+            where=file,
+            why="its compiled parser cannot be extended (the package sqlglotc, or sqlglot[c])",
+            fix="pip uninstall sqlglotc, then pip install --force-reinstall --no-deps sqlglot",
+        )
+
+
+require_interpreted(parser.__file__)
 
 Builders = dict[Any, Callable[..., Any]]
 

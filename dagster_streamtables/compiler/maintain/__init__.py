@@ -1,1 +1,1 @@
-"""How the change of a query enters the stored table: one strategy a module."""
+"""Strategies for applying a query's change to the stored table, one per module."""

@@ -1,9 +1,9 @@
-"""The change of a stored bag; where it can, with the old half read from the table itself.
+"""Bag: add the inserted rows of the change, and remove the deleted ones.
 
     τ at the root             Δ = τ(R⁺) − stored             R⁻ is not read
-    a recursion at the root   T⁻ = stored                    nothing is made again from the start
+    a recursion at the root   T⁻ = stored                    T⁻ is not recomputed
 
-Both are cases of *stored old state*: at the root, the result before is what the table holds.
+In both cases the old result is read from the stored table instead of being computed.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ Types = Mapping[str, exp.DataType]
 
 
 def bag_change(view: Operator, types: Types, stored: Scan) -> Step:
-    """Stored rows with the number of copies that came or went, none 0, no row twice."""
+    """Distinct stored rows with the nonzero number of copies to insert or delete."""
     below, held = _below(view)
     if isinstance(below, Top):
         touched = Net(below.input.change)
         now = _with(view, below, below.over(below.input.after.only(touched, ())))
         return Net(cast(now, types) - stored.only(touched, ()))
-    # Cast as a change: what is stored has its type from these very values, and no cast fails.
+    # Cast after the change is computed: stored types come from these values, so no cast fails.
     change = Net(cast(view.change, types))
     if isinstance(below, Recursion) and set(below.schema) <= set(held):
         outputs = ((n, typed(column(held[n]), t)) for n, t in below.schema.items())
@@ -45,17 +45,17 @@ def bag_change(view: Operator, types: Types, stored: Scan) -> Step:
 
 
 def first_rows(view: Operator, types: Types) -> Operator | None:
-    """All rows of the table after the change, if those are the first of an order: so few that who
-    has them beside what is stored finds the change sooner than Spark."""
+    """All rows of the table after the change, for a query with LIMIT: they are so few that
+    comparing them with the stored rows locally is faster than in Spark."""
     below, _ = _below(view)
     few = isinstance(below, Top) and below.limit is not None
     return cast(view.after, types) if few else None
 
 
 def row_by_row(change: Step) -> Operator | None:
-    """What a change nets, where each of its rows is made of one changed row of one source.
+    """The rows before netting, if each is derived from one changed row of one source; or None.
 
-    Spark makes such rows of local ones while it plans, and runs no job; to net them takes one.
+    Over local rows Spark computes them while planning, without a job; netting needs a job.
     """
     rows = found = change.input if isinstance(change, Net) else None
     while isinstance(rows, Project | Filter):
@@ -64,12 +64,12 @@ def row_by_row(change: Step) -> Operator | None:
 
 
 def root_of_bag(view: Operator) -> Operator:
-    """What stands below the SELECT lists at the root."""
+    """The operator below the SELECT lists at the root."""
     return _below(view)[0]
 
 
 def _below(view: Operator) -> tuple[Operator, Mapping[str, str]]:
-    """What stands below the SELECT lists at the root, and for its columns those of the table."""
+    """The operator below the SELECT lists at the root; its columns → those of the table."""
     held = {name: name for name in view.schema}
     while isinstance(view, Project):
         columns = ((n, e.name) for n, e in view.outputs if isinstance(e, exp.Column))
@@ -79,13 +79,13 @@ def _below(view: Operator) -> tuple[Operator, Mapping[str, str]]:
 
 
 def _with(root: Operator, part: Step, other: Step) -> Operator:
-    """The tree with another step in the place of one."""
+    """The tree with one step replaced by another."""
     found = rebuild(root, lambda step, inputs: other if step == part else step.over(*inputs))
     assert isinstance(found, Operator)
     return found
 
 
 def cast(rows: Operator, types: Types) -> Operator:
-    """Every column in the type in which it is stored."""
+    """Cast every column to its stored type."""
     stored = ((n, typed(exp.cast(column(n), types[n]), types[n])) for n in rows.schema)
     return Project(rows, tuple(stored))

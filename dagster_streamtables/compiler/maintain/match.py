@@ -1,9 +1,9 @@
-"""Match: what a change adds to each touched group, beside the stored row of the group.
+"""Match: join what a change adds to each touched group with the group's stored row.
 
-    partial ⟕ stored        by key, NULL to NULL
+    partial ⟕ stored        by key; NULL equals NULL
 
-One row for each touched key. The columns of the partial are named ``p.…``, and those of the stored
-row ``s.…``: all NULL where no row is stored.
+One row per touched key. The columns of the partial are named ``p.…``, and those of the stored row
+``s.…``; the latter are NULL if no row is stored.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Match(Step):
     partial: Step
     stored: Step
     key: tuple[tuple[str, str], ...]
-    """The stored key columns, and those of the partial."""
+    """Pairs of a stored key column and the partial's."""
 
     __hash__ = Step.__hash__
 

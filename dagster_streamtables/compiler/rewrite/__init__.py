@@ -1,1 +1,1 @@
-"""Equivalences that make a plan cheaper. None changes what a query means."""
+"""Rewrites that make a plan cheaper without changing what the query means."""

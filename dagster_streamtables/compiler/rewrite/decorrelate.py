@@ -1,15 +1,15 @@
-"""Subqueries that look at the rows with a key, asked of one row for each key.
+"""Replace the rows that a correlated subquery reads by one row per key.
 
     (SELECT f(γ) FROM R WHERE R.k = row.k)   =   (SELECT f(max(m)) FROM γ_k(R) WHERE k = row.k)
     EXISTS (SELECT … FROM R WHERE R.k = row.k)   =   EXISTS (SELECT … FROM δ_k(R) WHERE k = row.k)
     x IN (SELECT k FROM R),  L ⋉ R,  L ▷ R   =   the same over δ_k(R)
 
-The groups can be kept as a table (see `intermediate`), and of them less changes: whether a key has
-rows is seldom another than before. A key without rows has no group: MAX of nothing is NULL, as SUM,
-AVG, MIN and MAX of no rows are, and COUNT of no rows is 0.
+The groups can be stored in a table (see `intermediate`), and they change less: whether a key has
+rows seldom changes. A key without rows has no group: MAX of nothing is NULL, as SUM, AVG, MIN and
+MAX of no rows are, and COUNT of no rows is 0.
 
-It holds where the keys are compared as they are grouped: columns of one type. And the groups are
-made for every key, asked for or not, so an argument that can fail stays where it is.
+This holds if keys are compared as they are grouped: columns of the same type. The groups are
+computed for every key, used or not, so an argument that can fail is not moved.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _ALIKE = (exp.DType.TEXT, exp.DType.BOOLEAN, exp.DType.DATE, exp.DType.DECIMAL)
 
 
 def decorrelated(step: Step) -> Step:
-    """The step over groups, if it is such a question; else as it is."""
+    """The step over groups if it is such a question; otherwise the step itself."""
     match step:
         case Question(asks=[rows], question=question):
             asked = question.this if isinstance(question, exp.Not) else question
@@ -70,13 +70,13 @@ def decorrelated(step: Step) -> Step:
 
 
 def _is_plain(query: exp.Select) -> bool:
-    """Whether a subquery says nothing but FROM and WHERE, and lists no aggregate."""
+    """Whether a subquery has no clauses but SELECT, FROM and WHERE, and no aggregates."""
     says = {name for name, value in query.args.items() if value}
     return says <= _CLAUSES and not any(True for each in query.expressions for _ in calls(each))
 
 
 def _distinct(rows: Operator, keys: list[str]) -> Operator:
-    """Each key once; the rows as they are without keys, or if they are groups anyway."""
+    """Each key once; the unchanged rows without keys, or if they are groups already."""
     below: Step = rows
     while isinstance(below, Project | Filter):
         below = below.input
@@ -92,14 +92,14 @@ def _of_groups(step: Apply, query: exp.Select, rows: Operator) -> Step:
     keys, measured = _keys(query, step.left, rows), _measured(query.expressions, rows)
     if not keys or not measured:
         return step
-    # No other column in sight has such a name: those of a subquery are named apart.
+    # No other visible column has such a name: the names of a subquery's columns are marked.
     names = {call: f"{keys[0]} {number}" for number, call in enumerate(measured)}
     question = exp.Subquery(this=_over_groups(query, names))
     return replace(step, asks=(_groups(rows, keys, names),), question=question)
 
 
 def _keys(query: exp.Select, left: Operator, rows: Operator) -> list[str]:
-    """The columns that are compared with columns of the row around; none if anything else is."""
+    """The columns that are equated with columns of the outer row; none if any condition differs."""
     where = query.args.get("where")
     condition = where.this if where is not None else exp.true()
     keys: dict[str, None] = {}
@@ -120,13 +120,13 @@ def _is_column(node: exp.Expr, rows: Operator) -> bool:
 
 
 def _same(one: exp.DataType, two: exp.DataType) -> bool:
-    """Whether values are equal exactly where they are one group."""
+    """Whether values of the types are equal exactly when they are in the same group."""
     whole = exp.DataType.INTEGER_TYPES
     return (one.is_type(*whole) and two.is_type(*whole)) or (one == two and one.this in _ALIKE)
 
 
 def _measured(items: list[exp.Expr], rows: Operator) -> list[exp.Expr]:
-    """The aggregates of which an item is made, if it is made of them alone; else none."""
+    """The aggregates in the items; none if an item contains other columns."""
     found = list(dict.fromkeys(call for item in items for call in calls(item)))
     reads = [each.name for call in found for each in call.find_all(exp.Column)]
     all_reads = [each.name for item in items for each in item.find_all(exp.Column)]
@@ -155,7 +155,7 @@ def _groups(rows: Operator, keys: list[str], names: dict[exp.Expr, str]) -> Oper
 
 
 def _over_groups(query: exp.Select, names: dict[exp.Expr, str]) -> exp.Select:
-    """The question over one row for each key."""
+    """The question over one row per key."""
 
     def settle(node: exp.Expr) -> exp.Expr:
         if node not in names:

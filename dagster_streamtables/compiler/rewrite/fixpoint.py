@@ -1,11 +1,11 @@
-"""Recursions, run: rounds of statements until one of them finds nothing new.
+"""Run recursions: rounds of statements until one finds nothing new.
 
-What is run is a step over rows that are at hand, so each round costs what the rows of the round
-before lead to. Who runs it, and where its rows then are, is the caller's.
+Each round runs the step over the rows of the previous round, so it costs only what those lead to.
+The caller runs the statements and decides where to keep the rows.
 
-Spark runs a recursion by UNION ALL itself, but no deeper than its session allows, and not deep: it
-holds every round in memory, and 1,000 rounds over a table of 1,000 rows are too many for a heap of
-3 GB. Rounds of our own need no setting of a session, and a bound of them is exact.
+Spark can run a recursion by UNION ALL, but only to the depth that the session allows, and not deep:
+it keeps every round in memory, and 1,000 rounds over a table of 1,000 rows exceed a heap of 3 GB.
+Our own rounds need no session setting, and their bound is exact.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from dagster_streamtables.compiler.rewrite.simplify import simplify
 from dagster_streamtables.errors import RunawayRecursion
 
 Evaluate = Callable[[Operator, int | None], tuple[Operator, int]]
-"""Runs an operator; gives a scan of its rows, or `Empty`, and their number.
+"""Runs an operator; returns a scan of its rows, or `Empty`, and their number.
 
-Its second argument is a number of rows after which no more are needed; None for all.
+The second argument is the number of rows after which it may stop; None for all rows.
 """
 
 
@@ -52,14 +52,14 @@ class RecursionLimits:
     levels: int = 1_000
     """Rounds of its step that find rows."""
     rows: int = 1_000_000
-    """Rows that it makes, the beginning included."""
+    """Rows that it derives, including the base."""
 
     def require(self, level: int, rows: int, name: str) -> None:
         """
         Args:
             level: Rounds that found rows.
-            rows: Rows that were made until now.
-            name: Of the recursion.
+            rows: Rows derived so far.
+            name: The recursion.
 
         Raises:
             RunawayRecursion: It went too far.
@@ -72,9 +72,9 @@ class RecursionLimits:
     def _stop(self, name: str, after: str, setting: str) -> None:
         raise RunawayRecursion(
             f'the recursion "{name}" has not ended {after}',
-            why="by UNION ALL a circle in the rows never ends, and by UNION a column that grows, "
-            "such as n + 1, never does",
-            fix="bound it in the query (WHERE depth < 50), use UNION where rows form a circle, or "
+            why="UNION ALL never ends on a cycle in the rows, and UNION never ends with a column "
+            "that grows, such as n + 1",
+            fix="bound it in the query (WHERE depth < 50), use UNION if the rows form a cycle, or "
             f"raise {setting} if it does end; the table stays as it was",
         )
 
@@ -84,10 +84,10 @@ def has_recursions(root: Step) -> bool:
 
 
 def closed(root: Step, evaluate: Evaluate, bound: RecursionLimits | None = None) -> Step:
-    """The plan with the rows of each recursion, and of each change of one, in its place.
+    """Replace each recursion, and each change of one, by its rows.
 
     Raises:
-        RunawayRecursion: One of them goes further than the bound allows.
+        RunawayRecursion: One of them exceeds the bound.
     """
     run = _Run(evaluate, bound or RecursionLimits())
 
@@ -103,7 +103,7 @@ def closed(root: Step, evaluate: Evaluate, bound: RecursionLimits | None = None)
 
 
 def named(root: Step) -> Step:
-    """The plan with a name in the place of each closure and change of one, for a person to read."""
+    """Replace each closure, and each change of one, by a name, for people to read."""
 
     def rule(step: Step, inputs: tuple[Step, ...]) -> Step:
         if not isinstance(step, Closure | ClosureChange):
@@ -115,9 +115,9 @@ def named(root: Step) -> Step:
 
 
 def spelled(root: Step) -> str:
-    """The plan as text that tells any two plans apart.
+    """The plan as text that is different for different plans.
 
-    What `named` shows does not: two recursions of one name may have other steps.
+    The text of `named` is not: two recursions of the same name may have different steps.
     """
     inside: list[str] = []
 
@@ -155,7 +155,7 @@ def _change(change: ClosureChange, run: _Run) -> Operator:
 
 @dataclass(frozen=True)
 class _Run:
-    """A step, again and again, over what its last round found."""
+    """Runs a step repeatedly, over the rows of its last round."""
 
     evaluate: Evaluate
     bound: RecursionLimits
@@ -164,10 +164,10 @@ class _Run:
         return self.evaluate(operator, None)[0]
 
     def recursion(self, recursion: Recursion) -> Operator:
-        """What the base leads to, itself included, with all copies and the sign that each has.
+        """The base and all that it leads to, with all copies and their signs.
 
-        A row that came and an equal one that went are both carried on, to the end: that they
-        cancel does not say that nothing is made of them on a circle.
+        An inserted row and an equal deleted one are both carried on to the end: although they
+        cancel, rows derived from them on a cycle may not.
         """
         reference = recursion.reference
 
@@ -179,7 +179,7 @@ class _Run:
     def closure(
         self, step: Operator, reference: Reference, start: Operator, known: tuple[Operator, ...]
     ) -> Operator:
-        """What `start` leads to, itself included, that is not known; without copies."""
+        """`start` and all that it leads to, without the known rows and without copies."""
 
         def following(new: Operator) -> Operator:
             return distinct(_named(with_reference(step, reference, new), reference))
@@ -209,26 +209,26 @@ class _Run:
             if len(found) == _APART:
                 found = [self.rows(reduce(Union, found))]
             made = following(new)
-        raise AssertionError("rounds are counted without an end")
+        raise AssertionError("itertools.count() never ends")
 
 
 def _named(rows: Operator, reference: Reference) -> Operator:
-    """The rows with the columns' names of the relation itself: a step matches by position."""
+    """The rows with the column names of the reference: columns match by position."""
     named = zip(reference.schema.items(), rows.schema, strict=True)
     return Project(rows, tuple((name, typed(column(own), t)) for (name, t), own in named))
 
 
 _APART = 8
-"""Rounds whose rows are kept apart: a statement names all of them."""
+"""Rounds whose rows are kept separately; a statement names each of them."""
 
 
 def _link(rows: Operator, others: Operator) -> Link:
-    """Rows are equal where all columns are, by position."""
+    """Rows are equal if all columns are, by position."""
     return Link(tuple(zip(map(column, rows.schema), map(column, others.schema), strict=True)))
 
 
 def _within(rows: Operator, others: Operator) -> Operator:
-    """The rows that are among others."""
+    """The rows that also occur in `others`."""
     if isinstance(rows, Empty) or isinstance(others, Empty):
         return Empty(tuple(rows.schema.items()), rows.weighted)
     return Restriction(rows, (others,), (_link(rows, others),))

@@ -1,20 +1,20 @@
-"""Intermediate tables: the groups that a query makes on its way, kept as tables of their own.
+"""Intermediate tables: groups below the root of a query, stored in tables of their own.
 
     Q(γ(R))   =   Q(T),  T = γ(R)
 
-The keyed law makes the touched groups twice, of rows of R as they are and as they were, and what
-stands above them reads them once more for each of its terms. Kept as a table, an aggregate below
-the root changes as one at the root does: its stored groups plus what the change adds to them (see
-`fold`), and R is not read. Above it, T is a source like any other: its rows before and after are a
-small table, its change is what the fold made of it.
+The keyed law computes the touched groups twice, from R before and after, and the operators above
+read them again for each of their terms. Stored in a table, an aggregate below the root changes like
+one at the root: its stored groups plus what the change adds to them (see `fold`), without reading
+R. To the operators above, T is a source like any other: a small table before and after, whose
+change is what the fold committed.
 
-An aggregate at the root whose groups HAVING keeps out is kept, too; the table itself has no row to
-fold into. What a recursion makes of itself is not, and neither is anything that asks for the time:
-those groups change without any commit.
+An aggregate at the root with HAVING is stored, too: for groups that HAVING excludes, the table
+itself has no row to fold into. Groups inside a recursion are not stored, nor are groups that read
+the time: those change without a commit.
 
-An intermediate table holds plain columns: keys ``k0 … kN``, measures ``m0 … mN``, and ``s0 … sN``
-for what a fold needs beside them. It is named by what it holds, so one that another definition made
-is never taken for it.
+An intermediate table has the key columns ``k0 … kN``, the measures ``m0 … mN``, and ``s0 … sN`` for
+the other state of a fold. Its name is derived from its definition, so a table of another definition
+is never mistaken for it.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _ROWS = typed(exp.Count(this=exp.Star()), exp.DataType.build("BIGINT"))
 class Intermediate:
     name: str
     view: Operator
-    """Its rows, of sources and of intermediate tables before it."""
+    """Its rows, over sources and previous intermediate tables."""
 
 
 def split(view: Operator) -> tuple[Operator, tuple[Intermediate, ...]]:
-    """The query over intermediate tables, and those, each after the ones that it reads."""
+    """The query over intermediate tables, and these tables, each after those that it reads."""
     view = _operator(rebuild(view, lambda step, inputs: decorrelated(step.over(*inputs))))
     root = root_of(view)
     stays = root.groups if root.having is None else None
@@ -68,7 +68,7 @@ def split(view: Operator) -> tuple[Operator, tuple[Intermediate, ...]]:
 
 
 def _intermediate(groups: Aggregate) -> Intermediate:
-    """The groups under plain names, with what a fold needs beside them."""
+    """The groups under plain names, with the state of a fold."""
     calls = [call for _, call in groups.measures]
     states: list[exp.Expr] = []
     if all(map(foldable, calls)):
@@ -86,7 +86,7 @@ def _intermediate(groups: Aggregate) -> Intermediate:
 
 
 def _read(table: Intermediate, groups: Aggregate) -> Operator:
-    """What was written out, read from the table."""
+    """The groups, read from the table."""
     old = list(groups.schema.items())
     new = [name for name in table.view.schema if not name.startswith("s")]
     scan = Scan(table.name, tuple((n, type_) for n, (_, type_) in zip(new, old, strict=True)))

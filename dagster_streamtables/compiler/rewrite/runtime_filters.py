@@ -1,11 +1,11 @@
-"""Bounds: of what is paired with a change, only the rows between the keys of the change.
+"""Runtime filters: of a relation joined with a change, read only rows between the change's keys.
 
-    c ⋈ R  =  c ⋈ σ_{key within bounds of c}(R)        and so for ⋉, ▷, ⟕ and `Restriction`
+    c ⋈ R  =  c ⋈ σ_{key within bounds of c}(R)        likewise for ⋉, ▷, ⟕ and `Restriction`
 
-A row outside pairs with nothing. Where the change is at hand, the bounds are values, and a filter
-by values is what a file's statistics can answer: the files and row groups of other keys are left
-unread. Equal is not enough to be bounded: '2' equals 2 and stands elsewhere in the order, so only
-columns whose types have the same order are, and none that an expression computes.
+A row outside the bounds has no partner. If the rows of the change are already local, the bounds are
+literals, and file statistics can evaluate the filter: files and row groups with other keys are not
+read. Equality is not enough: '2' equals 2 but sorts elsewhere. So only columns whose types have the
+same order are bounded, and no computed ones.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from dagster_streamtables.compiler.operators.interning import rebuild
 from dagster_streamtables.compiler.operators.left_linear import equalities
 
 _ORDERS = (exp.DataType.INTEGER_TYPES, {exp.DataType.Type.DATE}, {exp.DataType.Type.TEXT})
-"""Types whose values have one order."""
+"""Groups of types that share one order."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """Where the values of a column lie."""
+    """The ranges that contain the values of a column."""
 
     ranges: tuple[tuple[exp.Expr, exp.Expr], ...]
-    """The lowest and the highest value of each range, as literals; none if all are NULL."""
+    """The lowest and highest value of each range, as literals; empty if all values are NULL."""
     null: bool
     """Whether a value may be NULL."""
 
@@ -62,11 +62,11 @@ class Bounds:
 
 
 Known = Callable[[str, str], Bounds | None]
-"""A relation's name and one of its columns → the bounds of its rows, where they are at hand."""
+"""A relation's name and one of its columns → the column's bounds, if the rows are local."""
 
 
 def bounded(root: Step, known: Known) -> Step:
-    """The same relation, reading less.
+    """The same plan with runtime filters.
 
     Args:
         root: A plan.
@@ -83,10 +83,10 @@ def _bounded(step: Step, known: Known) -> Step:
                 _within(left, right, pairs, known), _within(right, left, _turned(pairs), known)
             )
         case OuterJoin(left=left, right=right) | SemiJoin(left=left, right=right):
-            # Every left row has its answer, with a partner or without.
+            # Left rows are not filtered: those without a partner are in the result, too.
             return step.over(left, _within(right, left, _turned(_pairs(step)), known))
         case Restriction(input=rows, touched=[touched], links=[link]) if not link.loose:
-            # Spark looks a key up by = sooner than by <=>, of which it makes two keys.
+            # Spark looks up one key for =, but two for <=>.
             told = replace(step, links=(replace(link, never_null=_none_null(step, known)),))
             if step.keep and isinstance(rows, Operator):
                 rows = _within(rows, touched, link.pairs, known)
@@ -96,7 +96,7 @@ def _bounded(step: Step, known: Known) -> Step:
 
 
 def _none_null(step: Restriction, known: Known) -> bool:
-    """Whether no key of what touches is NULL, as far as its rows are at hand."""
+    """Whether the touching rows are known to have no NULL keys."""
     [link], [touched] = step.links, step.touched
     names = [other.name if other == column(other.name) else "" for _, other in link.pairs]
     found = [bounds_of(touched, name, known) if name else None for name in names]
@@ -112,7 +112,7 @@ def _turned(pairs: Sequence[Pair]) -> Sequence[Pair]:
 
 
 def _within(rows: Operator, other: Step, pairs: Sequence[Pair], known: Known) -> Operator:
-    """The rows whose keys lie where those of `other` do; all of them if nothing is known."""
+    """The rows whose keys are within the bounds of `other`; all rows if these are not known."""
     conditions = list(_conditions(rows, other, pairs, known))
     return Filter(rows, exp.and_(*conditions)) if conditions and not rows.open else rows
 
@@ -126,7 +126,7 @@ def _conditions(
         types = rows.schema[own.name], other.schema[others.name]
         if not of_one_order(*types):
             continue
-        # What is at hand itself costs nothing to read.
+        # Local rows need no filter.
         if bounds_of(rows, own.name, known) is None:
             bounds = bounds_of(other, others.name, known)
             if bounds is not None:
@@ -134,12 +134,12 @@ def _conditions(
 
 
 def of_one_order(*types: exp.DataType) -> bool:
-    """Whether values of all the types are equal, and stand in order, as those of one are."""
+    """Whether equality and order are the same for values of all the types."""
     return any(all(each.this in order for each in types) for order in _ORDERS)
 
 
 def bounds_of(step: Step, name: str, known: Known) -> Bounds | None:
-    """Where the values of a column lie, as far as they are those of relations at hand."""
+    """The bounds of a column, if its values come from relations whose bounds are known."""
     match step:
         case Scan():
             return known(relation(step.table, step.moment), name)
@@ -164,7 +164,7 @@ def bounds_of(step: Step, name: str, known: Known) -> Bounds | None:
 
 
 def _of_both(step: Sum, name: str, known: Known) -> Bounds | None:
-    """A sum takes its columns by their position."""
+    """The bounds over both sides of a sum, whose columns match by position."""
     there = list(step.right.schema)[list(step.schema).index(name)]
     left, right = bounds_of(step.left, name, known), bounds_of(step.right, there, known)
     return None if left is None or right is None else left | right

@@ -1,15 +1,14 @@
-"""A plan over a small change, said so that what changed is looked at first.
+"""Semijoin reduction: compute a plan over a small change from the changed rows outwards.
 
-The rules say what the change is, not in which order to find it. Where few rows changed, everything
-they are paired with should be read for them alone:
+Delta rules say what the change is, not in which order to compute it. If few rows changed, whatever
+they are joined with should be read for them only:
 
     (L ⋈ R) ⋉ K         =   (L ⋉ K) ⋈ R             if K touches columns of L; and so below σ, π, γ
     (L ⋉ K) ⟕ R         =   (L ⋉ K) ⟕ (R ⋉ K)       if K touches the columns that R is compared by
     (L ⋈ R) ⋈ c         =   (c ⋈ R) ⋈ L             from the small side outwards
 
-Spark does some of this, by what it believes of sizes; of rows that a join makes it believes the
-worst, and sorts what it could look up. So each pair of a small and another side is marked: the
-small one is the one to be sent around.
+Spark does some of this, depending on its size estimates. For the result of a join it assumes the
+worst, and sorts where it could look up. So the small side of each join is marked for broadcasting.
 """
 
 from __future__ import annotations
@@ -46,10 +45,10 @@ from dagster_streamtables.compiler.rewrite.runtime_filters import of_one_order
 
 
 def narrowed(root: Step) -> Step:
-    """The same relation, found from its small parts outwards.
+    """The same relation, computed from its small parts outwards.
 
     Args:
-        root: A plan, of which all changes are small.
+        root: A plan whose changes are all small.
     """
     for rule in (_bare, _pushed, _both_sides, _from_the_small_side, _marked):
         root = rebuild(root, lambda step, inputs, rule=rule: rule(step.over(*inputs)))
@@ -57,7 +56,7 @@ def narrowed(root: Step) -> Step:
 
 
 def is_small(step: Step) -> bool:
-    """Whether a relation has few rows if changes have, and a key has few rows."""
+    """Whether a relation has few rows, provided that changes and the rows of a key are few."""
     match step:
         case Restriction(keep=True):
             return all(link.pairs and not link.loose for link in step.links)
@@ -76,8 +75,8 @@ def is_small(step: Step) -> bool:
 
 
 def _bare(step: Step) -> Step:
-    """A question of all rows, not of those that the left side leads to: `_both_sides` knows more
-    of what leads there."""
+    """Remove the restriction of a question's right sides to the keys on the left: `_both_sides`
+    finds a better one."""
     if not isinstance(step, Question):
         return step
     asked = (_without(right, step.left) for right in step.rights)
@@ -91,7 +90,7 @@ def _without(right: Operator, left: Operator) -> Step:
 
 
 def _both_sides(step: Step) -> Step:
-    """The right side, too, is read for what touches the left one."""
+    """Restrict the right side, too, to what touches the left one."""
     match step:
         case OuterJoin(left=left, right=right) | SemiJoin(left=left, right=right):
             pairs = equalities(step.condition, frozenset(left.schema), frozenset(right.schema))
@@ -106,7 +105,7 @@ def _both_sides(step: Step) -> Step:
 
 
 def _for(left: Operator, right: Operator, pairs: tuple[Pair, ...]) -> Step:
-    """The rows that a question of the rows of `left` looks at."""
+    """The rows of `right` that a question about the rows of `left` reads."""
     touched, keys = _touching(left, pairs, right)
     if not keys and is_small(left):
         touched, keys = left, tuple((theirs, own) for own, theirs in pairs)
@@ -116,7 +115,7 @@ def _for(left: Operator, right: Operator, pairs: tuple[Pair, ...]) -> Step:
 def _touching(
     left: Operator, pairs: tuple[Pair, ...], right: Step
 ) -> tuple[Step, tuple[Pair, ...]]:
-    """What says which rows `left` has, and how it touches `right`; no pair where nothing does."""
+    """The step that determines the rows of `left`, and how it touches `right`; no pairs if none."""
     if isinstance(left, Restriction) and not left.keep:
         left = left.input if isinstance(left.input, Operator) else left
     if _is_at_hand(left):
@@ -131,7 +130,7 @@ def _touching(
 
 
 def _source(step: Step, name: str) -> tuple[Step, exp.Column] | None:
-    """The column whose values those of another are among: of what touches the rows."""
+    """The touching step and its column that contains all values of the column `name`."""
     match step:
         case Restriction():
             return step.among(name) or _source(step.input, name)
@@ -157,13 +156,13 @@ def _is_at_hand(step: Step) -> bool:
 
 
 def _is_one_type(*places: tuple[Step, exp.Expr]) -> bool:
-    """Whether columns that are equal one to another are equal all: '01' and '1' both equal 1."""
+    """Whether equality is transitive over these columns: '01' and '1' both equal 1."""
     columns = all(isinstance(each, exp.Column) for _, each in places)
     return columns and of_one_order(*(rows.schema[each.name] for rows, each in places))
 
 
 def _pushed(step: Step) -> Step:
-    """A restriction where the columns are that it looks at."""
+    """Push a restriction down to where its columns come from."""
     match step:
         case Restriction(touched=[touched], links=[link], keep=True) if not link.loose:
             return _down(step.input, touched, link.pairs) if link.pairs else step
@@ -188,7 +187,7 @@ def _down(rows: Step, touched: Step, pairs: tuple[Pair, ...]) -> Step:
             if isinstance(rows, Join) and names <= set(rows.right.schema):
                 return rows.over(left, _down(rows.right, touched, pairs))
         case Aggregate():
-            # Without keys there is a row even of no rows.
+            # Without keys, an aggregate returns a row even for an empty input.
             if rows.keys and names <= set(rows.keys):
                 return rows.over(_down(rows.input, touched, pairs))
         case _:
@@ -204,7 +203,7 @@ def _renamed(expression: exp.Expr, made: dict[str, exp.Expr]) -> exp.Expr:
 
 
 def _from_the_small_side(step: Step) -> Step:
-    """A tree of inner joins as a chain that begins with the small one of them."""
+    """Turn a tree of inner joins into a chain that begins with its small input."""
     if not isinstance(step, Join):
         return step
     leaves, conditions = _taken_apart(step)
@@ -227,7 +226,7 @@ def _from_the_small_side(step: Step) -> Step:
 
 
 def _taken_apart(step: Operator) -> tuple[list[Operator], list[exp.Expr]]:
-    """What a tree of inner joins pairs, and the conditions on the pairs."""
+    """The inputs of a tree of inner joins, and its conditions."""
     below = step.input if isinstance(step, Project) and _is_identity(step) else step
     if not isinstance(below, Join):
         return [step], []
@@ -251,7 +250,7 @@ def _columns(condition: exp.Expr) -> set[str]:
 
 
 def _marked(step: Step) -> Step:
-    """Which side of a pair is small, for Spark to send around."""
+    """Mark the small side of a join, for Spark to broadcast."""
     match step:
         case Join(left=left, right=right) if is_small(left) != is_small(right):
             return replace(step, small="l" if is_small(left) else "r")

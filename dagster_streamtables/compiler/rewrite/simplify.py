@@ -1,14 +1,14 @@
-"""Smaller trees that mean the same, once it is known which sources moved.
+"""Simplify a plan, given which sources have changed.
 
-    the change of a source that did not move        nothing
-    a source before and after, if it did not move   the same relation
-    an operator over nothing                        nothing, where the operator says so
-    0 + a,  a − a                                   a,  0
-    0 ∪ a                                           the types of the one side, the rows of the other
-    the rows that a change of nothing touches       nothing, and all of them are untouched
+    the change of an unchanged source          empty
+    an unchanged source before and after       the same relation
+    an operator over empty inputs              empty, if the operator's `empty_if` says so
+    0 + a,  a − a                              a,  0
+    0 ∪ a                                      the types of the one side, the rows of the other
+    the rows touched by an empty change        none; all rows are untouched
 
-What the log says of each source is known before any SQL runs, so a term whose change is empty is
-dropped here and never reaches Spark.
+The log says which sources changed before any SQL runs, so a term whose change is empty is dropped
+here and never reaches Spark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from dagster_streamtables.compiler.operators.net import Empty
 
 
 def simplify(root: Step, *, unmoved: Set[str]) -> Step:
-    """The same relation, given that the sources in `unmoved` are after as they were before."""
+    """The same relation, given that the sources in `unmoved` have not changed."""
     return rebuild(root, lambda step, inputs: _simplified(step, inputs, unmoved))
 
 
@@ -79,7 +79,7 @@ def _restriction(step: Restriction, rows: Step, *touched: Step) -> Step:
 
 
 def _named_like(step: Sum, right: Step) -> Step:
-    """A sum has the column names of its left side, also when only the right side is left."""
+    """The right side of a sum with the column names of its left side, which a sum has."""
     wanted, has = list(step.schema), list(right.schema.items())
     if wanted == [name for name, _ in has]:
         return right

@@ -1,14 +1,14 @@
-"""Which parts of a change run first.
+"""Split a plan into stages: parts of a change that run first.
 
-A change is thin, and the rules repeat it: as rows to compute with, and as the keys that say which
-rows to read. Whoever runs SQL as it is written runs a subtree as often as it is mentioned, and
-reads for it each time. So a change that is mentioned several times, or that says what to read, is a
-stage: it runs first, by itself, and its rows stand in its place. Where it has none, all that hangs
-on it is nothing, and is never asked for.
+A change is small, and delta rules mention it repeatedly: as rows to compute with, and as keys that
+select the rows to read. Spark runs a subtree, and reads its tables, once per mention. So a change
+that is mentioned several times, or whose keys select rows, is a stage: it runs first, as its own
+statement, and its rows replace it in the plan. If it has no rows, everything that depends on it is
+empty and never runs.
 
     f(ΔA, keys of ΔA)    =  let a = net(ΔA) in f(a, keys of a)
 
-A statement costs something too, so a plan that reads few tables has no stages.
+Each statement has a cost, too, so a plan that reads few tables has no stages.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dagster_streamtables.compiler.operators.render import uses
 from dagster_streamtables.compiler.rewrite.simplify import simplify
 
 WORTHWHILE = 6
-"""Tables that a plan reads, each mention counted, from which on it has stages."""
+"""The number of table reads, counting each mention, from which a plan has stages."""
 
 
 def next_stage(root: Step) -> Operator | None:
     """The innermost part of a plan that should run first; None if there is none.
 
     Args:
-        root: A plan as `share.rebuild` leaves it: equal steps are one object.
+        root: A plan from `interning.rebuild`, in which equal steps are one object.
     """
     if _reads(root) < WORTHWHILE:
         return None
@@ -44,17 +44,17 @@ def next_stage(root: Step) -> Operator | None:
 
 
 def as_statement(stage: Operator) -> Operator:
-    """What to run for a stage: its rows with their weights, none 0, no row twice."""
+    """The statement of a stage: its distinct rows with their nonzero weights."""
     return stage if isinstance(stage, Net) else Net(stage)
 
 
 def with_rows(root: Step, stage: Operator, name: str | None) -> Step:
-    """The plan with the rows of a stage in its place.
+    """The plan with a stage replaced by its rows.
 
     Args:
         root: A plan.
-        stage: What `next_stage` gave for it.
-        name: Of the source whose change the rows are; None if there are none.
+        stage: The result of `next_stage` for it.
+        name: The source whose change contains the rows; None if the stage has no rows.
     """
     columns = tuple(stage.schema.items())
     rows = Empty(columns, True) if name is None else Scan(name, columns, Moment.CHANGE)
@@ -63,7 +63,7 @@ def with_rows(root: Step, stage: Operator, name: str | None) -> Step:
 
 
 def _is_stage(step: Operator) -> bool:
-    """Whether it is a change that is not at hand: the change of a source already is."""
+    """Whether it is a change that must be computed, unlike the change of a source."""
     rows = step.input if isinstance(step, Net) else step
     at_hand = isinstance(rows, Scan | Empty)
     return step.weighted and not at_hand and not step.open and can_net(step)
@@ -83,7 +83,7 @@ def _inputs_first(root: Step) -> Iterator[Step]:
 
 
 def _reads(root: Step) -> int:
-    """How many tables are read where every mention of a subtree is run again."""
+    """The number of table reads if every mention of a subtree runs separately."""
     count: dict[int, int] = {}
     for step in _inputs_first(root):
         if isinstance(step, Scan):

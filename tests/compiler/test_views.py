@@ -155,7 +155,7 @@ def test_what_cannot_be_maintained_is_blamed_on_the_view_that_says_it() -> None:
 
 
 def test_an_old_version_of_a_view_cannot_be_read() -> None:
-    with pytest.raises(InvalidDefinition, match='"big" is a view'):
+    with pytest.raises(InvalidDefinition, match='VERSION after the view "big"'):
         inline(read("SELECT * FROM big VERSION AS OF 3"), VIEWS)
 
 

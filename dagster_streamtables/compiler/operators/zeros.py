@@ -34,11 +34,11 @@ def zeros(value: exp.Expr, type_: exp.DataType) -> exp.Expr:
 
 
 def zero_marks(types: Mapping[str, str], table: str | None = None) -> dict[str, str]:
-    """What tells rows apart that are equal to SQL, for each column that may hold a float.
+    """For each column that may contain a float: an expression that distinguishes -0.0 from 0.0.
 
     Args:
-        types: Column → type in Spark's words.
-        table: What the columns are qualified by.
+        types: Column → type in Spark's spelling.
+        table: The table that qualifies the columns.
 
     >>> zero_marks({"id": "bigint", "x": "double"}, "t")
     {'x': 'CASE WHEN `t`.`x` = 0 THEN CAST(`t`.`x` AS STRING) END'}

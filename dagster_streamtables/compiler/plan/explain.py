@@ -1,4 +1,4 @@
-"""A tree of steps for people: one line each, inputs indented, a repeated subtree by its line."""
+"""Print a tree of steps: one line per step, inputs indented, repeated subtrees by line number."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class OperatorLine:
     depth: int
     operator: str
     law: str = ""
-    """Which law serves it; empty for what is no operator, and for a subtree that came before."""
+    """The operator's law; empty for other steps and for repeated subtrees."""
     cost: str = ""
     """What its change reads."""
 
@@ -29,7 +29,7 @@ def lines(root: Step, *, laws: bool = False) -> list[OperatorLine]:
     """
     Args:
         root: The tree.
-        laws: Say for each operator which law serves it, and what its change reads.
+        laws: Add each operator's law, and what its change reads.
     """
     found: list[OperatorLine] = []
     written: dict[Step, int] = {}
@@ -50,5 +50,5 @@ def lines(root: Step, *, laws: bool = False) -> list[OperatorLine]:
 
 
 def outline(root: Step, *, laws: bool = False) -> str:
-    """The lines as a text; see `lines`."""
+    """The lines as one text; see `lines`."""
     return "\n".join(map(str, lines(root, laws=laws)))

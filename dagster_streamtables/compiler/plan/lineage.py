@@ -1,8 +1,7 @@
-"""Which columns of which sources each output column is computed from.
+"""Lineage: the source columns from which each output column is computed.
 
-Only values count: a column that merely decides whether a row is there (in WHERE, ON, HAVING, in a
-condition or the order of a subquery, or as a group key that is not returned) is not the origin of
-any output.
+Only values count. A column that only decides which rows exist (in WHERE, ON, HAVING, in a condition
+or the order of a subquery, or as a group key that is not returned) is not the origin of any output.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ def lineage_of(view: Step) -> Mapping[str, Origins]:
             found = _fixpoint(step, references)
         else:
             found = _lineage(step, [visit(each, references) for each in step.inputs], references)
-        if not references:  # what is inside a recursion has other origins in each round
+        if not references:  # origins inside a recursion differ between rounds
             done[step] = found
         return found
 
     def _fixpoint(step: Recursion, references: _References) -> _Columns:
-        """What the base has, and what the step makes of what is known so far."""
+        """The origins of the base, and those that the step adds until no more are found."""
         origins, before = list(visit(step.base, references).values()), None
         while origins != before:
             before = origins
@@ -72,13 +71,12 @@ def _lineage(step: Step, inputs: list[_Columns], references: _References) -> _Co
     below = {name: origins for each in inputs for name, origins in each.items()}
     if isinstance(step, Project):
         return {name: _read(expression, below) for name, expression in step.outputs}
-    # What none of this says, such as the time of a refresh or which grouping set it is, comes from
-    # no column.
+    # Other columns, such as the time of a refresh or the number of a grouping set, have no origin.
     return {name: below.get(name, ()) for name in step.schema} | _made(step, below)
 
 
 def _made(step: Step, below: _Columns) -> _Columns:
-    """The columns that a step has beside those of its inputs."""
+    """The columns that a step adds to those of its inputs."""
     match step:
         case Aggregate(measures=outputs) | Window(outputs=outputs):
             return {name: _read(call, below) for name, call in outputs}
@@ -93,15 +91,15 @@ def _made(step: Step, below: _Columns) -> _Columns:
 
 
 def _read(expression: exp.Expr, below: Mapping[str, Origins]) -> Origins:
-    """The origins of a value; names that a subquery in it gives to its own columns have none."""
+    """The origins of a value; columns that a subquery in it defines have none."""
     columns = expression.find_all(exp.Column)
     values = (each for each in columns if not _only_decides(each, expression))
     return _union(below.get(each.name, ()) for each in values)
 
 
 def _only_decides(column: exp.Column, value: exp.Expr) -> bool:
-    """Whether it stands in a clause of a subquery that makes no values; the order of a window or
-    of an aggregate is part of what those compute."""
+    """Whether the column is in a clause of a subquery that computes no values; the order of a
+    window or an aggregate does contribute to their values."""
     node: exp.Expr | None = column
     while node is not None and node is not value:
         node = node.parent

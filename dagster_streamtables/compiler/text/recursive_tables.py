@@ -1,6 +1,6 @@
-"""Common table expressions that read themselves, taken apart into the statements of their rounds.
+"""Split a recursive common table expression into the statements of its rounds.
 
-The arms stay as the user wrote them; only the name of the table itself becomes that of a view.
+The branches stay as the user wrote them, except that the table's own name becomes that of a view.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from dagster_streamtables.compiler.text.spark import DIALECT
 
 @dataclass(frozen=True)
 class RecursiveTable:
-    """A common table expression that reads itself."""
+    """A recursive common table expression."""
 
     text: Text
     cte: exp.CTE
     before: list[exp.CTE]
-    """Those that it may read."""
+    """The common table expressions that it may read."""
 
     @property
     def name(self) -> str:
@@ -29,7 +29,7 @@ class RecursiveTable:
 
     @property
     def distinct(self) -> bool:
-        """Whether a row that is made again is left out: UNION, not UNION ALL."""
+        """Whether duplicates are removed: UNION, not UNION ALL."""
         return bool(self.cte.this.args["distinct"])
 
     @property
@@ -41,7 +41,7 @@ class RecursiveTable:
         return list(_arms(self.cte.this, self.name))
 
     def statement(self, arms: list[exp.Query], itself: str = "") -> str:
-        """The rows of some arms, with a view in place of the table itself."""
+        """The rows of some branches, with a view in place of the table itself."""
         rows = " UNION ALL ".join(f"({self._over(arm, itself)})" for arm in arms)
         names = ", ".join(map(_quoted, self.columns))
         kind = "DISTINCT " * self.distinct
@@ -49,7 +49,7 @@ class RecursiveTable:
 
     @property
     def written(self) -> str:
-        """All its rows, as a statement that Spark analyses; UNION it takes for a mistake."""
+        """All its rows, as a statement for Spark to analyze; Spark rejects UNION in it."""
         return f"{self._head([*self.before, self.cte])}SELECT * FROM {_quoted(self.name)}"
 
     def _head(self, tables: list[exp.CTE]) -> str:
@@ -70,19 +70,19 @@ class RecursiveTable:
         return self.text.tree.find(exp.Limit) is not None
 
     def exchanged(self, rows: str) -> str:
-        """The text that reads a view in the place of the query of the table."""
+        """The text with the query of the table replaced by a view."""
         sql = self.text.sql
         start, end = _body(self.text, self.cte)
         return f"{sql[:start]}SELECT * FROM {rows}{sql[end:]}"
 
     @property
     def steps(self) -> list[exp.Query]:
-        """The arms that read the table itself."""
+        """The branches that read the table itself."""
         return [arm for arm in self.arms if _mentions(arm, self.name)]
 
     @property
     def bases(self) -> list[exp.Query]:
-        """The arms that do not."""
+        """The branches that do not read the table itself."""
         return [arm for arm in self.arms if not _mentions(arm, self.name)]
 
 
@@ -101,7 +101,7 @@ def _tables(text: Text) -> Iterator[RecursiveTable]:
 
 
 def _seen(clause: exp.Expr) -> list[exp.CTE]:
-    """The tables that the queries around a WITH clause have, and that it may read."""
+    """The common table expressions of outer queries that a WITH clause may read."""
     around = clause.parent.find_ancestor(exp.CTE) if clause.parent is not None else None
     if around is None or not isinstance(around.parent, exp.With):
         return []
@@ -131,7 +131,7 @@ def _is(table: exp.Table, name: str) -> bool:
 
 
 def _body(text: Text, cte: exp.CTE) -> tuple[int, int]:
-    """Where the query of a common table expression stands, between its parentheses."""
+    """The start and stop of a common table expression's query, between its parentheses."""
     named = cte.args["alias"].this.meta["end"]
     following = [each for each in text.tokens if each.start > named]
     opening = next(i for i, each in enumerate(following) if each.text.upper() == "AS") + 1

@@ -1,9 +1,9 @@
-"""A query → the one text in Spark SQL that it is: translated, and its views in their places.
+"""A query → one text in Spark SQL: translated, with its views inlined.
 
-A view is exchanged for its own text, in parentheses, where the parser found its name; everything
-else stays as it was written. Two things could change their meaning by that, and get names of their
-own: a common table expression of a view, which another text around it may have too, and one around
-a view that is called as a table is that the view reads.
+The name of a view is replaced by the view's text in parentheses, where the parser found it; the
+rest stays as written. Common table expressions are renamed where inlining would change their
+meaning: those of a view, because the query may have one of the same name, and those of the query
+that are named like a table that a view reads.
 """
 
 from __future__ import annotations
@@ -34,25 +34,25 @@ _READ_AS_IT_IS = {"VERSION", "TIMESTAMP", "FOR", "TABLESAMPLE", "PIVOT", "UNPIVO
 def text_of(
     query: str, dialect: str, views: Views | None = None, columns: Columns | None = None
 ) -> Text:
-    """The text in Spark SQL that a query is.
+    """A query as one text in Spark SQL.
 
     Args:
         query: As written.
-        dialect: That it is written in.
-        views: That it may name.
-        columns: For each table that it reads, itself or through views, its columns and their types
-            in Spark; only needed where the meaning of another dialect depends on types.
+        dialect: The dialect of the query.
+        views: The views that it may name.
+        columns: For each table that it reads, directly or through views, its columns and their
+            types in Spark; needed only if the meaning of another dialect depends on types.
 
     Raises:
-        InvalidDefinition: A text is no query of its dialect or has no exact translation, or views
-            read one another in a cycle.
+        InvalidDefinition: A text is not a query of its dialect or has no exact translation, or
+            views read one another in a cycle.
     """
     inliner = _Inliner(views or {}, columns or {})
     return inliner.inlined(inliner.translated(query, dialect), ())
 
 
 def inline(text: Text, views: Views) -> Text:
-    """The text with the query of each view in the place of its name.
+    """The text with each view's name replaced by its query.
 
     >>> from dagster_streamtables.compiler.text.query_text import read
     >>> print(inline(read("SELECT a FROM v"), {"v": View("v", "SELECT a FROM t")}).sql)
@@ -60,18 +60,18 @@ def inline(text: Text, views: Views) -> Text:
     ) AS `v`
 
     Raises:
-        InvalidDefinition: As `text_of`.
+        InvalidDefinition: As in `text_of`.
     """
     return _Inliner(views, {}).inlined(text, ())
 
 
 def blame_view(error: InvalidDefinition, views: Views, columns: Columns) -> StreamTablesError:
-    """The same error, naming the view that cannot be compiled for the same reason, if one cannot.
+    """The error, naming the view that fails for the same reason, if any.
 
     Args:
-        error: Of a query that reads the views.
-        views: That it may name.
-        columns: Of the tables that are read.
+        error: The error of a query that reads the views.
+        views: The views that the query may name.
+        columns: The columns of the tables that it reads.
     """
     failing: dict[str, InvalidDefinition] = {}
     for view in views.values():
@@ -81,14 +81,14 @@ def blame_view(error: InvalidDefinition, views: Views, columns: Columns) -> Stre
             failing |= {view.name: inner} if inner.what == error.what else {}
     for name, inner in failing.items():
         view = views[name]
-        # One that reads another fails with it.
+        # A view that reads a failing one fails with it.
         if not any(each.name in failing for each in views_of(view.query, view.dialect, views)):
             return about_view(inner, view)
     return error
 
 
 class _Inliner:
-    """Inlines one query, and numbers the names that it makes up."""
+    """Inlines the views of one query, and numbers the names that it generates."""
 
     def __init__(self, views: Views, columns: Columns) -> None:
         self.views = views
@@ -117,15 +117,15 @@ class _Inliner:
         refuse_cycle(view.name, path)
         if table.before in _READ_AS_IT_IS:
             raise InvalidDefinition(
-                f'"{view.name}" is a view, and is read as it is',
+                f'{table.before} after the view "{view.name}"',
                 where=text.shown(table.start, table.stop - 1),
-                why="its query stands in the place of its name",
-                fix="write SELECT … FROM it in parentheses, and go on from there",
+                why="its name is replaced by its query",
+                fix=f"remove {table.before}, or apply it to (SELECT * FROM {view.name})",
             )
         return exchanged(table, self._in_parentheses(view, path))
 
     def _in_parentheses(self, view: View, path: tuple[str, ...]) -> str:
-        # The line break ends a comment that the view's text may end with.
+        # The line break ends a trailing comment of the view's text.
         sql = f"{self._text(view, path).sql}\n"
         if view.columns is None:
             return f"({sql})"
@@ -140,7 +140,7 @@ class _Inliner:
             raise about_view(error, view) from None
 
     def _columns(self, view: View, path: tuple[str, ...]) -> Mapping[str, str]:
-        """The columns of a view, as far as they can be told."""
+        """The columns of a view; empty if it cannot be compiled."""
         try:
             schema = compile_query(self._text(view, path), self.columns).schema
         except StreamTablesError:
@@ -153,7 +153,7 @@ class _Inliner:
         return sources_through(view.query, view.dialect, self.views)
 
     def _renamed(self, text: Text, names: set[str] | None) -> Iterator[Edit]:
-        """Other names for common table expressions: for those of `names`, or for all."""
+        """Edits that rename the common table expressions in `names`, or all."""
         mentions, definitions = text.names
         new = {
             each: f"`{each.name}__{next(self.numbers)}`"

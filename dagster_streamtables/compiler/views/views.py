@@ -1,4 +1,4 @@
-"""Views: named queries that are no tables."""
+"""Views: named queries without a table."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dagster_streamtables.setting import Range, require_fields
 
 @dataclass(frozen=True)
 class View:
-    """A query under a name: a query that names it reads what that query gives.
+    """A named query: queries that read the name read its result.
 
-    Nothing is stored under the name, and whoever changes the query changes every stream table that
-    reads it, through whatever number of views.
+    Nothing is stored under the name. Changing the query changes every stream table that reads the
+    view, directly or through other views.
 
     Raises:
         InvalidDefinition: The query is empty, or there is no such dialect.
@@ -48,7 +48,7 @@ class View:
 
 
 Views = Mapping[str, View]
-"""By the names under which queries mention them."""
+"""Name in queries → view."""
 
 
 class CircularViews(InvalidDefinition):
@@ -56,7 +56,7 @@ class CircularViews(InvalidDefinition):
 
 
 def about_view(error: StreamTablesError, view: View) -> StreamTablesError:
-    """The same error, naming the view that it is in."""
+    """The error, naming the view that contains it."""
     if isinstance(error, CircularViews) or error.what.startswith('view "'):
         return error
     what = f'view "{view.name}": {error.what}'
@@ -64,19 +64,20 @@ def about_view(error: StreamTablesError, view: View) -> StreamTablesError:
 
 
 def sources_through(query: str, dialect: str, views: Views) -> tuple[str, ...]:
-    """The tables that a query reads, itself and through views: distinct, in order of appearance.
+    """The tables that a query reads, directly or through views: distinct, in order of appearance.
 
     Raises:
-        InvalidDefinition: A text is no query of its dialect, or views read one another in a cycle.
+        InvalidDefinition: A text is not a query of its dialect, or views read one another in a
+            cycle.
     """
     return tuple(dict.fromkeys(_sources(tables_of(query, dialect), views, ())))
 
 
 def views_of(query: str, dialect: str, views: Views) -> tuple[View, ...]:
-    """The views that a query reads, itself and through others.
+    """The views that a query reads, directly or through others.
 
     Raises:
-        InvalidDefinition: As `sources_through`.
+        InvalidDefinition: As in `sources_through`.
     """
     found: dict[str, View] = {}
     list(_sources(tables_of(query, dialect), views, (), found))
@@ -87,17 +88,17 @@ def refuse_cycle(name: str, path: tuple[str, ...]) -> None:
     """
     Args:
         name: A view that is read.
-        path: The views through which it is, the first one first.
+        path: The views through which it is read, the first one first.
 
     Raises:
-        CircularViews: It is read by way of itself.
+        CircularViews: It reads itself through others.
     """
     if name in path:
         raise CircularViews(
             "the views read one another in a cycle",
             where=" reads ".join([*path[path.index(name) :], name]),
-            why="a view is its query, and this one would have no end",
-            fix="take one of these views out of one of these queries",
+            why="views are replaced by their queries, which would never end here",
+            fix="remove one of these views from one of these queries",
         )
 
 

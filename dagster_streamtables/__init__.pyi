@@ -34,9 +34,8 @@ from .orchestration.assets.io_manager import (
 )
 from .orchestration.assets.resource import StreamTablesResource as StreamTablesResource
 from .orchestration.assets.thread_executor import threads_executor as threads_executor
-from .orchestration.automation.dueness import Backoff as Backoff
 from .orchestration.automation.sensor import build_refresh_sensor as build_refresh_sensor
-from .orchestration.automation.tick import SensorSettings as SensorSettings
+from .orchestration.automation.sensor_settings import SensorSettings as SensorSettings
 from .orchestration.catalog.catalog import (
     Catalog as Catalog,
     build_catalog as build_catalog,

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 from dagster_streamtables import Lake, StreamTable, StreamTablesResource, View, build_definitions
+from dagster_streamtables.components.ops import OpSettings
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.automation.dueness import Backoff
-from dagster_streamtables.orchestration.automation.tick import SensorSettings
+from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 from dagster_streamtables.orchestration.declare.header import SETTINGS, read_header
 from dagster_streamtables.runtime.spark import server, settings
@@ -70,11 +71,12 @@ RESOURCE = {
     "max_concurrent_refreshes": (*NUMBER, 0, 1.5),
     "preview_rows": (*NUMBER, -1),
 }
+_SPAN = ("1h", 60, None, ZERO, NEGATIVE)
 _CRON = ("x", 7, "5m", "* * * * * *", "61 * * * *")
 CHECKS = {
-    **dict.fromkeys(("equality", "state", "schema", "freshness", "retention"), _CRON),
+    **dict.fromkeys(("equality", "state", "columns", "freshness", "retention"), _CRON),
     "timezone": (*TEXT, "Moon"),
-    "status": ("on", True, None),
+    "enabled": TRUTH,
     "sample": ("x", True, 0, 2, -0.5),
     "quick": ("1h", 60, NEGATIVE),
     "grace": ("1h", 60, None, NEGATIVE),
@@ -82,11 +84,18 @@ CHECKS = {
 }
 SENSOR = {
     "name": TEXT,
-    "stuck_after": ("1h", 60, None, ZERO, NEGATIVE),
-    "backoff": (60, None),
+    "enabled": TRUTH,
+    "interval_seconds": (*NUMBER, 0, -5),
+    **dict.fromkeys(("stuck_after", "retry_first", "retry_longest"), _SPAN),
     "observe_sources": TRUTH,
 }
-BACKOFF = dict.fromkeys(("first", "longest"), ("1h", 60, None, ZERO, NEGATIVE))
+BACKOFF = dict.fromkeys(("first", "longest"), _SPAN)
+OPS = {
+    "pool": (7,),
+    "tags": (7, "gold", {"a": 1}),
+    "max_retries": (*NUMBER, -1, 1.5),
+    "retry_delay_seconds": (*NUMBER, -1),
+}
 DEFINITIONS = {
     "resource": (7, None, "lake"),
     "name": TEXT,
@@ -103,8 +112,6 @@ DEFINITIONS = {
     "compile_at_load": TRUTH,
     "strict": TRUTH,
     "sensor": (7,),
-    "sensor_interval_seconds": (*NUMBER, 0, -5),
-    "sensor_status": ("on", True, None),
     "checks": (7,),
     "alerts": (7,),
     "executor": (7,),
@@ -127,6 +134,7 @@ KINDS: dict[str, tuple[Any, Callable[..., Any], dict[str, tuple[object, ...]]]] 
     "CheckSettings": (CheckSettings, CheckSettings, CHECKS),
     "SensorSettings": (SensorSettings, SensorSettings, SENSOR),
     "Backoff": (Backoff, Backoff, BACKOFF),
+    "OpSettings": (OpSettings, OpSettings, OPS),
     "build_definitions": (
         build_definitions,
         made(build_definitions, resource=StreamTablesResource(root="lake")),

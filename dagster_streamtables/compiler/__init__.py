@@ -14,7 +14,7 @@ Each imports only what stands below it. This package has all names that other la
 import nothing from inside it.
 """
 
-from dagster_streamtables.compiler.dialect import UnknownType, require_dialect
+from dagster_streamtables.compiler.dialect import UnknownType, checked_dialect
 from dagster_streamtables.compiler.maintain.bag import row_by_row
 from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
 from dagster_streamtables.compiler.maintain.strategy import Entry
@@ -52,11 +52,11 @@ __all__ = [
     "asks_for_time",
     "at_time",
     "blame_view",
+    "checked_dialect",
     "compile_query",
     "partial_column",
     "read",
     "recursive_table",
-    "require_dialect",
     "row_by_row",
     "sources_of",
     "sources_through",

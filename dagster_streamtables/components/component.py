@@ -14,36 +14,33 @@ from dagster.components.utils.translation import TranslationFn, TranslationFnRes
 
 from dagster_streamtables.compiler import View
 from dagster_streamtables.components.elsewhere import catalogs_elsewhere, written_elsewhere
-from dagster_streamtables.components.fields import (
-    CheckFields,
-    ExecutorName,
-    OpFields,
-    ResourceFields,
-    SensorFields,
-    about,
-    executor_of,
-)
+from dagster_streamtables.components.ops import ExecutorName, OpSettings, executor_of
 from dagster_streamtables.components.place import folder_of, name_of
-from dagster_streamtables.components.resource import Resource, resolve_resource
+from dagster_streamtables.components.resource import Resource, ResourceModel, resolve_resource
 from dagster_streamtables.components.scaffolder import StreamTablesScaffolder
 from dagster_streamtables.components.tables import (
-    TableFields,
-    ViewFields,
+    TableModel,
+    ViewModel,
     resolve_tables,
     resolve_views,
 )
+from dagster_streamtables.components.yaml_settings import resolver
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.assets.assets import RefreshConfig, refresh_asset
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.catalog.readers import read_by
 from dagster_streamtables.orchestration.catalog.translator import (
     StreamTableProps,
     StreamTablesTranslator,
 )
+from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 from dagster_streamtables.orchestration.declare.load import Declared
 from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.definitions import build_declared, build_definitions
+
+about = dg.Resolver.default
 
 
 @dg.scaffold_with(StreamTablesScaffolder)
@@ -63,7 +60,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         Resource,
         dg.Resolver(
             resolve_resource,
-            model_field_type=ResourceFields.model(),
+            model_field_type=ResourceModel,
             description="Where the tables are and which Spark refreshes them.",
         ),
     ]
@@ -79,7 +76,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         Sequence[Declared],
         dg.Resolver(
             resolve_tables,
-            model_field_type=Sequence[TableFields.model()],
+            model_field_type=Sequence[TableModel],
             description="Stream tables that are written here.",
         ),
     ] = field(default_factory=list)
@@ -87,7 +84,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         Sequence[View],
         dg.Resolver(
             resolve_views,
-            model_field_type=Sequence[ViewFields.model()],
+            model_field_type=Sequence[ViewModel],
             description="Queries that those of the tables may name, and that are stored nowhere.",
         ),
     ] = field(default_factory=list)
@@ -135,14 +132,14 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
             "from the rest of the defs folder."
         ),
     ] = None
-    op: Annotated[OpFields, about(description="The ops that refresh the tables.")] = field(
-        default_factory=OpFields
+    op: Annotated[OpSettings, resolver(OpSettings, "The ops that refresh the tables.")] = field(
+        default_factory=OpSettings
     )
-    sensor: Annotated[SensorFields, about(description="The sensor that refreshes what is due.")] = (
-        field(default_factory=SensorFields)
-    )
-    checks: Annotated[CheckFields, about(description="When checks run, and how.")] = field(
-        default_factory=CheckFields
+    sensor: Annotated[
+        SensorSettings, resolver(SensorSettings, "The sensor that refreshes what is due.")
+    ] = field(default_factory=SensorSettings)
+    checks: Annotated[CheckSettings, resolver(CheckSettings, "When checks run, and how.")] = field(
+        default_factory=CheckSettings
     )
     executor: Annotated[ExecutorName, about(description="Of scheduled refreshes and checks.")] = (
         "threads"
@@ -217,13 +214,11 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
             name=name,
             tables=self._joined(context),
             source_group_name=self.source_group_name,
-            sensor=self.sensor.settings(f"{name}_refresh"),
-            sensor_interval_seconds=self.sensor.interval_seconds,
-            sensor_status=self.sensor.status,
-            checks=self.checks.settings,
+            sensor=self.sensor,
+            checks=self.checks,
             executor=executor_of(self.executor, self.resource.max_concurrent_refreshes),
             pool=self.op.pool,
-            op_tags=self.op.tags,
+            op_tags=self.op.tags or None,
             retry_policy=self.op.retry_policy,
             refresh=self.execute,
         )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dagster_streamtables.components.fields import ResourceFields
 from dagster_streamtables.components.place import folder_of
+from dagster_streamtables.components.yaml_settings import read, written, yaml_model
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 
@@ -23,6 +23,10 @@ else:
 _VARIABLE = re.compile(r"\s*\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}\s*")
 _WITH_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
+# A resource has other resources only in Python; options are read when they are needed.
+_ELSEWHERE = ("pyspark", "storage_options")
+ResourceModel = yaml_model(StreamTablesResource, leave_out=("pyspark",))
+
 
 def resolve_resource(context: dg.ResolutionContext, model: Any) -> StreamTablesResource:
     """
@@ -30,22 +34,19 @@ def resolve_resource(context: dg.ResolutionContext, model: Any) -> StreamTablesR
         InvalidDefinition: There is no root, as where it is a variable that is not set.
     """
     options = dict(model.storage_options or {})
-    fields = ResourceFields.resolve_from_model(
-        context, model.model_copy(update={"storage_options": None})
-    )
-    if not fields.root:
+    said = written(context, StreamTablesResource, model, leave_out=_ELSEWHERE)
+    # A variable that is not set is empty.
+    given = {name: value for name, value in said.items() if value not in (None, "")}
+    settings = read(StreamTablesResource, given)
+    if "root" not in settings:
         raise InvalidDefinition(
             "resource.root is empty",
             where=f"root: {model.root}",
             fix="give a folder or a URI; if it is a variable of the environment, set it",
         )
-    return StreamTablesResource(
-        root=_absolute(str(fields.root), folder_of(_load_context(context))),
-        spark=fields.spark or None,
-        storage_options=_options(context.at_path("storage_options"), options),
-        max_concurrent_refreshes=fields.max_concurrent_refreshes,
-        preview_rows=fields.preview_rows,
-    )
+    settings["root"] = _absolute(str(settings["root"]), folder_of(_load_context(context)))
+    options = _options(context.at_path("storage_options"), options)
+    return StreamTablesResource(**settings, storage_options=options)
 
 
 def _load_context(context: dg.ResolutionContext) -> dg.ComponentLoadContext:

@@ -24,7 +24,7 @@ from dagster_streamtables.orchestration.assets.assets import (
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
 from dagster_streamtables.orchestration.automation.sensor import build_refresh_sensor
-from dagster_streamtables.orchestration.automation.tick import SensorSettings
+from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator, asset_key
@@ -58,8 +58,6 @@ def build_definitions(
     compile_at_load: bool = True,
     strict: bool = False,
     sensor: SensorSettings | None = None,
-    sensor_interval_seconds: Annotated[int, Range(1)] = 5,
-    sensor_status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
     checks: CheckSettings | None = None,
     alerts: Notify | Sequence[Notify] = (),
     executor: dg.ExecutorDefinition | None = threads_executor,
@@ -90,9 +88,7 @@ def build_definitions(
             are found and assets show their columns before they are refreshed. It reads the Delta
             log of each source. Processes that load the definitions only to run assets leave it out.
         strict: Raise the first broken definition instead of making an asset of it that fails.
-        sensor: How the refresh sensor decides.
-        sensor_interval_seconds: Between two ticks of the refresh sensor.
-        sensor_status: Whether it is on before anybody touches its switch.
+        sensor: When the refresh sensor looks, and how it decides.
         checks: When checks run, and what part of the rows they compare.
         alerts: Functions of an `Alert` that are told what happens, as `build_alert_sensor` does;
             `log_alert` is one. Without any, there is no such sensor.
@@ -120,7 +116,6 @@ def build_definitions(
         strict=strict,
     )
     about: dict[str, Any] = {"tables": catalog, "resource_key": name}
-    settings = sensor or SensorSettings(name=f"{name}_refresh")
     checking = checks or CheckSettings()
     quick = build_quick_checks(catalog, checking)
     return dg.Definitions(
@@ -130,7 +125,7 @@ def build_definitions(
             *assets,
         ],
         sensors=[
-            *_sensors(about, settings, sensor_interval_seconds, sensor_status, executor, quick),
+            *_sensors(about, sensor, executor, quick),
             *_alert_sensors(about, name, alerts),
         ],
         asset_checks=[*build_checks(catalog, checking, name)],
@@ -190,24 +185,13 @@ def build_declared(
 
 def _sensors(
     about: Mapping[str, Any],
-    settings: SensorSettings,
-    interval: int,
-    status: dg.DefaultSensorStatus,
+    settings: SensorSettings | None,
     executor: dg.ExecutorDefinition | None,
     quick: QuickChecks | None,
 ) -> list[dg.SensorDefinition]:
     if not about["tables"].entries:
         return []
-    return [
-        build_refresh_sensor(
-            **about,
-            settings=settings,
-            minimum_interval_seconds=interval,
-            default_status=status,
-            executor=executor,
-            quick=quick,
-        )
-    ]
+    return [build_refresh_sensor(**about, settings=settings, executor=executor, quick=quick)]
 
 
 def _alert_sensors(

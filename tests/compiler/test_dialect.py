@@ -9,7 +9,7 @@ import pytest
 
 from dagster_streamtables.compiler.dialect import (
     UnknownType,
-    require_dialect,
+    checked_dialect,
     tables_of,
     translate,
 )
@@ -257,7 +257,7 @@ def test_the_tables_of_a_query_are_found_without_translating_it() -> None:
 
 def test_a_dialect_that_does_not_exist_is_refused_with_the_nearest() -> None:
     with pytest.raises(InvalidDefinition) as raised:
-        require_dialect("postgresql")
+        checked_dialect("postgresql")
     assert raised.value.fix == "did you mean postgres?"
     with pytest.raises(InvalidDefinition) as raised:
         StreamTable("mart.t", "SELECT 1 AS a", dialect="duck")

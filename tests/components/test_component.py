@@ -1,12 +1,14 @@
 """`StreamTablesComponent`: YAML and `.sql` files → the definitions of a code location."""
 
-from __future__ import annotations
+# No `from __future__ import annotations`: Dagster reads the annotations of fields at run time.
 
 import logging
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Annotated
 
 import dagster as dg
 import pytest
@@ -17,10 +19,14 @@ from dagster.components.testing import DefsFolderSandbox
 from components.conftest import TYPE, Load
 from dagster_streamtables import StreamTablesComponent, build_definitions
 from dagster_streamtables.compiler import View
-from dagster_streamtables.components.tables import TableFields, ViewFields
+from dagster_streamtables.components.ops import OpSettings
+from dagster_streamtables.components.yaml_settings import resolver
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
+from dagster_streamtables.setting import settings_of
 
 Put = Callable[[str, str], Path]
 HERE = f"type: {TYPE}\nattributes:\n  resource: {{root: '{{{{ context.project_root }}}}/lake'}}\n"
@@ -57,7 +63,7 @@ def test_a_folder_of_files_is_a_code_location(put: Put, load: Load, lake: Path) 
     repository = defs.get_repository_def()
     assert [sensor.name for sensor in repository.sensor_defs] == ["mart_refresh"]
     assert {schedule.name for schedule in repository.schedule_defs} == {
-        f"mart_{kind}_schedule" for kind in ("equality", "state", "schema")
+        f"mart_{kind}_schedule" for kind in ("equality", "state", "columns")
     }
     assert defs.resolve_asset_graph().get(key("sales/orders")).is_observable
     assert (defs.resources or {})["mart"].root == str(lake)
@@ -406,30 +412,45 @@ def test_a_subclass_changes_assets_and_what_a_refresh_does(
     assert (found["root"].value, found["full"].value) == (str(lake), False)
 
 
-def test_yaml_has_every_setting_of_a_table_and_of_a_view_with_the_same_default() -> None:
-    def defaults(kind: type) -> dict[str, Any]:
-        return {each.name: each.default for each in fields(kind)}
-
-    table, view = defaults(StreamTable), defaults(View)
-    for name in ("file", "line", "views"):
-        table.pop(name)
-    for name in ("file", "line"):
-        view.pop(name)
-    table["tags"] = None  # a mutable default
-    assert defaults(TableFields) == table
-    assert defaults(ViewFields) == view
-
-
-def test_the_schema_is_documented() -> None:
+def test_yaml_has_every_setting_with_the_default_and_the_words_of_its_class() -> None:
     schema = StreamTablesComponent.get_model_cls().model_json_schema()  # type: ignore[union-attr]
-    models = {"": schema, **schema["$defs"]}
-    ours = {name: each for name, each in models.items() if name.endswith("FieldsModel") or not name}
-    undocumented = [
-        f"{name}.{field}"
-        for name, model in ours.items()
-        for field, about in model["properties"].items()
-        if not about.get("description")
-    ]
-    assert len(ours) == 7
-    assert undocumented == []
-    assert StreamTablesComponent.get_spec().produces
+    for kind in (StreamTable, View, CheckSettings, SensorSettings, OpSettings):
+        fields = schema["$defs"][f"{kind.__name__}FieldsModel"]["properties"]
+        settings = {each.name: each for each in settings_of(kind)}
+        assert fields.keys() == settings.keys()
+        for name, each in settings.items():
+            assert fields[name]["description"] == each.description
+            if isinstance(each.default, str | int | float) and not isinstance(each.default, Enum):
+                assert fields[name]["default"] == each.default
+    resource = schema["$defs"]["StreamTablesResourceFieldsModel"]["properties"]
+    assert resource.keys() == StreamTablesResource.model_fields.keys() - {"pyspark"}
+    assert all(about.get("description") for about in schema["properties"].values())
+
+
+@dataclass
+class Sections(dg.Resolvable):
+    """What a component has below these keys."""
+
+    sensor: Annotated[SensorSettings, resolver(SensorSettings, "")]
+    checks: Annotated[CheckSettings, resolver(CheckSettings, "")]
+    op: Annotated[OpSettings, resolver(OpSettings, "")]
+
+
+def test_settings_are_read_from_yaml_as_they_are_declared() -> None:
+    found = Sections.resolve_from_yaml(
+        """\
+sensor: {stuck_after: 90m, retry_first: 1h30m, name: mine, enabled: '{{ env.OFF }}'}
+checks: {grace: 0s, warn_before: 3d, quick: null, equality: null, sample: null}
+op: {tags: {size: 3}, max_retries: '{{ 2 }}'}
+""",
+        scope={"env": {"OFF": "false"}},
+    )
+    half = timedelta(minutes=90)
+    assert found.sensor == SensorSettings("mine", False, stuck_after=half, retry_first=half)
+    assert found.checks == CheckSettings(
+        equality=None, quick=None, sample=None, warn_before=timedelta(days=3)
+    )
+    assert found.op == OpSettings(tags={"size": "3"}, max_retries=2)
+    with pytest.raises(ResolutionException) as raised:
+        Sections.resolve_from_yaml("sensor: {}\nchecks: {state: soon}\nop: {}")
+    assert 'the setting state is "soon"' in str(causes(raised.value))

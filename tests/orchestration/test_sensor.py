@@ -16,7 +16,6 @@ from dagster._core.test_utils import create_run_for_test, freeze_time
 from deltalake import CommitProperties, write_deltalake
 
 from dagster_streamtables import (
-    Backoff,
     Catalog,
     SensorSettings,
     StreamTablesResource,
@@ -46,7 +45,7 @@ class Location:
     def __init__(self, resource: StreamTablesResource, *tables: StreamTable) -> None:
         self.resource = resource
         self.instance = dg.DagsterInstance.ephemeral()
-        self.settings = SensorSettings(backoff=Backoff(first=PAUSE))
+        self.settings = SensorSettings(retry_first=PAUSE)
         self.cursor: str | None = None
         self.declare(*tables)
 
@@ -186,7 +185,7 @@ def test_the_sensor_of_a_code_location_runs_its_tick(logs: StreamTablesResource)
     assert [target.job_name for target in sensor.targets] == ["streamtables_refresh_run"]
     assert sensor.default_status is dg.DefaultSensorStatus.RUNNING
     stopped = build_refresh_sensor(
-        tables=[PAID], default_status=dg.DefaultSensorStatus.STOPPED, minimum_interval_seconds=30
+        tables=[PAID], settings=SensorSettings(enabled=False, interval_seconds=30)
     )
     assert stopped.default_status is dg.DefaultSensorStatus.STOPPED
     assert stopped.minimum_interval_seconds == 30

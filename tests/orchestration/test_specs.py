@@ -201,7 +201,7 @@ def test_everything_is_in_one_call_and_can_be_merged(logs: StreamTablesResource)
     dg.Definitions.validate_loadable(defs)
     repository = defs.get_repository_def()
     assert [sensor.name for sensor in repository.sensor_defs] == ["streamtables_refresh"]
-    kinds = ("equality", "schema", "state")
+    kinds = ("columns", "equality", "state")
     assert sorted(schedule.name for schedule in repository.schedule_defs) == [
         f"streamtables_{kind}_schedule" for kind in kinds
     ]

@@ -211,7 +211,7 @@ def test_no_check_is_not_evaluated_for_long(
     quick = {"reflects_its_sources", "history_is_kept"}
     assert refresh.execute_in_process(instance=instance).success
     assert passed() == quick
-    for kind in ("equality", "state", "schema"):
+    for kind in ("equality", "state", "columns"):
         job = definitions.resolve_job_def(f"streamtables_{kind}_schedule_run")
         assert job.execute_in_process(instance=instance).success
     everything = quick | {"equals_recomputation", "state_is_whole", "columns_are_as_defined"}

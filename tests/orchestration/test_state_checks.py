@@ -174,7 +174,7 @@ def test_each_kind_of_check_has_a_schedule_or_none() -> None:
     )
     schedules = {s.name: s for s in build_check_schedules(catalog, settings, None)}
     assert sorted(schedules) == [
-        f"streamtables_{kind}_schedule" for kind in ("retention", "schema", "state")
+        f"streamtables_{kind}_schedule" for kind in ("columns", "retention", "state")
     ]
     state = schedules["streamtables_state_schedule"]
     assert (state.cron_schedule, state.execution_timezone) == ("5 4 * * *", "Europe/Berlin")

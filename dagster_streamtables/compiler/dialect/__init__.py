@@ -9,9 +9,9 @@ came out differently; `others` is the part of SQL that every other dialect has i
 
 from dagster_streamtables.compiler.dialect.query import UnknownType
 from dagster_streamtables.compiler.dialect.translate import (
-    require_dialect,
+    checked_dialect,
     tables_of,
     translate,
 )
 
-__all__ = ["UnknownType", "require_dialect", "tables_of", "translate"]
+__all__ = ["UnknownType", "checked_dialect", "tables_of", "translate"]

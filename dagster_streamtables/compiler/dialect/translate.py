@@ -26,14 +26,15 @@ SPARK = "spark"
 Columns = Mapping[str, Mapping[str, str]]
 
 
-def require_dialect(name: str) -> None:
-    """
+def checked_dialect(name: str) -> str:
+    """The name of a dialect, as it is.
+
     Raises:
         InvalidDefinition: sqlglot does not know the dialect.
     """
     known = sorted(set(sqlglot.Dialect.classes) - {"", DIALECT})
     if name in known:
-        return
+        return name
     near = difflib.get_close_matches(name.lower(), known, n=3)
     raise InvalidDefinition(
         f'there is no SQL dialect "{name}"',
@@ -78,7 +79,7 @@ def translate(sql: str, dialect: str, columns: Columns | None = None) -> str:
     """
     if dialect == SPARK:
         return sql
-    require_dialect(dialect)
+    checked_dialect(dialect)
     text = read(sql, dialect)
     refuse_names(text, dialect)
     query = Query(dialect, text, Kinds(text.tree, columns or {}, dialect))

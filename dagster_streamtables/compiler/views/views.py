@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-from dagster_streamtables.compiler.dialect import require_dialect, tables_of
+from dagster_streamtables.compiler.dialect import checked_dialect, tables_of
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
-from dagster_streamtables.setting import Range, require_fields
+from dagster_streamtables.setting import INTERNAL, Normalized, Range, Shown, normalize_fields
 
 
 @dataclass(frozen=True)
@@ -25,26 +25,29 @@ class View:
     name: str
     """As queries say it."""
     query: str
-    columns: tuple[str, ...] | None = None
-    """The names of its columns, if they are not those of the query."""
-    dialect: str = "spark"
+    """One SELECT."""
+    columns: Annotated[
+        tuple[str, ...] | None, Shown((("day", "amount"),), default="those of the query")
+    ] = None
+    """The names of its columns."""
+    dialect: Annotated[str, Normalized(checked_dialect), Shown(("spark", "postgres", "duckdb"))] = (
+        "spark"
+    )
     """The SQL dialect of the query."""
     description: str = ""
-    file: str | None = None
+    """Shown with the tables that read the view."""
+    file: Annotated[str | None, INTERNAL] = None
     """The file that the view was read from."""
-    line: Annotated[int, Range(1)] = 1
+    line: Annotated[int, Range(1), INTERNAL] = 1
     """The line of `file` in which the query begins."""
 
     def __post_init__(self) -> None:
-        require_fields(self)
-        if self.columns is not None:
-            object.__setattr__(self, "columns", tuple(self.columns))
-        if not self.query.strip().rstrip(";").strip():
-            raise about_view(InvalidDefinition("the query is empty", fix="write one SELECT"), self)
         try:
-            require_dialect(self.dialect)
+            normalize_fields(self)
         except InvalidDefinition as error:
             raise about_view(error, self) from None
+        if not self.query.strip().rstrip(";").strip():
+            raise about_view(InvalidDefinition("the query is empty", fix="write one SELECT"), self)
 
 
 Views = Mapping[str, View]

@@ -2,7 +2,7 @@
 
 # No `from __future__ import annotations`: Dagster reads the annotations of fields at run time.
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -12,20 +12,11 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.lake import Lake
-from dagster_streamtables.setting import FILLED, Range, require
+from dagster_streamtables.setting import FILLED, Range, Shown, require, settings_of
 
 DagsterLibraryRegistry.register(
     "dagster-streamtables", version("dagster-streamtables"), is_dagster_package=False
 )
-
-SETTINGS: Mapping[str, Any] = {
-    "root": Annotated[str, FILLED],
-    "spark": str | None,
-    "storage_options": Mapping[str, str],
-    "max_concurrent_refreshes": Annotated[int, Range(1)],
-    "preview_rows": Annotated[int, Range(0)],
-}
-"""Not in the annotations of the fields, where a component cannot have such ones."""
 
 
 class StreamTablesResource(dg.ConfigurableResource):
@@ -45,30 +36,43 @@ class StreamTablesResource(dg.ConfigurableResource):
         EnvironmentProblem: Both `spark` and `pyspark` are given.
     """
 
-    root: str = Field(
-        description="The folder or URI below which a table `sales.orders` is `sales/orders`."
+    root: Annotated[
+        str, FILLED, Shown(("s3://lake/warehouse", "{{ context.project_root }}/lake"))
+    ] = Field(
+        description="The folder or URI below which a table `sales.orders` is `sales/orders`. In "
+        "YAML, a relative path begins at the folder of the file."
     )
-    spark: str | None = Field(
+    spark: Annotated[
+        str | None,
+        Shown(
+            ("sc://spark.internal:15002", "{{ env.SPARK_REMOTE }}"), default="a local Spark server"
+        ),
+    ] = Field(
         default=None,
-        description="The address of a Spark Connect server, such as sc://host:15002. Without one, "
-        "a local server is started when it is needed, and shared by all processes.",
+        description="The address of a Spark Connect server, such as `sc://host:15002`. Without "
+        "one, a local server is started when it is needed, and shared by all processes.",
     )
     pyspark: dg.ResourceDependency[Any] = Field(
         default=None,  # pyright: ignore[reportAssignmentType]
         description="A resource whose `spark_session` refreshes: LazyPySparkResource or "
         "PySparkResource of dagster-pyspark.",
     )
-    storage_options: dict[str, str] = Field(
+    storage_options: Annotated[
+        dict[str, str],
+        Shown(({"AWS_SECRET_ACCESS_KEY": "{{ env.AWS_SECRET_ACCESS_KEY }}"},)),
+    ] = Field(
         default={},
-        description="What delta-rs needs to reach the root, such as credentials.",
+        description="What delta-rs needs to reach the root, such as credentials. In YAML, a value "
+        "that is nothing but `{{ env.X }}` is read when it is needed, not shown in the UI, and "
+        "left out where X is not set.",
         repr=False,
     )
-    max_concurrent_refreshes: int = Field(
+    max_concurrent_refreshes: Annotated[int, Range(1)] = Field(
         default=4,
         description="How many tables that do not read each other are refreshed at once in one "
         "run, each by a thread, all on one Spark.",
     )
-    preview_rows: int = Field(
+    preview_rows: Annotated[int, Range(0)] = Field(
         default=0,
         description="How many changed rows each materialization shows. They are stored in "
         "Dagster's database, so nothing is shown unless you ask for it.",
@@ -93,9 +97,9 @@ class StreamTablesResource(dg.ConfigurableResource):
     @model_validator(mode="before")
     @classmethod
     def _as_declared(cls, given: Any) -> Any:
-        for name, hint in SETTINGS.items():
-            if name in given and not hasattr(given[name], "env_var_name"):
-                require(name, hint, given[name])
+        for each in settings_of(cls):
+            if each.name in given and not hasattr(given[each.name], "env_var_name"):
+                require(each.name, each.hint, given[each.name])
         return given
 
     def session(self) -> Any:

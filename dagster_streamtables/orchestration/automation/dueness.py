@@ -14,7 +14,7 @@ from typing import Annotated
 
 from dagster_streamtables.orchestration.declare import graph
 from dagster_streamtables.orchestration.declare.schedule import Schedule
-from dagster_streamtables.setting import Range, require_fields
+from dagster_streamtables.setting import Range, normalize_fields
 
 _MORE = 0.25
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
@@ -32,7 +32,7 @@ class Backoff:
     longest: Annotated[timedelta, Range(0, above=True)] = timedelta(hours=1)
 
     def __post_init__(self) -> None:
-        require_fields(self)
+        normalize_fields(self)
 
     def until(self, failures: int, failed_at: datetime) -> datetime:
         """When to retry: always the same time for the same failure.

@@ -8,7 +8,8 @@ from typing import Any
 import dagster as dg
 
 from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
-from dagster_streamtables.orchestration.automation.tick import SensorSettings, evaluate
+from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
+from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
@@ -19,8 +20,6 @@ def build_refresh_sensor(
     *,
     tables: Tables,
     settings: SensorSettings | None = None,
-    minimum_interval_seconds: int = 5,
-    default_status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
     executor: dg.ExecutorDefinition | None = threads_executor,
     tags: Mapping[str, str] | None = None,
     resource_key: str = RESOURCE_KEY,
@@ -35,9 +34,7 @@ def build_refresh_sensor(
 
     Args:
         tables: The stream tables.
-        settings: How it decides.
-        minimum_interval_seconds: Between two ticks. Dagster looks every five seconds at most.
-        default_status: Whether it is on before anybody touches the switch.
+        settings: When it looks, and how it decides.
         executor: The executor of the runs. By default one process refreshes all tables of a run,
             each in a thread, which starts much faster than one process per table. None for the
             executor of the code location.
@@ -46,7 +43,7 @@ def build_refresh_sensor(
         quick: The checks to evaluate between refreshes.
         catalog: Arguments of `build_catalog`.
     """
-    settings = settings or SensorSettings()
+    settings = (settings or SensorSettings()).named_after(resource_key)
     graph = build_catalog(tables, **catalog)
     selection = dg.AssetSelection.assets(*(entry.key for entry in graph.entries))
     job = dg.define_asset_job(
@@ -59,8 +56,8 @@ def build_refresh_sensor(
     @dg.sensor(
         name=settings.name,
         job=job,
-        minimum_interval_seconds=minimum_interval_seconds,
-        default_status=default_status,
+        minimum_interval_seconds=settings.interval_seconds,
+        default_status=settings.status,
         description="Refreshes the stream tables that are due, upstream tables first.",
         required_resource_keys={resource_key},
     )

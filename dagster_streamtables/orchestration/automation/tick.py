@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import dagster as dg
 
 from dagster_streamtables.orchestration.automation import dueness
 from dagster_streamtables.orchestration.automation.cursor import Cursor
-from dagster_streamtables.orchestration.automation.dueness import Backoff, Decision, State
+from dagster_streamtables.orchestration.automation.dueness import Decision, State
+from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, Entry
 from dagster_streamtables.orchestration.catalog.freshness import passes
+from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.catalog.provenance import (
     CODE_VERSION,
     carried_on,
@@ -31,7 +32,6 @@ from dagster_streamtables.orchestration.instance.last_runs import (
 from dagster_streamtables.orchestration.instance.standing_checks import standing
 from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.observe.log_heads import Heads, asked
-from dagster_streamtables.setting import Range, require_fields
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
@@ -52,21 +52,6 @@ _LASTING = (
     keys.DATA_TIMESTAMP,
     keys.CHANGED,
 )
-
-
-@dataclass(frozen=True)
-class SensorSettings:
-    """How a refresh sensor decides."""
-
-    name: str = "streamtables_refresh"
-    stuck_after: Annotated[timedelta, Range(0, above=True)] = timedelta(hours=1)
-    """Unfinished runs that are older no longer keep their tables from being refreshed."""
-    backoff: Backoff = field(default_factory=Backoff)
-    observe_sources: bool = True
-    """Record new versions of the observed sources, without a run."""
-
-    def __post_init__(self) -> None:
-        require_fields(self)
 
 
 def evaluate(
@@ -94,7 +79,7 @@ def evaluate(
         checks: Checks whose results are repeated when their table is marked fresh.
         quick: The checks to evaluate between refreshes.
     """
-    settings = settings or SensorSettings()
+    settings = (settings or SensorSettings()).named_after(RESOURCE_KEY)
     tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: catalog.fingerprint}
     entries = {entry.name: entry for entry in catalog.sound}
     past = _histories(entries, instance, settings, tags, now)

@@ -30,7 +30,7 @@ from dagster_streamtables.orchestration.checks.state_checks import (
 )
 from dagster_streamtables.orchestration.declare.schedule import Cron as Schedule, parse_schedule
 from dagster_streamtables.runtime.checks.sample import Sample
-from dagster_streamtables.setting import Range, Where, require_fields
+from dagster_streamtables.setting import Range, Where, normalize_fields
 
 
 def _is_cron(text: str) -> bool:
@@ -56,28 +56,38 @@ class CheckSettings:
     fields, or None for none; it can be run by hand all the same."""
 
     equality: Cron | None = "0 3 * * *"
-    """Compares a table with its query, which costs a run of the query, for a part of the rows."""
+    """Compares each table with its query, which costs a run of the query for a part of the rows."""
     state: Cron | None = "30 * * * *"
     """Looks for damage in the stored tables, which costs a pass over each."""
-    schema: Cron | None = "15 * * * *"
+    columns: Cron | None = "15 * * * *"
+    """Looks for columns that are not as they were."""
     quick: Annotated[timedelta, Range(0)] | None = timedelta(minutes=5)
-    """Freshness and retention read nothing but logs. Every refresh evaluates them, and in between
-    the sensor does, so often; None for neither."""
+    """How often the sensor evaluates freshness and retention, which read nothing but logs. Every
+    refresh evaluates them, too. `None`, in YAML `null`, means that neither does."""
     freshness: Cron | None = None
+    """Looks for tables that are behind their schedule, in a run of its own."""
     retention: Cron | None = None
+    """Looks whether sources keep what the next refresh needs, in a run of its own."""
     timezone: Zone = "UTC"
-    """Where the hours of all of them are."""
-    status: dg.DefaultScheduleStatus = dg.DefaultScheduleStatus.RUNNING
+    """The time zone of these cron expressions."""
+    enabled: bool = True
     """Whether the schedules are on before anybody touches their switches."""
     sample: Sample | None = 0.05
-    """What part of the rows the equality check compares, as 0.01; None for all."""
+    """What part of the rows the equality check compares, such as 0.01. `None`, in YAML `null`,
+    means all."""
     grace: Annotated[timedelta, Range(0)] = timedelta()
     """What the freshness check allows beside the schedule, for the refresh itself."""
     warn_before: Annotated[timedelta, Range(0)] = WARN_BEFORE
-    """The retention check fails so long before history may be gone."""
+    """The retention check fails this long before history may be gone."""
 
     def __post_init__(self) -> None:
-        require_fields(self)
+        normalize_fields(self)
+
+    @property
+    def status(self) -> dg.DefaultScheduleStatus:
+        """The position of the switches before anybody touches them."""
+        on, off = dg.DefaultScheduleStatus.RUNNING, dg.DefaultScheduleStatus.STOPPED
+        return on if self.enabled else off
 
 
 def build_checks(
@@ -95,7 +105,7 @@ def build_checks(
     about: dict[str, Any] = {"tables": catalog, "resource_key": name}
     yield build_equality_checks(name=f"{name}_equality", sample=settings.sample, **about)
     yield build_state_checks(name=f"{name}_state", **about)
-    yield build_schema_checks(name=f"{name}_schema", **about)
+    yield build_schema_checks(name=f"{name}_columns", **about)
     yield build_freshness_checks(name=f"{name}_freshness", grace=settings.grace, **about)
     yield build_retention_checks(
         name=f"{name}_retention", warn_before=settings.warn_before, **about
@@ -124,7 +134,7 @@ def build_check_schedules(
     crons = {
         "equality": (equality_check.CHECK_NAME, settings.equality),
         "state": (state_checks.STATE, settings.state),
-        "schema": (state_checks.SCHEMA, settings.schema),
+        "columns": (state_checks.SCHEMA, settings.columns),
         "freshness": (state_checks.FRESHNESS, settings.freshness),
         "retention": (retention_check.CHECK_NAME, settings.retention),
     }

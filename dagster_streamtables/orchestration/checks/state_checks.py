@@ -76,7 +76,7 @@ def build_state_checks(
 def build_schema_checks(
     *,
     tables: Tables,
-    name: str = "streamtables_schema",
+    name: str = "streamtables_columns",
     severity: dg.AssetCheckSeverity = WARN,
     **catalog: Any,
 ) -> dg.AssetChecksDefinition:

@@ -14,12 +14,12 @@ from dataclasses import fields
 from pathlib import Path
 
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation, StreamTablesError
-from dagster_streamtables.orchestration.declare.header import SETTING, SETTINGS
+from dagster_streamtables.orchestration.declare.header import SETTING, SETTINGS, TABLE_SETTINGS
 from dagster_streamtables.orchestration.declare.load import BrokenTable, read_text
 from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS, parse_schedule
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
-ALTERABLE = tuple(s for s in SETTINGS if s not in ("name", "kind", "columns"))
+ALTERABLE = tuple(name for name in TABLE_SETTINGS if name != "name")
 _BOM = "\ufeff"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r|$)")
 _LINE_END = re.compile(r"\r\n?")
@@ -131,7 +131,7 @@ def _file_of(table: StreamTable | BrokenTable) -> Path:
 
 def _require_alterable(name: str) -> None:
     if name not in ALTERABLE:
-        known = {field.name for field in fields(StreamTable)} | {"kind", "columns"}
+        known = {field.name for field in fields(StreamTable)} | set(SETTINGS)
         raise (RefusedOperation if name in known else InvalidDefinition)(
             f'"{name}" is not a setting that can be altered',
             why=f"these can be: {', '.join(ALTERABLE)}",

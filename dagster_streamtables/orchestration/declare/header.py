@@ -16,45 +16,45 @@ from __future__ import annotations
 import difflib
 import enum
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import InvalidDefinition, Place, underline
-from dagster_streamtables.runtime.model.labels import checked_group, checked_owners, checked_tags
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-from dagster_streamtables.setting import hints_of, read_text
-
-SETTINGS = (
-    "name",
-    "schedule",
-    "mode",
-    "timezone",
-    "description",
-    "owners",
-    "tags",
-    "group",
-    "differential_max_change_ratio",
-    "max_consecutive_errors",
-    "max_recursion_levels",
-    "max_recursion_rows",
-    "on_schema_change",
-    "on_manual_write",
-    "cdc_mode",
-    "dialect",
-    "session_timezone",
-    "initialize",
-    "kind",
-    "columns",
-)
+from dagster_streamtables.setting import Setting, read_text, settings_of
 
 
 class Kind(enum.StrEnum):
     """What a file declares."""
 
     TABLE = "table"
+    """A stream table."""
     VIEW = "view"
+    """A query under a name that other queries may use; nothing is stored."""
 
 
+@dataclass(frozen=True)
+class _File:
+    """What a header says of the file itself."""
+
+    kind: Kind = Kind.TABLE
+    """What the file declares."""
+
+
+def _keys(declared: type) -> dict[str, Setting]:
+    """The settings of a class that a header may have: all but the query, which is below it."""
+    return {each.name: each for each in settings_of(declared) if each.name != "query"}
+
+
+TABLE_SETTINGS, VIEW_SETTINGS = _keys(StreamTable), _keys(View)
+SETTINGS: Mapping[str, Setting] = {
+    **TABLE_SETTINGS,
+    **_keys(_File),
+    **VIEW_SETTINGS,
+    **TABLE_SETTINGS,
+}
+"""Those of both have the description of the table's."""
 SETTING = re.compile(r"--\s*([A-Za-z_]+)\s*:(?:\s+(.*))?$")
 
 
@@ -119,9 +119,7 @@ def read_setting(key: str, value: object) -> object:
     """
     if not isinstance(value, str):
         return value
-    if key in _READ:
-        return _READ[key](value)
-    return read_text(key, Kind if key == "kind" else hints_of(StreamTable)[key], value)
+    return read_text(key, SETTINGS[key].hint, value)
 
 
 def _checked(line: _Line, found: Mapping[str, _Line]) -> _Line:
@@ -162,20 +160,3 @@ def _named(what: str) -> str:
     """The first quoted words in a message; empty if there are none."""
     quoted = re.search(r'"(.+?)"', what)
     return quoted[1] if quoted else ""
-
-
-def _list(text: str) -> list[str]:
-    return [part for part in (part.strip() for part in text.split(",")) if part]
-
-
-def _tags(text: str) -> dict[str, str]:
-    pairs = (part.partition("=") for part in _list(text))
-    return checked_tags({key.strip(): value.strip() for key, _, value in pairs})
-
-
-_READ: Mapping[str, Callable[[str], object]] = {
-    "columns": lambda text: tuple(name.strip().strip('`"') for name in text.split(",")),
-    "owners": lambda text: checked_owners(_list(text)),
-    "tags": _tags,
-    "group": checked_group,
-}

@@ -19,10 +19,13 @@ from typing import Any
 
 from dagster_streamtables.compiler import View, views_of
 from dagster_streamtables.errors import InvalidDefinition, Place, StreamTablesError
-from dagster_streamtables.orchestration.declare.header import SETTINGS, read_header
+from dagster_streamtables.orchestration.declare.header import (
+    TABLE_SETTINGS,
+    VIEW_SETTINGS,
+    Kind,
+    read_header,
+)
 from dagster_streamtables.runtime.model.stream_table import StreamTable
-
-VIEW_SETTINGS = ("name", "kind", "columns", "dialect", "description")
 
 
 @dataclass(frozen=True)
@@ -166,20 +169,17 @@ def _read_text(text: str, name: str, file: str | None) -> Declared | View:
         header = read_header(text)
         settings = dict(header.settings)
         name = str(settings.pop("name", name))
-        if settings.pop("kind", "table") == "view":
-            return View(name, header.query, **_of_view(settings), file=file, line=header.line)
-        _refuse_settings(settings, ("columns",), "a stream table")
+        if settings.pop("kind", Kind.TABLE) is Kind.VIEW:
+            _refuse_others(settings, VIEW_SETTINGS, "a view")
+            of_view: dict[str, Any] = settings
+            return View(name, header.query, **of_view, file=file, line=header.line)
+        _refuse_others(settings, TABLE_SETTINGS, "a stream table")
     except StreamTablesError as error:
         return BrokenTable(name, error.within(file).about(name), file=file)
     return declare(name, header.query, **settings, file=file, line=header.line)
 
 
-def _of_view(settings: Mapping[str, object]) -> dict[str, Any]:
-    _refuse_settings(settings, set(SETTINGS) - set(VIEW_SETTINGS), "a view")
-    return dict(settings)
-
-
-def _refuse_settings(settings: Mapping[str, object], others: Iterable[str], kind: str) -> None:
-    for key in others:
-        if key in settings:
+def _refuse_others(settings: Iterable[str], known: Iterable[str], kind: str) -> None:
+    for key in settings:
+        if key not in known:
             raise InvalidDefinition(f'{kind} has no setting "{key}"', fix="leave it out")

@@ -17,14 +17,14 @@ from dagster_streamtables.compiler import (
     Text,
     View,
     as_written,
+    checked_dialect,
     read,
-    require_dialect,
     sources_through,
     text_of,
 )
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.runtime.model.labels import checked_group, checked_owners, checked_tags
-from dagster_streamtables.setting import Range, require_fields
+from dagster_streamtables.setting import INTERNAL, Normalized, Range, Shown, normalize_fields
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*){0,2}")
 
@@ -37,8 +37,8 @@ class Mode(enum.StrEnum):
     FULL = "FULL"
     """By running its query again whenever a source moved."""
     AUTO = "AUTO"
-    """Differentially where the query allows it and that is the cheaper way, as far as refreshes of
-    the table were measured; else in full. The reason is in every refresh."""
+    """By its change where the query allows it and measured refreshes of the table show that to be
+    cheaper; else in full."""
 
 
 class OnSchemaChange(enum.StrEnum):
@@ -69,7 +69,19 @@ class CdcMode(enum.StrEnum):
     CDF = "cdf"
     """The Change Data Feed; a window that it does not cover fails the refresh."""
     ENABLE = "enable"
-    """As `AUTO`; and a refresh may switch the feed on at a source that has none."""
+    """As `auto`; and a refresh may switch the feed on at a source that has none."""
+
+
+def _checked_zone(name: str) -> str:
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        near = difflib.get_close_matches(name, sorted(zoneinfo.available_timezones()), n=3)
+        raise InvalidDefinition(
+            f'there is no time zone "{name}"',
+            fix=f"did you mean {' or '.join(near)}?" if near else "write one such as Europe/Berlin",
+        ) from None
+    return name
 
 
 @dataclass(frozen=True)
@@ -82,50 +94,75 @@ class StreamTable:
             owners, tags or a group that cannot be.
     """
 
-    name: str
-    """As queries say it: ``revenue``, or ``sales.revenue``."""
-    query: str
+    name: Annotated[
+        str,
+        Shown(("mart.revenue",), default="folder and file: `mart/revenue.sql` is `mart.revenue`"),
+    ]
+    """As queries say it: `revenue`, or `sales.revenue`."""
+    query: Annotated[
+        str, Shown(("SELECT region, SUM(amount) AS total FROM orders GROUP BY region",))
+    ]
     """One SELECT. Every column of its result needs a name."""
     mode: Mode = Mode.DIFFERENTIAL
-    schedule: str | None = None
-    """How fresh: a duration (``5m``), a cron expression, or None for CALCULATED, which means as
+    """How the table is refreshed."""
+    schedule: Annotated[
+        str | None, Shown(("5m", "0 6 * * *", "@hourly", "CALCULATED"), default="`CALCULATED`")
+    ] = None
+    """How fresh the table is kept: a duration (`30s`, `5m`, `1h30m`, `1d`), a cron expression of
+    five or six fields, or an alias such as `@hourly`. `CALCULATED`, in Python `None`, means as
     fresh as the tightest table that reads this one."""
     timezone: str = "UTC"
-    """Where the cron expression's hours are; durations do not need it."""
+    """The time zone of a cron expression. Durations do not need it."""
     description: str = ""
+    """Shown in the UI, above the SQL."""
+    owners: Annotated[
+        tuple[str, ...],
+        Normalized(checked_owners),
+        Shown((("team:finance", "ann@example.com"),)),
+    ] = ()
+    """The owners of the asset: e-mail addresses, and teams such as `team:finance`."""
+    tags: Annotated[
+        Mapping[str, str], Normalized(checked_tags), Shown(({"tier": "gold", "pii": ""},))
+    ] = field(default_factory=dict[str, str], hash=False)
+    """The tags of the asset."""
+    group: Annotated[str, Normalized(checked_group), Shown(default="that of the code location")] = (
+        ""
+    )
+    """The group of the asset."""
+    dialect: Annotated[str, Normalized(checked_dialect), Shown(("spark", "postgres", "duckdb"))] = (
+        "spark"
+    )
+    """The SQL dialect of the query: `spark`, `postgres`, `duckdb`, `snowflake`, … A query that has
+    no exact translation is refused."""
+    session_timezone: Annotated[str, Normalized(_checked_zone)] = "UTC"
+    """Where the query's days and hours begin: Spark's `spark.sql.session.timeZone`."""
     differential_max_change_ratio: Annotated[float, Range(0, 1)] = 0.15
     """A refresh recomputes when more than this part of a source's rows changed, and more than
-    5,000 of them. 0 means never recompute for that reason, 1 means always."""
-    file: str | None = None
-    """The `.sql` file that the declaration was read from."""
-    dialect: str = "spark"
-    """The SQL dialect of the query: ``postgres``, ``duckdb``, ``snowflake``, … A query that has no
-    exact translation is refused."""
-    session_timezone: str = "UTC"
-    """Where the query's days and hours begin: Spark's ``spark.sql.session.timeZone``."""
-    views: tuple[View, ...] = ()
-    """Views that the query may name, beside those of the lake."""
+    5,000 of them. 0 means never recompute for that reason, 1 means always. Mode `AUTO` goes by it
+    until it has measured refreshes of both kinds."""
     on_schema_change: OnSchemaChange = OnSchemaChange.REINITIALIZE
+    """What a refresh does when columns that the query uses have changed."""
     on_manual_write: OnManualWrite = OnManualWrite.REPAIR
+    """What a refresh does when somebody else changed rows of the stream table."""
     cdc_mode: CdcMode = CdcMode.AUTO
+    """Where the change of a source is read from, if rows were not only added."""
     max_consecutive_errors: Annotated[int, Range(0)] = 3
-    """After so many errors in a row that only a person can mend, the table is left alone until it
-    is resumed or its definition changes; 0 means never."""
+    """After this many errors in a row that only a person can fix, the table is suspended until it
+    is resumed or its definition changes. 0 means never."""
     max_recursion_levels: Annotated[int, Range(1)] = 1_000
-    """A recursion that has found rows in so many rounds is stopped: it is taken not to end."""
+    """A recursion that finds rows in more rounds than this is stopped, and the refresh fails."""
     max_recursion_rows: Annotated[int, Range(1)] = 1_000_000
-    """So is one that has made so many rows, those it begins with included."""
+    """A recursion that makes more rows than this, those it begins with included, is stopped, and
+    the refresh fails."""
     initialize: bool = True
-    """Whether the sensor makes the table when it is new. If not, it waits for the first refresh by
-    hand, and keeps the table up to date from then on."""
-    owners: tuple[str, ...] = ()
-    """Of the asset: e-mail addresses, and teams such as ``team:finance``."""
-    tags: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
-    """Of the asset."""
-    group: str = ""
-    """Of the asset; empty for the one that the code location gives."""
-    line: Annotated[int, Range(1)] = 1
+    """Whether the sensor makes the table when it is new. If not, it leaves the first refresh to a
+    person, and keeps the table up to date from then on."""
+    file: Annotated[str | None, INTERNAL] = None
+    """The `.sql` or YAML file that the declaration was read from."""
+    line: Annotated[int, Range(1), INTERNAL] = 1
     """The line of `file` in which the query begins."""
+    views: Annotated[tuple[View, ...], INTERNAL] = ()
+    """Views that the query may name, beside those of the lake."""
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
@@ -187,7 +224,7 @@ class StreamTable:
         return {view.name: view for view in self.views}
 
     def __post_init__(self) -> None:
-        require_fields(self, about=str(self.name))
+        normalize_fields(self, about=str(self.name))
         if not _NAME.fullmatch(self.name):
             raise InvalidDefinition(
                 f'"{self.name}" is not a name for a stream table',
@@ -198,33 +235,3 @@ class StreamTable:
             raise InvalidDefinition(
                 "the query is empty", fix="write one SELECT, it is what the table will hold"
             ).about(self.name)
-        for key, kind in _CHOICES.items():
-            object.__setattr__(self, key, kind(getattr(self, key)))
-        object.__setattr__(self, "views", tuple(self.views))
-        try:
-            object.__setattr__(self, "owners", checked_owners(self.owners))
-            object.__setattr__(self, "tags", checked_tags(self.tags))
-            checked_group(self.group)
-            require_dialect(self.dialect)
-            _require_zone(self.session_timezone)
-        except StreamTablesError as error:
-            raise error.about(self.name) from None
-
-
-_CHOICES: dict[str, type[enum.StrEnum]] = {
-    "mode": Mode,
-    "on_schema_change": OnSchemaChange,
-    "on_manual_write": OnManualWrite,
-    "cdc_mode": CdcMode,
-}
-
-
-def _require_zone(name: str) -> None:
-    try:
-        zoneinfo.ZoneInfo(name)
-    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
-        near = difflib.get_close_matches(name, sorted(zoneinfo.available_timezones()), n=3)
-        raise InvalidDefinition(
-            f'there is no time zone "{name}"',
-            fix=f"did you mean {' or '.join(near)}?" if near else "write one such as Europe/Berlin",
-        ) from None

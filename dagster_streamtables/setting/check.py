@@ -1,32 +1,29 @@
-"""What a setting may be, declared by its annotation and checked in one place.
+"""Whether values are what annotations say.
 
-    max_consecutive_errors: Annotated[int, Range(0)] = 3
-
-A dataclass checks its fields with `require_fields`, a function its arguments with `checked`, and a
-text, as a file or the environment has it, becomes a value with `read_text`. What Python would take
-for true, such as ``initialize="no"``, or for a number, such as ``driver_rows=True``, is refused.
+A dataclass checks its fields with `normalize_fields`, a function its arguments with `checked`. What
+Python would take for true, such as ``initialize="no"``, or for a number, such as
+``driver_rows=True``, is refused.
 """
 
 from __future__ import annotations
 
 import collections.abc
-import contextlib
 import difflib
 import enum
 import functools
 import inspect
 import math
-import os
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import timedelta
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, Union
 
 from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.setting.constraint import Bound, Normalized
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -43,44 +40,9 @@ _WORDS: Mapping[Any, str] = {
 _CONTAINERS = (tuple, list, set, frozenset)
 
 
-@dataclass(frozen=True)
-class Range:
-    """Numbers, or timedeltas in seconds, of an interval."""
-
-    low: float = -math.inf
-    high: float = math.inf
-    above: bool = False
-    """Whether `low` itself is left out."""
-
-    def __contains__(self, value: Any) -> bool:
-        number = value.total_seconds() if isinstance(value, timedelta) else value
-        return (self.low < number if self.above else self.low <= number) and number <= self.high
-
-    def __str__(self) -> str:
-        if self.high == math.inf:
-            return f"more than {self.low:g}" if self.above else f"{self.low:g} or more"
-        return f"{'above' if self.above else 'from'} {self.low:g} to {self.high:g}"
-
-
-@dataclass(frozen=True)
-class Where:
-    """Values with a property that no type tells."""
-
-    holds: Callable[[Any], bool]
-    words: str
-
-    def __contains__(self, value: Any) -> bool:
-        return self.holds(value)
-
-    def __str__(self) -> str:
-        return self.words
-
-
-FILLED = Where(lambda value: bool(str(value).strip()), "not empty")
-
-
-def require_fields(values: Any, about: str = "") -> None:
-    """Check the fields of a dataclass, for its ``__post_init__``.
+def normalize_fields(values: Any, about: str = "") -> None:
+    """Check the fields of a dataclass and keep them as it declares them, for its `__post_init__`:
+    texts as members of an enum, lists as tuples, and what `Normalized` makes of them.
 
     Args:
         values: The object.
@@ -89,9 +51,16 @@ def require_fields(values: Any, about: str = "") -> None:
     Raises:
         InvalidDefinition: A field is not what its annotation says.
     """
-    hints = _hints(type(values))
+    hints = hints_of(type(values))
     for field in fields(values):
-        require(field.name, hints[field.name], getattr(values, field.name), about)
+        value = getattr(values, field.name)
+        require(field.name, hints[field.name], value, about)
+        try:
+            kept = normalized(hints[field.name], value)
+        except InvalidDefinition as error:
+            raise (error.about(about) if about else error) from None
+        if kept is not value:
+            object.__setattr__(values, field.name, kept)
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
@@ -105,7 +74,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         given = signature.bind(*args, **kwargs).arguments
-        hints = _hints(function)
+        hints = hints_of(function)
         for name, value in given.items():
             more = signature.parameters[name].kind is inspect.Parameter.VAR_KEYWORD
             if name in hints and not more:
@@ -115,38 +84,22 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def read_text(name: str, hint: Any, text: str) -> Any:
-    """The value that a text means for a setting.
+def normalized(hint: Any, value: Any) -> Any:
+    """A value, which is what an annotation says, as it is kept.
 
     Raises:
-        InvalidDefinition: The text is no such value.
+        InvalidDefinition: A `Normalized` of the annotation refuses it.
     """
-    kind = _plain(hint)
-    found: Any = text
+    kind = plain(hint)
+    if value is None:
+        return value
     if isinstance(kind, type) and issubclass(kind, enum.StrEnum):
-        found = next((each for each in kind if each.lower() == text.lower()), text)
-    elif kind is bool:
-        found = {"true": True, "false": False}.get(text.lower(), text)
-    elif kind in (int, float):
-        with contextlib.suppress(ValueError):
-            found = kind(text)
-    require(name, hint, found, said=text)
-    return found
-
-
-def read_environment(name: str, hint: Any, default: Any) -> Any:
-    """The value of a variable of the environment; the default where it is empty or not set.
-
-    Raises:
-        InvalidDefinition: Its text is no such value.
-    """
-    text = os.environ.get(name, "").strip()
-    return read_text(name, hint, text) if text else default
-
-
-def hints_of(kind: type) -> Mapping[str, Any]:
-    """The annotations of a class, for `read_text`."""
-    return _hints(kind)
+        value = kind(value)
+    elif typing.get_origin(kind) is tuple and not isinstance(value, tuple):
+        value = tuple(value)
+    for mark in typing.get_args(hint) if typing.get_origin(hint) is Annotated else ():
+        value = mark.function(value) if isinstance(mark, Normalized) else value
+    return value
 
 
 def require(name: str, hint: Any, value: Any, about: str = "", said: str | None = None) -> None:
@@ -164,27 +117,28 @@ def require(name: str, hint: Any, value: Any, about: str = "", said: str | None 
     """
     if _is(hint, value):
         return
-    kind = _plain(hint)
+    kind = plain(hint)
     value = value if said is None else said
     shown = f'"{value}"' if isinstance(value, str) else repr(value)
     if isinstance(kind, type) and issubclass(kind, enum.StrEnum):
-        near = difflib.get_close_matches(str(value).upper(), [each.upper() for each in kind], n=1)
+        upper = {each.upper(): each for each in kind}
+        near = difflib.get_close_matches(str(value).upper(), upper, n=1)
         choices = ", ".join(kind)
         error = InvalidDefinition(
             f'there is no {name} "{value}"',
             why=f"it is one of {choices}" if near else "",
-            fix=f"write {read_text(name, kind, near[0])}" if near else f"choose one of {choices}",
+            fix=f"write {upper[near[0]]}" if near else f"choose one of {choices}",
         )
     else:
         error = InvalidDefinition(
             f"the setting {name} is {shown[:200]}",
-            fix=f"give {_described(hint)}",
+            fix=f"give {described(hint)}",
         )
     raise error.about(about) if about else error
 
 
 @functools.cache
-def _hints(owner: Any) -> Mapping[str, Any]:
+def hints_of(owner: Any) -> Mapping[str, Any]:
     """Annotations, evaluated one by one: a name that only a type checker imports says nothing."""
     found: dict[str, Any] = {}
     owners = reversed(owner.__mro__) if isinstance(owner, type) else (owner,)
@@ -198,14 +152,19 @@ def _hints(owner: Any) -> Mapping[str, Any]:
     return found
 
 
-def _plain(hint: Any) -> Any:
+def plain(hint: Any) -> Any:
     """The type, without what is said about it, and without None."""
     if typing.get_origin(hint) is Annotated:
-        return _plain(typing.get_args(hint)[0])
+        return plain(typing.get_args(hint)[0])
     if _is_union(hint):
         left = [each for each in typing.get_args(hint) if each is not type(None)]
-        return _plain(left[0]) if len(left) == 1 else hint
+        return plain(left[0]) if len(left) == 1 else hint
     return hint
+
+
+def allows_none(hint: Any) -> bool:
+    """Whether None is a value."""
+    return _is(hint, None)
 
 
 def _is_union(hint: Any) -> bool:
@@ -215,7 +174,7 @@ def _is_union(hint: Any) -> bool:
 def _is(hint: Any, value: Any) -> bool:
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        bounds = (each for each in args[1:] if isinstance(each, Range | Where))
+        bounds = (each for each in args[1:] if isinstance(each, Bound))
         return _is(args[0], value) and (value is None or all(value in each for each in bounds))
     if _is_union(hint):
         return any(_is(each, value) for each in args)
@@ -255,17 +214,18 @@ def _holds(origin: type, args: tuple[Any, ...], value: Any) -> bool:
     return is_one and all(_is(args[0], each) for each in items)
 
 
-def _described(hint: Any) -> str:
+def described(hint: Any) -> str:
     """
-    >>> _described(Annotated[int, Range(0)] | None)
+    >>> from dagster_streamtables.setting import Range
+    >>> described(Annotated[int, Range(0)] | None)
     'a whole number, 0 or more, or None'
     """
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Annotated:
-        said = [str(each) for each in args[1:] if isinstance(each, Range | Where)]
-        return ", ".join([_described(args[0]), *said])
+        said = [str(each) for each in args[1:] if isinstance(each, Bound)]
+        return ", ".join([described(args[0]), *said])
     if _is_union(hint):
-        first, *more = [_described(each) for each in args]
+        first, *more = [described(each) for each in args]
         comma = "," if "," in first else ""
         return f"{first}{comma} or {' or '.join(more)}"
     if origin is Literal:
@@ -273,7 +233,7 @@ def _described(hint: Any) -> str:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "a mapping"
     if isinstance(origin, type) and issubclass(origin, Iterable):
-        return f"a list, each of it {_described(args[0])}"
+        return f"a list, each of it {described(args[0])}"
     if origin is collections.abc.Callable:
         return "a function"
     return _WORDS.get(hint) or f"a {getattr(hint, '__name__', hint)}"

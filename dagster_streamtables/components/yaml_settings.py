@@ -1,0 +1,152 @@
+"""The settings of a class as YAML has them: durations as texts, tuples as lists."""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of fields at run time.
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import field, make_dataclass
+from datetime import timedelta
+from typing import Annotated, Any
+
+import dagster as dg
+from pydantic import BaseModel
+
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.orchestration.declare.schedule import UNITS, Duration, parse_schedule
+from dagster_streamtables.setting import Setting, allows_none, plain, read_text, settings_of
+
+_TAGS = dict[str, str | int | float | bool] | None
+
+
+def yaml_model(owner: type, *, leave_out: Sequence[str] = ()) -> type[BaseModel]:
+    """What YAML may say, with the descriptions, examples and defaults of the class.
+
+    Args:
+        owner: A class with settings.
+        leave_out: Those that YAML cannot say.
+    """
+    fields = [
+        (each.name, _annotation(each), _default(each))
+        for each in settings_of(owner)
+        if each.name not in leave_out
+    ]
+    # Dagster makes the model, in which each value may also be a template.
+    made = make_dataclass(
+        f"{owner.__name__}Fields",
+        fields,
+        bases=(dg.Resolvable,),
+        namespace={"__doc__": owner.__doc__},
+        kw_only=True,
+    )
+    return typing.cast(type[dg.Resolvable], made).model()
+
+
+def resolver(owner: type, description: str) -> dg.Resolver:
+    """What makes an object of a class of what YAML says.
+
+    Args:
+        owner: A class with settings.
+        description: Of the field that has the object.
+    """
+
+    def resolve(context: dg.ResolutionContext, model: Any) -> Any:
+        return owner(**read(owner, written(context, owner, model)))
+
+    return dg.Resolver(resolve, model_field_type=yaml_model(owner), description=description)
+
+
+def written(
+    context: dg.ResolutionContext, owner: type, model: Any, *, leave_out: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The settings that YAML says, with its templates filled in; of one that cannot be None, null
+    means that it is not said.
+
+    Args:
+        context: Of the model.
+        owner: A class with settings.
+        model: What YAML says.
+        leave_out: Settings that are resolved in another way.
+    """
+    said: Mapping[str, Any] = model.model_dump(exclude_unset=True)
+    found: dict[str, Any] = {}
+    for each in settings_of(owner):
+        if each.name in said and each.name not in leave_out:
+            value = context.at_path(each.name).resolve_value(said[each.name])
+            if value is not None or allows_none(each.hint):
+                found[each.name] = value
+    return found
+
+
+def read(owner: type, said: Mapping[str, Any]) -> dict[str, Any]:
+    """Values as YAML has them, with the types of their settings, for the constructor of the class.
+
+    Raises:
+        InvalidDefinition: One is a text that is no such value.
+    """
+    settings = {each.name: each for each in settings_of(owner)}
+    return {name: _read(settings[name], value) for name, value in said.items()}
+
+
+def _read(setting: Setting, value: Any) -> Any:
+    kind = plain(setting.hint)
+    if _is_mapping(kind) and isinstance(value, Mapping):
+        pairs: Mapping[Any, Any] = value
+        return {key: str(each) for key, each in pairs.items()}
+    if not isinstance(value, str):
+        return value
+    if kind is timedelta:
+        return _span(setting.name, value)
+    return read_text(setting.name, setting.hint, value)
+
+
+def _annotation(setting: Setting) -> Any:
+    about = dg.Resolver.default(
+        description=setting.description, examples=list(map(_plain_value, setting.shown.examples))
+    )
+    kind = _type(plain(setting.hint))
+    return Annotated[kind | None if allows_none(setting.hint) else kind, about]
+
+
+def _type(kind: Any) -> Any:
+    if _is_mapping(kind):
+        return _TAGS
+    if typing.get_origin(kind) is tuple:
+        return Sequence[typing.get_args(kind)[0]]
+    return str if kind is timedelta else kind
+
+
+def _is_mapping(kind: Any) -> bool:
+    origin = typing.get_origin(kind)
+    return isinstance(origin, type) and issubclass(origin, Mapping)
+
+
+def _default(setting: Setting) -> Any:
+    if setting.required:
+        return field()
+    if isinstance(setting.default, timedelta):
+        return field(default=duration_text(setting.default))
+    # A mapping is mutable, and nothing to write in YAML.
+    return field(default=None if _is_mapping(plain(setting.hint)) else setting.default)
+
+
+def _plain_value(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def duration_text(span: timedelta) -> str:
+    """
+    >>> duration_text(timedelta(hours=1)), duration_text(timedelta(minutes=90))
+    ('1h', '90m')
+    """
+    seconds = int(span.total_seconds())
+    units = [(unit, size) for unit, size in UNITS.items() if unit != "w" and seconds % size == 0]
+    unit, size = units[-1] if seconds else ("s", 1)
+    return f"{seconds // size}{unit}"
+
+
+def _span(name: str, text: str) -> timedelta:
+    if text.strip() == duration_text(timedelta()):
+        return timedelta()
+    found = parse_schedule(text, min_schedule_seconds=0)
+    if not isinstance(found, Duration):
+        raise InvalidDefinition(f'{name} is "{text}"', fix="write a duration, such as 30s or 1h30m")
+    return timedelta(seconds=found.seconds)

@@ -1,0 +1,50 @@
+"""`SensorSettings`: how a refresh sensor decides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Annotated
+
+import dagster as dg
+
+from dagster_streamtables.orchestration.automation.dueness import Backoff
+from dagster_streamtables.setting import Range, Shown, normalize_fields
+
+
+@dataclass(frozen=True)
+class SensorSettings:
+    """How a refresh sensor decides."""
+
+    name: Annotated[str, Shown(default="the name of the resource, then `_refresh`")] = ""
+    """The name of the sensor."""
+    enabled: bool = True
+    """Whether it is on before anybody touches its switch."""
+    interval_seconds: Annotated[int, Range(1)] = 5
+    """The time between two ticks. Dagster looks every five seconds at most."""
+    stuck_after: Annotated[timedelta, Range(0, above=True)] = timedelta(hours=1)
+    """Unfinished runs that are older no longer keep their tables from being refreshed."""
+    retry_first: Annotated[timedelta, Range(0, above=True)] = Backoff.first
+    """The delay before a table that failed is tried again. It doubles with each failure in a row,
+    and up to a quarter is added by chance."""
+    retry_longest: Annotated[timedelta, Range(0, above=True)] = Backoff.longest
+    """The longest delay between retries."""
+    observe_sources: bool = True
+    """Record new versions of the observed sources, without a run."""
+
+    def __post_init__(self) -> None:
+        normalize_fields(self)
+
+    @property
+    def backoff(self) -> Backoff:
+        """How long a table that failed is left alone."""
+        return Backoff(self.retry_first, self.retry_longest)
+
+    @property
+    def status(self) -> dg.DefaultSensorStatus:
+        """The position of its switch before anybody touches it."""
+        return dg.DefaultSensorStatus.RUNNING if self.enabled else dg.DefaultSensorStatus.STOPPED
+
+    def named_after(self, resource_key: str) -> SensorSettings:
+        """The same, with a name."""
+        return self if self.name else replace(self, name=f"{resource_key}_refresh")

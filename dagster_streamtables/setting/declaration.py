@@ -1,0 +1,124 @@
+"""The settings that a class declares: names, types, constraints, defaults, descriptions.
+
+A description is the text below the field, where editors and the API reference look for it, too.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import enum
+import functools
+import inspect
+import textwrap
+import typing
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass
+from itertools import pairwise
+from typing import Annotated, Any
+
+from dagster_streamtables.setting.check import hints_of, plain
+from dagster_streamtables.setting.constraint import INTERNAL, Shown
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A field that people set."""
+
+    owner: type
+    name: str
+    hint: Any
+    """Its annotation."""
+    default: Any = MISSING
+
+    @property
+    def required(self) -> bool:
+        """Whether it has no default."""
+        return self.default is MISSING
+
+    @property
+    def shown(self) -> Shown:
+        """How editors and the documentation show it."""
+        marks = typing.get_args(self.hint)
+        return next((mark for mark in marks if isinstance(mark, Shown)), Shown())
+
+    @property
+    def description(self) -> str:
+        """The text below the field, with those of the values among which one chooses."""
+        kind = plain(self.hint)
+        is_choice = isinstance(kind, type) and issubclass(kind, enum.StrEnum)
+        choices = [f"`{each}`: {said}" for each, said in _choices(kind)] if is_choice else []
+        said = _said_below(self.owner).get(self.name, "") or self._said_within
+        return " ".join([said, *choices]).strip()
+
+    @property
+    def _said_within(self) -> str:
+        """The description that a field of a pydantic model has."""
+        fields: Mapping[str, Any] = getattr(self.owner, "model_fields", {})
+        return getattr(fields.get(self.name), "description", None) or ""
+
+
+def settings_of(owner: type) -> tuple[Setting, ...]:
+    """The settings of a dataclass, or of a pydantic model, in the order of its fields."""
+    return tuple(each for each in _fields(owner) if INTERNAL not in typing.get_args(each.hint))
+
+
+def undescribed(owner: type) -> list[str]:
+    """The settings of a class without a text below their fields."""
+    return [f"{owner.__name__}.{s.name}" for s in settings_of(owner) if not s.description]
+
+
+@functools.cache
+def _fields(owner: type) -> tuple[Setting, ...]:
+    if not dataclasses.is_dataclass(owner):
+        fields: Mapping[str, Any] = getattr(owner, "model_fields", {})
+        return tuple(_of_model(owner, name, each) for name, each in fields.items())
+    hints = hints_of(owner)
+    return tuple(
+        Setting(owner, field.name, hints[field.name], _default(field))
+        for field in dataclasses.fields(owner)
+    )
+
+
+def _of_model(owner: Any, name: str, field: Any) -> Setting:
+    """A field of a pydantic model, which keeps the constraints of an annotation by themselves."""
+    default = MISSING if field.is_required() else field.get_default(call_default_factory=True)
+    return Setting(owner, name, Annotated[field.annotation, None, *field.metadata], default)
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _choices(kind: type[enum.StrEnum]) -> Iterator[tuple[str, str]]:
+    said = _said_below(kind)
+    yield from ((each.value, said.get(each.name, "")) for each in kind)
+
+
+@functools.cache
+def _said_below(owner: type) -> Mapping[str, str]:
+    """The texts below the fields of a class, which Python itself drops; none without its source."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(owner)))
+    except (OSError, SyntaxError):
+        return {}
+    [definition] = tree.body
+    body = typing.cast(ast.ClassDef, definition).body
+    return {name: " ".join(text.split()) for name, text in _texts(body)}
+
+
+def _texts(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
+    for field, below in pairwise(body):
+        match field:
+            case ast.AnnAssign(target=ast.Name(id=name)) | ast.Assign(targets=[ast.Name(id=name)]):
+                if _is_text(below):
+                    yield name, below.value.value
+
+
+def _is_text(node: ast.stmt) -> typing.TypeGuard[Any]:
+    """Whether a statement is nothing but a string."""
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )

@@ -1,0 +1,57 @@
+"""Values as files and the environment have them: texts."""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import os
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from dagster_streamtables.setting.check import normalized, plain, require
+
+
+def read_text(name: str, hint: Any, text: str) -> Any:
+    """The value that a text means for a setting: of a list, parts between commas, and of a mapping,
+    pairs such as ``tier=gold``.
+
+    Raises:
+        InvalidDefinition: The text is no such value.
+    """
+    found = _value(plain(hint), text)
+    require(name, hint, found, said=text)
+    return normalized(hint, found)
+
+
+def read_environment(name: str, hint: Any, default: Any) -> Any:
+    """The value of a variable of the environment; the default where it is empty or not set.
+
+    Raises:
+        InvalidDefinition: Its text is no such value.
+    """
+    text = os.environ.get(name, "").strip()
+    return read_text(name, hint, text) if text else default
+
+
+def _value(kind: Any, text: str) -> Any:
+    if isinstance(kind, type) and issubclass(kind, enum.StrEnum):
+        return next((each for each in kind if each.lower() == text.lower()), text)
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    if kind in (int, float):
+        with contextlib.suppress(ValueError):
+            return kind(text)
+    origin = typing.get_origin(kind)
+    if origin is tuple:
+        return tuple(_parts(text))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        pairs = (part.partition("=") for part in _parts(text))
+        return {key.strip(): value.strip() for key, _, value in pairs}
+    return text
+
+
+def _parts(text: str) -> list[str]:
+    """Between commas, without the quotes in which SQL puts names."""
+    stripped = (part.strip().strip('`"') for part in text.split(","))
+    return [part for part in stripped if part]

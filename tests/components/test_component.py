@@ -195,7 +195,7 @@ attributes:
   op: {{pool: spark, tags: {{size: small}}, max_retries: 7, retry_delay_seconds: 2}}
   sensor: {{enabled: false, interval_seconds: 11}}
   checks:
-    {{equality: "0 4 * * *", state: null, schema: null, freshness: null, retention: null,
+    {{equality: "0 4 * * *", state: null, columns: null, freshness: null, retention: null,
     timezone: Europe/Berlin, enabled: true}}
   executor: code_location
   min_schedule_seconds: 10

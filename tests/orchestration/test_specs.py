@@ -244,7 +244,7 @@ def test_a_code_location_loads_without_spark(tmp_path: Path, write: Write) -> No
     write("sales.orders", id=[1], amount=[10])
     program = f"""
 import sys
-from dagster_streamtables.orchestration import StreamTablesResource, build_definitions
+from dagster_streamtables import StreamTablesResource, build_definitions
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 table = StreamTable("clean", {CLEAN.query!r}, schedule="5m")
 defs = build_definitions(resource=StreamTablesResource(root={str(tmp_path)!r}), tables=[table])

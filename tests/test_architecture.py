@@ -68,6 +68,8 @@ LIBRARIES: dict[str, set[str]] = {
     "cli": {"typer", "rich"},
     "__init__": {"lazy_loader"},
 }
+# Names of the Delta protocol, of a log's files and of what is in them.
+LOG_WORDS = ("_delta_log", "_last_checkpoint", ":020d", '"commitInfo"', '"operationMetrics"')
 WATCHED = set().union(*LIBRARIES.values())
 ALL = sorted(PACKAGE.rglob("*.py"))
 
@@ -118,6 +120,16 @@ def test_only_storage_knows_which_engine_writes(path: Path) -> None:
             assert room_of(name_of(path)) == "runtime/storage", (
                 f"{name} is one of two engines: call runtime/storage/writer.py, which chooses"
             )
+
+
+@modules
+def test_only_delta_knows_what_a_log_looks_like(path: Path) -> None:
+    text = path.read_text()
+    known = [word for word in LOG_WORDS if word in text]
+    assert not known or room_of(name_of(path)) == "runtime/delta", (
+        f"{known} are for runtime/delta alone: for the path of a log or of a file in it call "
+        "log_paths or log_folder, for what a commit says actions"
+    )
 
 
 @modules

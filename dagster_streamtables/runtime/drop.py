@@ -16,6 +16,7 @@ from typing import Any
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.errors import missing
+from dagster_streamtables.runtime.delta.log_paths import in_order_of_deletion
 from dagster_streamtables.runtime.model.state import state_of
 from dagster_streamtables.runtime.observe.control import FOLDER, Controls
 from dagster_streamtables.runtime.observe.retention import Retention
@@ -106,6 +107,5 @@ def _delete_objects(files: Any) -> None:
 
     found = files.get_file_info(pyarrow.fs.FileSelector("", recursive=True, allow_not_found=True))
     paths = [each.path for each in found if each.type is pyarrow.fs.FileType.File]
-    logs = {path for path in paths if path.lstrip("/").startswith("_delta_log/")}
-    for path in [*sorted(logs, reverse=True), *(path for path in paths if path not in logs)]:
+    for path in in_order_of_deletion(paths):
         files.delete_file(path)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import unquote
 
-Action = Mapping[str, Any]
+from dagster_streamtables.runtime.delta.actions import Action, data_changes, metrics_of
 
 
 @dataclass(frozen=True)
@@ -71,11 +70,6 @@ def _of_one(commit: Moves, rows: Mapping[str, int | None]) -> int | None:
     return marked + max(abs(new - old), new + old - 2 * commit.copied)
 
 
-def data_changes(actions: Iterable[Action]) -> list[Action]:
-    """Those that do not only rearrange."""
-    return [action for action in actions if action.get("dataChange", True)]
-
-
 def _rows(add: Action) -> int | None:
     return json.loads(add["stats"]).get("numRecords") if add.get("stats") else None
 
@@ -86,6 +80,6 @@ def _hidden(action: Action) -> int:
 
 def _copied(info: Action) -> int:
     """Under the names that Spark and delta-rs give them."""
-    metrics = info.get("operationMetrics") or {}
+    metrics = metrics_of(info)
     names = ("numTargetRowsCopied", "numCopiedRows", "num_target_rows_copied", "num_copied_rows")
     return sum(int(metrics.get(name) or 0) for name in names)

@@ -12,21 +12,20 @@ it only add some -- is said nowhere else.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
+from dagster_streamtables.runtime.delta.actions import Commit, actions_of, committed_at, info_of
 from dagster_streamtables.runtime.delta.encoding import digest, encoding
-from dagster_streamtables.runtime.delta.errors import damaged, empty
+from dagster_streamtables.runtime.delta.log_folder import LocalLog, RemoteLog
+from dagster_streamtables.runtime.delta.log_paths import commit_file
+from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.delta.types import spark_type
-
-Commit = Sequence[Mapping[str, Any]]
-"""The actions of one commit, in the order of its file."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class TableLog:
 
     def commit_at(self, version: int) -> str | None:
         """A digest of the commit of a version; None where it is gone, or is still to come."""
-        content = self._read(commit_file(version))
+        content = self._log.read(version)
         return None if content is None else digest(content)
 
     def has(self, snapshot: Snapshot) -> bool:
@@ -235,10 +234,7 @@ class TableLog:
     def time_of(self, version: int) -> float | None:
         """When a version was committed, in seconds since 1970; None if its commit is gone."""
         [(_, commit)] = self.commits(version - 1, version)
-        for action in commit or ():
-            if "timestamp" in action.get("commitInfo", {}):
-                return action["commitInfo"]["timestamp"] / 1000
-        return None
+        return committed_at(info_of(commit or ()))
 
     def at(self, version: int) -> TableLog | None:
         """The table at another version; None where its log no longer goes back so far."""
@@ -247,19 +243,14 @@ class TableLog:
     def commits(self, before: int, after: int) -> Iterator[tuple[int, Commit | None]]:
         """The commits ``before + 1`` to ``after``; None in place of one that is gone."""
         for version in range(before + 1, after + 1):
-            path = commit_file(version)
-            content = self._read(path)
-            yield version, None if content is None else _actions(content, self.location, path)
+            content, place = self._log.read(version), f"{self.location}/{commit_file(version)}"
+            yield version, None if content is None else actions_of(content, place)
 
-    def _read(self, path: str) -> bytes | None:
-        if "://" not in self.location:
-            file = Path(self.location) / path
-            return file.read_bytes() if file.exists() else None
-        try:
-            with self.files.open_input_file(path) as stream:
-                return stream.read()
-        except FileNotFoundError:
-            return None
+    @cached_property
+    def _log(self) -> LocalLog | RemoteLog:
+        if is_remote(self.location):
+            return RemoteLog(self.location, self.storage_options, self.files)
+        return LocalLog(self.location)
 
     @cached_property
     def files(self) -> Any:
@@ -270,23 +261,9 @@ class TableLog:
         return pyarrow.fs.PyFileSystem(DeltaStorageHandler.from_table(self._table._table))
 
 
-def commit_file(version: int) -> str:
-    return f"_delta_log/{version:020d}.json"
-
-
 def log_at(location: str, version: int, options: Mapping[str, str] | None) -> TableLog | None:
     try:
         table = DeltaTable(location, version=version, storage_options=dict(options or {}) or None)
     except (TableNotFoundError, DeltaError):
         return None
     return TableLog(location, table, options)
-
-
-def _actions(content: bytes, location: str, path: str) -> Commit:
-    try:
-        actions = [json.loads(line) for line in content.splitlines() if line]
-    except ValueError as error:
-        raise damaged(f"{location}/{path}", str(error)) from error
-    if not actions:
-        raise empty(f"{location}/{path}")
-    return actions

@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.runtime.delta.environment_errors import first_line
+from dagster_streamtables.runtime.delta.log_paths import is_table
 
 DEFAULT_SCHEMA = "public"
 _PATH = re.compile(r"delta\.`(?P<path>.+)`", re.IGNORECASE)
@@ -126,7 +127,7 @@ def _tables(files: Any, parts: tuple[str, ...]) -> Iterator[str]:
     selector = pyarrow.fs.FileSelector("/".join(parts), allow_not_found=True)
     listed = files.get_file_info(selector)
     folders = [each.base_name for each in listed if each.type is pyarrow.fs.FileType.Directory]
-    if "_delta_log" in folders:
+    if is_table(folders):
         short = len(parts) == 2 and parts[0] == DEFAULT_SCHEMA
         yield parts[1] if short else ".".join(parts)
         return

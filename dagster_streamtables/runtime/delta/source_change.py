@@ -20,16 +20,20 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
 
+from dagster_streamtables.runtime.delta.actions import (
+    Action,
+    Commit,
+    by_kind,
+    data_changes,
+    info_of,
+)
 from dagster_streamtables.runtime.delta.changed_rows import (
     Moves,
     changed_rows,
-    data_changes,
     moves_of,
 )
-from dagster_streamtables.runtime.delta.delta_log import Commit, TableLog
+from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.live_files import DataFile, live_files, total_rows
-
-Action = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -148,12 +152,8 @@ class _Window:
         self.moved = self.takes_away = self.redefined = self.misfed = False
 
     def add(self, commit: Commit) -> None:
-        kinds: dict[str, list[Mapping[str, Any]]] = {}
-        for action in commit:
-            for kind, body in action.items():
-                kinds.setdefault(kind, []).append(body)
+        kinds, info = by_kind(commit), info_of(commit)
         adds, removes, feed = (kinds.get(kind, []) for kind in ("add", "remove", "cdc"))
-        [info] = kinds.get("commitInfo", [])[:1] or [{}]
         moves = moves_of(adds, removes, feed, info)
         self.moves.append(moves)
         self.fed += _fed(adds, removes, feed)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
-from typing import NamedTuple
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from dagster_streamtables.runtime.delta.delta_log import TableLog, commit_file, log_at
+from dagster_streamtables.runtime.delta.delta_log import TableLog, log_at
 from dagster_streamtables.runtime.delta.environment_errors import first_line, machine_problem
 from dagster_streamtables.runtime.delta.errors import damaged, empty
+from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark
+from dagster_streamtables.runtime.delta.log_paths import commit_file
+from dagster_streamtables.runtime.delta.names import is_remote
 
 
 class Logs:
@@ -23,7 +23,7 @@ class Logs:
 
     def __init__(self, storage_options: Mapping[str, str] | None = None) -> None:
         self.storage_options = storage_options
-        self._kept: dict[str, tuple[TableLog, _Mark | None]] = {}
+        self._kept: dict[str, tuple[TableLog, Mark | None]] = {}
 
     def newest(self, location: str) -> TableLog | None:
         """The table at its newest version, or None if there is none at that place."""
@@ -69,27 +69,9 @@ class Logs:
         log, mark = self._kept.get(location, (None, None))
         if log is None or mark is None or mark != _mark(location, log.version):
             return None
-        return None if _exists(location, log.version + 1) else log
+        return log if _mark(location, log.version + 1) is None else None
 
 
-class _Mark(NamedTuple):
-    """What tells a commit's file from another of its name."""
-
-    file: int
-    changed: int
-    size: int
-
-
-def _mark(location: str, version: int) -> _Mark | None:
-    """The mark of a commit; None where files cannot be asked, or this one is gone."""
-    if "://" in location:
-        return None
-    try:
-        stat = (Path(location) / commit_file(version)).stat()
-    except FileNotFoundError:
-        return None
-    return _Mark(stat.st_ino, stat.st_mtime_ns, stat.st_size)
-
-
-def _exists(location: str, version: int) -> bool:
-    return os.path.exists(f"{location}/{commit_file(version)}")  # noqa: PTH110
+def _mark(location: str, version: int) -> Mark | None:
+    """The mark of a commit; None where it is gone, or each question is a way there and back."""
+    return None if is_remote(location) else LocalLog(location).mark(version)

@@ -10,7 +10,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
-from dagster_streamtables.runtime.delta.delta_log import Commit, Place, Snapshot, TableLog
+from dagster_streamtables.runtime.delta.actions import Commit, info_of, user_metadata
+from dagster_streamtables.runtime.delta.delta_log import Place, Snapshot, TableLog
 from dagster_streamtables.runtime.delta.source_change import rows_moved
 from dagster_streamtables.runtime.model.commit_record import Account
 from dagster_streamtables.runtime.model.costs import Costs, Effort
@@ -163,11 +164,7 @@ def data_timestamp(name: str, log: TableLog) -> float | None:
 
 def state_in(commit: Commit) -> State | None:
     """The state that a commit carries; None if it is not that of a refresh."""
-    for action in commit:
-        state = State.from_json(action.get("commitInfo", {}).get("userMetadata") or "")
-        if state is not None:
-            return state
-    return None
+    return State.from_json(user_metadata(info_of(commit)))
 
 
 def read_state(log: TableLog) -> Stored:

@@ -8,25 +8,19 @@ newest still that very file, and is there a next one? No snapshot of a table is 
 from __future__ import annotations
 
 import itertools
-import json
-import os
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
-
-from dagster_streamtables.runtime.delta.names import files_below
+from dagster_streamtables.runtime.delta.actions import info_in, user_metadata
+from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, RemoteLog, log_at_place
+from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.model.state import State
 
 _AT_ONCE = 16
 """Logs in an object store that are looked at together: each answer is a way there and back."""
-_LOG = "_delta_log"
 
 _Answer = TypeVar("_Answer")
 
@@ -36,7 +30,7 @@ class _Head:
     """The end of a log as it was seen last."""
 
     version: int
-    mark: object
+    mark: Mark | None
     """Of the newest commit: a table that was dropped and made again has another one there."""
 
 
@@ -58,7 +52,7 @@ class Heads:
         """
         self._location = location
         self._options = dict(storage_options or {})
-        self._folders: dict[str, _Local | _Remote] = {}
+        self._folders: dict[str, LocalLog | RemoteLog] = {}
         self._seen: dict[str, _Head] = {}
         self._states: dict[str, tuple[_Head, State | None]] = {}
 
@@ -70,7 +64,7 @@ class Heads:
     def versions(self, names: Iterable[str]) -> dict[str, int | None]:
         """The same of many tables; those that cannot be read are left out."""
         names = list(dict.fromkeys(names))
-        remote = any("://" in self._location(name) for name in names)
+        remote = any(is_remote(self._location(name)) for name in names)
         return dict(filter(None, asked(self._asked, names, remote=remote)))
 
     def frontier(self, name: str) -> Mapping[str, int] | None:
@@ -91,7 +85,7 @@ class Heads:
             return name, self.version(name)
         return None
 
-    def _head(self, folder: _Local | _Remote, location: str) -> _Head | None:
+    def _head(self, folder: LocalLog | RemoteLog, location: str) -> _Head | None:
         head = self._seen.pop(location, None)
         newest = head.version if head and self._goes_on(folder, head) else folder.newest()
         if newest is None:
@@ -106,77 +100,14 @@ class Heads:
         return found
 
     @staticmethod
-    def _goes_on(folder: _Local | _Remote, head: _Head) -> bool:
+    def _goes_on(folder: LocalLog | RemoteLog, head: _Head) -> bool:
         return head.mark is not None and folder.mark(head.version) == head.mark
 
-    def _folder(self, name: str) -> _Local | _Remote:
+    def _folder(self, name: str) -> LocalLog | RemoteLog:
         location = self._location(name)
         if location not in self._folders:
-            remote = "://" in location
-            self._folders[location] = (
-                _Remote(location, self._options) if remote else _Local(location)
-            )
+            self._folders[location] = log_at_place(location, self._options)
         return self._folders[location]
-
-
-class _Local:
-    """The log of a table on this machine."""
-
-    def __init__(self, location: str) -> None:
-        self._log = f"{location}/{_LOG}"
-
-    def newest(self) -> int | None:
-        try:
-            names = os.listdir(self._log)  # noqa: PTH208
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        return max(
-            (int(n[:20]) for n in names if n[20:] == ".json" and n[:20].isdigit()), default=None
-        )
-
-    def mark(self, version: int) -> object:
-        try:
-            # A `Path` for each of a thousand questions takes longer than the answers.
-            found = os.stat(self._path(version))  # noqa: PTH116
-        except FileNotFoundError:
-            return None
-        return found.st_ino, found.st_mtime_ns, found.st_size
-
-    def read(self, version: int) -> bytes | None:
-        path = Path(self._path(version))
-        return path.read_bytes() if path.exists() else None
-
-    def _path(self, version: int) -> str:
-        return f"{self._log}/{version:020d}.json"
-
-
-class _Remote:
-    """The log of a table in an object store."""
-
-    def __init__(self, location: str, options: Mapping[str, str]) -> None:
-        self._location = location
-        self._options = dict(options)
-
-    def newest(self) -> int | None:
-        try:
-            return DeltaTable(self._location, storage_options=self._options or None).version()
-        except TableNotFoundError:
-            return None
-
-    def mark(self, version: int) -> object:
-        [found] = self._files.get_file_info([_commit(version)])
-        return None if found.type.name == "NotFound" else (found.mtime_ns, found.size)
-
-    def read(self, version: int) -> bytes | None:
-        try:
-            with self._files.open_input_file(_commit(version)) as stream:
-                return stream.read()
-        except FileNotFoundError:
-            return None
-
-    @cached_property
-    def _files(self) -> Any:
-        return files_below(self._location, self._options)
 
 
 def asked(
@@ -189,21 +120,13 @@ def asked(
         return list(pool.map(question, names))
 
 
-def _commit(version: int) -> str:
-    return f"{_LOG}/{version:020d}.json"
-
-
-def _state(folder: _Local | _Remote, newest: int, known: int) -> State | None:
+def _state(folder: LocalLog | RemoteLog, newest: int, known: int) -> State | None:
     """The newest state in the commits after `known`; None where they carry none."""
     for version in range(newest, known, -1):
         content = folder.read(version)
         if content is None:
             return None
-        for line in content.splitlines():
-            # Lines of a large commit are its files, and not worth parsing.
-            if b'"commitInfo"' in line[:20]:
-                said = json.loads(line)["commitInfo"].get("userMetadata")
-                state = State.from_json(said or "")
-                if state is not None:
-                    return state
+        state = State.from_json(user_metadata(info_in(content)))
+        if state is not None:
+            return state
     return None

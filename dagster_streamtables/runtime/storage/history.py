@@ -6,7 +6,6 @@ that committed nothing, because nothing came, is not in it.
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +15,14 @@ from itertools import islice
 from statistics import median
 from typing import Any
 
-from dagster_streamtables.runtime.delta.delta_log import Commit, TableLog
+from dagster_streamtables.runtime.delta.actions import (
+    Commit,
+    committed_at,
+    info_of,
+    metrics_of,
+    user_metadata,
+)
+from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.commit_record import Account
 from dagster_streamtables.runtime.model.report import Window
 from dagster_streamtables.runtime.model.state import State
@@ -119,15 +125,14 @@ def _past(name: str, log: TableLog) -> Iterator[PastRefresh]:
         [(_, commit)] = log.commits(version - 1, version)
         if commit is None:
             return
-        info = _info(commit)
-        state = State.from_json(info.get("userMetadata") or "")
+        info = info_of(commit)
+        state = State.from_json(user_metadata(info))
         if state is not None:
             yield _told(name, version, state, info)
 
 
 def _told(name: str, version: int, state: State, info: Mapping[str, Any]) -> PastRefresh:
-    stamp = info.get("timestamp")
-    committed = None if stamp is None else stamp / 1000
+    committed = committed_at(info)
     known: dict[str, Any] = {
         "table": name,
         "version": version,
@@ -167,7 +172,7 @@ def _windows(account: Account, state: State) -> dict[str, Window]:
 
 def written_by(commit: Commit, state: State) -> Written:
     """What a commit of a refresh did, as it says itself."""
-    info = _info(commit)
+    info = info_of(commit)
     inserted, deleted = (state.account and state.account.rows) or _rows(info)
     by_spark = "spark" in str(info.get("engineInfo") or "").lower()
     return Written(inserted or 0, deleted or 0, "spark" if by_spark else "delta-rs")
@@ -175,13 +180,8 @@ def written_by(commit: Commit, state: State) -> Written:
 
 def _rows(info: Mapping[str, Any]) -> tuple[int | None, int | None]:
     """Inserted and deleted rows of a commit, by its metrics."""
-    metrics = _metrics(info)
+    metrics = metrics_of(info)
     return _sum(metrics, _CAME), _sum(metrics, _WENT) or 0
-
-
-def _metrics(info: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = info.get("operationMetrics") or {}
-    return json.loads(found) if isinstance(found, str) else found
 
 
 def _sum(metrics: Mapping[str, Any], names: Sequence[tuple[str, ...]]) -> int | None:
@@ -189,10 +189,6 @@ def _sum(metrics: Mapping[str, Any], names: Sequence[tuple[str, ...]]) -> int | 
         if group[0] in metrics:
             return sum(int(metrics.get(name) or 0) for name in group)
     return None
-
-
-def _info(commit: Commit) -> Mapping[str, Any]:
-    return next((action["commitInfo"] for action in commit if "commitInfo" in action), {})
 
 
 def _moment(stamp: float | None) -> datetime | None:

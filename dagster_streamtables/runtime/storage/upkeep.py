@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
+from dagster_streamtables.runtime.delta.actions import info_of, metrics_of
 from dagster_streamtables.runtime.delta.data_rows import alike
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
@@ -85,7 +86,5 @@ def vacuum(spark: SparkSession, log: TableLog, *, hours: int, dry: bool) -> list
 def deleted_files(log: TableLog) -> int:
     """Files that the vacuum which made the newest version says it deleted."""
     for _, commit in log.commits(log.version - 1, log.version):
-        for action in commit or ():
-            metrics = action.get("commitInfo", {}).get("operationMetrics") or {}
-            return int(metrics.get("numDeletedFiles", 0))
+        return int(metrics_of(info_of(commit or ())).get("numDeletedFiles", 0))
     return 0

@@ -1,0 +1,78 @@
+"""What the lines of a commit say: the section "Actions" of the Delta transaction log protocol."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from dagster_streamtables.runtime.delta.errors import damaged, empty
+
+Action = Mapping[str, Any]
+Commit = Sequence[Action]
+"""The actions of one commit, in the order of its file."""
+_INFO = "commitInfo"
+
+
+def actions_of(content: bytes, place: str) -> Commit:
+    """
+    Args:
+        content: Of the file of a commit.
+        place: Where that is.
+
+    Raises:
+        DamagedTable: It is empty, or no JSON.
+    """
+    try:
+        actions = [json.loads(line) for line in content.splitlines() if line]
+    except ValueError as error:
+        raise damaged(place, str(error)) from error
+    if not actions:
+        raise empty(place)
+    return actions
+
+
+def by_kind(commit: Commit) -> dict[str, list[Action]]:
+    """The bodies of the actions, by their kinds."""
+    kinds: dict[str, list[Action]] = {}
+    for action in commit:
+        for kind, body in action.items():
+            kinds.setdefault(kind, []).append(body)
+    return kinds
+
+
+def info_of(commit: Commit) -> Action:
+    """What the writer says of its commit; empty where it says nothing."""
+    return next((action[_INFO] for action in commit if _INFO in action), {})
+
+
+def info_in(content: bytes) -> Action:
+    """The same of the file of a commit, of which it parses no other line.
+
+    The other lines of a large commit are its files, and many.
+    """
+    mark = f'"{_INFO}"'.encode()
+    lines = (line for line in content.splitlines() if mark in line[:20])
+    return next((json.loads(line)[_INFO] for line in lines), {})
+
+
+def user_metadata(info: Action) -> str:
+    """What the writer was asked to keep with the commit."""
+    return info.get("userMetadata") or ""
+
+
+def committed_at(info: Action) -> float | None:
+    """When a commit was made, in seconds since 1970."""
+    stamp = info.get("timestamp")
+    return None if stamp is None else stamp / 1000
+
+
+def metrics_of(info: Action) -> Mapping[str, Any]:
+    """The numbers that the writer gives, under the names of its engine."""
+    found = info.get("operationMetrics") or {}
+    return json.loads(found) if isinstance(found, str) else found
+
+
+def data_changes(actions: Sequence[Action]) -> list[Action]:
+    """Files that came or went, without those that were only rearranged."""
+    return [action for action in actions if action.get("dataChange", True)]

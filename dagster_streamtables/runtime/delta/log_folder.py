@@ -1,0 +1,99 @@
+"""The files of one table's log, on this machine or in an object store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
+
+from dagster_streamtables.runtime.delta.log_paths import commit_file, log_folder, version_of
+from dagster_streamtables.runtime.delta.names import files_below, is_remote
+
+
+class Mark(NamedTuple):
+    """What tells the file of a commit from another one of its name.
+
+    A table that was dropped and made again, or put back from a copy, has files of the same names.
+    """
+
+    file: int
+    """0 in an object store, which numbers no files."""
+    changed: int
+    size: int
+
+
+class LocalLog:
+    """The log of a table on this machine."""
+
+    def __init__(self, location: str) -> None:
+        self._location = location
+
+    def newest(self) -> int | None:
+        """The newest version; None where there is no log."""
+        try:
+            names = os.listdir(log_folder(self._location))  # noqa: PTH208
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        versions = (version_of(name) for name in names)
+        return max((each for each in versions if each is not None), default=None)
+
+    def mark(self, version: int) -> Mark | None:
+        """The mark of a commit; None where it is gone, or still to come."""
+        try:
+            # A `Path` for each of a thousand questions takes longer than the answers.
+            found = os.stat(f"{self._location}/{commit_file(version)}")  # noqa: PTH116
+        except FileNotFoundError:
+            return None
+        return Mark(found.st_ino, found.st_mtime_ns, found.st_size)
+
+    def read(self, version: int) -> bytes | None:
+        """The content of a commit; None where it is gone, or still to come."""
+        path = Path(self._location) / commit_file(version)
+        return path.read_bytes() if path.exists() else None
+
+
+class RemoteLog:
+    """The log of a table in an object store; its methods are those of `LocalLog`."""
+
+    def __init__(
+        self, location: str, options: Mapping[str, str] | None = None, files: Any = None
+    ) -> None:
+        """
+        Args:
+            location: The URI of the table.
+            options: What delta-rs needs to reach it.
+            files: Its folder as a file system of pyarrow, where there is one already.
+        """
+        self._location = location
+        self._options = dict(options or {})
+        self._given = files
+
+    def newest(self) -> int | None:
+        try:
+            return DeltaTable(self._location, storage_options=self._options or None).version()
+        except TableNotFoundError:
+            return None
+
+    def mark(self, version: int) -> Mark | None:
+        [found] = self._files.get_file_info([commit_file(version)])
+        return None if found.type.name == "NotFound" else Mark(0, found.mtime_ns, found.size)
+
+    def read(self, version: int) -> bytes | None:
+        try:
+            with self._files.open_input_file(commit_file(version)) as stream:
+                return stream.read()
+        except FileNotFoundError:
+            return None
+
+    @cached_property
+    def _files(self) -> Any:
+        return self._given or files_below(self._location, self._options)
+
+
+def log_at_place(location: str, options: Mapping[str, str] | None = None) -> LocalLog | RemoteLog:
+    return RemoteLog(location, options) if is_remote(location) else LocalLog(location)

@@ -1,0 +1,49 @@
+"""Where a table's log is, and how the files in it are named."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+_FOLDER = "_delta_log"
+_DIGITS = 20
+
+
+def log_folder(location: str) -> str:
+    return f"{location}/{_FOLDER}"
+
+
+def commit_file(version: int) -> str:
+    """The file of a commit, relative to the table.
+
+    >>> commit_file(7)
+    '_delta_log/00000000000000000007.json'
+    """
+    return f"{_FOLDER}/{version:0{_DIGITS}d}.json"
+
+
+def version_of(name: str) -> int | None:
+    """The version of a file in the log that is a commit; None for any other.
+
+    >>> version_of("00000000000000000007.json"), version_of("00000000000000000007.crc")
+    (7, None)
+    """
+    number, rest = name[:_DIGITS], name[_DIGITS:]
+    return int(number) if rest == ".json" and number.isdigit() else None
+
+
+def is_table(folders: Collection[str]) -> bool:
+    """Whether the folder that holds these folders is a Delta table."""
+    return _FOLDER in folders
+
+
+def in_order_of_deletion(paths: Iterable[str]) -> list[str]:
+    """The files of a table, the log first and its newest commit first.
+
+    So a reader that comes meanwhile finds an older version, and then no table.
+
+    >>> in_order_of_deletion(["a.parquet", commit_file(0), commit_file(1)])[-2:]
+    ['_delta_log/00000000000000000000.json', 'a.parquet']
+    """
+    files = list(paths)
+    log = {path for path in files if path.lstrip("/").startswith(f"{_FOLDER}/")}
+    return [*sorted(log, reverse=True), *(path for path in files if path not in log)]

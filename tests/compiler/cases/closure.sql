@@ -27,7 +27,7 @@ INSERT INTO orders VALUES (3, 5, 0);
 -- -1 | 4
 -- +1 | 5
 
---- case: a new reason that rests on what is lost is none
+--- case: a new derivation from a lost row does not keep the row
 --- covers: Q18 UNION, rows taken once
 WITH RECURSIVE reach AS (SELECT customer AS at FROM orders WHERE id = 0 UNION SELECT o.customer FROM reach AS r JOIN orders AS o ON o.id = r.at) SELECT at FROM reach;
 --- before
@@ -53,7 +53,7 @@ UPDATE customers SET region = 'north' WHERE id = 2;
 -- -1 | south | 1
 -- +1 | north | 2
 
---- case: rows grouped above a recursion without copies, to which rows only came
+--- case: rows grouped above a recursion without copies, with inserts only
 --- covers: Q18 UNION, groups of rows that came
 WITH RECURSIVE reach(root, at) AS (SELECT id, id FROM orders UNION SELECT r.root, o.id FROM reach AS r JOIN orders AS o ON o.customer = r.at) SELECT root, n FROM (SELECT root, COUNT(*) AS n FROM reach GROUP BY root) AS g WHERE n > 1;
 --- before
@@ -64,7 +64,7 @@ INSERT INTO orders VALUES (3, 1, 0);
 -- -1 | 1 | 2
 -- +1 | 1 | 3
 
---- case: a new reason that rests on what is lost is none, when the step can fail
+--- case: a new derivation from a lost row does not keep the row, when the step can fail
 --- covers: Q18 UNION, a step that can fail
 WITH RECURSIVE reach AS (SELECT customer AS at FROM orders WHERE id = 0 UNION SELECT CAST(word AS INT) FROM (SELECT CAST(o.customer AS STRING) AS word FROM reach AS r JOIN orders AS o ON o.id = r.at) AS words) SELECT at FROM reach;
 --- before

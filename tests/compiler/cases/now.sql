@@ -124,7 +124,7 @@ INSERT INTO sales (product, sold) VALUES ('bb', DATE '2013-02-01');
 -- +1 | 1 | NULL
 -- +1 | 2 | bb
 
---- case: a left join with all that is due, whoever asks
+--- case: a left join with all that is due, the same for every row
 --- covers: Q25 in ON of an outer join
 SELECT o.id, v.id AS due FROM orders AS o LEFT JOIN visits AS v ON v.happened <= now();
 --- before
@@ -163,7 +163,7 @@ INSERT INTO orders VALUES (3, 0, 1);
 -- +1 | 1
 -- +1 | 3
 
---- case: rows beside each row, of which time decides
+--- case: rows joined to each row as time passes
 --- covers: Q25 in ON of a lateral join; Q15 LEFT JOIN LATERAL with a condition on the time
 SELECT o.id, l.sold FROM orders AS o LEFT JOIN LATERAL (SELECT s.sold FROM sales AS s WHERE length(s.product) = o.amount) AS l ON l.sold < CURRENT_TIMESTAMP();
 --- before

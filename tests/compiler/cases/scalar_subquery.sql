@@ -167,7 +167,7 @@ DELETE FROM orders WHERE id = 11;
 --- delta
 -- -1 | 11 | 0
 
---- case: a subquery with another in it, of whose tables one stands still
+--- case: a subquery with another in it, one of whose tables does not change
 --- covers: Q14 a scalar subquery inside a correlated one
 SELECT c.id, (SELECT SUM(o.amount) * (SELECT COUNT(*) FROM regions) FROM orders AS o WHERE o.customer = c.id) AS total FROM customers AS c;
 --- before

@@ -88,7 +88,7 @@ INSERT INTO odd VALUES (1, 2, 'x', 3);
 --- delta
 -- +1 | 1 | 2 | x | 3
 
---- case: two letters' case of one column is one column
+--- case: column names ignore case
 --- covers: Q1 names as they are written
 SELECT ID, o.Amount AS amt FROM orders AS O WHERE AMOUNT > 1;
 --- before

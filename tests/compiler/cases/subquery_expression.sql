@@ -92,7 +92,7 @@ INSERT INTO customers VALUES (2, 'south');
 --- delta
 -- +1 | 2
 
---- case: EXISTS that does not mention the row opens and shuts the table
+--- case: EXISTS that does not mention the row fills and empties the table
 --- covers: Q13 EXISTS by itself
 SELECT id FROM orders WHERE EXISTS (SELECT 1 FROM customers WHERE region = 'north');
 --- before
@@ -146,7 +146,7 @@ INSERT INTO customers VALUES (2, 'north');
 -- +1 | 11
 -- -1 | 13
 
---- case: NOT around two questions, one of which has a NOT of its own
+--- case: NOT around two subqueries, one of which is negated itself
 --- covers: Q13 NOT around EXISTS and IN
 SELECT id FROM orders AS o WHERE NOT (NOT EXISTS (SELECT 1 FROM customers AS c WHERE c.id = o.customer) OR o.amount IN (SELECT length(name) FROM regions));
 --- before

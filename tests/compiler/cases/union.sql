@@ -192,7 +192,7 @@ INSERT INTO orders VALUES (1, 1, 1);
 --- delta
 -- +1 | 1.00 | 1
 
---- case: a side that stands still has the type that only the query gives it
+--- case: an unchanged side keeps the type that only the query gives it
 --- covers: Q11 UNION of two types
 SELECT CAST(x AS STRING) AS text FROM (SELECT price AS x FROM sales UNION ALL SELECT round(CAST(total AS DECIMAL(20, 4)), 1) FROM ledger) AS t;
 --- before

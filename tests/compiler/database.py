@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from decimal import Decimal
-from functools import cache
+from functools import cache, cached_property
 from itertools import count
 
 import duckdb
@@ -133,12 +133,37 @@ class Prepared:
         self.text = over(plan.text, "after") if plan.text is not None else ""
         self._changes: dict[frozenset[str], str] = {}
         self._regroup = ""
+        self._reads: dict[tuple[str, ...], bool] = {}
 
     def change(self, stored: dict[str, str], unmoved: frozenset[str]) -> str:
         if unmoved not in self._changes:
             step = self.plan.change(stored=stored, unmoved=unmoved)
             self._changes[unmoved] = _in_duckdb(render(step, pretty=False))
         return self._changes[unmoved]
+
+    @cached_property
+    def below(self) -> list[Prepared]:
+        """The plans of its intermediate tables."""
+        return [Prepared(plan, staged=self.staged) for plan in self.plan.intermediates]
+
+    def view(self, moment: str) -> Operator:
+        """All rows that an intermediate table holds."""
+        return getattr(self.plan.view, moment)
+
+    def whole(self, moment: str) -> str:
+        """The same as SQL, where nothing has to run first."""
+        if moment not in self.full:
+            self.full[moment] = _in_duckdb(render(self.view(moment), pretty=False))
+        return self.full[moment]
+
+    def reads(self, table: str, stored: dict[str, str]) -> bool:
+        """Whether the change reads what is stored, asked of it when every source moved: one window
+        may not need the rows that the next one needs."""
+        types = tuple(stored.values())
+        if types not in self._reads:
+            every = self.plan.change(stored=stored)
+            self._reads[types] = has_recursions(every) or table in render(every, pretty=False)
+        return self._reads[types]
 
     def regroup(self, stored: dict[str, str]) -> str:
         if not self._regroup:
@@ -162,10 +187,7 @@ class Stored:
         assert [name.lower() for name in found] == [name.lower() for name in names]
         self.types = dict(zip(names, found.values(), strict=True))
         self.rows = database.rows(f'FROM "{self.TABLE}"')
-        # Asked of the change when every source moved: one window may not need the rows that the
-        # next one needs.
-        every = self.plan.change(stored=self.types)
-        self._reads_itself = has_recursions(every) or self.TABLE in render(every, pretty=False)
+        self._reads_itself = prepared.reads(self.TABLE, self.types)
 
     @property
     def visible(self) -> Rows:

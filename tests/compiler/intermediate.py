@@ -55,19 +55,17 @@ class Intermediate(_Aside):
         return bool(self.database.rows(f'FROM "{self.aside}@change"'))
 
     def _all(self, moment: str) -> str:
-        rows = getattr(self.plan.view, moment)
-        return self._bounded(closed(rows, self._counted) if has_recursions(rows) else rows)
+        rows = self.prepared.view(moment)
+        if has_recursions(rows):
+            return self._bounded(closed(rows, self._counted))
+        return self._bounded(rows) if self.prepared.staged else self.prepared.whole(moment)
 
 
 class Over(_Aside):
     """A stream table over intermediate ones."""
 
     def __init__(self, database: Database, prepared: Prepared) -> None:
-        staged = prepared.staged
-        self.below = [
-            Intermediate(database, Prepared(plan, staged=staged))
-            for plan in prepared.plan.intermediates
-        ]
+        self.below = [Intermediate(database, each) for each in prepared.below]
         super().__init__(database, prepared)
 
     def refresh(self, *, unmoved: Set[str] = frozenset()) -> None:

@@ -21,6 +21,11 @@ def plan_of(case: Case) -> Plan:
     return compile_query(case.query, TABLES).with_intermediates
 
 
+@cache
+def staged(case: Case) -> Prepared:
+    return Prepared(plan_of(case), staged=True)
+
+
 cases = [
     case
     for case in casefile.load()
@@ -42,7 +47,7 @@ def test_the_delta_is_the_one_written_down(case: Case, database: Database) -> No
 @given(data=st.data())
 @quick
 def test_before_plus_change_is_after(case: Case, database: Database, data: st.DataObject) -> None:
-    follow_windows(Prepared(plan_of(case), staged=True), database, data)
+    follow_windows(staged(case), database, data)
 
 
 @given(data=st.data())

@@ -1,4 +1,4 @@
-"""Stream tables as a Dagster component: what `build_definitions` takes, as YAML."""
+"""Stream tables as a Dagster component: the arguments of `build_definitions`, in YAML."""
 
 from __future__ import annotations
 

@@ -46,14 +46,14 @@ about = dg.Resolver.default
 @dg.scaffold_with(StreamTablesScaffolder)
 @dataclass
 class StreamTablesComponent(dg.Component, dg.Resolvable):
-    """Delta tables that are defined by SQL queries and kept up to date by the change of the query.
+    """Delta tables that are defined by SQL queries, and updated incrementally when sources change.
 
-    Each `.sql` file of a folder, or each entry of `tables`, becomes an asset that depends on what
-    its SQL reads. A sensor refreshes what is due, freshness policies watch, and checks prove that a
-    table equals its query. What other components or Python files of the project write joins the
-    same graph; what nobody writes is observed, with its Delta version as data version.
+    Each `.sql` file of a folder, or each entry of `tables`, becomes an asset that depends on the
+    tables in its SQL. A sensor refreshes the tables that are due, freshness policies monitor them,
+    and checks prove that they equal their queries. Tables that other components or Python files of
+    the project write join the same graph; other sources are observed, by their Delta versions.
 
-    `dg scaffold defs dagster_streamtables.StreamTablesComponent my_tables` writes a first one.
+    `dg scaffold defs dagster_streamtables.StreamTablesComponent my_tables` creates an example.
     """
 
     resource: Annotated[
@@ -61,7 +61,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         dg.Resolver(
             resolve_resource,
             model_field_type=ResourceModel,
-            description="Where the tables are and which Spark refreshes them.",
+            description="Where the tables are, and which Spark refreshes them.",
         ),
     ]
     folder: Annotated[
@@ -77,7 +77,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         dg.Resolver(
             resolve_tables,
             model_field_type=Sequence[TableModel],
-            description="Stream tables that are written here.",
+            description="Stream tables declared in this file.",
         ),
     ] = field(default_factory=list)
     views: Annotated[
@@ -85,14 +85,14 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         dg.Resolver(
             resolve_views,
             model_field_type=Sequence[ViewModel],
-            description="Queries that those of the tables may name, and that are stored nowhere.",
+            description="Views: queries that other queries may name. Their rows are not stored.",
         ),
     ] = field(default_factory=list)
     name: Annotated[
         str | None,
         about(
-            description="Of the resource, and what the names of sensor, schedules and checks begin "
-            "with. By default the path of this folder below the defs folder."
+            description="The name of the resource, and the prefix of the names of sensor, "
+            "schedules and checks. Default: the path of this folder below the defs folder."
         ),
     ] = None
     translation: Annotated[
@@ -102,8 +102,8 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         ]
         | None,
         about(
-            description="What the asset of each table is to look like. `st` has name, schema, "
-            "sources and table, which has all its settings; `spec` is the asset as it would be.",
+            description="Changes the asset of each table. `st` has name, schema, sources, and "
+            "table with all its settings; `spec` is the asset before the change.",
             examples=[{"key_prefix": "lake", "group_name": "{{ st.schema }}"}],
         ),
     ] = None
@@ -116,8 +116,8 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
     source_keys: Annotated[
         dict[str, ResolvedAssetKey],
         about(
-            description="The asset keys of sources, by their names in queries, where they are not "
-            "the name taken apart at the dots.",
+            description="Asset keys of sources, by their names in queries. The default key is the "
+            "name, split at the dots.",
             examples=[{"sales.orders": "raw/shop/orders"}],
         ),
     ] = field(default_factory=dict)
@@ -128,53 +128,53 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
     written_by_dagster: Annotated[
         Sequence[ResolvedAssetKey] | None,
         about(
-            description="The keys of sources that other assets write. By default that is found out "
-            "from the rest of the defs folder."
+            description="The keys of sources that other assets write. Default: found in the rest "
+            "of the defs folder."
         ),
     ] = None
     op: Annotated[OpSettings, resolver(OpSettings, "The ops that refresh the tables.")] = field(
         default_factory=OpSettings
     )
     sensor: Annotated[
-        SensorSettings, resolver(SensorSettings, "The sensor that refreshes what is due.")
+        SensorSettings, resolver(SensorSettings, "The sensor that refreshes the tables.")
     ] = field(default_factory=SensorSettings)
     checks: Annotated[CheckSettings, resolver(CheckSettings, "When checks run, and how.")] = field(
         default_factory=CheckSettings
     )
-    executor: Annotated[ExecutorName, about(description="Of scheduled refreshes and checks.")] = (
-        "threads"
+    executor: Annotated[
+        ExecutorName, about(description="The executor of scheduled refreshes and checks.")
+    ] = "threads"
+    min_schedule_seconds: Annotated[float, about(description="Refuse shorter schedules.")] = (
+        MIN_SCHEDULE_SECONDS
     )
-    min_schedule_seconds: Annotated[
-        float, about(description="Refuse schedules that are tighter.")
-    ] = MIN_SCHEDULE_SECONDS
     compile_at_load: Annotated[
         bool,
         about(
-            description="Compile the queries when the code location is loaded, so that broken ones "
-            "are found, and assets show their columns before they are refreshed."
+            description="Compile the queries when the code location loads. This finds broken "
+            "queries, and assets show their columns before the first refresh."
         ),
     ] = True
     strict: Annotated[
         bool,
         about(
-            description="Fail to load where a definition is broken, instead of making an asset of "
-            "it that fails."
+            description="Refuse to load if a definition is broken. Otherwise its asset fails when "
+            "run."
         ),
     ] = False
 
     @classmethod
     def get_spec(cls) -> ComponentTypeSpec:
-        """What `dg list components` shows of it."""
+        """What `dg list components` shows."""
         return ComponentTypeSpec(
             tags=["delta", "spark", "sql", "incremental"],
             produces=["asset", "asset_check", "sensor", "schedule", "resource"],
         )
 
     def get_asset_spec(self, props: StreamTableProps) -> dg.AssetSpec:
-        """The asset of a stream table, before `translation`. Override it for what YAML cannot say.
+        """The asset of a stream table, before `translation`. Override it for what YAML cannot do.
 
         Args:
-            props: The table, what is known of it, and the keys of what it reads.
+            props: The table, its analysis, and the asset keys of its sources.
 
         Examples:
             ```python
@@ -193,13 +193,13 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         spec: dg.AssetSpec,
         config: RefreshConfig,
     ) -> Iterator[dg.MaterializeResult[Any]]:
-        """Refresh the stream table of an asset. Override it to do something before or after.
+        """Refresh the stream table of an asset. Override it to add steps before or after.
 
         Args:
-            context: Of the op.
+            context: The context of the op.
             streamtables: The resource.
             spec: The asset.
-            config: What the run was launched with.
+            config: The config of the run.
 
         Raises:
             dg.Failure: Its definition is broken, or the refresh failed.
@@ -207,7 +207,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         yield from refresh_asset(context, streamtables, spec, config)
 
     def build_defs(self, context: dg.ComponentLoadContext) -> dg.Definitions:
-        """The definitions that `build_definitions` makes, as a part of the project."""
+        """The definitions of `build_definitions`, connected to the rest of the project."""
         name = self.name_in(context)
         return build_definitions(
             resource=self.resource,
@@ -224,11 +224,11 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         )
 
     def name_in(self, context: dg.ComponentLoadContext) -> str:
-        """What the names of resource, sensor, schedules and checks begin with."""
+        """The name of the resource, and the prefix of those of sensor, schedules and checks."""
         return self.name or name_of(context)
 
     def catalog(self, context: dg.ComponentLoadContext) -> Catalog:
-        """The stream tables with their assets; what any other code writes is among the observed.
+        """The stream tables and their assets. All sources are observed, even those with a writer.
 
         Raises:
             StreamTablesError: The folder does not exist or, if `strict`, a definition is broken.
@@ -259,13 +259,13 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
             raise InvalidDefinition(
                 "there are no stream tables",
                 where=str(folder or here),
-                fix="name a folder with .sql files, or write tables below `tables`",
+                fix="give a folder with .sql files, or declare tables below `tables`",
             )
         return catalog
 
     def _joined(self, context: dg.ComponentLoadContext) -> Catalog:
-        """The catalog as a part of the code location: as fresh as tables of other components need
-        it, with those sources observed that nobody else has."""
+        """The catalog, connected to the code location: it inherits schedules from tables of other
+        components, and observes only sources that nothing else defines."""
         catalog = read_by(self.catalog(context), catalogs_elsewhere(context, _catalog_of))
         if not self.observe_sources:
             return replace(catalog, observed={})

@@ -21,22 +21,22 @@ class OpSettings:
     """The ops that refresh the tables."""
 
     pool: Annotated[str | None, Shown(default="one for each table")] = None
-    """Their concurrency pool."""
+    """The concurrency pool of the ops."""
     tags: Annotated[Mapping[str, str], Shown(({"dagster/priority": "3"},))] = field(
         default_factory=dict[str, str]
     )
-    """Their tags, for example for an executor's resource limits."""
+    """The tags of the ops, for example for an executor's resource limits."""
     max_retries: Annotated[int, Range(0)] = RETRIES.max_retries
-    """How often an error that may pass is retried. Those that need a person are not."""
+    """How often a transient error is retried. Errors that need a person are not retried."""
     retry_delay_seconds: Annotated[float, Range(0)] = 1.0
-    """About how long before the first retry. Then it doubles."""
+    """The approximate delay before the first retry. It doubles with each retry."""
 
     def __post_init__(self) -> None:
         normalize_fields(self)
 
     @property
     def retry_policy(self) -> dg.RetryPolicy | None:
-        """Dagster's own word for it; None for no retries."""
+        """The retry policy for Dagster; None for no retries."""
         if self.max_retries == 0:
             return None
         return dg.RetryPolicy(
@@ -48,11 +48,11 @@ class OpSettings:
 
 
 def executor_of(name: ExecutorName, at_once: int) -> dg.ExecutorDefinition | None:
-    """The executor of scheduled refreshes; None for the code location's.
+    """The executor of scheduled refreshes; None for that of the code location.
 
     Args:
-        name: Of the executor.
-        at_once: How many tables it may refresh at once.
+        name: The name of the executor.
+        at_once: How many tables it may refresh at the same time.
 
     Raises:
         InvalidDefinition: There is no such executor.

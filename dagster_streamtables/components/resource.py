@@ -16,14 +16,14 @@ from dagster_streamtables.orchestration.assets.resource import StreamTablesResou
 if TYPE_CHECKING:
     Resource = StreamTablesResource
 else:
-    # At run time Dagster asks of a type that each of its fields can be written in YAML, even where
-    # a resolver makes the value; a resource of dagster-pyspark cannot.
+    # At run time Dagster requires that YAML can express each field of the type, even if a resolver
+    # makes the value; it cannot express a resource of dagster-pyspark.
     Resource = Any
 
 _VARIABLE = re.compile(r"\s*\{\{\s*env\.([A-Za-z_][A-Za-z0-9_]*)\s*\}\}\s*")
 _WITH_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 
-# A resource has other resources only in Python; options are read when they are needed.
+# Other resources can only be given in Python, and storage options are read when needed.
 _ELSEWHERE = ("pyspark", "storage_options")
 ResourceModel = yaml_model(StreamTablesResource, leave_out=("pyspark",))
 
@@ -31,18 +31,18 @@ ResourceModel = yaml_model(StreamTablesResource, leave_out=("pyspark",))
 def resolve_resource(context: dg.ResolutionContext, model: Any) -> StreamTablesResource:
     """
     Raises:
-        InvalidDefinition: There is no root, as where it is a variable that is not set.
+        InvalidDefinition: There is no root, for example because its variable is not set.
     """
     options = dict(model.storage_options or {})
     said = written(context, StreamTablesResource, model, leave_out=_ELSEWHERE)
-    # A variable that is not set is empty.
+    # An environment variable that is not set is empty here.
     given = {name: value for name, value in said.items() if value not in (None, "")}
     settings = read(StreamTablesResource, given)
     if "root" not in settings:
         raise InvalidDefinition(
             "resource.root is empty",
             where=f"root: {model.root}",
-            fix="give a folder or a URI; if it is a variable of the environment, set it",
+            fix="give a folder or a URI; if it is an environment variable, set it",
         )
     settings["root"] = _absolute(str(settings["root"]), folder_of(_load_context(context)))
     options = _options(context.at_path("storage_options"), options)
@@ -58,7 +58,7 @@ def _absolute(root: str, here: Path) -> str:
 
 
 def _options(context: dg.ResolutionContext, options: dict[str, Any]) -> dict[str, Any]:
-    """Secrets go by the name of their variable, as the UI shows what a resource is given."""
+    """Storage options. Secrets stay names of variables, because the UI shows their values."""
     found: dict[str, Any] = {}
     for key, text in options.items():
         variable = _VARIABLE.fullmatch(text) if isinstance(text, str) else None

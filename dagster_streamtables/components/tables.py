@@ -1,4 +1,4 @@
-"""Stream tables and views that are written in the YAML itself."""
+"""Stream tables and views declared in YAML."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ ViewModel = yaml_model(View)
 
 
 def resolve_tables(context: dg.ResolutionContext, models: Sequence[Any]) -> list[Declared]:
-    """Each table, with the line of the YAML in which its query begins; what cannot be is a broken
-    one, so that the others can be used."""
+    """The declared tables, each with the line of the YAML on which its query begins. An invalid
+    declaration becomes a `BrokenTable`, so that the others can be used."""
     return [_table(context.at_path(place), model) for place, model in enumerate(models)]
 
 
 def resolve_views(context: dg.ResolutionContext, models: Sequence[Any]) -> list[View]:
     """
     Raises:
-        InvalidDefinition: A view that cannot be; whichever tables read it would be others.
+        InvalidDefinition: A view is invalid, which would change the tables that read it.
     """
     return [_view(context.at_path(place), model) for place, model in enumerate(models)]
 
@@ -56,6 +56,6 @@ def _place(context: dg.ResolutionContext, key: str) -> tuple[str | None, int]:
         return None, 1
     position, _ = tree.lookup_closest_and_path([*context.path, key], None)
     file, line = position.filename, position.start.line
-    # What stands after `query: |` begins a line below.
+    # A block after `query: |` begins on the next line.
     is_block = re.search(rf"\b{key}:\s*[|>]", linecache.getline(file, line)) is not None
     return file, line + is_block

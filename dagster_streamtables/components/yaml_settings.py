@@ -1,4 +1,4 @@
-"""The settings of a class as YAML has them: durations as texts, tuples as lists."""
+"""The settings of a class in YAML: durations as texts, tuples as lists."""
 
 # No `from __future__ import annotations`: Dagster reads the annotations of fields at run time.
 import typing
@@ -18,18 +18,18 @@ _TAGS = dict[str, str | int | float | bool] | None
 
 
 def yaml_model(owner: type, *, leave_out: Sequence[str] = ()) -> type[BaseModel]:
-    """What YAML may say, with the descriptions, examples and defaults of the class.
+    """A model of the settings in YAML, with the descriptions, examples and defaults of the class.
 
     Args:
         owner: A class with settings.
-        leave_out: Those that YAML cannot say.
+        leave_out: Settings that YAML cannot express.
     """
     fields = [
         (each.name, _annotation(each), _default(each))
         for each in settings_of(owner)
         if each.name not in leave_out
     ]
-    # Dagster makes the model, in which each value may also be a template.
+    # Dagster builds the model, so that each value may also be a template.
     made = make_dataclass(
         f"{owner.__name__}Fields",
         fields,
@@ -41,11 +41,11 @@ def yaml_model(owner: type, *, leave_out: Sequence[str] = ()) -> type[BaseModel]
 
 
 def resolver(owner: type, description: str) -> dg.Resolver:
-    """What makes an object of a class of what YAML says.
+    """A resolver that builds an object of a class from YAML.
 
     Args:
         owner: A class with settings.
-        description: Of the field that has the object.
+        description: The description of the field that holds the object.
     """
 
     def resolve(context: dg.ResolutionContext, model: Any) -> Any:
@@ -57,13 +57,13 @@ def resolver(owner: type, description: str) -> dg.Resolver:
 def written(
     context: dg.ResolutionContext, owner: type, model: Any, *, leave_out: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """The settings that YAML says, with its templates filled in; of one that cannot be None, null
-    means that it is not said.
+    """The settings given in YAML, with templates filled in. For a setting that cannot be None, null
+    counts as not given.
 
     Args:
-        context: Of the model.
+        context: The context of the model.
         owner: A class with settings.
-        model: What YAML says.
+        model: The values in YAML.
         leave_out: Settings that are resolved in another way.
     """
     said: Mapping[str, Any] = model.model_dump(exclude_unset=True)
@@ -77,10 +77,10 @@ def written(
 
 
 def read(owner: type, said: Mapping[str, Any]) -> dict[str, Any]:
-    """Values as YAML has them, with the types of their settings, for the constructor of the class.
+    """Values from YAML, converted to the types of their settings, for the constructor of the class.
 
     Raises:
-        InvalidDefinition: One is a text that is no such value.
+        InvalidDefinition: A text is not a valid value.
     """
     settings = {each.name: each for each in settings_of(owner)}
     return {name: _read(settings[name], value) for name, value in said.items()}
@@ -124,7 +124,7 @@ def _default(setting: Setting) -> Any:
         return field()
     if isinstance(setting.default, timedelta):
         return field(default=duration_text(setting.default))
-    # A mapping is mutable, and nothing to write in YAML.
+    # A mutable default is not allowed, and YAML need not give an empty mapping.
     return field(default=None if _is_mapping(plain(setting.hint)) else setting.default)
 
 

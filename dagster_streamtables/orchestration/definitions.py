@@ -68,34 +68,35 @@ def build_definitions(
     Merge the result with other definitions by ``dg.Definitions.merge``. Loading it starts no JVM.
 
     Args:
-        resource: Where the tables are and which Spark refreshes them.
-        name: Of the resource, and what the names of sensor, schedules and checks begin with. Give
-            another one to each further call in one code location.
-        tables: Declarations in Python; or a catalog, and then nothing is added to it.
-        views: Queries that those of the tables may name, and that are no assets.
-        folder: A folder of `.sql` files; with `tables` and `views`, all are used.
-        assets: Assets that write tables which stream tables read. They join the graph, become part
-            of the result, and are not observed.
-        written_by_dagster: Keys of more assets that write such tables: of another code location,
-            or of definitions that these are merged with. They join the graph, too, and are neither
-            made nor observed here.
+        resource: Where the tables are, and which Spark refreshes them.
+        name: The name of the resource, and the prefix of the names of sensor, schedules and checks.
+            Each call in a code location needs a different one.
+        tables: Declarations in Python, or a catalog, which is used unchanged.
+        views: Queries that other queries may name. They are not assets.
+        folder: A folder of `.sql` files, in addition to `tables` and `views`.
+        assets: Assets that write sources of the stream tables. They join the graph, become part of
+            the result, and are not observed.
+        written_by_dagster: Keys of further assets that write sources: of another code location, or
+            of definitions that these are merged with. They join the graph, too, but are neither
+            defined nor observed here.
         translator: Decides the key, dependencies and metadata of each asset.
         group_name: The group of the stream tables that declare none.
         source_group_name: The group of the observed sources.
-        source_keys: The asset keys of sources whose key is not their name taken apart at the dots.
-        min_schedule_seconds: Refuse schedules that are tighter.
-        compile_at_load: Compile the queries when the code location is loaded, so that broken ones
-            are found and assets show their columns before they are refreshed. It reads the Delta
-            log of each source. Processes that load the definitions only to run assets leave it out.
-        strict: Raise the first broken definition instead of making an asset of it that fails.
-        sensor: When the refresh sensor looks, and how it decides.
-        checks: When checks run, and what part of the rows they compare.
-        alerts: Functions of an `Alert` that are told what happens, as `build_alert_sensor` does;
-            `log_alert` is one. Without any, there is no such sensor.
-        executor: Of scheduled refreshes and checks; None takes the code location's. By default,
-            tables that do not read each other are refreshed at once, by threads of one process, as
-            many as `max_concurrent_refreshes` of the resource says.
-        ops: `pool`, `retry_policy` and `op_tags`, as `build_stream_table_assets` has them.
+        source_keys: Asset keys of sources, by their names in queries. The default key is the name,
+            split at the dots.
+        min_schedule_seconds: Refuse shorter schedules.
+        compile_at_load: Compile the queries when the code location loads. This finds broken
+            queries, and assets show their columns before the first refresh. It reads the Delta log
+            of each source. Processes that load the definitions only to run assets skip it.
+        strict: Raise the error of the first broken definition. Otherwise its asset fails when run.
+        sensor: When the refresh sensor ticks, and how it decides.
+        checks: When checks run, and how many rows they compare.
+        alerts: Functions that receive each `Alert` of `build_alert_sensor`, such as `log_alert`.
+            Without any, there is no alert sensor.
+        executor: The executor of scheduled refreshes and checks; None for that of the code
+            location. The default refreshes up to `max_concurrent_refreshes` tables at the same
+            time, in threads of one process.
+        ops: `pool`, `retry_policy` and `op_tags`, arguments of `build_stream_table_assets`.
 
     Raises:
         StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.

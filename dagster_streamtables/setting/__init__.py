@@ -4,7 +4,7 @@
     '''The table is suspended after this many errors in a row.'''
 
 The check of its values, its key in the header of a file, its field in YAML, its error messages and
-its row in the documentation all follow from that.
+its row in the documentation are derived from this declaration.
 """
 
 from dagster_streamtables.setting.check import (

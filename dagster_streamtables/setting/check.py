@@ -1,8 +1,8 @@
-"""Whether values are what annotations say.
+"""Checks values against annotations.
 
-A dataclass checks its fields with `normalize_fields`, a function its arguments with `checked`. What
-Python would take for true, such as ``initialize="no"``, or for a number, such as
-``driver_rows=True``, is refused.
+A dataclass checks its fields with `normalize_fields`, a function its arguments with `checked`.
+Values that Python would accept as true, such as ``initialize="no"``, or as a number, such as
+``driver_rows=True``, are refused.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _CONTAINERS = (tuple, list, set, frozenset)
 
 
 def normalize_fields(values: Any, about: str = "") -> None:
-    """Check the fields of a dataclass and keep them as it declares them, for its `__post_init__`:
-    texts as members of an enum, lists as tuples, and what `Normalized` makes of them.
+    """Check the fields of a dataclass and normalize them, in its `__post_init__`: texts become
+    members of an enum, lists become tuples, and `Normalized` functions are applied.
 
     Args:
         values: The object.
         about: The stream table that it declares.
 
     Raises:
-        InvalidDefinition: A field is not what its annotation says.
+        InvalidDefinition: A field does not match its annotation.
     """
     hints = hints_of(type(values))
     for field in fields(values):
@@ -64,10 +64,10 @@ def normalize_fields(values: Any, about: str = "") -> None:
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Refuse arguments that are not what the function's annotations say.
+    """A decorator that refuses arguments which do not match the annotations of the function.
 
     Raises:
-        InvalidDefinition: One is not.
+        InvalidDefinition: An argument does not match.
     """
     signature = inspect.signature(function)
 
@@ -85,7 +85,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def normalized(hint: Any, value: Any) -> Any:
-    """A value, which is what an annotation says, as it is kept.
+    """The normalized form of a value that matches its annotation.
 
     Raises:
         InvalidDefinition: A `Normalized` of the annotation refuses it.
@@ -103,17 +103,17 @@ def normalized(hint: Any, value: Any) -> Any:
 
 
 def require(name: str, hint: Any, value: Any, about: str = "", said: str | None = None) -> None:
-    """Refuse a value that is not what an annotation says.
+    """Refuse a value that does not match an annotation.
 
     Args:
-        name: Of the setting.
+        name: The name of the setting.
         hint: The annotation.
-        value: What it is given.
-        about: The stream table that it is of.
+        value: The value.
+        about: The stream table that the setting belongs to.
         said: The text that the value was read from.
 
     Raises:
-        InvalidDefinition: It is not.
+        InvalidDefinition: It does not match.
     """
     if _is(hint, value):
         return
@@ -139,7 +139,8 @@ def require(name: str, hint: Any, value: Any, about: str = "", said: str | None 
 
 @functools.cache
 def hints_of(owner: Any) -> Mapping[str, Any]:
-    """Annotations, evaluated one by one: a name that only a type checker imports says nothing."""
+    """Annotations, evaluated one by one. One with a name that only a type checker imports becomes
+    `Any`."""
     found: dict[str, Any] = {}
     owners = reversed(owner.__mro__) if isinstance(owner, type) else (owner,)
     for each in owners:
@@ -153,7 +154,7 @@ def hints_of(owner: Any) -> Mapping[str, Any]:
 
 
 def plain(hint: Any) -> Any:
-    """The type, without what is said about it, and without None."""
+    """The type alone, without annotations and without None."""
     if typing.get_origin(hint) is Annotated:
         return plain(typing.get_args(hint)[0])
     if _is_union(hint):
@@ -163,7 +164,7 @@ def plain(hint: Any) -> Any:
 
 
 def allows_none(hint: Any) -> bool:
-    """Whether None is a value."""
+    """Whether None is a valid value."""
     return _is(hint, None)
 
 
@@ -201,7 +202,8 @@ def _is_a(kind: type, value: Any) -> bool:
 
 
 def _holds(origin: type, args: tuple[Any, ...], value: Any) -> bool:
-    """Whether it is such a collection, and what it holds is right, which an iterator would lose."""
+    """Whether a value is such a collection with matching items. Iterators are refused: the check
+    would consume them."""
     if issubclass(origin, Mapping):
         mapping: Any = value
         return isinstance(value, Mapping) and all(
@@ -233,7 +235,7 @@ def described(hint: Any) -> str:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return "a mapping"
     if isinstance(origin, type) and issubclass(origin, Iterable):
-        return f"a list, each of it {described(args[0])}"
+        return f"a list, each item {described(args[0])}"
     if origin is collections.abc.Callable:
         return "a function"
     return _WORDS.get(hint) or f"a {getattr(hint, '__name__', hint)}"

@@ -1,4 +1,4 @@
-"""What an annotation says about a setting beside its type."""
+"""Constraints and other marks in the annotation of a setting."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers, or timedeltas in seconds, of an interval."""
+    """An interval of numbers, or of timedeltas, in seconds."""
 
     low: float = -math.inf
     high: float = math.inf
     above: bool = False
-    """Whether `low` itself is left out."""
+    """Whether `low` itself is excluded."""
 
     def __contains__(self, value: Any) -> bool:
         number = value.total_seconds() if isinstance(value, timedelta) else value
@@ -30,7 +30,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Where:
-    """Values with a property that no type tells."""
+    """Values with a property that a type cannot express."""
 
     holds: Callable[[Any], bool]
     words: str
@@ -44,7 +44,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Normalized:
-    """Values of which a function makes those that are kept; what cannot be, it refuses in words."""
+    """Values that a function normalizes; it raises for invalid ones."""
 
     function: Callable[[Any], Any]
 
@@ -55,11 +55,11 @@ class Shown:
 
     examples: tuple[Any, ...] = ()
     default: str = ""
-    """In words, where the value does not say what happens."""
+    """The default in words, if its value does not explain itself."""
 
 
 class _Internal:
-    """The mark of a field that the package fills in: neither files nor YAML have it."""
+    """The mark of a field that the package fills in: it is not a setting in files or YAML."""
 
 
 FILLED = Where(lambda value: bool(str(value).strip()), "not empty")

@@ -1,6 +1,6 @@
 """The settings that a class declares: names, types, constraints, defaults, descriptions.
 
-A description is the text below the field, where editors and the API reference look for it, too.
+A description is the text below the field, which editors and the API reference show, too.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from dagster_streamtables.setting.constraint import INTERNAL, Shown
 
 @dataclass(frozen=True)
 class Setting:
-    """A field that people set."""
+    """A field that users may set."""
 
     owner: type
     name: str
     hint: Any
-    """Its annotation."""
+    """The annotation."""
     default: Any = MISSING
 
     @property
@@ -44,7 +44,7 @@ class Setting:
 
     @property
     def description(self) -> str:
-        """The text below the field, with those of the values among which one chooses."""
+        """The text below the field; for an enum, with the texts of its members."""
         kind = plain(self.hint)
         is_choice = isinstance(kind, type) and issubclass(kind, enum.StrEnum)
         choices = [f"`{each}`: {said}" for each, said in _choices(kind)] if is_choice else []
@@ -53,7 +53,7 @@ class Setting:
 
     @property
     def _said_within(self) -> str:
-        """The description that a field of a pydantic model has."""
+        """The description of a field of a pydantic model."""
         fields: Mapping[str, Any] = getattr(self.owner, "model_fields", {})
         return getattr(fields.get(self.name), "description", None) or ""
 
@@ -81,7 +81,7 @@ def _fields(owner: type) -> tuple[Setting, ...]:
 
 
 def _of_model(owner: Any, name: str, field: Any) -> Setting:
-    """A field of a pydantic model, which keeps the constraints of an annotation by themselves."""
+    """A field of a pydantic model, which stores the constraints apart from the annotation."""
     default = MISSING if field.is_required() else field.get_default(call_default_factory=True)
     return Setting(owner, name, Annotated[field.annotation, None, *field.metadata], default)
 
@@ -97,7 +97,8 @@ def _choices(kind: type[enum.StrEnum]) -> Iterator[tuple[str, str]]:
 
 @functools.cache
 def _said_below(owner: type) -> Mapping[str, str]:
-    """The texts below the fields of a class, which Python itself drops; none without its source."""
+    """The texts below the fields of a class, read from its source because Python drops them; none
+    if there is no source."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(owner)))
     except (OSError, SyntaxError):
@@ -116,7 +117,7 @@ def _texts(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
 
 
 def _is_text(node: ast.stmt) -> typing.TypeGuard[Any]:
-    """Whether a statement is nothing but a string."""
+    """Whether a statement is only a string."""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)

@@ -1,4 +1,4 @@
-"""Values as files and the environment have them: texts."""
+"""Reads values from texts, in files and environment variables."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dagster_streamtables.setting.check import normalized, plain, require
 
 
 def read_text(name: str, hint: Any, text: str) -> Any:
-    """The value that a text means for a setting: of a list, parts between commas, and of a mapping,
-    pairs such as ``tier=gold``.
+    """The value of a setting from its text: for a list, parts between commas; for a mapping, pairs
+    such as ``tier=gold``.
 
     Raises:
-        InvalidDefinition: The text is no such value.
+        InvalidDefinition: The text is not a valid value.
     """
     found = _value(plain(hint), text)
     require(name, hint, found, said=text)
@@ -25,10 +25,10 @@ def read_text(name: str, hint: Any, text: str) -> Any:
 
 
 def read_environment(name: str, hint: Any, default: Any) -> Any:
-    """The value of a variable of the environment; the default where it is empty or not set.
+    """The value of an environment variable; the default if it is empty or not set.
 
     Raises:
-        InvalidDefinition: Its text is no such value.
+        InvalidDefinition: Its text is not a valid value.
     """
     text = os.environ.get(name, "").strip()
     return read_text(name, hint, text) if text else default
@@ -52,6 +52,6 @@ def _value(kind: Any, text: str) -> Any:
 
 
 def _parts(text: str) -> list[str]:
-    """Between commas, without the quotes in which SQL puts names."""
+    """The parts between commas, without SQL quotes."""
     stripped = (part.strip().strip('`"') for part in text.split(","))
     return [part for part in stripped if part]

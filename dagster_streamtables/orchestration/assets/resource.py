@@ -39,8 +39,8 @@ class StreamTablesResource(dg.ConfigurableResource):
     root: Annotated[
         str, FILLED, Shown(("s3://lake/warehouse", "{{ context.project_root }}/lake"))
     ] = Field(
-        description="The folder or URI below which a table `sales.orders` is `sales/orders`. In "
-        "YAML, a relative path begins at the folder of the file."
+        description="The folder or URI of the tables: `sales.orders` is its subfolder "
+        "`sales/orders`. In YAML, a relative path begins at the folder of the file."
     )
     spark: Annotated[
         str | None,
@@ -50,11 +50,11 @@ class StreamTablesResource(dg.ConfigurableResource):
     ] = Field(
         default=None,
         description="The address of a Spark Connect server, such as `sc://host:15002`. Without "
-        "one, a local server is started when it is needed, and shared by all processes.",
+        "one, a local server is started when needed, and shared by all processes.",
     )
     pyspark: dg.ResourceDependency[Any] = Field(
         default=None,  # pyright: ignore[reportAssignmentType]
-        description="A resource whose `spark_session` refreshes: LazyPySparkResource or "
+        description="A resource whose `spark_session` runs the refreshes: LazyPySparkResource or "
         "PySparkResource of dagster-pyspark.",
     )
     storage_options: Annotated[
@@ -62,20 +62,20 @@ class StreamTablesResource(dg.ConfigurableResource):
         Shown(({"AWS_SECRET_ACCESS_KEY": "{{ env.AWS_SECRET_ACCESS_KEY }}"},)),
     ] = Field(
         default={},
-        description="What delta-rs needs to reach the root, such as credentials. In YAML, a value "
-        "that is nothing but `{{ env.X }}` is read when it is needed, not shown in the UI, and "
-        "left out where X is not set.",
+        description="Options of delta-rs to reach the root, such as credentials. In YAML, a value "
+        "that is only `{{ env.X }}` is read when needed, not shown in the UI, and left out if X "
+        "is not set.",
         repr=False,
     )
     max_concurrent_refreshes: Annotated[int, Range(1)] = Field(
         default=4,
-        description="How many tables that do not read each other are refreshed at once in one "
-        "run, each by a thread, all on one Spark.",
+        description="How many tables a run refreshes at the same time, each in a thread, on one "
+        "Spark. A table still waits for those it reads.",
     )
     preview_rows: Annotated[int, Range(0)] = Field(
         default=0,
         description="How many changed rows each materialization shows. They are stored in "
-        "Dagster's database, so nothing is shown unless you ask for it.",
+        "Dagster's database, so the default is 0.",
     )
     _lake: Lake | None = PrivateAttr(default=None)
     # Threads that refresh share one lake, which caches the logs.

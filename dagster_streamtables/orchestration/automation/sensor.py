@@ -34,7 +34,7 @@ def build_refresh_sensor(
 
     Args:
         tables: The stream tables.
-        settings: When it looks, and how it decides.
+        settings: When it ticks, and how it decides.
         executor: The executor of the runs. By default one process refreshes all tables of a run,
             each in a thread, which starts much faster than one process per table. None for the
             executor of the code location.

@@ -1,4 +1,4 @@
-"""`SensorSettings`: how a refresh sensor decides."""
+"""`SensorSettings`: the settings of a refresh sensor."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from dagster_streamtables.setting import Range, Shown, normalize_fields
 
 @dataclass(frozen=True)
 class SensorSettings:
-    """How a refresh sensor decides."""
+    """When a refresh sensor ticks, and how it decides."""
 
     name: Annotated[str, Shown(default="the name of the resource, then `_refresh`")] = ""
     """The name of the sensor."""
     enabled: bool = True
-    """Whether it is on before anybody touches its switch."""
+    """Whether the sensor is on until somebody switches it in the UI."""
     interval_seconds: Annotated[int, Range(1)] = 5
-    """The time between two ticks. Dagster looks every five seconds at most."""
+    """The time between two ticks. Dagster's minimum is five seconds."""
     stuck_after: Annotated[timedelta, Range(0, above=True)] = timedelta(hours=1)
-    """Unfinished runs that are older no longer keep their tables from being refreshed."""
+    """Unfinished runs that are older no longer block the refreshes of their tables."""
     retry_first: Annotated[timedelta, Range(0, above=True)] = Backoff.first
-    """The delay before a table that failed is tried again. It doubles with each failure in a row,
-    and up to a quarter is added by chance."""
+    """The delay before a failed table is retried. It doubles with each failure in a row, and up to
+    a quarter is added at random."""
     retry_longest: Annotated[timedelta, Range(0, above=True)] = Backoff.longest
     """The longest delay between retries."""
     observe_sources: bool = True
@@ -37,14 +37,14 @@ class SensorSettings:
 
     @property
     def backoff(self) -> Backoff:
-        """How long a table that failed is left alone."""
+        """The delays before failed tables are retried."""
         return Backoff(self.retry_first, self.retry_longest)
 
     @property
     def status(self) -> dg.DefaultSensorStatus:
-        """The position of its switch before anybody touches it."""
+        """The default status of the sensor."""
         return dg.DefaultSensorStatus.RUNNING if self.enabled else dg.DefaultSensorStatus.STOPPED
 
     def named_after(self, resource_key: str) -> SensorSettings:
-        """The same, with a name."""
+        """The same settings, with a name."""
         return self if self.name else replace(self, name=f"{resource_key}_refresh")

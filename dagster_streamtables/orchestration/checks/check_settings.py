@@ -1,4 +1,4 @@
-"""All checks of a code location, and when they run."""
+"""All checks of a code location, and their schedules."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from dagster_streamtables.setting import Range, Where, normalize_fields
 
 
 def _is_cron(text: str) -> bool:
-    """As Dagster has it, without seconds."""
+    """Whether Dagster accepts the text as a cron expression, so without seconds."""
     try:
         found = parse_schedule(text, min_schedule_seconds=0)
     except InvalidDefinition:
@@ -52,40 +52,40 @@ Zone = Annotated[str, Where(_is_zone, "a time zone such as Europe/Berlin")]
 
 @dataclass(frozen=True)
 class CheckSettings:
-    """When checks run, and how. Each may have a schedule of its own: a cron expression of five
-    fields, or None for none; it can be run by hand all the same."""
+    """When checks run, and how. The schedule of each is a cron expression of five fields, or None:
+    then it runs only when launched by hand."""
 
     equality: Cron | None = "0 3 * * *"
-    """Compares each table with its query, which costs a run of the query for a part of the rows."""
+    """When to compare tables with their queries, which costs a run of the query, for a sample."""
     state: Cron | None = "30 * * * *"
-    """Looks for damage in the stored tables, which costs a pass over each."""
+    """When to check the state of stored tables, which costs a scan of each."""
     columns: Cron | None = "15 * * * *"
-    """Looks for columns that are not as they were."""
+    """When to check the columns of tables and sources."""
     quick: Annotated[timedelta, Range(0)] | None = timedelta(minutes=5)
-    """How often the sensor evaluates freshness and retention, which read nothing but logs. Every
-    refresh evaluates them, too. `None`, in YAML `null`, means that neither does."""
+    """How often the sensor evaluates freshness and retention, which read only logs. Every refresh
+    evaluates them, too. `None`, in YAML `null`, turns this off."""
     freshness: Cron | None = None
-    """Looks for tables that are behind their schedule, in a run of its own."""
+    """When to check freshness in a separate run."""
     retention: Cron | None = None
-    """Looks whether sources keep what the next refresh needs, in a run of its own."""
+    """When to check retention in a separate run."""
     timezone: Zone = "UTC"
-    """The time zone of these cron expressions."""
+    """The time zone of the cron expressions."""
     enabled: bool = True
-    """Whether the schedules are on before anybody touches their switches."""
+    """Whether the schedules are on until somebody switches them in the UI."""
     sample: Sample | None = 0.05
-    """What part of the rows the equality check compares, such as 0.01. `None`, in YAML `null`,
+    """The fraction of rows that the equality check compares, such as 0.01. `None`, in YAML `null`,
     means all."""
     grace: Annotated[timedelta, Range(0)] = timedelta()
-    """What the freshness check allows beside the schedule, for the refresh itself."""
+    """The time that a refresh may take, which the freshness check adds to the schedule."""
     warn_before: Annotated[timedelta, Range(0)] = WARN_BEFORE
-    """The retention check fails this long before history may be gone."""
+    """How long before history may be lost the retention check fails."""
 
     def __post_init__(self) -> None:
         normalize_fields(self)
 
     @property
     def status(self) -> dg.DefaultScheduleStatus:
-        """The position of the switches before anybody touches them."""
+        """The default status of the schedules."""
         on, off = dg.DefaultScheduleStatus.RUNNING, dg.DefaultScheduleStatus.STOPPED
         return on if self.enabled else off
 
@@ -93,12 +93,12 @@ class CheckSettings:
 def build_checks(
     catalog: Catalog, settings: CheckSettings, name: str = RESOURCE_KEY
 ) -> Iterator[dg.AssetChecksDefinition]:
-    """All checks of all the tables that are not broken, one op for each kind.
+    """All checks of all tables that are not broken, one op for each kind.
 
     Args:
         catalog: The stream tables.
-        settings: How they check.
-        name: Of the resource, and what the names of the ops begin with.
+        settings: The settings of the checks.
+        name: The name of the resource, and the prefix of the names of the ops.
     """
     if not catalog.sound:
         return
@@ -113,7 +113,7 @@ def build_checks(
 
 
 def build_quick_checks(catalog: Catalog, settings: CheckSettings) -> QuickChecks | None:
-    """The checks that are evaluated without a run of their own."""
+    """The checks that are evaluated without a separate run."""
     if settings.quick is None:
         return None
     return QuickChecks(
@@ -130,7 +130,7 @@ def build_check_schedules(
     executor: dg.ExecutorDefinition | None,
     name: str = RESOURCE_KEY,
 ) -> Iterator[dg.ScheduleDefinition]:
-    """The schedule of each kind of check that has one."""
+    """The schedules of the checks that have one."""
     crons = {
         "equality": (equality_check.CHECK_NAME, settings.equality),
         "state": (state_checks.STATE, settings.state),

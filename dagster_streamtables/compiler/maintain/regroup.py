@@ -1,14 +1,14 @@
-"""Regroup: groups as they are now, in place of the stored rows of the same keys.
+"""Regroup: recompute the touched groups, and replace their stored rows.
 
     Δ γ(R) = γ(R⁺ ⋉ K) − stored ⋉ K        K = the keys that occur in ΔR
 
-The keyed law with the old half read from the table instead of computed from R⁻. Yields at most one
-row for each key: the stored columns, and in the weight column what to do with them:
+The keyed law, but the old half is read from the table instead of computed from R⁻. Returns at most
+one row per key: the stored columns, and in the weight column the action:
 
-     1    store this row, in place of the stored row of its key if there is one
-    -1    delete the stored row of this key; the columns beside the key are NULL
+     1    store this row, replacing the stored row of its key if any
+    -1    delete the stored row of this key; all columns except the key are NULL
 
-A key whose row is as it was yields nothing. Keys are compared null-safely.
+Keys whose rows did not change are omitted. Keys are compared null-safely.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dagster_streamtables.compiler.operators import (
 
 @dataclass(frozen=True)
 class Regroup(Step):
-    """Groups as they are now in place of the stored rows of the same keys."""
+    """The recomputed groups, as replacements of the stored rows of the same keys."""
 
     groups: Step
     stored: Step
@@ -79,7 +79,7 @@ class Regroup(Step):
         )
 
     def explain(self) -> str:
-        return "Regroup: the groups as they are now in place of the stored rows"
+        return "Regroup: the recomputed groups replace their stored rows"
 
 
 def null_safe(left: exp.Expr, right: exp.Expr) -> exp.Expr:

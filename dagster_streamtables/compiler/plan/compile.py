@@ -1,4 +1,4 @@
-"""A query's text → its `Plan`, given the columns of its sources."""
+"""Query text and the columns of its sources → `Plan`."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> Plan:
 
     Args:
         query: The text, in Spark SQL.
-        sources: For each table that the query names, its columns and their types in Spark's words.
+        sources: Table name in the query → its columns and their types in Spark's spelling.
 
     Raises:
-        InvalidDefinition: The text is not one query, or names a column that is not there.
-        UnsupportedQuery: The query holds something that cannot be maintained.
+        InvalidDefinition: The text is not one query, or names a column that does not exist.
+        UnsupportedQuery: The query contains something that cannot be maintained.
 
     >>> orders = {"orders": {"id": "bigint", "customer": "bigint", "amount": "bigint"}}
     >>> query = "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer"
@@ -48,14 +48,14 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> Plan:
             "the query cannot be analyzed",
             where=text.shown(),
             why=str(error),
-            fix="write it in simpler words, or choose mode FULL",
+            fix="simplify the query, or choose mode FULL",
         ) from error
     return Plan(text, view, root_of(view))
 
 
 def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:
-    """The text that a full refresh runs; where it can have several answers anyway, it has one time
-    all the same."""
+    """The text that a full refresh runs: with a unique answer if possible, and in any case with
+    one name for the time."""
     try:
         return _settled(text, sources)[0]
     except (InvalidDefinition, Refusal, SqlglotError, RecursionError):

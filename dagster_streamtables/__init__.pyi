@@ -1,6 +1,7 @@
 """The public names, and the modules that have them: the one list, which `__init__` reads."""
 
 from .compiler import View as View
+from .compiler.dialect.support import ExperimentalDialect as ExperimentalDialect
 from .components.component import StreamTablesComponent as StreamTablesComponent
 from .errors import (
     ConflictingCommit as ConflictingCommit,

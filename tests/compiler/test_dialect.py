@@ -5,6 +5,10 @@ That the mended words mean the same is shown by `runtime/test_dialect.py`, on Sp
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+
 import pytest
 
 from dagster_streamtables.compiler.dialect import (
@@ -13,9 +17,12 @@ from dagster_streamtables.compiler.dialect import (
     tables_of,
     translate,
 )
+from dagster_streamtables.compiler.dialect.others import EXAMINED
+from dagster_streamtables.compiler.dialect.support import TESTED
 from dagster_streamtables.compiler.text.query_text import read
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from pages import DOCS, PROJECT, code, rows
 
 COLUMNS = {
     "t": {
@@ -253,6 +260,36 @@ def test_spark_is_given_back_as_it_is() -> None:
 def test_the_tables_of_a_query_are_found_without_translating_it() -> None:
     sql = "SELECT x / 2 AS c FROM sales.o, unnest(arr) AS e JOIN LATERAL (SELECT 1 FROM u) ON TRUE"
     assert tables_of(sql, "postgres") == ("sales.o", "u")
+
+
+def test_every_dialect_is_listed_with_what_it_promises_and_its_tests() -> None:
+    promised = {
+        dialect: (support.split(":")[0], code(tests))
+        for dialects, support, tests in rows((DOCS / "sql.md").read_text(), "dialect")
+        for dialect in code(dialects)
+    }
+    assert {each for each, (support, _) in promised.items() if support == "tested"} == set(TESTED)
+    experimental = {each for each, (support, _) in promised.items() if support == "experimental"}
+    assert experimental == EXAMINED, "correct the table of dialects in docs/sql.md"
+    assert all((PROJECT / test).exists() for _, tests in promised.values() for test in tests)
+
+
+def test_an_experimental_dialect_is_warned_of_once_when_the_code_location_loads() -> None:
+    program = """
+from dagster_streamtables import StreamTable, StreamTablesResource, View, build_definitions
+build_definitions(
+    resource=StreamTablesResource(root="lake"),
+    views=[View("v", "SELECT 1 AS a", dialect="mysql")],
+    tables=[
+        *(StreamTable(n, "SELECT 1 AS a", dialect="snowflake") for n in ("a", "b")),
+        *(StreamTable(n, "SELECT 1 AS a", dialect=n) for n in ("spark", "postgres", "duckdb")),
+    ],
+)
+"""
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert said.returncode == 0, said.stderr
+    warned = re.findall(r"ExperimentalDialect: the dialect (\w+) is experimental", said.stderr)
+    assert sorted(warned) == ["mysql", "snowflake"]
 
 
 def test_a_dialect_that_does_not_exist_is_refused_with_the_nearest() -> None:

@@ -22,7 +22,7 @@ from dagster_streamtables.compiler.dialect.rules import COMMON, Dialect, Reason,
 from dagster_streamtables.errors import InvalidDefinition
 
 _T = exp.DataType.Type
-_EXAMINED = frozenset({
+EXAMINED = frozenset({
     "athena", "bigquery", "databricks", "doris", "dremio", "drill", "druid", "dune", "exasol",
     "fabric", "hive", "materialize", "mysql", "oracle", "presto", "redshift", "risingwave",
     "singlestore", "snowflake", "spark2", "sqlite", "starrocks", "teradata", "trino", "tsql",
@@ -48,7 +48,7 @@ def others(dialect: str) -> Dialect:
     Raises:
         InvalidDefinition: The dialect's differences from Spark were not examined.
     """
-    if dialect not in _EXAMINED:
+    if dialect not in EXAMINED:
         raise InvalidDefinition(
             f"{dialect} cannot be translated",
             why="its differences from Spark SQL were not examined",

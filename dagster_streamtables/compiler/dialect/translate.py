@@ -2,45 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
-from dagster_streamtables.compiler.dialect.duckdb import DUCKDB
 from dagster_streamtables.compiler.dialect.inferred_types import Kinds
-from dagster_streamtables.compiler.dialect.others import others
-from dagster_streamtables.compiler.dialect.postgres import POSTGRES
 from dagster_streamtables.compiler.dialect.precedence import parenthesize
 from dagster_streamtables.compiler.dialect.query import Query
 from dagster_streamtables.compiler.dialect.rules import Dialect, refuse_names
+from dagster_streamtables.compiler.dialect.support import SPARK, checked_dialect, rules_of
 from dagster_streamtables.compiler.text.query_text import as_written, read, table_name
 from dagster_streamtables.compiler.text.spark import DIALECT, StreamTables
 from dagster_streamtables.errors import InvalidDefinition
 
-SPARK = "spark"
-"""The dialect that needs no translation."""
 Columns = Mapping[str, Mapping[str, str]]
-
-
-def checked_dialect(name: str) -> str:
-    """The name of a dialect, as it is.
-
-    Raises:
-        InvalidDefinition: sqlglot does not know the dialect.
-    """
-    known = sorted(set(sqlglot.Dialect.classes) - {"", DIALECT})
-    if name in known:
-        return name
-    near = difflib.get_close_matches(name.lower(), known, n=3)
-    raise InvalidDefinition(
-        f'there is no SQL dialect "{name}"',
-        why=f"the dialects are {', '.join(known)}",
-        fix=f"did you mean {' or '.join(near)}?" if near else f'write "{SPARK}"',
-    )
 
 
 def tables_of(sql: str, dialect: str) -> tuple[str, ...]:
@@ -83,14 +60,9 @@ def translate(sql: str, dialect: str, columns: Columns | None = None) -> str:
     text = read(sql, dialect)
     refuse_names(text, dialect)
     query = Query(dialect, text, Kinds(text.tree, columns or {}, dialect))
-    rules = _rules(dialect)
+    rules = rules_of(dialect)
     _refuse(query, rules)
     return _printed(query, _mended(query, rules))
-
-
-def _rules(dialect: str) -> Dialect:
-    known = {"postgres": POSTGRES, "duckdb": DUCKDB}
-    return known[dialect] if dialect in known else others(dialect)
 
 
 def _refuse(query: Query, rules: Dialect) -> None:

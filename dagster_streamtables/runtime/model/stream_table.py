@@ -132,8 +132,9 @@ class StreamTable:
     dialect: Annotated[str, Normalized(checked_dialect), Shown(("spark", "postgres", "duckdb"))] = (
         "spark"
     )
-    """The SQL dialect of the query: `spark`, `postgres`, `duckdb`, `snowflake`, … A query that has
-    no exact translation is refused."""
+    """The SQL dialect of the query. `postgres` and `duckdb` are tested on their databases; others,
+    such as `snowflake`, are experimental, and warned of. A query that has no exact translation is
+    refused."""
     session_timezone: Annotated[str, Normalized(_checked_zone)] = "UTC"
     """Where the query's days and hours begin: Spark's `spark.sql.session.timeZone`."""
     differential_max_change_ratio: Annotated[float, Range(0, 1)] = 0.15

@@ -1,0 +1,65 @@
+"""The dialects: which are tested on their databases, and which are experimental."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import warnings
+
+import sqlglot
+
+from dagster_streamtables.compiler.dialect.duckdb import DUCKDB
+from dagster_streamtables.compiler.dialect.others import EXAMINED, others
+from dagster_streamtables.compiler.dialect.postgres import POSTGRES
+from dagster_streamtables.compiler.dialect.rules import Dialect
+from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.errors import InvalidDefinition
+
+SPARK = "spark"
+"""The dialect that needs no translation."""
+TESTED = {"postgres": POSTGRES, "duckdb": DUCKDB}
+"""Their rules were run: the tests compare what Spark gives with what the database itself gives."""
+
+
+class ExperimentalDialect(UserWarning):
+    """A query is in a dialect whose translation follows the documentation of its database, and was
+    never compared with what the database gives."""
+
+
+def checked_dialect(name: str) -> str:
+    """The name of a dialect, as it is. An experimental one is warned of once in a process.
+
+    Raises:
+        InvalidDefinition: sqlglot does not know the dialect.
+    """
+    known = sorted(set(sqlglot.Dialect.classes) - {"", DIALECT})
+    if name in EXAMINED:
+        _warn(name)
+    if name in known:
+        return name
+    near = difflib.get_close_matches(name.lower(), known, n=3)
+    raise InvalidDefinition(
+        f'there is no SQL dialect "{name}"',
+        why=f"the dialects are {', '.join(known)}",
+        fix=f"did you mean {' or '.join(near)}?" if near else f'write "{SPARK}"',
+    )
+
+
+def rules_of(name: str) -> Dialect:
+    """What is kept, rewritten and refused in a dialect.
+
+    Raises:
+        InvalidDefinition: Nobody examined where the dialect differs from Spark.
+    """
+    return TESTED[name] if name in TESTED else others(name)
+
+
+@functools.cache
+def _warn(name: str) -> None:
+    warnings.warn(
+        f"the dialect {name} is experimental: its translation follows its documentation and was "
+        f"not compared with the database. Compare the table with {name} before you rely on it, or "
+        f"write the query in spark, {' or '.join(TESTED)}",
+        ExperimentalDialect,
+        stacklevel=2,
+    )

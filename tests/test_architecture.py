@@ -33,6 +33,7 @@ ROOMS = (
     "compiler/plan",
     "compiler/views",
     "compiler",
+    "runtime/errors",
     "runtime/delta",
     "runtime/model",
     "runtime/spark",

@@ -22,8 +22,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from dagster_streamtables.errors import StreamTablesError, legible
-from dagster_streamtables.runtime.compute.spark_errors import last_word
-from dagster_streamtables.runtime.delta.environment_errors import first_line
+from dagster_streamtables.runtime.errors.foreign_words import first_line
+from dagster_streamtables.runtime.errors.translate import last_word
 
 # A pipe has no width; at rich's default of 80 columns, lines that grep looks for would break.
 _WIDTH = None if sys.stdout.isatty() or "COLUMNS" in os.environ else 200

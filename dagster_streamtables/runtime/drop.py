@@ -15,8 +15,8 @@ from typing import Any
 
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.errors import missing
 from dagster_streamtables.runtime.delta.log_paths import in_order_of_deletion
+from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.model.state import state_of
 from dagster_streamtables.runtime.observe.control import FOLDER, Controls
 from dagster_streamtables.runtime.observe.retention import Retention

@@ -15,13 +15,13 @@ from dagster_streamtables.runtime.checks.compare import Comparison
 from dagster_streamtables.runtime.checks.lake_checks import Checks
 from dagster_streamtables.runtime.checks.sample import Sample
 from dagster_streamtables.runtime.compute.inputs import Inputs
-from dagster_streamtables.runtime.compute.spark_errors import last_word
 from dagster_streamtables.runtime.compute.version_views import Views, views_of
-from dagster_streamtables.runtime.delta.errors import missing
 from dagster_streamtables.runtime.delta.names import Names
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.table_catalog import Logs
 from dagster_streamtables.runtime.drop import Dropped, Dropping
+from dagster_streamtables.runtime.errors.tables import missing
+from dagster_streamtables.runtime.errors.translate import last_word
 from dagster_streamtables.runtime.model.definition import compiled, guessed, known_types, visible
 from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.stopwatch import CONNECT, Clock

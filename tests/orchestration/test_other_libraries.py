@@ -24,7 +24,7 @@ from dagster_streamtables import (
     build_definitions,
     visible_columns,
 )
-from dagster_streamtables.runtime.delta.environment_errors import machine_problem
+from dagster_streamtables.runtime.errors.machine import machine_problem
 from dagster_streamtables.runtime.spark.server import ensure_server
 from orchestration.conftest import Write
 

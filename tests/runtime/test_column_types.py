@@ -12,7 +12,7 @@ from dagster_streamtables.runtime.compute.column_types import (
     require_stored,
     unmaintained,
 )
-from dagster_streamtables.runtime.compute.spark_errors import is_lasting
+from dagster_streamtables.runtime.errors.verdict import is_lasting
 from runtime.delta import run_on_delta, write
 from runtime.orders import orders
 

@@ -24,7 +24,7 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.cli import app
 from dagster_streamtables.runtime.compute import differential
-from dagster_streamtables.runtime.compute.spark_errors import may_pass
+from dagster_streamtables.runtime.errors.verdict import may_pass
 from runtime.delta import refreshed, run_on_delta, write
 from runtime.orders import NOWHERE, TOTALS
 

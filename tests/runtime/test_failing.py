@@ -14,7 +14,7 @@ from dagster_streamtables import Action, FailedQuery, Lake, StreamTable
 from dagster_streamtables.cli import app, output
 from dagster_streamtables.orchestration.catalog.metadata import refresh_metadata
 from dagster_streamtables.runtime.compute import differential, run_plan
-from dagster_streamtables.runtime.compute.spark_errors import may_pass
+from dagster_streamtables.runtime.errors.verdict import may_pass
 from dagster_streamtables.runtime.observe.events import ALERTS
 from runtime.delta import refreshed, run_on_delta, stored, write
 

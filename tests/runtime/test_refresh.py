@@ -12,7 +12,7 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable, UnsupportedQuery
-from dagster_streamtables.runtime.delta.errors import MissingSource
+from dagster_streamtables.runtime.errors.tables import MissingSource
 from runtime.delta import refreshed, write
 from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
 

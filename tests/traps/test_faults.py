@@ -29,7 +29,7 @@ from dagster_streamtables import (
 from dagster_streamtables.errors import DamagedTable, LostSpark
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.inputs import LIMIT
-from dagster_streamtables.runtime.delta.errors import MissingSource
+from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.spark.server import server_status
 from dagster_streamtables.runtime.storage import spark_writer
 from runtime.delta import refreshed, stored, write

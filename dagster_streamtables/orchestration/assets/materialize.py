@@ -14,9 +14,9 @@ from dagster_streamtables.errors import StreamTablesError, UnsupportedQuery, leg
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION, consumed
 from dagster_streamtables.orchestration.checks.after_refresh import tell_checks
-from dagster_streamtables.runtime.compute.spark_errors import may_pass
 from dagster_streamtables.runtime.dag import in_order
-from dagster_streamtables.runtime.delta.environment_errors import first_line
+from dagster_streamtables.runtime.errors.foreign_words import first_line
+from dagster_streamtables.runtime.errors.verdict import may_pass
 from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 

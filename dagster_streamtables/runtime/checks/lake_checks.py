@@ -14,10 +14,10 @@ from dagster_streamtables.runtime.checks.drift import Drift, columns_of, of_resu
 from dagster_streamtables.runtime.checks.invariants import Findings, Held, examine
 from dagster_streamtables.runtime.checks.sample import part_of
 from dagster_streamtables.runtime.compute.relations import Relations
-from dagster_streamtables.runtime.compute.spark_errors import last_word
 from dagster_streamtables.runtime.compute.version_views import Views
 from dagster_streamtables.runtime.delta.delta_log import Snapshot
-from dagster_streamtables.runtime.delta.errors import MissingSource, missing
+from dagster_streamtables.runtime.errors.tables import MissingSource, missing
+from dagster_streamtables.runtime.errors.translate import last_word
 from dagster_streamtables.runtime.model.definition import compiled, visible
 from dagster_streamtables.runtime.model.state import Seen, State, Stored
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable

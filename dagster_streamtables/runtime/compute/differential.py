@@ -36,11 +36,11 @@ from dagster_streamtables.runtime.compute.netting import netted, netted_here
 from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.compute.run_plan import STORED_ROWS, asked_at_once, planned
-from dagster_streamtables.runtime.compute.spark_errors import LostHistory
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange
 from dagster_streamtables.runtime.delta.stored_rows import stored_rows
+from dagster_streamtables.runtime.errors.tables import lost_version
 from dagster_streamtables.runtime.model.report import Window
 from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.spark.connect import arrow_rows
@@ -118,7 +118,7 @@ def capture(
 def _read(source: Source, change: SourceChange, inputs: Inputs) -> tuple[str | None, SourceChange]:
     """A name for the rows, None if there are none; and the change as it was read in the end."""
     if change.lost:
-        raise LostHistory(f"{source.log.location}/: version {change.before} is gone")
+        raise lost_version(source.log.location, change.before)
     log, columns = source.log, list(source.columns)
     small = small_change(log, change, columns, limit=inputs.limit)
     if small is None:

@@ -12,8 +12,8 @@ from dagster_streamtables.errors import LostSpark
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.compute.version_views import Views
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.environment_errors import machine_problem
 from dagster_streamtables.runtime.delta.source_change import SourceChange
+from dagster_streamtables.runtime.errors.machine import machine_problem
 from dagster_streamtables.runtime.model.report import Window
 from dagster_streamtables.runtime.model.state import Stored
 

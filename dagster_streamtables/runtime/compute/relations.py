@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.compiler import Bounds, Text, at_time
 from dagster_streamtables.runtime.compute.capture import at_version
 from dagster_streamtables.runtime.compute.local_rows import discard, in_file, in_statement
-from dagster_streamtables.runtime.compute.spark_errors import LostHistory
 from dagster_streamtables.runtime.compute.version_views import Reading, Rows, Views
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
 from dagster_streamtables.runtime.delta.key_ranges import bounds
 from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.errors.tables import lost_version
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 from dagster_streamtables.runtime.spark.data_files import from_files
 from dagster_streamtables.runtime.spark.session_cleanup import VIEWS
@@ -83,7 +83,7 @@ class Relations:
         """
         snapshot = log.snapshot_at(version)
         if snapshot is None:
-            raise LostHistory(f"{log.location}/: version {version} is gone")
+            raise lost_version(log.location, version)
 
         def rows(spark: SparkSession) -> DataFrame:
             found = from_files(spark, log, version)

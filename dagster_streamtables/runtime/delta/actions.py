@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dagster_streamtables.runtime.delta.errors import damaged, empty
+from dagster_streamtables.runtime.errors.tables import damaged, empty
 
 Action = Mapping[str, Any]
 Commit = Sequence[Action]

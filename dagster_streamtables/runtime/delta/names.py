@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deltalake.exceptions import DeltaError
-
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
-from dagster_streamtables.runtime.delta.environment_errors import first_line
 from dagster_streamtables.runtime.delta.log_paths import is_table
+from dagster_streamtables.runtime.errors.translate import root_explained
 
 DEFAULT_SCHEMA = "public"
 _PATH = re.compile(r"delta\.`(?P<path>.+)`", re.IGNORECASE)
@@ -64,7 +61,7 @@ class Names:
         # The file system of delta-rs makes the folder that it is given, and whoever looks must not.
         if not is_remote(self.root) and not Path(self.root).exists():
             return
-        with _in_words(self.root):
+        with root_explained(self.root):
             yield from _tables(files_below(self.root, storage_options), ())
 
 
@@ -89,7 +86,7 @@ def require_root(root: str, storage_options: Mapping[str, str] | None = None) ->
             why="the tables of a root are folders below it",
             fix="correct the root (--root, STREAMTABLES_ROOT), or make the folder if it is new",
         )
-    with _in_words(root):
+    with root_explained(root):
         if is_remote(root):
             import pyarrow.fs
 
@@ -97,20 +94,6 @@ def require_root(root: str, storage_options: Mapping[str, str] | None = None) ->
             files_below(root, storage_options).get_file_info(selector)
         else:
             next(Path(root).iterdir(), None)
-
-
-@contextmanager
-def _in_words(root: str) -> Iterator[None]:
-    """What keeps a root from being read: the words are those of the operating system or the store,
-    of which each has its own."""
-    try:
-        yield
-    except (OSError, DeltaError) as error:
-        raise EnvironmentProblem(
-            f'the root "{root}" cannot be read',
-            why=first_line(str(error)),
-            fix="give a folder, or a URI that delta-rs knows, and the permission to read it",
-        ) from error
 
 
 def files_below(place: str, storage_options: Mapping[str, str] | None) -> Any:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import TableNotFoundError
 
 from dagster_streamtables.runtime.delta.delta_log import TableLog, log_at
-from dagster_streamtables.runtime.delta.environment_errors import first_line, machine_problem
-from dagster_streamtables.runtime.delta.errors import damaged, empty
 from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark
 from dagster_streamtables.runtime.delta.log_paths import commit_file
 from dagster_streamtables.runtime.delta.names import is_remote
+from dagster_streamtables.runtime.errors.tables import empty
+from dagster_streamtables.runtime.errors.translate import log_explained
 
 
 class Logs:
@@ -30,16 +30,13 @@ class Logs:
         kept = self._still_newest(location)
         if kept is not None:
             return kept
-        try:
-            options = dict(self.storage_options or {}) or None
-            log = TableLog(
-                location, DeltaTable(location, storage_options=options), self.storage_options
-            )
-        except TableNotFoundError:
-            return None
-        except (DeltaError, OSError) as error:
-            problem = machine_problem(error) or damaged(location, first_line(str(error)))
-            raise problem from error
+        options = dict(self.storage_options or {}) or None
+        with log_explained(location):
+            try:
+                table = DeltaTable(location, storage_options=options)
+            except TableNotFoundError:
+                return None
+        log = TableLog(location, table, self.storage_options)
         mark = _mark(location, log.version)
         if mark is not None and not mark.size:
             raise empty(f"{location}/{commit_file(log.version)}")

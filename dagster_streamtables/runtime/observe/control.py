@@ -25,9 +25,10 @@ from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import DamagedTable, StreamTablesError, SuspendedTable
-from dagster_streamtables.runtime.compute.spark_errors import is_lasting, last_word
-from dagster_streamtables.runtime.delta.environment_errors import first_line
 from dagster_streamtables.runtime.delta.names import files_below, is_remote, require_root
+from dagster_streamtables.runtime.errors.foreign_words import first_line
+from dagster_streamtables.runtime.errors.translate import last_word
+from dagster_streamtables.runtime.errors.verdict import is_lasting
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.refresh.prepare import with_views
 

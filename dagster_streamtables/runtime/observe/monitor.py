@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from dagster_streamtables.runtime.delta.errors import missing
+from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.control import Controls, FailedRefresh
 from dagster_streamtables.runtime.observe.events import WARN_BEFORE, Event, events_of

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from dagster_streamtables.errors import StreamTablesError
-from dagster_streamtables.runtime.delta.environment_errors import first_line
+from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.model.state import State, Stored
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.control import Control, Controls

@@ -18,9 +18,10 @@ from dataclasses import dataclass, field, replace
 from dagster_streamtables.compiler import Plan
 from dagster_streamtables.errors import FailedQuery, InvalidDefinition, RejectedQuery
 from dagster_streamtables.runtime.compute.inputs import Inputs
-from dagster_streamtables.runtime.compute.spark_errors import LostHistory, explained
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
+from dagster_streamtables.runtime.errors.tables import lost_version
+from dagster_streamtables.runtime.errors.translate import explained
 from dagster_streamtables.runtime.model.definition import fingerprint_of, used_columns
 from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.source import Source
@@ -96,7 +97,7 @@ def _at_frontier(job: Job) -> dict[str, TableLog]:
     for name, seen in job.held.state.sources.items():
         log = job.sources[name].log.at(seen.version)
         if log is None:
-            raise LostHistory(f"{job.sources[name].log.location}/: version {seen.version} is gone")
+            raise lost_version(job.sources[name].log.location, seen.version)
         found[name] = log
     return found
 
@@ -131,7 +132,7 @@ def _refreshed(
     stored = inputs.stored(location)
     log = None if stored is None else stored.log.at(report.version)
     if log is None:
-        raise LostHistory(f"{location}/: version {report.version} is gone")
+        raise lost_version(location, report.version)
     if not set(plan.stored_columns) <= set(log.columns):
         raise NotKept("a column of it has a type that Delta does not store")
     return log, report

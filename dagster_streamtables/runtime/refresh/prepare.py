@@ -10,9 +10,9 @@ from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.delta.data_rows import pads
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.errors import missing
 from dagster_streamtables.runtime.delta.names import Names
 from dagster_streamtables.runtime.delta.table_catalog import Logs
+from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.model.definition import (
     compiled,
     fingerprint_of,

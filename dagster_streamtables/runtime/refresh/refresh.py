@@ -11,9 +11,11 @@ from dagster_streamtables.errors import DamagedTable, FailedQuery, RejectedQuery
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.inputs import Inputs
-from dagster_streamtables.runtime.compute.spark_errors import LostHistory, explained
-from dagster_streamtables.runtime.delta.environment_errors import TooLarge, first_line
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
+from dagster_streamtables.runtime.errors.foreign_words import first_line
+from dagster_streamtables.runtime.errors.machine import TooLarge
+from dagster_streamtables.runtime.errors.tables import LostHistory
+from dagster_streamtables.runtime.errors.translate import explained
 from dagster_streamtables.runtime.model.costs import Choice
 from dagster_streamtables.runtime.model.report import Action, Refresh, Window
 from dagster_streamtables.runtime.model.source import Source

@@ -15,16 +15,15 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError
 from sqlglot import exp
 
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.delta.arrow import storable
 from dagster_streamtables.runtime.delta.data_rows import alike
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.errors import lost_race
 from dagster_streamtables.runtime.delta.key_ranges import condition
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
+from dagster_streamtables.runtime.errors.translate import commit_explained
 from dagster_streamtables.runtime.storage.target import (
     FILE_SIZE,
     PROPERTIES,
@@ -57,7 +56,7 @@ def can_write(log: TableLog) -> bool:
 
 def write(target: Target, rows: pa.Table) -> Written:
     """Make the table."""
-    try:
+    with commit_explained(made=True):
         write_deltalake(
             target.location,
             storable(rows),
@@ -67,18 +66,12 @@ def write(target: Target, rows: pa.Table) -> Written:
             # Of two that make the table at once, the other must not write its rows on top.
             commit_properties=_properties(target, retries=0),
         )
-    except (CommitFailedError, FileExistsError) as error:
-        raise lost_race(str(error)) from error
-    except DeltaError as error:
-        if "already exists" in str(error):
-            raise lost_race(str(error)) from error
-        raise
     return Written(rows.num_rows, 0, "delta-rs")
 
 
 def replace(log: TableLog, target: Target, rows: pa.Table) -> Written:
     """Store `rows` in place of everything."""
-    try:
+    with commit_explained():
         write_deltalake(
             log.to_write(),
             storable(rows),
@@ -87,8 +80,6 @@ def replace(log: TableLog, target: Target, rows: pa.Table) -> Written:
             storage_options=dict(target.storage_options or {}) or None,
             commit_properties=_properties(target),
         )
-    except (CommitFailedError, FileExistsError) as error:
-        raise lost_race(str(error)) from error
     return Written(rows.num_rows, 0, "delta-rs")
 
 
@@ -153,12 +144,10 @@ def advance(log: TableLog, target: Target) -> Written:
 
 
 def _append(log: TableLog, target: Target, rows: pa.Table) -> Written:
-    try:
+    with commit_explained():
         write_deltalake(
             log.to_write(), _fit(log, rows), mode="append", commit_properties=_properties(target)
         )
-    except CommitFailedError as error:
-        raise lost_race(str(error)) from error
     return Written(rows.num_rows, 0, "delta-rs")
 
 
@@ -173,10 +162,8 @@ def _merge(log: TableLog, target: Target, source: pa.Table, predicate: str) -> A
 
 
 def _execute(merge: Any) -> dict[str, Any]:
-    try:
+    with commit_explained():
         return merge.execute()
-    except CommitFailedError as error:
-        raise lost_race(str(error)) from error
 
 
 def _properties(target: Target, *, retries: int | None = None) -> CommitProperties:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from dagster_streamtables.errors import EnvironmentProblem, LostSpark
+from dagster_streamtables.runtime.errors.foreign_words import first_line, line_of, place_in
 
 _FULL = re.compile(
     r"No space left on device|Disk quota exceeded|File too large|\(os error (27|28|122)\)"
@@ -30,8 +31,6 @@ _ENDED = re.compile(
 _NO_DELTA = re.compile(
     r"\[DATA_SOURCE_NOT_FOUND\].*\bdelta\b|\[DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG"
 )
-_PLACE = re.compile(r"[;.]?\s*\(?line \d+,? pos \d+\)?[;.]*\s*$")
-_PATH = re.compile(r"(?<![\w.])(?:file:)?/[\w.][^\s'\"()#]+")
 _MARKS = re.compile(r"\x1b\[\d+m|↳")
 STAYS = "the table stays as it was"
 _LACKS = (
@@ -59,10 +58,10 @@ def machine_problem(error: BaseException) -> EnvironmentProblem | None:
     """What the machine lacks, where that is what the error says."""
     message = _MARKS.sub("", str(error))
     for pattern, what, fix in _LACKS:
-        line = _line_of(message, pattern)
+        line = line_of(message, pattern)
         if line is not None:
             return EnvironmentProblem(what, where=place_in(message), why=line, fix=fix)
-    line = _line_of(message, _SENT)
+    line = line_of(message, _SENT)
     if line is not None:
         return TooLarge(
             "a join sends around more rows than there is memory for",
@@ -72,11 +71,11 @@ def machine_problem(error: BaseException) -> EnvironmentProblem | None:
     if isinstance(error, MemoryError) or _MEMORY.search(message):
         return EnvironmentProblem(
             "there is not enough memory for the refresh",
-            why=_line_of(message, _MEMORY) or "this process could not get more",
+            why=line_of(message, _MEMORY) or "this process could not get more",
             fix="give Spark more by STREAMTABLES_SPARK_MEMORY and restart it, or bring fewer rows "
             f"here by driver_rows; {STAYS}",
         )
-    line = _line_of(message, _ENDED)
+    line = line_of(message, _ENDED)
     if line is None and type(error).__module__.partition(".")[0] != "grpc":
         return None
     return LostSpark(
@@ -85,27 +84,3 @@ def machine_problem(error: BaseException) -> EnvironmentProblem | None:
         fix="refresh again: the local server is started anew, a cluster must be there again; "
         "if it ends each time, look at its log and give it more memory",
     )
-
-
-def first_line(message: str) -> str:
-    """The first line that says something.
-
-    Without Spark's place, which is one in the SQL that it was handed, not in its author's:
-
-    >>> first_line("[X] no column `a`. SQLSTATE: 42703; line 1 pos 7;\\n'Project")
-    '[X] no column `a`. SQLSTATE: 42703'
-    """
-    line = next((line.strip() for line in message.splitlines() if line.strip()), message)
-    return _PLACE.sub("", line)
-
-
-def _line_of(message: str, pattern: re.Pattern[str]) -> str | None:
-    """The line in which the pattern is found, without the names of Java's classes before it."""
-    found = next((line for line in message.splitlines() if pattern.search(line)), None)
-    return None if found is None else re.sub(r"^.*?(?=[^:]*: [^:]*$)", "", found.strip()).strip()
-
-
-def place_in(message: str) -> str:
-    """The first path in a message."""
-    found = _PATH.search(message)
-    return found.group() if found else ""

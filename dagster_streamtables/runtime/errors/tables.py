@@ -1,10 +1,20 @@
-"""The errors of a table that is not there, whose log cannot be read, or that others write."""
+"""Errors of tables: one that is not there or cannot be read, or that others write meanwhile."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from dagster_streamtables.errors import ConflictingCommit, DamagedTable, SourceProblem
+from dagster_streamtables.errors import (
+    ConflictingCommit,
+    DamagedTable,
+    EnvironmentProblem,
+    SourceProblem,
+)
+from dagster_streamtables.runtime.errors.foreign_words import first_line, place_in
+
+
+class LostHistory(Exception):
+    """A file or a version that the refresh needed is no longer there, or cannot be read."""
 
 
 class MissingSource(SourceProblem):
@@ -51,4 +61,27 @@ def lost_race(why: str) -> ConflictingCommit:
         "another writer committed to the table during the refresh",
         why=why,
         fix="refresh again; nothing of this attempt was written",
+    )
+
+
+def lost_version(location: str, version: int) -> LostHistory:
+    return LostHistory(f"{location}/: version {version} is gone")
+
+
+def lost_file(error: LostHistory) -> DamagedTable:
+    """The same where nothing else can be tried."""
+    return DamagedTable(
+        "a file of a table is not there, or cannot be read",
+        where=place_in(str(error)),
+        why=first_line(str(error)),
+        fix="restore the file, or repair its table (FSCK REPAIR TABLE, RESTORE)",
+    )
+
+
+def unreadable_root(root: str, error: Exception) -> EnvironmentProblem:
+    """The words are those of the operating system or the store, of which each has its own."""
+    return EnvironmentProblem(
+        f'the root "{root}" cannot be read',
+        why=first_line(str(error)),
+        fix="give a folder, or a URI that delta-rs knows, and the permission to read it",
     )

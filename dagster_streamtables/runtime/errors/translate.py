@@ -1,0 +1,165 @@
+"""What an error means for the refresh that met it.
+
+The errors from below are told apart by their SQLSTATE, their class, and, where neither says enough,
+their words:
+
+the rows of the query     a number overflows, a cast has no value, a scalar subquery has two rows:
+                          SQLSTATE class 21, cardinality violation, or 22, data exception (ISO/IEC
+                          9075-2)
+the machine               a full disk, a missing permission, too little memory, a Spark that ended
+history that is gone      a file, or a version, that the log named: a vacuum took it, or it is there
+                          and cannot be read
+a lost race               Delta found that another commit came first
+the statement itself      Spark cannot analyse or plan it: only the change of a query has
+                          something else to try
+anything else             is not known here, and goes on as it is
+
+The first that fits holds: Spark wraps the words of a full disk in an error about its statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from deltalake.exceptions import CommitFailedError, DeltaError
+
+from dagster_streamtables.errors import ConflictingCommit, StreamTablesError
+from dagster_streamtables.runtime.errors.foreign_words import first_line
+from dagster_streamtables.runtime.errors.machine import machine_problem
+from dagster_streamtables.runtime.errors.spark import row_problem, statement_problem
+from dagster_streamtables.runtime.errors.tables import (
+    LostHistory,
+    damaged,
+    lost_file,
+    lost_race,
+    unreadable_root,
+)
+
+_GONE = re.compile(
+    r"\[(FAILED_READ_FILE\.\w+|CANNOT_READ_FILE_FOOTER|DELTA_FILE_NOT_FOUND\w*|"
+    r"DELTA_VERSION_NOT_FOUND|DELTA_LOG_FILE_NOT_FOUND\w*|DELTA_TRUNCATED_TRANSACTION_LOG|"
+    r"DELTA_CHANGE_DATA_FILE_NOT_FOUND)|"
+    r"Object at location \S+ not found|[Pp]arquet magic bytes|[Ii]nvalid Parquet|Parquet error"
+)
+_RACES = re.compile(
+    r"\[(DELTA_CONCURRENT_\w+|DELTA_PROTOCOL_CHANGED\w*|DELTA_METADATA_CHANGED\w*)|"
+    r"(Concurrent\w+|ProtocolChanged|MetadataChanged)Exception"
+)
+_FOREIGN = ("pyspark", "grpc", "pyarrow", "_internal", "deltalake", "py4j")
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Tell the errors of Spark, of delta-rs and of the machine apart.
+
+    Raises:
+        FailedQuery: Spark failed on the rows.
+        RejectedQuery: Spark does not run the statement.
+        LostHistory: A file or a version is gone, or cannot be read.
+        ConflictingCommit: Another writer committed first.
+        EnvironmentProblem: The disk is full, a permission or memory is missing, or Spark ended.
+    """
+    try:
+        yield
+    except Exception as error:
+        meaning = meaning_of(error)
+        if meaning is None:
+            raise
+        raise meaning from error
+
+
+@contextmanager
+def last_word() -> Iterator[None]:
+    """The same where nothing else can be tried.
+
+    Raises:
+        DamagedTable: A file or a version is gone, or cannot be read.
+        StreamTablesError: As `explained`.
+    """
+    try:
+        with explained():
+            yield
+    except LostHistory as error:
+        raise lost_file(error) from error
+
+
+@contextmanager
+def commit_explained(*, made: bool = False) -> Iterator[None]:
+    """Tell the errors of delta-rs apart in a commit; the others are left to `explained`.
+
+    Args:
+        made: The commit makes the table, so that one that is there came first.
+
+    Raises:
+        ConflictingCommit: Another writer committed first.
+    """
+    try:
+        yield
+    except (CommitFailedError, FileExistsError) as error:
+        raise lost_race(str(error)) from error
+    except DeltaError as error:
+        if made and "already exists" in str(error):
+            raise lost_race(str(error)) from error
+        raise
+
+
+@contextmanager
+def log_explained(location: str) -> Iterator[None]:
+    """Tell the errors apart of opening a table.
+
+    Raises:
+        DamagedTable: Its log cannot be read.
+        EnvironmentProblem: The machine lacks what it takes.
+    """
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        problem = machine_problem(error) or damaged(location, first_line(str(error)))
+        raise problem from error
+
+
+@contextmanager
+def root_explained(root: str) -> Iterator[None]:
+    """Tell why a root cannot be read.
+
+    Raises:
+        EnvironmentProblem: It cannot.
+    """
+    try:
+        yield
+    except (OSError, DeltaError) as error:
+        raise unreadable_root(root, error) from error
+
+
+def meaning_of(error: Exception) -> Exception | None:
+    """What an error of a library means; None where it is not known, or none of a library."""
+    if not is_foreign(error):
+        return None
+    return next(filter(None, (look(error) for look in _MEANINGS)), None)
+
+
+def _lost_history(error: Exception) -> LostHistory | None:
+    return LostHistory(str(error)) if _GONE.search(str(error)) else None
+
+
+def _lost_race(error: Exception) -> ConflictingCommit | None:
+    return lost_race(first_line(str(error))) if _RACES.search(str(error)) else None
+
+
+_MEANINGS: tuple[Callable[[Exception], Exception | None], ...] = (
+    row_problem,
+    machine_problem,
+    _lost_history,
+    _lost_race,
+    statement_problem,
+)
+
+
+def is_foreign(error: Exception) -> bool:
+    """Whether an error comes from a library or from the operating system."""
+    if isinstance(error, StreamTablesError | LostHistory):
+        return False
+    known = isinstance(error, OSError | MemoryError | DeltaError)
+    return known or type(error).__module__.partition(".")[0] in _FOREIGN

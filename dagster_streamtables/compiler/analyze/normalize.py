@@ -65,7 +65,7 @@ def _spell_out_windows(select: exp.Select) -> None:
 
 
 def _name_columns(lateral: exp.Lateral, number: int, maps: Collection[str]) -> None:
-    """Name the columns of a table function as Spark does where the author names none."""
+    """Name the columns of a table function as Spark does, if the author names none."""
     if lateral.alias_column_names:
         return
     names = _columns_of(lateral.this, maps)
@@ -174,7 +174,7 @@ def _is_generator(node: exp.Expr) -> bool:
 
 
 def _function(node: exp.Expr) -> str:
-    """The name of the function that is called, in lower case; empty where there is no call."""
+    """The name of the called function, in lower case; empty if the node is not a call."""
     if not isinstance(node, exp.Func):
         return ""
     return (node.name if isinstance(node, exp.Anonymous) else node.sql_names()[0]).lower()

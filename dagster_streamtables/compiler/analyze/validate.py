@@ -42,13 +42,13 @@ def check(tree: exp.Query, text: Text) -> None:
 
 
 def _check_stars(select: exp.Select, text: Text) -> None:
-    """The qualifier leaves a star as it is where it does not know the columns of a relation."""
+    """Refuse a star that the qualifier could not expand, because it does not know the columns."""
     star = next((each for each in select.expressions if each.is_star), None)
     if star is not None:
         raise UnsupportedQuery(
             "* over a table function whose columns have no names",
             where=place(star, text),
-            why="only Spark knows the names of the columns that it makes",
+            why="only Spark knows the names of its columns",
             fix="name them, as in LATERAL VIEW inline(x) t AS a, b, or list the columns",
         )
 

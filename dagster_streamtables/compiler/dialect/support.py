@@ -1,4 +1,4 @@
-"""The dialects: which are tested on their databases, and which are experimental."""
+"""Which dialects are tested on their databases, and which are experimental."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from dagster_streamtables.errors import InvalidDefinition
 SPARK = "spark"
 """The dialect that needs no translation."""
 TESTED = {"postgres": POSTGRES, "duckdb": DUCKDB}
-"""Their rules were run: the tests compare what Spark gives with what the database itself gives."""
+"""The dialects for which tests compare Spark's results with those of the database itself."""
 
 
 class ExperimentalDialect(UserWarning):
-    """A query is in a dialect whose translation follows the documentation of its database, and was
-    never compared with what the database gives."""
+    """The translation of a query's dialect follows the documentation of its database; the results
+    were never compared with the database."""
 
 
 def checked_dialect(name: str) -> str:
-    """The name of a dialect, as it is. An experimental one is warned of once in a process.
+    """Check that a dialect exists, and warn once per process if it is experimental.
 
     Raises:
         InvalidDefinition: sqlglot does not know the dialect.
@@ -46,10 +46,10 @@ def checked_dialect(name: str) -> str:
 
 
 def rules_of(name: str) -> Dialect:
-    """What is kept, rewritten and refused in a dialect.
+    """The rules of a dialect: what is kept, rewritten and refused.
 
     Raises:
-        InvalidDefinition: Nobody examined where the dialect differs from Spark.
+        InvalidDefinition: The dialect's differences from Spark were not examined.
     """
     return TESTED[name] if name in TESTED else others(name)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 from hypothesis import given, settings, strategies as st
 from sqlglot import exp, parse_one
 
 from compiler.database import TABLES, Database, Prepared
-from compiler.test_cases import follow_windows, quick
+from compiler.test_cases import follow_windows, quick, thorough
 from dagster_streamtables.compiler import Bounds, compile_query
 from dagster_streamtables.compiler.operators import Moment, Restriction, Scan, column
 from dagster_streamtables.compiler.operators.render import render
@@ -55,10 +56,22 @@ def database() -> Database:
 
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
-@settings(quick, max_examples=20)
+@settings(quick, max_examples=6)
 def test_bounds_change_no_row(name: str, database: Database, data: st.DataObject) -> None:
-    plan = compile_query(QUERIES[name], TABLES)
-    follow_windows(Prepared(plan, staged=True), database, data)
+    follow_windows(staged(name), database, data)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", QUERIES)
+@given(data=st.data())
+@thorough
+def test_bounds_change_no_row_at_length(name: str, database: Database, data: st.DataObject) -> None:
+    follow_windows(staged(name), database, data)
+
+
+@cache
+def staged(name: str) -> Prepared:
+    return Prepared(compile_query(QUERIES[name], TABLES), staged=True)
 
 
 def found(query: str, changed: str) -> list[str]:

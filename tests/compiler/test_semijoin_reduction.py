@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from compiler.database import TABLES, Database, Prepared
-from compiler.test_cases import follow_windows, quick
+from compiler.test_cases import follow_windows, quick, thorough
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.operators.render import render
 from dagster_streamtables.compiler.plan.explain import outline
@@ -53,9 +55,24 @@ def database() -> Database:
 
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
-@settings(quick, max_examples=12)
+@settings(quick, max_examples=5)
 def test_it_is_the_same_relation(name: str, database: Database, data: st.DataObject) -> None:
-    follow_windows(Prepared(compile_query(QUERIES[name], TABLES), staged=True), database, data)
+    follow_windows(staged(name), database, data)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", QUERIES)
+@given(data=st.data())
+@thorough
+def test_it_is_the_same_relation_at_length(
+    name: str, database: Database, data: st.DataObject
+) -> None:
+    follow_windows(staged(name), database, data)
+
+
+@cache
+def staged(name: str) -> Prepared:
+    return Prepared(compile_query(QUERIES[name], TABLES), staged=True)
 
 
 def found(query: str, changed: str) -> list[str]:

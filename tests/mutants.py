@@ -115,13 +115,14 @@ def killed(mutant: Mutant) -> bool:
 
 
 def _copy(folder: Path, cases: set[str]) -> None:
-    """The compiler alone, which needs nothing of the package around it but its errors.
+    """The compiler alone, which needs nothing of the package around it but errors and settings.
 
     Of the cases only the files that are asked for: pytest takes seconds to collect all of them.
     """
     package = folder / COMPILER
     shutil.copytree(ROOT / COMPILER, package, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "dagster_streamtables/errors.py", package.parent)
+    for name in ("errors.py", "setting.py"):
+        shutil.copy(ROOT / "dagster_streamtables" / name, package.parent)
     (package.parent / "__init__.py").touch()
     shutil.copy(ROOT / "pyproject.toml", folder)
     (folder / TESTS / "cases").mkdir(parents=True)

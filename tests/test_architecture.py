@@ -6,11 +6,13 @@ Loading a code location must start no JVM and be quick, so pyspark is imported i
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import dagster
 import pytest
 
 import dagster_streamtables
@@ -186,3 +188,84 @@ def test_importing_loads_neither_spark_nor_a_layer_above(module: str, absent: se
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
 
     assert (said.stdout.split(), said.stderr) == ([], "")
+
+
+# What Dagster exports under no public name. An import of it has a comment above that says why.
+PRIVATE_OF_DAGSTER = {
+    "components/component.py": {"TranslationFn", "TranslationFnResolver"},
+    "components/elsewhere.py": {
+        "ComponentDecl", "ComponentLoaderDecl", "ComponentLoc", "PythonFileDecl", "YamlDecl",
+    },
+    "components/place.py": {"ComponentPath", "PythonFileDecl"},
+    "orchestration/alerts/dagster_events.py": {"FreshnessState", "FreshnessStateChange"},
+    "orchestration/assets/io_manager.py": {"DbIOManager", "DbTypeHandler", "TableSlice"},
+    "orchestration/assets/resource.py": {"DagsterLibraryRegistry"},
+    "orchestration/assets/thread_executor.py": {
+        "ActiveExecution", "EngineEventData", "ExecuteRunWithPlanIterable", "ExecutionPlan",
+        "InstanceConcurrencyContext", "PlanExecutionContext", "PlanExecutionContextManager",
+        "PlanOrchestrationContext", "RetryMode", "_handle_compute_log_setup_error",
+        "_handle_compute_log_teardown_error", "_trigger_hook", "create_compute_log_file_key",
+        "dagster_event_sequence_for_step", "get_retries_config",
+    },
+    "orchestration/catalog/freshness.py": {
+        "CheckError", "CronFreshnessPolicy", "TimeWindowFreshnessPolicy",
+    },
+    "orchestration/checks/quick_checks.py": {"AssetCheckExecutionRecord"},
+    "orchestration/code_location.py": {"LazyDefinitions"},
+    "orchestration/definitions.py": {"DefinitionsLoadContext", "DefinitionsLoadType"},
+    "orchestration/instance/last_runs.py": {"AssetRecord"},
+    "orchestration/instance/standing_checks.py": {
+        "AssetCheckExecutionRecord", "AssetCheckExecutionRecordStatus", "replace",
+    },
+}  # fmt: skip
+_PRIVATE = re.compile(r"from (?:dagster\._|dagster_shared|dagster\.components\.)")
+
+
+def exported_by_dagster() -> set[str]:
+    """What it imports under an explicit name, which is how a typed package says that it exports."""
+    tree = ast.parse(Path(dagster.__file__).read_text())
+    names = (a for node in tree.body if isinstance(node, ast.ImportFrom) for a in node.names)
+    return {alias.asname for alias in names if alias.asname}
+
+
+def private_imports(source: str) -> set[str]:
+    """The names that a module imports from private modules of Dagster."""
+    return {
+        alias.name
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom) and _PRIVATE.match(f"from {node.module}")
+        for alias in node.names
+    }
+
+
+@modules
+def test_what_dagster_exports_is_imported_from_where_it_is_exported(path: Path) -> None:
+    file = str(path.relative_to(PACKAGE))
+    names = private_imports(path.read_text())
+
+    public = names & exported_by_dagster()
+    assert not public, f"{file}: dagster exports {', '.join(public)}: write dg.… instead"
+    assert names == PRIVATE_OF_DAGSTER.get(file, set()), (
+        f"{file} imports other private names of Dagster than PRIVATE_OF_DAGSTER lists. These may "
+        "change with each release: use a public name if there is one in dir(dagster); if not, add "
+        "the name to PRIVATE_OF_DAGSTER and say above the import why it is needed"
+    )
+
+
+@modules
+def test_each_import_of_a_private_name_has_its_reason(path: Path) -> None:
+    reason = ""
+    for line in path.read_text().splitlines():
+        if _PRIVATE.match(line):
+            assert reason, f"{path}: say in a comment above it why this is needed: {line}"
+        elif line.startswith("#"):
+            reason = line
+        elif not line.startswith(("    ", ")")):  # an import of several lines
+            reason = ""
+
+
+def test_a_private_import_is_found() -> None:
+    source = (
+        "from dagster._core.events import A\nfrom dagster import B\nfrom dagster_shared.x import C"
+    )
+    assert private_imports(source) == {"A", "C"}

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import dagster as dg
-from dagster.components.component.component import ComponentTypeSpec
-from dagster.components.resolved.core_models import ResolvedAssetKey
+
+# What `translation:` of Dagster's own components is made of; not exported.
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
 from dagster_streamtables.compiler import View
@@ -114,7 +114,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         str | None, about(description="The group of the observed sources.")
     ] = None
     source_keys: Annotated[
-        dict[str, ResolvedAssetKey],
+        dict[str, dg.ResolvedAssetKey],
         about(
             description="Asset keys of sources, by their names in queries. The default key is the "
             "name, split at the dots.",
@@ -126,7 +126,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         about(description="Whether sources that no asset writes become observable assets."),
     ] = True
     written_by_dagster: Annotated[
-        Sequence[ResolvedAssetKey] | None,
+        Sequence[dg.ResolvedAssetKey] | None,
         about(
             description="The keys of sources that other assets write. Default: found in the rest "
             "of the defs folder."
@@ -163,9 +163,9 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
     ] = False
 
     @classmethod
-    def get_spec(cls) -> ComponentTypeSpec:
+    def get_spec(cls) -> dg.ComponentTypeSpec:
         """What `dg list components` shows."""
-        return ComponentTypeSpec(
+        return dg.ComponentTypeSpec(
             tags=["delta", "spark", "sql", "incremental"],
             produces=["asset", "asset_check", "sensor", "schedule", "resource"],
         )

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 import dagster as dg
+
+# Dagster exports the component tree, but not the kinds of declarations in it.
 from dagster.components.core.decl import (
     ComponentDecl,
     ComponentLoaderDecl,

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 import dagster as dg
+
+# Dagster exports no way to ask where a component is, and what else its file declares.
 from dagster.components.core.decl import PythonFileDecl
 from dagster.components.core.defs_module import ComponentPath
 

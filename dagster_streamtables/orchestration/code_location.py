@@ -16,6 +16,8 @@ from pathlib import Path
 from types import ModuleType
 
 import dagster as dg
+
+# What `@dg.definitions` makes; the type is not exported.
 from dagster.components.definitions import LazyDefinitions
 
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError

@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import dagster as dg
+
+# Whether this process loads the code location or runs a part of it; no public name tells.
 from dagster._core.definitions.definitions_load_context import (
     DefinitionsLoadContext,
     DefinitionsLoadType,

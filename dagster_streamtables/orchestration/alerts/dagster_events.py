@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 import dagster as dg
 from dagster import DagsterEventType, EventLogEntry, EventLogRecord, RunRecord, RunsFilter
+
+# The content of freshness events, which Dagster exports only as an event type.
 from dagster._core.definitions.freshness import FreshnessState, FreshnessStateChange
-from dagster._core.event_api import EventRecordsFilter, RunStatusChangeRecordsFilter
 
 from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, Desk, moment
 from dagster_streamtables.orchestration.catalog import metadata as keys
@@ -83,13 +84,13 @@ def look(instance: dg.DagsterInstance, names: Names, controls: Controls, desk: D
 def _ended(
     instance: dg.DagsterInstance, kind: DagsterEventType, after: int
 ) -> list[EventLogRecord]:
-    wanted = RunStatusChangeRecordsFilter(kind, after_storage_id=after)  # type: ignore[arg-type]
+    wanted = dg.RunStatusChangeRecordsFilter(kind, after_storage_id=after)  # type: ignore[arg-type]
     return list(instance.fetch_run_status_changes(wanted, limit=_AT_ONCE, ascending=True).records)
 
 
 def _changes(instance: dg.DagsterInstance, after: int) -> list[EventLogRecord]:
     # The method of the instance is deprecated, and has no successor for this event type.
-    wanted = EventRecordsFilter(_CHANGED, after_cursor=after)
+    wanted = dg.EventRecordsFilter(_CHANGED, after_cursor=after)
     storage = instance.event_log_storage
     return list(storage.get_event_records(wanted, limit=_AT_ONCE, ascending=True))
 

@@ -1,11 +1,11 @@
 """The factories of assets: for stream tables, and for their sources, which are observed."""
 
 # No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import dagster as dg
-from dagster_shared.utils.warnings import disable_dagster_warnings
 from pydantic import Field
 
 from dagster_streamtables.errors import one_line
@@ -202,7 +202,8 @@ def build_source_assets(
             )
 
     specs = _source_specs(names, group_name)
-    with disable_dagster_warnings():  # Dagster's factory is in beta, but users did not choose it
+    # Dagster's factory is in beta, but users did not choose it, so do not warn.
+    with warnings.catch_warnings(action="ignore", category=dg.BetaWarning):
         observable = dg.multi_observable_source_asset(
             name=name, specs=specs, can_subset=True, required_resource_keys={resource_key}
         )

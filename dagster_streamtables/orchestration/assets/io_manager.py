@@ -12,6 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 import dagster as dg
+
+# The base of dagster-deltalake's IO manager; Dagster exports none for tables.
 from dagster._core.storage.db_io_manager import DbIOManager, DbTypeHandler, TableSlice
 from dagster_deltalake import (
     DeltalakeBaseArrowTypeHandler,

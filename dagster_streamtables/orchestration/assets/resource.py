@@ -7,6 +7,8 @@ from importlib.metadata import version
 from typing import Annotated, Any
 
 import dagster as dg
+
+# Libraries register here, as Dagster's own do. `dagster` imports it without exporting it.
 from dagster_shared.libraries import DagsterLibraryRegistry
 from pydantic import Field, PrivateAttr, model_validator
 

@@ -17,14 +17,14 @@ from typing import Any, TypeAlias
 
 import dagster as dg
 from dagster import DagsterEvent
-from dagster._core.errors import DagsterExecutionInterruptedError
+
+# Dagster exports `Executor`, but nothing that runs a step: these are what its own executors use.
 from dagster._core.events import EngineEventData
 from dagster._core.execution.api import ExecuteRunWithPlanIterable
 from dagster._core.execution.compute_logs import create_compute_log_file_key
 from dagster._core.execution.context.system import (
     PlanExecutionContext,
     PlanOrchestrationContext,
-    StepExecutionContext,
 )
 from dagster._core.execution.context_creation_job import PlanExecutionContextManager
 from dagster._core.execution.plan.active import ActiveExecution
@@ -37,7 +37,6 @@ from dagster._core.execution.plan.execute_plan import (
 from dagster._core.execution.plan.instance_concurrency_context import InstanceConcurrencyContext
 from dagster._core.execution.plan.plan import ExecutionPlan
 from dagster._core.execution.retries import RetryMode, get_retries_config
-from dagster._core.executor.base import Executor
 
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 
@@ -47,7 +46,7 @@ _LOOK_AFTER = 0.2
 """Seconds without an event of a step before checking for a termination, due retries and free pool
 slots."""
 
-_News: TypeAlias = tuple[StepExecutionContext, DagsterEvent | BaseException | None]
+_News: TypeAlias = tuple[dg.StepExecutionContext, DagsterEvent | BaseException | None]
 """An event of a step, the error that it raised, or None at its end."""
 
 
@@ -63,7 +62,7 @@ _News: TypeAlias = tuple[StepExecutionContext, DagsterEvent | BaseException | No
         ),
     },
 )
-def threads_executor(context: dg.InitExecutorContext) -> Executor:
+def threads_executor(context: dg.InitExecutorContext) -> dg.Executor:
     """Runs the steps of a run in threads of one process, each after those it depends on.
 
     It is the default for runs of the refresh sensor. Pass it to `dg.Definitions` to use it for
@@ -83,7 +82,7 @@ def threads_executor(context: dg.InitExecutorContext) -> Executor:
     return _ThreadExecutor(retries, config["max_concurrent"])
 
 
-class _ThreadExecutor(Executor):
+class _ThreadExecutor(dg.Executor):
     def __init__(self, retries: RetryMode, max_concurrent: int | None) -> None:
         self._retries, self._max_concurrent = retries, max_concurrent
 
@@ -158,7 +157,7 @@ class _Steps:
                 continue
             yield from self._take(step_context, news)
         if self._stopping:
-            raise DagsterExecutionInterruptedError
+            raise dg.DagsterExecutionInterruptedError
 
     def _begin(self) -> Iterator[DagsterEvent]:
         steps = self._active.get_steps_to_execute()
@@ -171,7 +170,7 @@ class _Steps:
             self._running[step.key] = []
             self._threads.submit(copy_context().run, self._work, step_context)
 
-    def _work(self, step_context: StepExecutionContext) -> None:
+    def _work(self, step_context: dg.StepExecutionContext) -> None:
         try:
             for event in dagster_event_sequence_for_step(step_context):
                 self._news.put((step_context, event))
@@ -181,7 +180,7 @@ class _Steps:
             self._news.put((step_context, None))
 
     def _take(
-        self, step_context: StepExecutionContext, news: DagsterEvent | BaseException | None
+        self, step_context: dg.StepExecutionContext, news: DagsterEvent | BaseException | None
     ) -> Iterator[DagsterEvent]:
         key = step_context.step.key
         if isinstance(news, DagsterEvent):

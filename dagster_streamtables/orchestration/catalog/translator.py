@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
-from dagster_shared.utils.warnings import disable_dagster_warnings
 
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
@@ -161,6 +161,6 @@ def _code_reference(declared: Declared) -> dict[str, Any]:
     if declared.file is None:
         return {}
     # Code references are in beta, but users did not choose them, so do not warn.
-    with disable_dagster_warnings():
+    with warnings.catch_warnings(action="ignore", category=dg.BetaWarning):
         reference = dg.LocalFileCodeReference(file_path=declared.file, line_number=declared.line)
         return {keys.CODE_REFERENCES: dg.CodeReferencesMetadataValue(code_references=[reference])}

@@ -14,6 +14,8 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import dagster as dg
+
+# What the instance gives for the last results of checks; the type is not exported.
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
 from dagster_streamtables.errors import StreamTablesError

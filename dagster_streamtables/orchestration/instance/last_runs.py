@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 from dagster import DagsterRunStatus, RunRecord, RunsFilter
+
+# What the instance gives for assets; the type is not exported.
 from dagster._core.storage.event_log.base import AssetRecord
 
 from dagster_streamtables.orchestration.catalog.metadata import AS_OF

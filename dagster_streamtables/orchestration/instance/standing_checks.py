@@ -12,10 +12,14 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime
 
 import dagster as dg
+
+# What the instance gives for the last results of checks; the type is not exported.
 from dagster._core.storage.asset_check_execution_record import (
     AssetCheckExecutionRecord,
     AssetCheckExecutionRecordStatus,
 )
+
+# `AssetCheckEvaluation` is a record of Dagster's: `dataclasses.replace` does not take it.
 from dagster_shared.record import replace
 
 from dagster_streamtables.orchestration.catalog.metadata import EVALUATED

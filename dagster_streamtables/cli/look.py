@@ -207,9 +207,8 @@ def _failed(attempt: FailedRefresh) -> tuple[str | Text, ...]:
 
 def _past(past: PastRefresh) -> tuple[str | Text, ...]:
     numbers = (past.rows_in, past.inserted, past.deleted)
-    seconds = "?" if past.seconds is None else f"{past.seconds:.2f}"
     frontier = ", ".join(f"{name}@{version}" for name, version in past.frontier.items())
-    return (moment(past.time), past.action or "?", *map(count, numbers), seconds,
+    return (moment(past.time), past.action, *map(count, numbers), f"{past.seconds:.2f}",
             str(past.version), frontier, past.reason)  # fmt: skip
 
 

@@ -27,6 +27,7 @@ from dagster_streamtables.orchestration.instance.standing_checks import carried,
 from dagster_streamtables.runtime.model.state import Seen, State
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
+from runtime.orders import ACCOUNT
 
 TABLE = StreamTable("totals", "SELECT count(*) AS n FROM orders", schedule="1s")
 KEY, OTHER = dg.AssetKey("totals"), dg.AssetKey("other")
@@ -230,7 +231,7 @@ def test_the_sensor_tells_of_a_table_that_falls_behind_once(
     log = lake._logs.newest(lake.location("orders"))
     assert log is not None
     seen = Seen(log.id, log.version, {}, log.commit)
-    state = State("totals", 1, "", {"orders": seen}, "", None, "")
+    state = State("totals", 1, "", {"orders": seen}, "", None, "", ACCOUNT)
     write_deltalake(
         tmp_path / "public" / "totals",
         pa.table({"n": [1]}),

@@ -6,9 +6,13 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from dagster_streamtables import Lake, StreamTable
+from dagster_streamtables.runtime.model.commit_record import Account
 
 NOWHERE = "sc://127.0.0.1:1"
 """An address where no Spark answers: what works there starts no Spark job."""
+
+ACCOUNT = Account("FULL", "a new table", "FULL", seconds=0.0, until=0.0)
+"""For states that a test makes by hand."""
 
 TOTALS = StreamTable(
     "mart.totals",

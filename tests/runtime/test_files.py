@@ -12,7 +12,7 @@ from dagster_streamtables.runtime.model.state import State
 from dagster_streamtables.runtime.storage import target, upkeep
 from dagster_streamtables.runtime.storage.target import Target
 from runtime.delta import refreshed, write
-from runtime.orders import LARGE, orders
+from runtime.orders import ACCOUNT, LARGE, orders
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -45,7 +45,7 @@ def test_a_larger_table_has_larger_files(table: int, file: int) -> None:
 )
 def test_a_longer_table_has_longer_files(table: int, file: int) -> None:
     """In rows."""
-    state = State("mart.large", 1, "", {}, "", None, "")
+    state = State("mart.large", 1, "", {}, "", None, "", ACCOUNT)
     assert Target("", state, None, rows=table).file_rows == file
 
 

@@ -11,6 +11,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from dagster_streamtables.runtime.model.state import Seen, State
 from dagster_streamtables.runtime.observe.log_heads import Heads
+from runtime.orders import ACCOUNT
 
 
 def write(folder: Path, *, state: State | None = None) -> None:
@@ -24,7 +25,7 @@ def write(folder: Path, *, state: State | None = None) -> None:
 
 
 def at(version: int) -> State:
-    return State("t", 1, "", {"orders": Seen("id", version, {}, "")}, "", None, "")
+    return State("t", 1, "", {"orders": Seen("id", version, {}, "")}, "", None, "", ACCOUNT)
 
 
 @pytest.fixture(params=["path", "uri"])

@@ -25,8 +25,7 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str | None) -> Cursor:
-        found = json.loads(text or "{}")
-        return cls(found.get("sources", {}), found.get("looked", {}))
+        return cls(**json.loads(text)) if text else cls()
 
     def write(self) -> str:
         return json.dumps({"sources": self.sources, "looked": self.looked})

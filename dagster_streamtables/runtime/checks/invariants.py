@@ -114,7 +114,7 @@ def examine(
 def _of_fallbacks(held: Held) -> Iterator[Violation]:
     """Once may be chance, such as a product of two rows that never met; twice is how it is now."""
     account = held.state.account
-    if account is not None and account.fallbacks > 1:
+    if account.fallbacks > 1:
         said = f"its change could not be computed {account.fallbacks} times in a row"
         yield Violation(held.name, f"{said}: {account.fallback or 'see its history'}")
 

@@ -91,6 +91,5 @@ def fingerprint_of(text: Text | None, plan: Plan | None, zone: str) -> str:
     """
     hidden = ",".join(plan.stored_columns) if plan is not None else ""
     query = text.normal if text is not None else plan.name if plan is not None else ""
-    parts = [query, hidden, plan.entry if plan is not None else "full"]
-    definition = "\x00".join(parts if zone == "UTC" else [*parts, zone])
-    return hashlib.sha256(definition.encode()).hexdigest()[:16]
+    entry = plan.entry if plan is not None else "full"
+    return hashlib.sha256("\x00".join([query, hidden, entry, zone]).encode()).hexdigest()[:16]

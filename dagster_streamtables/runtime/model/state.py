@@ -69,6 +69,8 @@ class State:
     when somebody refreshed it."""
     refresh: str
     """Different for every refresh: tells a commit from another one of the same sequence."""
+    account: Account
+    """What the refresh did, and why."""
     base: int | None = None
     """The version of the table itself that the refresh built upon; None where it replaced all."""
     now: str | None = None
@@ -85,8 +87,6 @@ class State:
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
     """Of a definition in mode AUTO whose columns, once Spark had told their types, turned out not
     to be maintainable: its fingerprint, and why."""
-    account: Account | None = None
-    """What the refresh did, and why; None in commits of before there were accounts."""
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     """Refreshes that committed, this one among them, by their actions: of the table's whole life,
     of which the log forgets the beginning."""
@@ -110,10 +110,9 @@ class State:
         values["sources"] = {name: Seen(**seen) for name, seen in values["sources"].items()}
         values["effort"] = values["effort"] and Effort(**values["effort"])
         values["costs"] = Costs.from_values(values["costs"])
-        kept = values.pop("intermediates", {})
+        kept = values["intermediates"]
         values["intermediates"] = {name: Kept(**each) for name, each in kept.items()}
-        account = values.get("account")
-        values["account"] = account and Account.from_values(account)
+        values["account"] = Account.from_values(values["account"])
         return cls(**values)
 
 

@@ -89,8 +89,6 @@ def _refreshes(past: Iterable[PastRefresh]) -> Iterator[Event]:
 
 
 def _in_words(past: PastRefresh) -> str:
-    if past.action is None:
-        return f"version {past.version}"
     return (
         f"{past.action}: {past.reason}; {past.inserted or 0:,} rows stored, "
         f"{past.deleted or 0:,} deleted, {past.seconds:.2f} s"

@@ -175,7 +175,7 @@ class Statuses:
         found = _bereft(found, sources, table)
         return replace(
             found,
-            mode=found.mode or (state.account.mode if state.account is not None else None),
+            mode=found.mode or state.account.mode,
             data_timestamp=_moment(state.data_timestamp),
             refreshed_at=_moment(_committed(stored)),
             version=stored.log.version,
@@ -184,8 +184,8 @@ class Statuses:
             files=len(stored.log.file_sizes),
             sources=sources,
             intermediates=tuple(self._intermediates(stored.log.location, state)),
-            fallbacks=state.account.fallbacks if state.account is not None else 0,
-            fallback=state.account.fallback if state.account is not None else "",
+            fallbacks=state.account.fallbacks,
+            fallback=state.account.fallback,
             refreshes=dict(state.counts),
         )
 

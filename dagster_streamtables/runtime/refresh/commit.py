@@ -51,7 +51,7 @@ def account(job: Job, report: Refresh, clock: Clock) -> Account:
 
 def _fallbacks(job: Job, report: Refresh) -> int:
     state = job.stored.state if job.stored is not None else None
-    before = state.account.fallbacks if state is not None and state.account is not None else 0
+    before = state.account.fallbacks if state is not None else 0
     if report.fallback:
         return before + 1
     return before if report.action is Action.NO_DATA else 0

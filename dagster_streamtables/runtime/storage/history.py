@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from statistics import median
@@ -55,20 +55,19 @@ class PastRefresh:
     """When it was committed."""
     frontier: Mapping[str, int]
     """The version of each source that the table reflected from then on."""
-    action: str | None = None
-    """None, as all that follows, in a commit of before there were accounts."""
-    reason: str = ""
-    mode: str | None = None
-    rows_in: int | None = None
+    action: str
+    reason: str
+    mode: str
+    rows_in: int
     """Rows that came to or went from the sources, an update counting as two."""
-    inserted: int | None = None
+    inserted: int | None
     """Stored rows written, an updated row counting once here and once in `deleted`."""
-    deleted: int | None = None
-    seconds: float | None = None
-    phases: Mapping[str, float] = field(default_factory=dict[str, float])
+    deleted: int | None
+    seconds: float
+    phases: Mapping[str, float]
     """Seconds by phase; what came after the commit, such as a compaction, is not among them."""
-    windows: Mapping[str, Window] = field(default_factory=dict[str, Window])
-    data_timestamp: datetime | None = None
+    windows: Mapping[str, Window]
+    data_timestamp: datetime | None
     """See `State.data_timestamp`."""
     fallback: str = ""
     """As of `Refresh`."""
@@ -100,18 +99,20 @@ def past_refreshes(name: str, log: TableLog, limit: int | None = None) -> list[P
 
 def statistics(name: str, past: Sequence[PastRefresh]) -> Statistics:
     """
-    >>> past = [PastRefresh("t", i, None, {}, "FULL", seconds=float(i)) for i in range(1, 21)]
-    >>> found = statistics("t", past)
+    >>> def full(version, seconds):
+    ...     known = (None, {}, "FULL", "", "FULL", 1, 1, 0, seconds, {}, {}, None)
+    ...     return PastRefresh("t", version, *known)
+    >>> found = statistics("t", [full(i, float(i)) for i in range(1, 21)])
     >>> found.seconds_median, found.seconds_p95, found.actions
     (10.5, 19.0, {'FULL': 20})
     """
-    seconds = sorted(each.seconds for each in past if each.seconds is not None)
+    seconds = sorted(each.seconds for each in past)
     return Statistics(
         table=name,
         refreshes=len(past),
         since=past[-1].time if past else None,
-        actions=dict(Counter(each.action for each in past if each.action is not None)),
-        rows_in=sum(each.rows_in or 0 for each in past),
+        actions=dict(Counter(each.action for each in past)),
+        rows_in=sum(each.rows_in for each in past),
         inserted=sum(each.inserted or 0 for each in past),
         deleted=sum(each.deleted or 0 for each in past),
         seconds_median=median(seconds) if seconds else None,
@@ -133,22 +134,16 @@ def _past(name: str, log: TableLog) -> Iterator[PastRefresh]:
 
 def _told(name: str, version: int, state: State, info: Mapping[str, Any]) -> PastRefresh:
     committed = committed_at(info)
-    known: dict[str, Any] = {
-        "table": name,
-        "version": version,
-        "time": _moment(committed),
-        "frontier": state.frontier,
-        "data_timestamp": _moment(state.data_timestamp),
-    }
     account = state.account
-    if account is None:
-        return PastRefresh(**known)
     last = max(0.0, committed - account.until) if committed is not None else 0.0
     inserted, deleted = account.rows or _rows(info)
     seconds = account.seconds + last
     worked = seconds - account.phases.get(CONNECT, 0.0)
     return PastRefresh(
-        **known,
+        table=name,
+        version=version,
+        time=_moment(committed),
+        frontier=state.frontier,
         action=account.action,
         reason=account.reason,
         mode=account.mode,
@@ -158,6 +153,7 @@ def _told(name: str, version: int, state: State, info: Mapping[str, Any]) -> Pas
         seconds=round(seconds, 3),
         phases={**account.phases, COMMIT: round(last, 3)},
         windows=_windows(account, state),
+        data_timestamp=_moment(state.data_timestamp),
         forecast_error=worked / account.expected if account.expected else None,
         fallback=account.fallback,
     )
@@ -173,7 +169,7 @@ def _windows(account: Account, state: State) -> dict[str, Window]:
 def written_by(commit: Commit, state: State) -> Written:
     """What a commit of a refresh did, as it says itself."""
     info = info_of(commit)
-    inserted, deleted = (state.account and state.account.rows) or _rows(info)
+    inserted, deleted = state.account.rows or _rows(info)
     by_spark = "spark" in str(info.get("engineInfo") or "").lower()
     return Written(inserted or 0, deleted or 0, "spark" if by_spark else "delta-rs")
 

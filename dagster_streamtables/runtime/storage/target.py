@@ -81,8 +81,7 @@ class Target:
     def counting(self, inserted: int, deleted: int) -> Target:
         """The same, its account telling the rows: the metrics of a MERGE that puts copies back
         count those, too."""
-        told = self.state.account
-        told = told and replace(told, rows=(inserted, deleted))
+        told = replace(self.state.account, rows=(inserted, deleted))
         return replace(self, state=replace(self.state, account=told))
 
     @property

@@ -31,11 +31,20 @@ from dagster_streamtables import (
 from dagster_streamtables.components.ops import OpSettings
 from dagster_streamtables.components.yaml_settings import duration_text
 from dagster_streamtables.orchestration.declare.header import SETTINGS
+from dagster_streamtables.runtime.spark.environment import Variables
 from dagster_streamtables.setting import Range, Setting, Where, plain, settings_of
 from pages import DOCS
 
 # Headers have the settings of the first two.
-DECLARED = (StreamTable, View, CheckSettings, SensorSettings, StreamTablesResource, OpSettings)
+DECLARED = (
+    StreamTable,
+    View,
+    CheckSettings,
+    SensorSettings,
+    StreamTablesResource,
+    OpSettings,
+    Variables,
+)
 PAGES = sorted(DOCS.rglob("*.md"))
 Row = tuple[str, ...]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,7 @@ from typing import Annotated
 import pytest
 
 from dagster_streamtables.orchestration.declare.header import SETTINGS
+from dagster_streamtables.runtime.spark.environment import Variables
 from dagster_streamtables.setting import INTERNAL, Range, Shown, settings_of, undescribed
 from pages import PROJECT
 from settings_pages import DECLARED, PAGES, ROWS, listed, written
@@ -31,6 +33,14 @@ def test_every_key_of_a_header_is_described() -> None:
 def test_the_tables_of_a_page_are_those_of_the_declarations(path: Path) -> None:
     text = path.read_text()
     assert written(text) == text, f"{path} is out of date: run python -m tests.settings_pages"
+
+
+def test_every_variable_of_the_environment_is_declared() -> None:
+    sources = "".join(path.read_text() for path in (PROJECT / "dagster_streamtables").rglob("*.py"))
+    of_commands = {f"STREAMTABLES_{name}" for name in ("ROOT", "TABLES", "TRACEBACK")}
+    read = set(re.findall(r"STREAMTABLES_[A-Z_]*[A-Z]", sources)) - of_commands
+    unknown = read - {each.name for each in settings_of(Variables)}
+    assert not unknown, f"declare {', '.join(unknown)} in runtime/spark/environment.py"
 
 
 def test_every_list_of_settings_is_in_the_documentation() -> None:

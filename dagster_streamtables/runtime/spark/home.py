@@ -18,6 +18,7 @@ from pathlib import Path
 from filelock import FileLock
 
 from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.runtime.spark.environment import variable
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -30,7 +31,7 @@ def home() -> Path:
     Raises:
         EnvironmentProblem: It cannot be made or closed, or another user has had a hand in it.
     """
-    named = os.environ.get("STREAMTABLES_HOME")
+    named = variable("STREAMTABLES_HOME")
     folder = Path(named).expanduser() if named else Path.home() / ".streamtables"
     folder = folder.absolute()
     _require_own_links(folder)

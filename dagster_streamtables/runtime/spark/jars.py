@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dagster_streamtables.errors import EnvironmentProblem
+from dagster_streamtables.runtime.spark.environment import variable
 from dagster_streamtables.runtime.spark.home import home, lock
 
 DELTA_VERSION = "4.4.0"
@@ -130,7 +131,7 @@ def _ivy(work: Path) -> list[str]:
     )
     pattern = f"{work}/jars/[artifact]-[revision].[ext]"
     arguments = ["-ivy", str(wanted), "-cache", f"{work}/cache", "-retrieve", pattern]
-    settings = os.environ.get("STREAMTABLES_IVY_SETTINGS") or _ivy_settings_of_spark()
+    settings = variable("STREAMTABLES_IVY_SETTINGS") or _ivy_settings_of_spark()
     return [*arguments, "-types", "jar", *(["-settings", settings] if settings else [])]
 
 

@@ -23,18 +23,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
 from urllib.parse import urlsplit
 
 import psutil
 
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.spark import supervisor
+from dagster_streamtables.runtime.spark.environment import variable
 from dagster_streamtables.runtime.spark.home import home, lock, temporary
 from dagster_streamtables.runtime.spark.jars import check_java, jars_setting, spark_folder
 from dagster_streamtables.runtime.spark.settings import driver_memory, spark_settings
 from dagster_streamtables.runtime.spark.supervisor import ServerState, read_state, stop_processes
-from dagster_streamtables.setting import Range, read_environment
 
 _TRIES = 3
 
@@ -159,8 +158,7 @@ def _start() -> ServerState:
 
 def idle_minutes() -> float:
     """After so long without any use the server ends."""
-    hint = Annotated[float, Range(0, above=True)]
-    return read_environment("STREAMTABLES_IDLE_MINUTES", hint, 60)
+    return variable("STREAMTABLES_IDLE_MINUTES")
 
 
 def _supervise(command: list[str], port: int, java: Path) -> threading.Thread:

@@ -23,6 +23,7 @@ from filelock import Timeout
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.spark.channel import to_local
 from dagster_streamtables.runtime.spark.connect import is_connect
+from dagster_streamtables.runtime.spark.environment import variable
 from dagster_streamtables.runtime.spark.home import home, lock
 from dagster_streamtables.runtime.spark.jars import check_java, jars_setting
 from dagster_streamtables.runtime.spark.server import Key, ensure_server, key_of
@@ -70,7 +71,7 @@ def open_session(
     if spark is not None and not isinstance(spark, str):
         _require_zone(spark, zone)
         return spark
-    address = spark or os.environ.get("STREAMTABLES_SPARK")
+    address = spark or variable("STREAMTABLES_SPARK")
     with _opening:
         if address and not address.startswith("sc://"):
             return _classic(address, zone)

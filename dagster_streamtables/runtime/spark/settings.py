@@ -7,15 +7,14 @@ own; a session that the user hands in keeps what it has.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime.spark.data_files import MOST_FILES
+from dagster_streamtables.runtime.spark.environment import memory_bytes, variable
 from dagster_streamtables.runtime.spark.home import home
 from dagster_streamtables.runtime.spark.jars import jars_setting
-from dagster_streamtables.setting import Where, read_environment
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,18 +120,8 @@ def settings_for_now(spark: SparkSession, settings: Mapping[str, str]) -> Iterat
 
 def driver_memory() -> str:
     """As Java writes it, for example ``2g``."""
-    return read_environment("STREAMTABLES_SPARK_MEMORY", _MEMORY, "2g")
+    return variable("STREAMTABLES_SPARK_MEMORY")
 
 
 def _memory_mb() -> int:
-    return _bytes(driver_memory()) // 2**20
-
-
-def _bytes(text: str) -> int:
-    found = re.fullmatch(r"(\d+)([kmgt]?)b?", text.lower())
-    return int(found[1]) * 1024 ** " kmgt".index(found[2] or " ") if found else 0
-
-
-_MEMORY = Annotated[
-    str, Where(lambda text: _bytes(text) >= 2**20, "memory as Java writes it, such as 2g or 1500m")
-]
+    return memory_bytes(driver_memory()) // 2**20

@@ -70,6 +70,7 @@ from .orchestration.declare.load import (
 )
 from .orchestration.definitions import build_definitions as build_definitions
 from .runtime.checks.compare import Comparison as Comparison
+from .runtime.delta.capture import Capture as Capture
 from .runtime.lake import Lake as Lake
 from .runtime.model.definition import visible_columns as visible_columns
 from .runtime.model.report import (

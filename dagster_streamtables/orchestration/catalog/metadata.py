@@ -252,7 +252,10 @@ def _windows(refresh: Refresh) -> dg.TableMetadataValue:
         "rows": "int",
         "source_rows": "int",
     }
-    windows = ({"source": name, **asdict(window)} for name, window in refresh.windows.items())
+    windows = (
+        {"source": name, **asdict(window), "capture": str(window.capture)}
+        for name, window in refresh.windows.items()
+    )
     return _records(columns, windows)
 
 

@@ -17,6 +17,7 @@ from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.compute.netting import has_nested, netted
+from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.delta.data_rows import OnlySpark, pads, rows_of, schema_of
 from dagster_streamtables.runtime.delta.delta_log import Place, TableLog
 from dagster_streamtables.runtime.delta.live_files import DataFile, live_files
@@ -51,11 +52,11 @@ def small_change(
         # Older writers do not say in which partition a file was that went.
         return None
     try:
-        if change.capture == "snapshots":
+        if change.capture is Capture.SNAPSHOTS:
             return _differing(log, change, columns, limit)
         if change.rows is None or change.rows > limit:
             return None
-        read = _feed if change.capture == "feed" else _appended
+        read = _feed if change.capture is Capture.FEED else _appended
         return read(log, change, columns)
     except (OnlySpark, DeltaError, pa.ArrowException, OSError):
         # Spark may be able to; if not, its error names the file.
@@ -64,7 +65,7 @@ def small_change(
 
 def adds_up(log: TableLog, change: SourceChange, rows: pa.Table | DataFrame) -> bool:
     """Whether the rows that came and went make up the difference of the table's row counts."""
-    if change.capture != "feed" or change.held is None or log.row_count is None:
+    if change.capture is not Capture.FEED or change.held is None or log.row_count is None:
         return True
     return change.held + _net(rows) == log.row_count
 
@@ -174,11 +175,11 @@ def large_change(
     spark: SparkSession, log: TableLog, change: SourceChange, columns: Sequence[str]
 ) -> DataFrame:
     """The change as Spark reads it; netted for ``snapshots``, where carried-over rows cancel."""
-    if change.capture == "feed":
+    if change.capture is Capture.FEED:
         return _feed_in_spark(spark, log, change, columns)
     names = _names(change)
     came = _rows_of_files(spark, log, change.after, names, columns, 1)
-    if change.capture == "appended" and names is not None and _alone(log, change, names):
+    if change.capture is Capture.APPENDED and names is not None and _alone(log, change, names):
         return came
     went = _rows_of_files(spark, log, change.before, names, columns, -1)
     return netted_in_spark(came.unionAll(went), {name: log.columns[name] for name in columns})

@@ -27,6 +27,7 @@ from dagster_streamtables.runtime.delta.actions import (
     data_changes,
     info_of,
 )
+from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.delta.changed_rows import (
     Moves,
     changed_rows,
@@ -42,7 +43,7 @@ class SourceChange:
 
     before: int
     after: int
-    capture: str
+    capture: Capture
     rows: int | None = 0
     """Rows that came and rows that went, as far as the log knows."""
     added: tuple[DataFile, ...] = ()
@@ -64,7 +65,7 @@ class SourceChange:
 
     @property
     def moved(self) -> bool:
-        return self.capture not in ("none", "files")
+        return self.capture not in (Capture.NONE, Capture.FILES)
 
     @property
     def without_feed(self) -> SourceChange:
@@ -75,12 +76,12 @@ def change_between(log: TableLog, before: int, after: int | None = None) -> Sour
     """What the log says of the window from `before` to `after`, or to the version of `log`."""
     after = log.version if after is None else after
     if before == after:
-        return SourceChange(before, after, "none")
+        return SourceChange(before, after, Capture.NONE)
     seen = _read(log, before, after)
     if seen is None:
         return _lost(before, after)
     if not seen.moved:
-        return SourceChange(before, after, "files")
+        return SourceChange(before, after, Capture.FILES)
 
     def by_files() -> SourceChange:
         return _by_files(log, before, after, seen)
@@ -89,7 +90,7 @@ def change_between(log: TableLog, before: int, after: int | None = None) -> Sour
         rows = seen.feed_rows(log, before)
         fed, vectors = tuple(seen.fed), bool(seen.under_vectors)
         return SourceChange(
-            before, after, "feed", rows, fed=fed, vectors=vectors, by_files=by_files
+            before, after, Capture.FEED, rows, fed=fed, vectors=vectors, by_files=by_files
         )
     return by_files()
 
@@ -104,7 +105,7 @@ def rows_moved(log: TableLog, before: int, after: int | None = None) -> bool:
 
 
 def _lost(before: int, after: int) -> SourceChange:
-    return SourceChange(before, after, "snapshots", rows=None, lost=True)
+    return SourceChange(before, after, Capture.SNAPSHOTS, rows=None, lost=True)
 
 
 def _by_files(log: TableLog, before: int, after: int, seen: _Window) -> SourceChange:
@@ -120,9 +121,9 @@ def _by_files(log: TableLog, before: int, after: int, seen: _Window) -> SourceCh
     removed = tuple(file for path, file in old.items() if path not in new or path in both)
     vectors = any(file.path in seen.under_vectors for file in (*added, *removed))
     if not removed and not vectors:
-        return SourceChange(before, after, "appended", total_rows(added), added)
+        return SourceChange(before, after, Capture.APPENDED, total_rows(added), added)
     rows = changed_rows(seen.moves, _rows_by_path(old))
-    return SourceChange(before, after, "snapshots", rows, added, removed, vectors)
+    return SourceChange(before, after, Capture.SNAPSHOTS, rows, added, removed, vectors)
 
 
 def _rows_by_path(files: Mapping[str, DataFile]) -> dict[str, int | None]:

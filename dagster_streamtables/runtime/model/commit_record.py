@@ -11,14 +11,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from dagster_streamtables.runtime.delta.capture import Capture
+
 
 @dataclass(frozen=True)
 class Taken:
     """The window of one source; its end is the frontier's version."""
 
     before: int | None
-    capture: str
+    capture: Capture
     rows: int | None
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Taken:
+        return cls(values["before"], Capture(values["capture"]), values["rows"])
 
 
 @dataclass(frozen=True)
@@ -46,6 +52,6 @@ class Account:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Account:
-        windows = {name: Taken(**each) for name, each in values["windows"].items()}
+        windows = {name: Taken.from_values(each) for name, each in values["windows"].items()}
         rows = values["rows"] and tuple(values["rows"])
         return cls(**{**values, "windows": windows, "rows": rows})

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.model.costs import Forecast
 from dagster_streamtables.runtime.model.stopwatch import CONNECT
 
@@ -35,10 +36,7 @@ class Window:
     """The version the table reflected until now; None in a first refresh."""
     after: int
     """The version it reflects from now on."""
-    capture: str
-    """``none`` (nothing came), ``files`` (rearranged files only), ``appended`` (added files),
-    ``feed`` (the Change Data Feed), ``snapshots`` (the differing files of both ends), or ``all``
-    (a full refresh reads the table)."""
+    capture: Capture
     rows: int | None
     """Rows that came or went, an update counting as two; None where nobody had to know."""
     source_rows: int | None = field(default=None, compare=False)
@@ -98,7 +96,7 @@ class Refresh:
         parts = [
             (window.rows or 0) / max(window.source_rows or 0, 1)
             for window in self.windows.values()
-            if window.capture != "all"
+            if window.capture is not Capture.ALL
         ]
         return max(parts, default=None)
 

@@ -37,7 +37,7 @@ class SourceHealth:
     bytes_behind: int | None
     """Of the files that came after the frontier; None where the log no longer tells."""
     capture: str
-    """How the window would be read now; see `window`."""
+    """How the window would be read now, as `Capture` says; empty where there is no such table."""
     seconds_left: float | None
     """Until what the next refresh needs may go; below 0, it may go any time; None: nothing is."""
     lost: str
@@ -93,7 +93,7 @@ def health_of(table: str, name: str, seen: Seen, log: TableLog | None) -> Source
         frontier=seen.version,
         newest=log.version,
         bytes_behind=_bytes(log, change),
-        capture=change.capture,
+        capture=str(change.capture),
         seconds_left=_seconds_left(log, change),
         lost=_lost(log, change, seen),
         behind_since=None if since is None else datetime.fromtimestamp(since, UTC),

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from dagster_streamtables.errors import SourceProblem
+from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.delta.source_change import SourceChange
 from dagster_streamtables.runtime.model.costs import Choice, Forecast, Way
 from dagster_streamtables.runtime.model.report import Action
@@ -181,9 +182,9 @@ def captured(name: str, change: SourceChange, mode: CdcMode) -> SourceChange:
     Raises:
         SourceProblem: The feed must be read, and it does not cover the window.
     """
-    if mode is CdcMode.SNAPSHOT and change.capture == "feed":
+    if mode is CdcMode.SNAPSHOT and change.capture is Capture.FEED:
         return change.without_feed
-    if mode is CdcMode.CDF and change.capture == "snapshots" and not change.lost:
+    if mode is CdcMode.CDF and change.capture is Capture.SNAPSHOTS and not change.lost:
         raise SourceProblem(
             f'the change feed of "{name}" does not cover the window',
             why=f"rows were changed after version {change.before} while the table wrote no feed, "
@@ -195,7 +196,7 @@ def captured(name: str, change: SourceChange, mode: CdcMode) -> SourceChange:
 
 
 def _why_nothing(changes: Mapping[str, SourceChange]) -> str:
-    if any(change.capture == "files" for change in changes.values()):
+    if any(change.capture is Capture.FILES for change in changes.values()):
         return "no rows changed, files were rearranged only"
     return "no source has a new version"
 

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.model.report import Refresh
@@ -51,7 +52,7 @@ def _missed(job: Job, done: Refresh) -> list[str]:
     return [
         name
         for name, source in job.sources.items()
-        if done.windows[name].capture == "snapshots"
+        if done.windows[name].capture is Capture.SNAPSHOTS
         and not source.log.has_feed
         and state_of(name, source.log) is None
     ]

@@ -11,6 +11,7 @@ from dagster_streamtables.errors import DamagedTable, FailedQuery, RejectedQuery
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.machine import TooLarge
@@ -257,7 +258,7 @@ def _windows(
         before = change.before if change else None
         rows = source.log.row_count
         if rebuilt or change is None:
-            windows[name] = Window(before, source.log.version, "all", rows, rows)
+            windows[name] = Window(before, source.log.version, Capture.ALL, rows, rows)
         else:
             windows[name] = Window(before, change.after, change.capture, change.rows, rows)
     return windows

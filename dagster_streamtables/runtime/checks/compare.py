@@ -29,7 +29,7 @@ from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.stored_rows import stored_rows
 from dagster_streamtables.runtime.delta.types import types_of
 from dagster_streamtables.runtime.model.definition import visible
-from dagster_streamtables.runtime.model.state import Stored
+from dagster_streamtables.runtime.model.state import Refreshed
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
@@ -66,7 +66,7 @@ class Comparison:
 
 def compare(
     table: StreamTable,
-    stored: Stored,
+    stored: Refreshed,
     snapshots: Mapping[str, Snapshot],
     relations: Relations,
     part: Part | None = None,
@@ -81,7 +81,6 @@ def compare(
         part: Of the rows; None for all.
     """
     begin = time.perf_counter()
-    assert stored.state is not None
     frontier = stored.state.frontier
     columns = {name: seen.columns for name, seen in stored.state.sources.items()}
     text = with_one_answer(table.text(columns), columns)

@@ -18,9 +18,9 @@ from dagster_streamtables.runtime.delta.source_change import change_between
 from dagster_streamtables.runtime.delta.table_catalog import Logs
 from dagster_streamtables.runtime.model.state import (
     Kept,
+    Refreshed,
     Seen,
     State,
-    Stored,
     application,
     read_state,
 )
@@ -65,13 +65,12 @@ class Held:
     """A stored table with the plan that it was built by."""
 
     name: str
-    stored: Stored
+    stored: Refreshed
     plan: Plan | None
     """None where it is not known, as of a definition that changed since."""
 
     @property
     def state(self) -> State:
-        assert self.stored.state is not None
         return self.stored.state
 
 
@@ -98,7 +97,7 @@ def examine(
         tables.append(below)
     sample: list[dict[str, Any]] = []
     for each in tables:
-        found, rows = _of_the_rows(each, relations) if each.plan is not None else ([], [])
+        found, rows = _of_the_rows(each, each.plan, relations) if each.plan else ([], [])
         violations += found
         sample += rows
     return Findings(
@@ -145,8 +144,8 @@ def _intermediate(held: Held, name: str, kept: Kept, logs: Logs) -> Held | Viola
     log = newest.at(kept.version) if newest.version >= kept.version else None
     if log is None:
         return Violation(name, f"version {kept.version} of the intermediate table is gone")
-    found = read_state(log)
-    if found.state is None:
+    found = read_state(log).refreshed
+    if found is None:
         return Violation(name, "the intermediate table carries no state")
     plans = held.plan.intermediates if held.plan is not None else ()
     return Held(name, found, next((plan for plan in plans if plan.name == name), None))
@@ -180,9 +179,10 @@ def _same_rows(log: TableLog, one: Seen, other: Seen) -> bool:
     return change.lost or not change.moved
 
 
-def _of_the_rows(held: Held, relations: Relations) -> tuple[list[Violation], list[dict[str, Any]]]:
-    log, plan = held.stored.log, held.plan
-    assert plan is not None
+def _of_the_rows(
+    held: Held, plan: Plan, relations: Relations
+) -> tuple[list[Violation], list[dict[str, Any]]]:
+    log = held.stored.log
     gone = [name for name in plan.stored_columns if name not in log.columns]
     if gone:
         return [Violation(held.name, f"the stored table has no column {', '.join(gone)}")], []

@@ -19,7 +19,7 @@ from dagster_streamtables.runtime.delta.delta_log import Snapshot
 from dagster_streamtables.runtime.errors.tables import MissingSource, missing
 from dagster_streamtables.runtime.errors.translate import last_word
 from dagster_streamtables.runtime.model.definition import compiled, visible
-from dagster_streamtables.runtime.model.state import Seen, State, Stored
+from dagster_streamtables.runtime.model.state import Refreshed, Seen, State
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from dagster_streamtables.runtime.observe.health import SourceHealth, health_of
 from dagster_streamtables.runtime.refresh.prepare import Shelf, begun
@@ -59,9 +59,10 @@ class Checks:
             MissingSource: The table has never been refreshed, or a source is gone.
             InvalidDefinition: `sample` is no part.
         """
-        table, (stored, state) = self._declared(table), self._stored(table)
+        table, stored = self._declared(table), self._stored(table)
         part = part_of(table, stored, sample, seed)
-        snapshots = {name: self._snapshot(name, seen) for name, seen in state.sources.items()}
+        sources = stored.state.sources
+        snapshots = {name: self._snapshot(name, seen) for name, seen in sources.items()}
         with Relations(self._session(table)) as relations:
             return compare(table, stored, snapshots, relations, part)
 
@@ -72,9 +73,9 @@ class Checks:
         Raises:
             MissingSource: The table has never been refreshed.
         """
-        table, (stored, state) = self._declared(table), self._stored(table)
-        sources = {name: self._shelf.newest(name) for name in state.sources}
-        held = Held(table.name, stored, self._plan(table, state))
+        table, stored = self._declared(table), self._stored(table)
+        sources = {name: self._shelf.newest(name) for name in stored.state.sources}
+        held = Held(table.name, stored, self._plan(table, stored.state))
         with Relations(self._session(table)) as relations:
             return examine(held, sources, self._shelf.logs, relations)
 
@@ -86,7 +87,7 @@ class Checks:
             MissingSource: The table has never been refreshed, or a source is gone.
             InvalidDefinition: The query no longer fits its sources.
         """
-        table, (stored, state) = self._declared(table), self._stored(table)
+        table, stored = self._declared(table), self._stored(table)
         logs = {name: self._shelf.newest(name) for name in table.sources}
         for name, log in logs.items():
             if log is None:
@@ -97,7 +98,7 @@ class Checks:
             compiled(table, text, sources)
         now = columns_of(text, sources, self._session(table).spark)
         found = of_result(table.name, stored.log.columns, now)
-        return [*of_sources(state, sources), *found]
+        return [*of_sources(stored.state, sources), *found]
 
     @last_word()
     def behind(self, table: StreamTable) -> list[SourceHealth]:
@@ -109,7 +110,7 @@ class Checks:
         Raises:
             MissingSource: The table has never been refreshed.
         """
-        _, state = self._stored(table)
+        state = self._stored(table).state
         found = (
             health_of(table.name, name, seen, self._shelf.newest(name))
             for name, seen in state.sources.items()
@@ -129,11 +130,11 @@ class Checks:
             )
         return snapshot
 
-    def _stored(self, table: StreamTable) -> tuple[Stored, State]:
+    def _stored(self, table: StreamTable) -> Refreshed:
         stored = self._shelf.stored(self._shelf.names.location(table.name))
-        if stored is None or stored.state is None:
+        if stored is None or stored.refreshed is None:
             raise MissingSource("has never been refreshed", fix="refresh it once").about(table.name)
-        return stored, stored.state
+        return stored.refreshed
 
     def _plan(self, table: StreamTable, state: State) -> Plan | None:
         """The plan that a stored table was built by; None where the definition is another one."""

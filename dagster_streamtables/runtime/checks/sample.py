@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.model.definition import compiled, visible
-from dagster_streamtables.runtime.model.state import Stored
+from dagster_streamtables.runtime.model.state import Refreshed
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.setting import Range
 
@@ -60,7 +60,7 @@ class Part:
 
 
 def part_of(
-    table: StreamTable, stored: Stored, sample: float | None, seed: int | None
+    table: StreamTable, stored: Refreshed, sample: float | None, seed: int | None
 ) -> Part | None:
     """The part of a stored table to compare; None for all of it.
 
@@ -89,16 +89,15 @@ def part_of(
     return Part(fraction, random.randrange(2**31) if seed is None else seed, columns)
 
 
-def _columns(table: StreamTable, stored: Stored) -> tuple[str, ...]:
+def _columns(table: StreamTable, stored: Refreshed) -> tuple[str, ...]:
     kinds = visible(stored.log.columns)
     can = [name for name, kind in kinds.items() if _can_be_hashed(kind)]
     keys = _keys(table, stored)
     return tuple(name for name in can if name in keys) or tuple(can)
 
 
-def _keys(table: StreamTable, stored: Stored) -> tuple[str, ...]:
+def _keys(table: StreamTable, stored: Refreshed) -> tuple[str, ...]:
     """The stored columns that identify a group; none where the plan knows of no groups."""
-    assert stored.state is not None
     columns = {name: seen.columns for name, seen in stored.state.sources.items()}
     try:
         return compiled(table, table.text(columns), columns).key or ()

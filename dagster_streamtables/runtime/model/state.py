@@ -117,27 +117,37 @@ class State:
 
 
 @dataclass(frozen=True)
-class Stored:
-    """A stream table as its log shows it."""
+class Refreshed:
+    """A stream table with the state that its last refresh left in it."""
 
     log: TableLog
-    state: State | None
-    """None where no commit carries a state that can be read."""
-    committed: int | None
+    state: State
+    committed: int
     """The version that carries `state`."""
     disturbed: bool
-    """Somebody else changed rows after the commit that carries `state`."""
+    """Somebody else changed rows after that."""
 
     @property
     def costs(self) -> Costs:
         """What the refreshes took, with the one that committed last."""
-        if self.state is None or self.committed is None:
-            return Costs()
         effort, costs = self.state.effort, self.state.costs
         stamp = self.log.time_of(self.committed) if effort is not None else None
         if effort is None or stamp is None:
             return costs
         return costs.with_effort(effort, self.state.sequence, stamp)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """The table at the place of a stream table."""
+
+    log: TableLog
+    refreshed: Refreshed | None
+    """None where no commit carries a state that can be read."""
+
+    @property
+    def state(self) -> State | None:
+        return self.refreshed.state if self.refreshed is not None else None
 
 
 def application(table: str) -> str:
@@ -178,5 +188,5 @@ def read_state(log: TableLog) -> Stored:
             # Both writers let another's append pass between our read and our commit.
             if state.base is not None and state.base < version - 1:
                 disturbed |= rows_moved(log, state.base, version - 1)
-            return Stored(log, state, version, disturbed)
-    return Stored(log, None, None, False)
+            return Stored(log, Refreshed(log, state, version, disturbed))
+    return Stored(log, None)

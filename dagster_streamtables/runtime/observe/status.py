@@ -265,7 +265,8 @@ def _aged(
 
 
 def _committed(stored: Stored) -> float | None:
-    return None if stored.committed is None else stored.log.time_of(stored.committed)
+    last = stored.refreshed
+    return None if last is None else last.log.time_of(last.committed)
 
 
 def _moment(stamp: float | None) -> datetime | None:

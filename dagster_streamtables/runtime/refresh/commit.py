@@ -50,17 +50,15 @@ def account(job: Job, report: Refresh, clock: Clock) -> Account:
 
 
 def _fallbacks(job: Job, report: Refresh) -> int:
-    state = job.stored.state if job.stored is not None else None
-    before = state.account.fallbacks if state is not None else 0
+    before = job.refreshed.state.account.fallbacks if job.refreshed is not None else 0
     if report.fallback:
         return before + 1
     return before if report.action is Action.NO_DATA else 0
 
 
-def advance(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
+def advance(job: Job, log: TableLog, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
     """Move the frontier over a window in which nothing visible came; `report` says why."""
     target = job.target(account(job, report, clock), changed=False)
-    log = job.held.log
     with clock.phase("commit"):
         _, made = committed(inputs, target, lambda: writer.advance(log, target, inputs))
     return finish(report, made, target, Written(0, 0, ""), clock)
@@ -102,8 +100,9 @@ def committed(
 def _made(inputs: Inputs, target: Target) -> tuple[Written, TableLog] | None:
     """What the commit of a refresh did, by its own account, and the table after it."""
     stored = inputs.stored(target.location)
-    for version in range(-1 if stored is None else stored.log.version, target.read, -1):
-        assert stored is not None
+    if stored is None:
+        return None
+    for version in range(stored.log.version, target.read, -1):
         [(_, commit)] = stored.log.commits(version - 1, version)
         state = state_in(commit or ())
         if state is not None and state.refresh == target.state.refresh:

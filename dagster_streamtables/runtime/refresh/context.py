@@ -16,6 +16,7 @@ from dagster_streamtables.runtime.model.definition import fingerprint_of, used_c
 from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.model.state import (
     Kept,
+    Refreshed,
     Seen,
     State,
     Stored,
@@ -64,9 +65,9 @@ class Job:
     @property
     def reflects_all(self) -> bool:
         """Whether the stored table has read the sources at these very versions."""
-        state = self.stored.state if self.stored is not None else None
+        last = self.refreshed
         versions = {name: source.log.version for name, source in self.sources.items()}
-        return state is not None and state.frontier == versions
+        return last is not None and last.state.frontier == versions
 
     @property
     def data_timestamp(self) -> float | None:
@@ -82,21 +83,18 @@ class Job:
         return (*(source.log for source in self.sources.values()), *own)
 
     @property
-    def held(self) -> Stored:
-        """The stored table, in a refresh that builds upon it."""
-        assert self.stored is not None
-        return self.stored
+    def refreshed(self) -> Refreshed | None:
+        """The stored table with the state of its last refresh."""
+        return self.stored.refreshed if self.stored is not None else None
 
     @property
     def key(self) -> tuple[str, ...] | None:
         """The columns that identify a row of the table; None for a bag."""
         return self.plan.key if self.plan is not None else None
 
-    @property
-    def without_intermediates(self) -> Job:
+    def without_intermediates(self, plan: Plan) -> Job:
         """The same, maintained by the laws alone."""
-        assert self.plan is not None and self.plan.whole is not None
-        plan, zone = self.plan.whole, self.table.session_timezone
+        plan, zone = plan.whole or plan, self.table.session_timezone
         own = fingerprint_of(self.text, plan, zone)
         return replace(self, plan=plan, fingerprint=own, intermediates={}, whole=self.fingerprint)
 
@@ -115,9 +113,10 @@ class Job:
     @property
     def costs(self) -> Costs:
         """What refreshes of this query took."""
-        state = self.stored.state if self.stored is not None else None
-        same = state is not None and state.query == self.fingerprint
-        return self.held.costs if same else Costs()
+        last = self.refreshed
+        if last is None or last.state.query != self.fingerprint:
+            return Costs()
+        return last.costs
 
     def target(
         self,
@@ -128,7 +127,7 @@ class Job:
         effort: Effort | None = None,
     ) -> Target:
         """The table to write, with the state that the commit will carry."""
-        before = self.stored.state if self.stored is not None else None
+        before = self.refreshed.state if self.refreshed is not None else None
         data_version = (
             before.data_version if before is not None and not changed else uuid.uuid4().hex
         )

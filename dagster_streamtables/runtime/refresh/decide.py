@@ -13,15 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
+from dagster_streamtables.compiler import Plan
 from dagster_streamtables.errors import SourceProblem
 from dagster_streamtables.runtime.delta.capture import Capture
+from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import SourceChange
 from dagster_streamtables.runtime.model.costs import Choice, Forecast, Way
 from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.model.source import Source
-from dagster_streamtables.runtime.model.state import Stored
-from dagster_streamtables.runtime.model.stream_table import CdcMode, Mode, StreamTable
+from dagster_streamtables.runtime.model.state import Refreshed, Stored
+from dagster_streamtables.runtime.model.stream_table import CdcMode, StreamTable
 
 FEW_ROWS = 5_000
 """A change of up to so many rows is computed in a fraction of a second, whatever part of its source
@@ -37,12 +40,33 @@ class Decision:
     """As of `Refresh`."""
 
 
-def must_rebuild(
+@dataclass(frozen=True, kw_only=True)
+class Unchanged(Decision):
+    """Nothing came: at most the frontier moves."""
+
+    log: TableLog
+    """The stored table."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Differential(Decision):
+    """The change is computed, and what is stored is built upon."""
+
+    plan: Plan
+    stored: Refreshed
+
+
+def foundation(
     stored: Stored | None, query: str, sources: Mapping[str, Source]
-) -> Decision | None:
-    """Why what is stored cannot be built upon, if it cannot."""
-    reason = _why_rebuild(stored, query, sources)
-    return None if reason is None else Decision(Action.REINITIALIZE, reason)
+) -> Refreshed | Decision:
+    """What is stored, if it can be built upon; else the decision to make it anew."""
+    if stored is None:
+        return Decision(Action.REINITIALIZE, "there is no table yet")
+    if stored.refreshed is None:
+        reason = "the table carries no frontier that a refresh could start from"
+        return Decision(Action.REINITIALIZE, reason)
+    reason = _why_rebuild(stored.refreshed, query, sources)
+    return stored.refreshed if reason is None else Decision(Action.REINITIALIZE, reason)
 
 
 def require_columns(stored: Stored | None, sources: Mapping[str, Source]) -> None:
@@ -70,12 +94,13 @@ def require_untouched(stored: Stored | None) -> None:
     Raises:
         SourceProblem: Somebody else changed its rows, or put another table in its place.
     """
-    if stored is None or not (stored.disturbed or stored.state is None):
+    last = stored.refreshed if stored is not None else None
+    if stored is None or (last is not None and not last.disturbed):
         return
-    if stored.state is None:
+    if last is None:
         why = "no commit of it carries the state of a refresh: another table may be in its place"
     else:
-        why = f"version {stored.committed} is the last that a refresh wrote, and rows changed since"
+        why = f"version {last.committed} is the last that a refresh wrote, and rows changed since"
     raise SourceProblem(
         "somebody else wrote into the table",
         where=stored.log.location,
@@ -94,12 +119,8 @@ def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     return "; ".join(told)
 
 
-def _why_rebuild(stored: Stored | None, query: str, sources: Mapping[str, Source]) -> str | None:
-    if stored is None:
-        return "there is no table yet"
+def _why_rebuild(stored: Refreshed, query: str, sources: Mapping[str, Source]) -> str | None:
     state = stored.state
-    if state is None:
-        return "the table carries no frontier that a refresh could start from"
     if stored.disturbed:
         return f"somebody else changed rows of the table after version {stored.committed}"
     if state.query != query:
@@ -131,6 +152,8 @@ def _gone(name: str) -> str:
 
 def choose(
     table: StreamTable,
+    plan: Plan | None,
+    stored: Refreshed,
     sources: Mapping[str, Source],
     changes: Mapping[str, SourceChange],
     *,
@@ -143,6 +166,8 @@ def choose(
 
     Args:
         table: The declaration.
+        plan: None in mode FULL, and in AUTO where the query cannot be maintained.
+        stored: The table.
         sources: By name.
         changes: The window of each source.
         full: The caller asked for it.
@@ -156,24 +181,25 @@ def choose(
     if full:
         return Decision(Action.FULL, "asked for")
     moved = [name for name, change in changes.items() if change.moved]
-    if not moved and timed:
-        again = table.mode is Mode.FULL or refusal is not None
-        return Decision(Action.FULL if again else Action.DIFFERENTIAL, "time went on")
+    if not moved and not timed:
+        return Unchanged(Action.NO_DATA, _why_nothing(changes), log=stored.log)
+    if plan is None:
+        why = "the mode is FULL" if refusal is None else f"the mode is AUTO, and {refusal}"
+        return Decision(Action.FULL, why if moved else "time went on")
+    differential = partial(Differential, Action.DIFFERENTIAL, plan=plan, stored=stored)
     if not moved:
-        return Decision(Action.NO_DATA, _why_nothing(changes))
-    if table.mode is Mode.FULL:
-        return Decision(Action.FULL, "the mode is FULL")
-    if refusal is not None:
-        return Decision(Action.FULL, f"the mode is AUTO, and {refusal}")
+        return differential("time went on")
     came = _what_moved(moved, changes)
     if choice is not None:
-        action = Action.FULL if choice.way is Way.FULL else Action.DIFFERENTIAL
-        return Decision(action, f"{came}; {choice}", choice.forecast)
+        reason = f"{came}; {choice}"
+        if choice.way is Way.FULL:
+            return Decision(Action.FULL, reason, choice.forecast)
+        return differential(reason, choice.forecast)
     for name in moved:
         reason = _too_much(name, table, sources[name], changes[name])
         if reason is not None:
             return Decision(Action.FULL, reason)
-    return Decision(Action.DIFFERENTIAL, came)
+    return differential(came)
 
 
 def captured(name: str, change: SourceChange, mode: CdcMode) -> SourceChange:

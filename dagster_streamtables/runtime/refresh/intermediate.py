@@ -57,27 +57,35 @@ class Intermediates:
         return {name: Kept(log.id, log.version, log.commit) for name, log in logs}
 
 
-def brought_up(job: Job, inputs: Inputs, run: Run) -> Intermediates:
+def brought_up(
+    job: Job, whole: Plan, frontier: Mapping[str, int], inputs: Inputs, run: Run
+) -> Intermediates:
     """Bring the intermediate tables of a plan to the sources of a job.
+
+    Args:
+        job: The refresh of the stream table.
+        whole: Its plan.
+        frontier: The versions of the sources that it reflects.
+        inputs: What it reads with.
+        run: Refreshes a table.
 
     Raises:
         NotKept: One cannot be made; the table is to be maintained without any.
         LostHistory: A source no longer has the version that the frontier names.
     """
-    assert job.plan is not None
     done = Intermediates()
     now = {name: source.log for name, source in job.sources.items()}
     then: dict[str, TableLog] = {}
-    for plan in job.plan.intermediates:
+    for plan in whole.intermediates:
         before, made = _known(job, plan, inputs), None
         if before is None:
-            then = then or _at_frontier(job)
+            then = then or _at_frontier(job, frontier)
             before, made = _refreshed(job, plan, {**then, **done.before}, inputs, run)
         done.before[plan.name] = before
         now[plan.name], last = _refreshed(job, plan, now, inputs, run)
         done.refreshes[plan.name] = made or last
         log = now[plan.name]
-        done.sources[plan.name] = Source(plan.name, log, used_columns(job.plan, plan.name, log))
+        done.sources[plan.name] = Source(plan.name, log, used_columns(whole, plan.name, log))
         done.changes[plan.name] = change_between(log, before.version)
     return done
 
@@ -91,13 +99,12 @@ def _known(job: Job, plan: Plan, inputs: Inputs) -> TableLog | None:
     return stored.log.at(kept.version)
 
 
-def _at_frontier(job: Job) -> dict[str, TableLog]:
-    assert job.held.state is not None
+def _at_frontier(job: Job, frontier: Mapping[str, int]) -> dict[str, TableLog]:
     found: dict[str, TableLog] = {}
-    for name, seen in job.held.state.sources.items():
-        log = job.sources[name].log.at(seen.version)
+    for name, version in frontier.items():
+        log = job.sources[name].log.at(version)
         if log is None:
-            raise lost_version(job.sources[name].log.location, seen.version)
+            raise lost_version(job.sources[name].log.location, version)
         found[name] = log
     return found
 

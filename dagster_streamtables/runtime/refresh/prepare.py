@@ -105,10 +105,11 @@ def begun(table: StreamTable, shelf: Shelf, *, full: bool = False, until: Until 
     if refused is not None and table.mode is Mode.AUTO:
         return job.in_full(refused)
     kept_whole = state is not None and state.whole == fingerprint
-    between = plan is not None and plan.intermediates
+    if plan is None:
+        return job
     # To Spark CHAR(n) is more than its text: `c = 'ab'` pads the literal. Stored, it is a text.
-    padded = between and any(pads(log, used[name]) for name, log in logs.items())
-    return job.without_intermediates if kept_whole or padded else job
+    padded = plan.intermediates and any(pads(log, used[name]) for name, log in logs.items())
+    return job.without_intermediates(plan) if kept_whole or padded else job
 
 
 def with_views(table: StreamTable, views: Iterable[View]) -> StreamTable:

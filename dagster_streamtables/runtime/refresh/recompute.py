@@ -14,6 +14,7 @@ from dagster_streamtables.runtime.compute.column_types import (
 )
 from dagster_streamtables.runtime.compute.difference import difference
 from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.runtime.model.stopwatch import Clock
 from dagster_streamtables.runtime.model.stream_table import Mode
@@ -41,8 +42,8 @@ def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refres
         job, report, rows = asked.job, asked.report, asked.rows
         fits = asked.fits and job.expected_rows <= _limit(inputs)
         local = differential.fetched(rows, inputs) if fits else None
-    if local is not None and report.action is Action.FULL:
-        corrected = _correct(job, inputs, clock, report, local)
+    if local is not None and old is not None and report.action is Action.FULL:
+        corrected = _correct(job, old, inputs, clock, report, local)
         if corrected is not None:
             return corrected
     told = account(job, report, clock)
@@ -94,10 +95,9 @@ def _asked(job: Job, inputs: Inputs, report: Refresh) -> _Asked:
 
 
 def _correct(
-    job: Job, inputs: Inputs, clock: Clock, report: Refresh, rows: pa.Table
+    job: Job, log: TableLog, inputs: Inputs, clock: Clock, report: Refresh, rows: pa.Table
 ) -> Refresh | None:
     """Store only what differs between the result and the table; None if that is not less."""
-    log = job.held.log
     if not writer.changes_cheaply(log):
         return None
     with clock.phase("compute"):
@@ -110,7 +110,7 @@ def _correct(
         if job.reflects_all and not job.full:
             # Time went on, and the rows are what they were: the table stays as of then.
             return replace(same, seconds=clock.seconds, phases=clock.phases)
-        return advance(job, inputs, clock, same)
+        return advance(job, log, inputs, clock, same)
     told = account(job, report, clock)
     target = job.target(told, changed=True, effort=effort(report, clock))
     changed = Rows(change, lambda: inputs.relations.handed(change))

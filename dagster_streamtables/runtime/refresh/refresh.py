@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from dagster_streamtables.compiler import Plan
 from dagster_streamtables.errors import DamagedTable, FailedQuery, RejectedQuery, RunawayRecursion
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.delta.capture import Capture
+from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.machine import TooLarge
@@ -33,7 +33,7 @@ from dagster_streamtables.runtime.refresh.commit import (
     finish_change,
 )
 from dagster_streamtables.runtime.refresh.context import Job
-from dagster_streamtables.runtime.refresh.decide import Decision
+from dagster_streamtables.runtime.refresh.decide import Decision, Differential, Unchanged
 from dagster_streamtables.runtime.refresh.intermediate import Intermediates, NotKept, brought_up
 from dagster_streamtables.runtime.refresh.preview import preview_of
 from dagster_streamtables.runtime.refresh.recompute import recompute
@@ -57,13 +57,13 @@ def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
     report = _report(job, decision, changes, clock)
     if decision.action is Action.SKIP:
         return replace(report, seconds=clock.seconds, phases=clock.phases)
-    if decision.action is Action.NO_DATA:
-        return _nothing(job, inputs, clock, report, changes)
-    if decision.action is Action.DIFFERENTIAL:
+    if isinstance(decision, Unchanged):
+        return _nothing(job, decision.log, inputs, clock, report, changes)
+    if isinstance(decision, Differential):
         try:
-            done = _attempt(job, inputs, clock, report, changes)
+            done = _attempt(job, decision, inputs, clock, report, changes)
         except NotKept as error:
-            job = job.without_intermediates
+            job = job.without_intermediates(decision.plan)
             reason = f"no intermediate tables from now on: {error}"
             done = Decision(Action.REINITIALIZE, reason, fallback=reason)
         if isinstance(done, Refresh):
@@ -76,12 +76,17 @@ def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
 
 
 def _attempt(
-    job: Job, inputs: Inputs, clock: Clock, report: Refresh, changes: Mapping[str, SourceChange]
+    job: Job,
+    base: Differential,
+    inputs: Inputs,
+    clock: Clock,
+    report: Refresh,
+    changes: Mapping[str, SourceChange],
 ) -> Refresh | Decision:
     """A differential refresh, or what to do where there cannot be one."""
     try:
         with explained():
-            return _differentiate(job, inputs, clock, report, changes)
+            return _differentiate(job, base, inputs, clock, report, changes)
     except LostHistory as error:
         reason = f"{_owner(job, error)} no longer has all files of the window"
         return Decision(Action.REINITIALIZE, reason)
@@ -130,22 +135,24 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
         decide.require_columns(job.stored, job.sources)
     if table.on_manual_write is OnManualWrite.REFUSE and not job.full:
         decide.require_untouched(job.stored)
-    rebuild = decide.must_rebuild(job.stored, job.fingerprint, job.sources)
-    if rebuild is not None:
-        return rebuild, {}
-    seen = _state(job).sources
+    base = decide.foundation(job.stored, job.fingerprint, job.sources)
+    if isinstance(base, Decision):
+        return base, {}
+    state = base.state
     changes = {
-        name: decide.captured(name, _change(source, seen[name]), table.cdc_mode)
+        name: decide.captured(name, _change(source, state.sources[name]), table.cdc_mode)
         for name, source in job.sources.items()
     }
     decision = decide.choose(
         table,
+        job.plan,
+        base,
         job.sources,
         changes,
         full=job.full,
         refusal=job.refusal,
         timed=job.timed,
-        choice=_choice(job, changes) if table.mode is Mode.AUTO and table.learns else None,
+        choice=_choice(job, state, changes) if table.mode is Mode.AUTO and table.learns else None,
     )
     if job.waiting and decision.action is Action.NO_DATA:
         decision = Decision(Action.SKIP, job.waiting)
@@ -154,14 +161,14 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
     return decision, changes
 
 
-def _choice(job: Job, changes: Mapping[str, SourceChange]) -> Choice | None:
+def _choice(job: Job, state: State, changes: Mapping[str, SourceChange]) -> Choice | None:
     """The cheaper way, as far as refreshes of the table were measured."""
     changed = [change.rows for change in changes.values()]
     rows = [source.log.row_count for source in job.sources.values()]
     if None in changed or None in rows:
         return None
     counts = sum(filter(None, changed)), sum(filter(None, rows))
-    return job.costs.choice(*counts, _state(job).sequence + 1)
+    return job.costs.choice(*counts, state.sequence + 1)
 
 
 def _change(source: Source, seen: Seen) -> SourceChange:
@@ -169,19 +176,29 @@ def _change(source: Source, seen: Seen) -> SourceChange:
 
 
 def _nothing(
-    job: Job, inputs: Inputs, clock: Clock, report: Refresh, changes: Mapping[str, SourceChange]
+    job: Job,
+    log: TableLog,
+    inputs: Inputs,
+    clock: Clock,
+    report: Refresh,
+    changes: Mapping[str, SourceChange],
 ) -> Refresh:
     behind = max((change.after - change.before for change in changes.values()), default=0)
     if behind <= _ADVANCE_AFTER:
         return replace(report, seconds=clock.seconds, phases=clock.phases)
-    return advance(job, inputs, clock, report)
+    return advance(job, log, inputs, clock, report)
 
 
 def _differentiate(
-    job: Job, inputs: Inputs, clock: Clock, report: Refresh, changes: Mapping[str, SourceChange]
+    job: Job,
+    base: Differential,
+    inputs: Inputs,
+    clock: Clock,
+    report: Refresh,
+    changes: Mapping[str, SourceChange],
 ) -> Refresh:
-    plan, stored = _plan(job), job.held
-    between = _between(job, inputs, clock)
+    plan, stored = base.plan, base.stored
+    between = _between(job, base, inputs, clock)
     job = replace(job, intermediates=between.kept)
     with clock.phase("capture"):
         read = {**job.sources, **between.sources}
@@ -192,7 +209,7 @@ def _differentiate(
     if not captured.moved and not plan.timed:
         reason = f"{report.reason}, none of them in a column that the query uses"
         same = replace(report, action=Action.NO_DATA, reason=reason)
-        return advance(job, inputs, clock, same)
+        return advance(job, stored.log, inputs, clock, same)
     with clock.phase("compute"):
         computed = differential.change(plan, stored.log, captured, inputs)
     if computed.broken:
@@ -203,8 +220,8 @@ def _differentiate(
         reason = f"{report.reason}, the result is the same"
         same = replace(report, action=Action.NO_DATA, reason=reason)
         if not any(change.moved for change in changes.values()):
-            return _nothing(job, inputs, clock, same, changes)
-        return advance(job, inputs, clock, same)
+            return _nothing(job, stored.log, inputs, clock, same, changes)
+        return advance(job, stored.log, inputs, clock, same)
     report = replace(report, preview=preview_of(computed.local, stored.log, inputs.preview))
     told = account(job, report, clock)
     target = job.target(told, changed=True, effort=effort(report, clock))
@@ -222,11 +239,11 @@ def _differentiate(
     return finish_change(report, log, target, written, clock)
 
 
-def _between(job: Job, inputs: Inputs, clock: Clock) -> Intermediates:
-    if not _plan(job).intermediates:
+def _between(job: Job, base: Differential, inputs: Inputs, clock: Clock) -> Intermediates:
+    if not base.plan.intermediates:
         return Intermediates()
     with clock.phase("intermediate"):
-        return brought_up(job, inputs, run)
+        return brought_up(job, base.plan, base.stored.state.frontier, inputs, run)
 
 
 def _report(
@@ -262,14 +279,3 @@ def _windows(
         else:
             windows[name] = Window(before, change.after, change.capture, change.rows, rows)
     return windows
-
-
-def _plan(job: Job) -> Plan:
-    assert job.plan is not None
-    return job.plan
-
-
-def _state(job: Job) -> State:
-    state = job.held.state
-    assert state is not None
-    return state

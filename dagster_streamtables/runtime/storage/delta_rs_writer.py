@@ -85,8 +85,9 @@ def replace(log: TableLog, target: Target, rows: pa.Table) -> Written:
 
 def change(log: TableLog, target: Target, rows: pa.Table) -> Written:
     """Commit a change in the form that the table takes: of a bag, or of keys."""
-    write = _write_bag if target.key is None else _write_keyed
-    return write(log, target, rows)
+    if target.key is None:
+        return _write_bag(log, target, rows)
+    return _write_keyed(log, target, target.key, rows)
 
 
 def _write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
@@ -116,16 +117,15 @@ def _write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
     return Written(inserts.num_rows, deleted, "delta-rs")
 
 
-def _write_keyed(log: TableLog, target: Target, change: pa.Table) -> Written:
+def _write_keyed(log: TableLog, target: Target, key: tuple[str, ...], change: pa.Table) -> Written:
     """Store and delete the rows of the keys in `change`."""
     import pyarrow.compute as pc
 
-    assert target.key is not None
     goes = pc.less(change.column(WEIGHT), 0)
     source = _fit(log, change.drop_columns([WEIGHT]).append_column(_GOES, goes), _GOES)
     names = [name for name in change.column_names if name != WEIGHT]
-    keys = change.select(list(target.key))
-    match = _same(target.key)
+    keys = change.select(list(key))
+    match = _same(key)
     merge = _merge(log, target, source, _all([*_bounds(keys), match]))
     columns = {delta_rs_name(n): f"s.{delta_rs_name(n)}" for n in names}
     merge = merge.when_matched_delete(predicate=f"s.{_GOES}")

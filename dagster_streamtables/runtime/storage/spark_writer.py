@@ -89,7 +89,7 @@ def change(relations: Relations, log: TableLog, target: Target, rows: DataFrame)
     if target.key is None:
         types = {name: log.columns[name] for name in names}
         return write_bag(relations.spark, target, view, types, relations.stored(log.snapshot))
-    return write_keyed(relations.spark, target, view, names)
+    return write_keyed(relations.spark, target, target.key, view, names)
 
 
 def write_bag(
@@ -132,11 +132,12 @@ def write_bag(
     return _merge(spark, target, f"{again} UNION ALL {gone}", match, names, keyed=False)
 
 
-def write_keyed(spark: SparkSession, target: Target, change: str, names: Sequence[str]) -> Written:
+def write_keyed(
+    spark: SparkSession, target: Target, key: Sequence[str], change: str, names: Sequence[str]
+) -> Written:
     """Store and delete the rows of the keys in the view `change`."""
-    assert target.key is not None
     source = f"SELECT {_list(names)}, {WEIGHT} < 0 AS __goes FROM {change}"
-    match = " AND ".join(f"t.{spark_name(n)} <=> s.{spark_name(n)}" for n in target.key) or "true"
+    match = " AND ".join(f"t.{spark_name(n)} <=> s.{spark_name(n)}" for n in key) or "true"
     return _merge(spark, target, source, match, names, keyed=True)
 
 

@@ -21,6 +21,7 @@ from compiler import casefile
 from compiler.casefile import Case
 from compiler.database import TABLES
 from dagster_streamtables.compiler import Plan, compile_query
+from dagster_streamtables.compiler.maintain.strategy import GroupStrategy
 from dagster_streamtables.compiler.operators import Operator, Step
 from dagster_streamtables.errors import InvalidDefinition
 
@@ -134,7 +135,8 @@ def laws_of(plan: Plan) -> Iterator[tuple[str, str]]:
 
 def _operators(plan: Plan) -> Iterator[Operator]:
     """The operators of the query; not the groups at its root, which `plan.entry` is about."""
-    seen: set[Step] = {plan.root.groups} if plan.root.groups is not None else set()
+    grouped = isinstance(plan.strategy, GroupStrategy)
+    seen: set[Step] = {plan.strategy.groups.aggregate} if grouped else set()
     waiting: list[Step] = [plan.view]
     while waiting:
         step = waiting.pop()

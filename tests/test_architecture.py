@@ -136,6 +136,21 @@ def test_only_delta_knows_what_a_log_looks_like(path: Path) -> None:
 
 
 @modules
+def test_the_compiler_is_its_package(path: Path) -> None:
+    layer = name_of(path).split(".")[0]
+    if layer == "compiler":
+        return
+    folders = {each.stem for each in (PACKAGE / "compiler").iterdir()}
+
+    for name in imports(path):
+        inside = name.partition(f"{PACKAGE.name}.compiler.")[2].split(".")[0]
+        assert inside not in folders, (
+            f"{layer} imports {name}: let the compiler do what needs it, or add the name to those "
+            f"that {PACKAGE.name}/compiler/__init__.py exports, and import it from there"
+        )
+
+
+@modules
 def test_libraries_stay_in_their_layers(path: Path) -> None:
     layer = name_of(path).split(".")[0]
 

@@ -15,15 +15,23 @@ import nothing from inside it.
 """
 
 from dagster_streamtables.compiler.dialect import UnknownType, checked_dialect
-from dagster_streamtables.compiler.maintain.bag import row_by_row
 from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
-from dagster_streamtables.compiler.maintain.strategy import Entry
-from dagster_streamtables.compiler.operators import WEIGHT
+from dagster_streamtables.compiler.maintain.strategy import STORED, TOUCHED, Entry
+from dagster_streamtables.compiler.operators import WEIGHT, Moment, relation
 from dagster_streamtables.compiler.operators.zeros import zero_marks
 from dagster_streamtables.compiler.plan.compile import compile_query, with_one_answer
 from dagster_streamtables.compiler.plan.explain import OperatorLine
 from dagster_streamtables.compiler.plan.invariants import Invariants, Rule
-from dagster_streamtables.compiler.plan.plan import STORED, TOUCHED, Plan
+from dagster_streamtables.compiler.plan.maintenance import (
+    BagMaintenance,
+    FoldMaintenance,
+    GroupMaintenance,
+    all_rows,
+    maintenance_of,
+)
+from dagster_streamtables.compiler.plan.optimize import Statistics
+from dagster_streamtables.compiler.plan.plan import Plan
+from dagster_streamtables.compiler.plan.statement import Statement
 from dagster_streamtables.compiler.rewrite.fixpoint import RecursionLimits
 from dagster_streamtables.compiler.rewrite.runtime_filters import Bounds
 from dagster_streamtables.compiler.text.current_time import asks_for_time, at_time
@@ -37,27 +45,35 @@ __all__ = [
     "STORED",
     "TOUCHED",
     "WEIGHT",
+    "BagMaintenance",
     "Bounds",
     "Entry",
+    "FoldMaintenance",
+    "GroupMaintenance",
     "Invariants",
+    "Moment",
     "OperatorLine",
     "Plan",
     "RecursionLimits",
     "RecursiveTable",
     "Rule",
+    "Statement",
+    "Statistics",
     "Text",
     "UnknownType",
     "View",
+    "all_rows",
     "as_written",
     "asks_for_time",
     "at_time",
     "blame_view",
     "checked_dialect",
     "compile_query",
+    "maintenance_of",
     "partial_column",
     "read",
     "recursive_table",
-    "row_by_row",
+    "relation",
     "sources_of",
     "sources_through",
     "stored_column",

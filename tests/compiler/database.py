@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import cache, cached_property
-from itertools import count
 
 import duckdb
 import sqlglot
 from sqlglot import exp
 
 from compiler.casefile import CASES
-from dagster_streamtables.compiler import STORED, TOUCHED, Bounds, Entry, Plan, Text
-from dagster_streamtables.compiler.operators import Empty, Moment, Operator, Scan, Step, relation
-from dagster_streamtables.compiler.operators.interning import rebuild
+from dagster_streamtables.compiler import (
+    STORED,
+    TOUCHED,
+    BagMaintenance,
+    Bounds,
+    Plan,
+    RecursionLimits,
+    Statement,
+    Statistics,
+    Text,
+    maintenance_of,
+)
 from dagster_streamtables.compiler.operators.render import render
-from dagster_streamtables.compiler.rewrite.fixpoint import closed, has_recursions
-from dagster_streamtables.compiler.rewrite.runtime_filters import bounded
-from dagster_streamtables.compiler.rewrite.semijoin_reduction import narrowed
-from dagster_streamtables.compiler.rewrite.stages import as_statement, next_stage, with_rows
+from dagster_streamtables.compiler.rewrite.fixpoint import has_recursions
 from dagster_streamtables.compiler.text.current_time import NOW
 
 _SCHEMA = sqlglot.parse((CASES / "tables.sql").read_text(), dialect="spark")
@@ -127,34 +132,26 @@ class Prepared:
     def __init__(self, plan: Plan, *, staged: bool = False) -> None:
         self.plan = plan
         self.staged = staged
-        self.has_recursions = has_recursions(plan.view)
+        # What a statement says depends on rows where parts of the plan run before it.
+        self.is_fixed = not staged and not has_recursions(plan.view)
         moments = ("before", "after") if plan.text is not None else ()
         self.full = {moment: over(plan.full_text, moment) for moment in moments}
         self.text = over(plan.text, "after") if plan.text is not None else ""
-        self._changes: dict[frozenset[str], str] = {}
-        self._regroup = ""
         self._reads: dict[tuple[str, ...], bool] = {}
+        self._written: dict[tuple[str, frozenset[str]], str] = {}
 
-    def change(self, stored: dict[str, str], unmoved: frozenset[str]) -> str:
-        if unmoved not in self._changes:
-            step = self.plan.change(stored=stored, unmoved=unmoved)
-            self._changes[unmoved] = _in_duckdb(render(step, pretty=False))
-        return self._changes[unmoved]
+    def written(self, what: str, unmoved: frozenset[str], ask: Callable[[], Statement]) -> str:
+        """A statement in the words of DuckDB."""
+        if not self.is_fixed:
+            return _sql(ask())
+        if (what, unmoved) not in self._written:
+            self._written[what, unmoved] = _sql(ask())
+        return self._written[what, unmoved]
 
     @cached_property
     def below(self) -> list[Prepared]:
         """The plans of its intermediate tables."""
         return [Prepared(plan, staged=self.staged) for plan in self.plan.intermediates]
-
-    def view(self, moment: str) -> Operator:
-        """All rows that an intermediate table holds."""
-        return getattr(self.plan.view, moment)
-
-    def whole(self, moment: str) -> str:
-        """The same as SQL, where nothing has to run first."""
-        if moment not in self.full:
-            self.full[moment] = _in_duckdb(render(self.view(moment), pretty=False))
-        return self.full[moment]
 
     def reads(self, table: str, stored: dict[str, str]) -> bool:
         """Whether the change reads what is stored, asked of it when every source moved: one window
@@ -165,11 +162,35 @@ class Prepared:
             self._reads[types] = has_recursions(every) or table in render(every, pretty=False)
         return self._reads[types]
 
-    def regroup(self, stored: dict[str, str]) -> str:
-        if not self._regroup:
-            step = self.plan.regroup(stored=stored)
-            self._regroup = _in_duckdb(render(step, pretty=False))
-        return self._regroup
+
+class DuckEngine:
+    """Runs statements for the optimizer; staged, as cleverly as it can."""
+
+    recursion = RecursionLimits()
+
+    def __init__(self, database: Database, unmoved: frozenset[str], *, staged: bool) -> None:
+        self.database, self.staged = database, staged
+        few = 0 if staged else None
+        self.statistics = Statistics(unmoved, 0, few, limit=1_000_000, stages=staged)
+
+    def bounds(self, relation: str, column: str) -> Bounds | None:
+        """As narrow as can be: each value is a range."""
+        at_hand = relation.startswith((TOUCHED, "__st_round_")) or relation.endswith("@change")
+        if not self.staged or not at_hand:
+            return None
+        asked = f'SELECT DISTINCT "{column}" FROM "{relation}" ORDER BY ALL'
+        values = [value for (value,) in self.database.connection.execute(asked).fetchall()]
+        some = [exp.convert(value) for value in values if value is not None]
+        return Bounds(tuple((each, each) for each in some), None in values)
+
+    def keep(self, relation: str, statement: Statement, most: int | None) -> int:
+        del most
+        self.database.run(f'CREATE OR REPLACE TABLE "{relation}" AS {_sql(statement)}')
+        [(count,)] = self.database.rows(f'SELECT count(*) FROM "{relation}"')
+        return int(count)
+
+    def bring(self, relation: str, statement: Statement, most: int) -> int | None:
+        return self.keep(relation, statement, most)
 
 
 class Stored:
@@ -179,7 +200,6 @@ class Stored:
 
     def __init__(self, database: Database, prepared: Prepared) -> None:
         self.database, self.prepared, self.plan = database, prepared, prepared.plan
-        self._made = count()
         database.run(f'CREATE OR REPLACE TABLE "{self.TABLE}" AS {self._all("before")}')
         # DuckDB gives a column the source's letter case, Spark the query's.
         found = database.columns(self.TABLE)
@@ -207,72 +227,26 @@ class Stored:
             assert self.visible == self.database.rows(self.prepared.text)
 
     def refresh(self, *, unmoved: Set[str] = frozenset()) -> None:
-        change = (
-            self._staged_change(unmoved)
-            if self.prepared.staged or self.prepared.has_recursions
-            else self.prepared.change(self.types, frozenset(unmoved))
-        )
-        if self.plan.entry is Entry.BAG:
+        engine = self._engine(unmoved)
+        table = maintenance_of(self.plan, self.types)
+        still = engine.statistics.unmoved
+        change = self.prepared.written("change", still, lambda: table.change(engine))
+        if isinstance(table, BagMaintenance):
             self._add(self.database.rows(change))
             if self._reads_itself:
                 self._store(change)
             return
         lost = self._replace(change)
         if lost:
-            keys = ", ".join(f'"{name}" AS "{key}"' for name, key in self.plan.root.key)
+            keys = ", ".join(f'"{name}" AS "{key}"' for name, key in table.key)
             touched = f"SELECT {keys or '1 AS one'} FROM step WHERE __weight = 0"
             self.database.run(f'CREATE OR REPLACE TABLE "{TOUCHED}@after" AS {touched}')
-            assert not self._replace(self._regroup())
+            again = self.prepared.written("again", frozenset(), lambda: table.regroup(engine))
+            assert not self._replace(again)
         self.rows = self.database.rows(f'FROM "{self.TABLE}"')
 
-    def _staged_change(self, unmoved: Set[str]) -> str:
-        """The change with its recursions and its stages run first, each into a table."""
-        step = self.plan.change(stored=self.types, unmoved=unmoved)
-        if has_recursions(step):
-            step = closed(step, self._counted)
-        step = rebuild(step)
-        while self.prepared.staged and (stage := next_stage(step)) is not None:
-            rows = self._evaluated(as_statement(stage))
-            name = rows.table if isinstance(rows, Scan) else None
-            step = with_rows(step, stage, name)
-        return self._bounded(step)
-
-    def _regroup(self) -> str:
-        if not self.prepared.staged:
-            return self.prepared.regroup(self.types)
-        return self._bounded(self.plan.regroup(stored=self.types))
-
-    def _bounded(self, step: Step) -> str:
-        if self.prepared.staged:
-            step = bounded(narrowed(step), self._known)
-        return _in_duckdb(render(step, pretty=False))
-
-    def _known(self, relation: str, column: str) -> Bounds | None:
-        """As narrow as can be: each value is a range."""
-        if not relation.startswith((TOUCHED, "made_")) and not relation.endswith("@change"):
-            return None
-        asked = f'SELECT DISTINCT "{column}" FROM "{relation}" ORDER BY ALL'
-        values = [value for (value,) in self.database.connection.execute(asked).fetchall()]
-        some = [exp.convert(value) for value in values if value is not None]
-        return Bounds(tuple((each, each) for each in some), None in values)
-
-    def _evaluated(self, operator: Operator) -> Operator:
-        columns = tuple(operator.schema.items())
-        moment = Moment.CHANGE if operator.weighted else Moment.AFTER
-        name = f"made_{next(self._made)}"
-        sql = self._bounded(operator)
-        self.database.run(f'CREATE OR REPLACE TABLE "{relation(name, moment)}" AS {sql}')
-        some = self.database.rows(f'SELECT 1 FROM "{relation(name, moment)}" LIMIT 1')
-        return Scan(name, columns, moment) if some else Empty(columns, operator.weighted)
-
-    def _counted(self, operator: Operator, most: int | None) -> tuple[Operator, int]:
-        rows = self._evaluated(operator)
-        if isinstance(rows, Empty):
-            return rows, 0
-        [(count,)] = self.database.rows(
-            f'SELECT count(*) FROM "{relation(rows.table, rows.moment)}"'
-        )
-        return rows, int(count)
+    def _engine(self, unmoved: Set[str] = frozenset()) -> DuckEngine:
+        return DuckEngine(self.database, frozenset(unmoved), staged=self.prepared.staged)
 
     def _add(self, step: Rows) -> None:
         """Bag: weights are added; none is 0, no row is there twice."""
@@ -317,6 +291,10 @@ def over(text: Text, moment: str) -> str:
     """The user's own text over the sources at a moment: the independent oracle."""
     sql = text.over(lambda table: f"`{table}@{moment}`")
     return _in_duckdb(sql.replace(f"{NOW}()", f"`{NOW}@{moment}`"))
+
+
+def _sql(statement: Statement) -> str:
+    return _in_duckdb(render(statement.rows, pretty=False))
 
 
 def _in_duckdb(spark: str) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Set
 
 from compiler.database import Database, Prepared, Stored
-from dagster_streamtables.compiler.rewrite.fixpoint import closed, has_recursions
+from dagster_streamtables.compiler.operators import Operator
+from dagster_streamtables.compiler.plan.optimize import optimized
 
 
 def stored_in(database: Database, prepared: Prepared) -> Stored:
@@ -55,10 +56,8 @@ class Intermediate(_Aside):
         return bool(self.database.rows(f'FROM "{self.aside}@change"'))
 
     def _all(self, moment: str) -> str:
-        rows = self.prepared.view(moment)
-        if has_recursions(rows):
-            return self._bounded(closed(rows, self._counted))
-        return self._bounded(rows) if self.prepared.staged else self.prepared.whole(moment)
+        rows: Operator = getattr(self.plan.view, moment)
+        return self.prepared.written(moment, frozenset(), lambda: optimized(rows, self._engine()))
 
 
 class Over(_Aside):

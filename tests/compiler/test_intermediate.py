@@ -14,6 +14,7 @@ from compiler.database import TABLES, Database, Prepared
 from compiler.test_cases import follow_case, follow_windows, quick
 from dagster_streamtables.compiler import Plan, compile_query
 from dagster_streamtables.compiler.maintain.partial import Adding
+from dagster_streamtables.compiler.maintain.strategy import FoldStrategy
 
 
 @cache
@@ -97,7 +98,8 @@ def test_sums_of_floats_are_made_again() -> None:
     [below] = compile_query(query, TABLES).with_intermediates.intermediates
     double = exp.DataType.build("DOUBLE")
 
-    assert Adding.of(double, below.root) is Adding.NEVER
+    assert isinstance(below.strategy, FoldStrategy)
+    assert Adding.of(double, below.strategy.groups) is Adding.NEVER
 
 
 def test_what_asks_for_the_time_has_none() -> None:

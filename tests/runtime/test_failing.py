@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +13,9 @@ from typer.testing import CliRunner
 
 from dagster_streamtables import Action, FailedQuery, Lake, StreamTable
 from dagster_streamtables.cli import app, output
+from dagster_streamtables.compiler import Statement
 from dagster_streamtables.orchestration.catalog.metadata import refresh_metadata
-from dagster_streamtables.runtime.compute import differential, run_plan
+from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.errors.verdict import may_pass
 from dagster_streamtables.runtime.observe.events import ALERTS
 from runtime.delta import refreshed, run_on_delta, stored, write
@@ -141,10 +143,12 @@ def test_a_change_that_spark_cannot_plan_is_computed_in_full_and_told_everywhere
     )
     refreshed(lake, table)
     run_on_delta(spark, lake, "UPDATE customers SET share = 5 WHERE id = 1")
-    right = run_plan.bound
-    monkeypatch.setattr(
-        run_plan, "bound", lambda *args: f"SELECT no_such_column FROM ({right(*args)})"
-    )
+    right = Statement.sql
+
+    def wrong(self: Statement, views: Mapping[str, str], *, then: str, now: str) -> str:
+        return f"SELECT no_such_column FROM ({right(self, views, then=then, now=now)})"
+
+    monkeypatch.setattr(Statement, "sql", wrong)
 
     done = refreshed(lake, table)
 

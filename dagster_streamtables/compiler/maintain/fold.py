@@ -19,10 +19,10 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.maintain.groups import Groups
 from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
 from dagster_streamtables.compiler.maintain.partial import Adding
 from dagster_streamtables.compiler.maintain.regroup import null_safe
-from dagster_streamtables.compiler.maintain.strategy import Root
 from dagster_streamtables.compiler.operators import (
     Schema,
     Step,
@@ -40,7 +40,7 @@ _ZERO = exp.Literal.number(0)
 class Fold(Step):
     matched: Step
     """What `Match` yields."""
-    root: Root
+    groups: Groups
     types: tuple[tuple[str, exp.DataType], ...]
     """The stored columns."""
 
@@ -69,10 +69,10 @@ class Fold(Step):
 
     def _added(self, matched: str) -> exp.Select:
         """Old row, new state, and whether the group is lost, side by side for each touched key."""
-        keys = [as_column(column(partial_column(key)), key) for _, key in self.root.key]
+        keys = [as_column(column(partial_column(key)), key) for _, key in self.groups.key]
         old = [as_column(column(stored_column(name)), f"old.{name}") for name in self.schema]
-        states = [as_column(self._new_state(n, call), f"new.{n}") for n, call in self.root.states]
-        lost = [loss for n, call in self.root.states for loss in self._losses(n, call)]
+        states = [as_column(self._new_state(n, call), f"new.{n}") for n, call in self.groups.states]
+        lost = [loss for n, call in self.groups.states for loss in self._losses(n, call)]
         known = exp.Not(this=exp.Is(this=column(stored_column(self._rows)), expression=exp.null()))
         return (
             select(*keys, *old, *states)
@@ -87,12 +87,12 @@ class Fold(Step):
     @property
     def _rows(self) -> str:
         """The stored column with the number of rows of the group."""
-        return next(n for n, call in self.root.states if isinstance(call.this, exp.Star))
+        return next(n for n, call in self.groups.states if isinstance(call.this, exp.Star))
 
     def _count_of(self, argument: exp.Expr) -> str:
         """The stored column with COUNT(argument)."""
         call = exp.Count(this=argument)
-        return next(name for name, each in self.root.states if each == call)
+        return next(name for name, each in self.groups.states if each == call)
 
     def _new_state(self, name: str, call: exp.Expr) -> exp.Expr:
         old, change = column(stored_column(name)), column(partial_column(f"d.{name}"))
@@ -104,7 +104,7 @@ class Fold(Step):
 
     def _new_sum(self, name: str, call: exp.Sum, old: exp.Expr, change: exp.Expr) -> exp.Expr:
         type_ = self.schema[name]
-        adding = Adding.of(type_, self.root)
+        adding = Adding.of(type_, self.groups)
         if adding is Adding.NEVER:
             return exp.cast(exp.null(), type_)
         if adding is Adding.INTEGER:
@@ -121,7 +121,7 @@ class Fold(Step):
         if isinstance(call, exp.Count):
             return []
         if isinstance(call, exp.Sum):
-            adding = Adding.of(self.schema[name], self.root)
+            adding = Adding.of(self.schema[name], self.groups)
             if adding is Adding.NEVER or (adding is Adding.WIDE and self._is_averaged(call)):
                 return [exp.true()]
             asks = adding in (Adding.FLOAT, Adding.WIDE)
@@ -135,29 +135,27 @@ class Fold(Step):
         return [exp.and_(some, exp.Not(this=stands))]
 
     def _is_averaged(self, call: exp.Sum) -> bool:
-        assert self.root.groups is not None
-        measures = (measure for _, measure in self.root.groups.measures)
+        measures = (measure for _, measure in self.groups.aggregate.measures)
         return any(isinstance(each, exp.Avg) and each.this == call.this for each in measures)
 
     def _outputs(self) -> list[exp.Expr]:
         """The new stored row: keys, what the user sees, and the state."""
-        keys, visible = dict(self.root.key), self.visible
-        states = {name: column(f"new.{name}") for name, _ in self.root.hidden_states}
+        keys, visible = dict(self.groups.key), self.visible
+        states = {name: column(f"new.{name}") for name, _ in self.groups.hidden_states}
         row = visible | {n: column(k) for n, k in keys.items()} | states
         return [as_column(self._when_kept(n, row[n], n in keys), f"row.{n}") for n in self.schema]
 
     @property
     def visible(self) -> dict[str, exp.Expr]:
         """What the user sees: over the keys, and over the state in columns ``new.…``."""
-        assert self.root.groups is not None
-        measures = {name: self._measure(call) for name, call in self.root.groups.measures}
+        measures = {name: self._measure(call) for name, call in self.groups.aggregate.measures}
 
         def settle(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column) and node.name in measures:
                 return exp.paren(measures[node.name].copy())
             return node
 
-        return {n: e.copy().transform(settle) for n, e in self.root.outputs}
+        return {n: e.copy().transform(settle) for n, e in self.groups.outputs}
 
     def _when_kept(self, name: str, value: exp.Expr, is_key: bool) -> exp.Expr:
         """`value`, not even computed where there is no group: its division might raise."""
@@ -167,22 +165,22 @@ class Fold(Step):
     def _measure(self, call: exp.Expr) -> exp.Expr:
         if isinstance(call, exp.Avg):
             total = exp.Sum(this=call.this)
-            name = next(n for n, each in self.root.states if each == total)
+            name = next(n for n, each in self.groups.states if each == total)
             count = column(f"new.{self._count_of(call.this)}")
             some = exp.NEQ(this=count.copy(), expression=_ZERO.copy())
             value: exp.Expr = column(f"new.{name}")
-            adding = Adding.of(self.schema[name], self.root)
+            adding = Adding.of(self.schema[name], self.groups)
             if adding in (Adding.WIDE, Adding.NEVER):
                 return exp.null()
             if adding is not Adding.DECIMAL:
                 value = exp.cast(value, "DOUBLE")
             return exp.Case().when(some, exp.Div(this=value, expression=count))
-        return column(f"new.{next(n for n, each in self.root.states if each == call)}")
+        return column(f"new.{next(n for n, each in self.groups.states if each == call)}")
 
     def _empty(self) -> exp.Expr:
         """Whether the group has no rows left; without keys there always is a group."""
         rows = column(f"new.{self._rows}")
-        return exp.EQ(this=rows, expression=_ZERO.copy()) if self.root.key else exp.false()
+        return exp.EQ(this=rows, expression=_ZERO.copy()) if self.groups.key else exp.false()
 
     def _guarded(self, name: str) -> exp.Expr:
         return column(f"row.{name}")
@@ -198,7 +196,7 @@ class Fold(Step):
         )
 
     def _something_to_do(self) -> exp.Expr:
-        keys = {stored for stored, _ in self.root.key}
+        keys = {stored for stored, _ in self.groups.key}
         same = exp.and_(
             exp.true(),
             *(

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.maintain.strategy import Root
+from dagster_streamtables.compiler.maintain.groups import Groups
 from dagster_streamtables.compiler.operators import (
     Schema,
     Step,
@@ -43,12 +43,12 @@ class Adding(enum.Enum):
     NEVER = "never"
 
     @classmethod
-    def of(cls, stored: exp.DataType, root: Root) -> Adding:
+    def of(cls, stored: exp.DataType, groups: Groups) -> Adding:
         """The stored SUM of DECIMAL(p, s) is DECIMAL(p + 10, s); a weight takes 11 digits more."""
         if stored.is_type(*exp.DataType.INTEGER_TYPES):
             return cls.INTEGER
         if stored.is_type(*exp.DataType.FLOAT_TYPES):
-            return cls.NEVER if root.exact else cls.FLOAT
+            return cls.NEVER if groups.exact else cls.FLOAT
         if stored.is_type(exp.DataType.Type.DECIMAL) and stored.expressions:
             precision, scale = (int(each.name) for each in stored.expressions)
             if precision <= _WEIGHED:
@@ -62,15 +62,14 @@ class Partial(Step):
     """What a change adds to each group: sums over weights, and the extremes that came and went."""
 
     input: Step
-    root: Root
+    groups: Groups
     types: tuple[tuple[str, exp.DataType], ...]
 
     __hash__ = Step.__hash__
 
     @property
     def schema(self) -> Schema:
-        assert self.root.groups is not None
-        keys = {name: self.input.schema[name] for name in self.root.groups.keys}
+        keys = {name: self.input.schema[name] for name in self.groups.aggregate.keys}
         unknown = exp.DataType.build("UNKNOWN")
         return keys | {name: unknown for name, _ in self._parts()}
 
@@ -79,8 +78,7 @@ class Partial(Step):
         return False
 
     def select(self, *inputs: str) -> exp.Query:
-        assert self.root.groups is not None
-        keys = [column(key) for key in self.root.groups.keys]
+        keys = [column(key) for key in self.groups.aggregate.keys]
         parts = [as_column(e, n) for n, e in self._parts()]
         if not keys and not parts:
             return _if_any(inputs[0])
@@ -92,13 +90,13 @@ class Partial(Step):
         types = dict(self.types)
         gone = exp.LT(this=weight_column(), expression=exp.Literal.number(0))
         here = exp.GT(this=weight_column(), expression=exp.Literal.number(0))
-        for name, call in self.root.states:
+        for name, call in self.groups.states:
             argument = call.this
             match call:
                 case exp.Count():
                     parts.append((f"d.{name}", _weights(argument)))
                 case exp.Sum():
-                    adding = Adding.of(types[name], self.root)
+                    adding = Adding.of(types[name], self.groups)
                     parts.append((f"d.{name}", _total(argument, adding)))
                     odd = _several() if adding is Adding.WIDE else gone
                     parts.append((f"x.{name}", _any(exp.and_(_present(argument), odd))))
@@ -111,8 +109,7 @@ class Partial(Step):
         return parts
 
     def explain(self) -> str:
-        assert self.root.groups is not None
-        return f"Partial sums of the change by ({', '.join(self.root.groups.keys)})"
+        return f"Partial sums of the change by ({', '.join(self.groups.aggregate.keys)})"
 
 
 def _if_any(rows: str) -> exp.Query:

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.maintain.strategy import Root
 from dagster_streamtables.compiler.operators import (
     Schema,
     Step,
@@ -35,7 +34,8 @@ class Regroup(Step):
 
     groups: Step
     stored: Step
-    root: Root
+    key: tuple[tuple[str, str], ...]
+    """The stored key columns, and the keys of the groups."""
 
     __hash__ = Step.__hash__
 
@@ -49,7 +49,7 @@ class Regroup(Step):
 
     def select(self, *inputs: str) -> exp.Query:
         names = list(self.schema)
-        keys = {name for name, _ in self.root.key}
+        keys = {name for name, _ in self.key}
         is_new, is_old = column("is new", "n"), column("is old", "s")
         kept = [
             as_column(exp.Coalesce(this=column(n, "n"), expressions=[column(n, "s")]), n)
@@ -70,7 +70,7 @@ class Regroup(Step):
             exp.Not(this=exp.Is(this=is_old, expression=exp.null())),
             *(null_safe(column(n, "n"), column(n, "s")) for n in names if n not in keys),
         )
-        match_ = [null_safe(column(n, "n"), column(n, "s")) for n, _ in self.root.key]
+        match_ = [null_safe(column(n, "n"), column(n, "s")) for n, _ in self.key]
         return (
             select(*kept, as_weight(weight))
             .from_(new, copy=False)

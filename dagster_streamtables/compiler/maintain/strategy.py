@@ -23,24 +23,37 @@ multiplied by a weight exactly: those groups are *lost*, and grouped again from 
 from __future__ import annotations
 
 import enum
-from collections.abc import Set
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.maintain.bag import bag_change, cast, first_rows
+from dagster_streamtables.compiler.maintain.fold import Fold
+from dagster_streamtables.compiler.maintain.groups import ROWS, Groups, foldable, state_calls
+from dagster_streamtables.compiler.maintain.match import Match
+from dagster_streamtables.compiler.maintain.partial import Partial
+from dagster_streamtables.compiler.maintain.regroup import Regroup
 from dagster_streamtables.compiler.operators import (
-    SET,
     Aggregate,
-    Expand,
     Filter,
+    Moment,
     Operator,
     Project,
+    Scan,
+    Step,
     column,
 )
-from dagster_streamtables.compiler.text.column_names import unflat
-from dagster_streamtables.compiler.text.query_text import DIALECT
 
-ROWS = "__st_n"
+STORED = "__st_table"
+"""Stands for the stream table itself among the relations that a plan reads."""
+TOUCHED = "__st_touched"
+"""Stands for the keys of touched groups, and for a fold what the change adds to each."""
+
+Types = Mapping[str, exp.DataType]
+"""The columns of the stored table."""
 
 
 class Entry(enum.StrEnum):
@@ -51,148 +64,231 @@ class Entry(enum.StrEnum):
     REGROUP = "regroup"
 
 
+class Strategy(ABC):
+    """How the change of a query enters its table."""
+
+    entry: ClassVar[Entry]
+    law: ClassVar[str]
+    """The same in a line, for a person to read."""
+
+    @property
+    @abstractmethod
+    def key(self) -> tuple[str, ...] | None:
+        """The stored columns that identify a row; empty for the one row of a query without
+        GROUP BY, None where rows may have copies."""
+
+    @property
+    @abstractmethod
+    def hidden(self) -> tuple[str, ...]:
+        """The stored columns that no reader sees."""
+
+    @abstractmethod
+    def hidden_sql(self, aliases: Set[str]) -> dict[str, str]:
+        """The hidden columns as the user could have written them; see `Groups.hidden_sql`."""
+
+    @abstractmethod
+    def change(self, types: Types) -> Step:
+        """What a refresh does to the table."""
+
+
 @dataclass(frozen=True)
-class Root:
-    """The part of a query's root that decides how its change enters the table."""
+class BagStrategy(Strategy):
+    """Rows are added and taken away."""
 
-    entry: Entry
-    outputs: tuple[tuple[str, exp.Expr], ...]
-    """The user's columns, over the keys and measures of `groups`; over the view for a bag."""
-    groups: Aggregate | None
-    having: exp.Expr | None
-    key: tuple[tuple[str, str], ...]
-    """(stored column, key of `groups`) for each key; together they identify a stored row."""
-    states: tuple[tuple[str, exp.Expr], ...]
-    """(stored column, aggregate call over the input of `groups`) for what a fold builds upon."""
-    exact: bool = False
-    """No sum of floats is folded: what reads the groups may compare it."""
+    view: Operator
+
+    entry: ClassVar[Entry] = Entry.BAG
+    law: ClassVar[str] = "bag: rows that came are added, rows that went are taken away"
 
     @property
-    def hidden_keys(self) -> tuple[tuple[str, str], ...]:
-        visible = {name for name, _ in self.outputs}
-        return tuple((name, key) for name, key in self.key if name not in visible)
+    def key(self) -> None:
+        return None
 
     @property
-    def hidden_states(self) -> tuple[tuple[str, exp.Expr], ...]:
-        visible = {name for name, _ in self.outputs}
-        return tuple((name, call) for name, call in self.states if name not in visible)
-
-    @property
-    def can_be_written(self) -> bool:
-        """Whether all hidden columns can be said in the query's own SELECT.
-
-        A call over the answer of a subquery, for one, reads a column that the text does not have.
-        """
-        assert self.groups is not None
-        below = self._below
-        hidden = [column(key) for _, key in self.hidden_keys if key != SET]
-        parts = [*hidden, *(call for _, call in self.hidden_states)]
-        columns = (each for part in parts for each in part.find_all(exp.Column))
-        read = (each for one in columns for each in below[one.name].find_all(exp.Column))
-        return all("." in each.name for each in read)
-
-    @property
-    def _below(self) -> dict[str, exp.Expr]:
-        """What the columns below the groups are computed from, in the names of the FROM clause."""
-        assert self.groups is not None
-        rows = self.groups.input
-        rows = rows.input if isinstance(rows, Expand) else rows
-        return dict(rows.outputs) if isinstance(rows, Project) else {}
+    def hidden(self) -> tuple[str, ...]:
+        return ()
 
     def hidden_sql(self, aliases: Set[str]) -> dict[str, str]:
-        """The hidden columns as the user could have written them in the query's own SELECT.
+        return {}
 
-        Args:
-            aliases: The names of tables and subqueries that are in the text, in lower case. A
-                subquery without one has columns that can be named without it, and only so.
-        """
-        assert self.groups is not None
-        keys = {name: column(key) for name, key in self.hidden_keys}
-        calls: dict[str, exp.Expr] = {**keys, **dict(self.hidden_states)}
-        return {name: self._written(call, aliases) for name, call in calls.items()}
+    def change(self, types: Types) -> Step:
+        """Stored rows with the number of copies that came or went, none 0, no row twice."""
+        return bag_change(self.view, types, _stored(types))
 
-    def _written(self, expression: exp.Expr, aliases: Set[str]) -> str:
-        """An expression over the input of the groups, in the words of the FROM clause below it."""
-        below = self._below
-        if expression == column(SET):
-            return "GROUPING_ID()"
-
-        def in_words(node: exp.Expr) -> exp.Expr:
-            if isinstance(node, exp.Column):
-                table, name = unflat(node.name)
-                return column(name, table if table.lower() in aliases else None)
-            return node
-
-        def settle(node: exp.Expr) -> exp.Expr:
-            return below[node.name].transform(in_words) if isinstance(node, exp.Column) else node
-
-        return expression.copy().transform(settle).sql(DIALECT)
+    def first_rows(self, types: Types) -> Operator | None:
+        """All rows after the change, of a query that asks for the first of an order."""
+        return first_rows(self.view, types)
 
 
-def root_of(view: Operator, *, exact: bool = False) -> Root:
-    """Recognize the root of a query."""
-    return replace(_root_of(view), exact=exact)
+@dataclass(frozen=True)
+class GroupStrategy(Strategy):
+    """Groups change in place, each under its key."""
+
+    groups: Groups
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.groups.key)
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        keys = (name for name, _ in self.groups.hidden_keys)
+        return (*keys, *(name for name, _ in self.groups.hidden_states))
+
+    def hidden_sql(self, aliases: Set[str]) -> dict[str, str]:
+        return self.groups.hidden_sql(aliases)
+
+    # Where the change is small, it pays to ask in two statements: which groups are touched, and
+    # then for their new rows, with the touched groups and their stored rows as local relations.
+
+    def touched(self, types: Types) -> Partial:
+        """The keys of the touched groups, and for a fold what the change adds to each."""
+        return Partial(self.groups.aggregate.input.change, self.groups, tuple(types.items()))
+
+    def regroup(self, types: Types) -> Step:
+        """What `Regroup` yields for the groups whose keys are in `TOUCHED`."""
+        aggregate = self.groups.aggregate
+        keys = tuple((key, aggregate.schema[key]) for key in aggregate.keys)
+        return self._regrouped(Scan(TOUCHED, keys, Moment.AFTER), types)
+
+    def _regrouped(self, touched: Step, types: Types) -> Regroup:
+        groups, old = self.groups, _stored(types)
+        aggregate, rows = groups.aggregate, groups.aggregate.input.after
+        same = tuple((column(key), column(key)) for key in aggregate.keys)
+        measures = (*aggregate.measures, *groups.hidden_states)
+        now: Operator = (
+            Aggregate(rows.only(touched, same), aggregate.keys, measures)
+            if same
+            # The one group has a row even over no rows: it is the row that must not come if
+            # nothing was touched.
+            else Aggregate(rows, (), measures).only(touched, ())
+        )
+        hidden = [(name, column(key)) for name, key in groups.hidden_keys]
+        hidden += [(name, column(name)) for name, _ in groups.hidden_states]
+        now = cast(Project(self._kept(now), (*groups.outputs, *hidden)), types)
+        on = tuple((column(name), column(key)) for name, key in groups.key)
+        return Regroup(now, old.only(touched, on), groups.key)
+
+    @property
+    def filtered(self) -> bool:
+        """Whether there are groups that the table has no row for."""
+        return False
+
+    def _kept(self, groups: Operator) -> Operator:
+        """The groups that the table has a row for."""
+        return groups
 
 
-def _root_of(view: Operator) -> Root:
+@dataclass(frozen=True)
+class FoldStrategy(GroupStrategy):
+    """What the change adds to a group is added to its stored row."""
+
+    entry: ClassVar[Entry] = Entry.FOLD
+    law: ClassVar[str] = "fold: what the change adds to each group is added to the stored group"
+
+    def change(self, types: Types) -> Step:
+        """What `Fold` yields."""
+        return self._folded(self.touched(types), types)
+
+    def fold(self, types: Types) -> Fold:
+        """The same for the groups in `TOUCHED`, as `touched` gives them."""
+        sums = self.touched(types).schema
+        return self._folded(Scan(TOUCHED, tuple(sums.items()), Moment.AFTER), types)
+
+    def fold_matched(self, types: Types) -> Fold:
+        """The same for the groups in `TOUCHED`, each beside its stored row as `Match` puts it."""
+        old = _stored(types)
+        pairs = Match(self.touched(types), old, self.groups.key).schema
+        return Fold(Scan(TOUCHED, tuple(pairs.items())), self.groups, old.columns)
+
+    def _folded(self, touched: Step, types: Types) -> Fold:
+        old, key = _stored(types), self.groups.key
+        on = tuple((column(name), column(each)) for name, each in key)
+        rows = old.only(touched, on) if on else old
+        return Fold(Match(touched, rows, key), self.groups, old.columns)
+
+
+@dataclass(frozen=True)
+class RegroupStrategy(GroupStrategy):
+    """The touched groups are computed again."""
+
+    having: exp.Expr | None = None
+
+    entry: ClassVar[Entry] = Entry.REGROUP
+    law: ClassVar[str] = "regroup: the touched groups are computed again"
+
+    def change(self, types: Types) -> Step:
+        """What `Regroup` yields."""
+        return self._regrouped(self.groups.aggregate.input.change, types)
+
+    @property
+    def filtered(self) -> bool:
+        return self.having is not None
+
+    def _kept(self, groups: Operator) -> Operator:
+        return groups if self.having is None else Filter(groups, self.having)
+
+
+def _stored(types: Types) -> Scan:
+    return Scan(STORED, tuple(types.items()), Moment.BEFORE)
+
+
+AnyStrategy = BagStrategy | FoldStrategy | RegroupStrategy
+
+
+def strategy_of(view: Operator, *, exact: bool = False) -> AnyStrategy:
+    """The cheapest strategy for a query, by what stands at its root.
+
+    Args:
+        view: The query.
+        exact: See `Groups`.
+    """
     if isinstance(view, Aggregate) and not view.measures:
         outputs = tuple((name, column(name)) for name in view.keys)
         key = tuple((name, name) for name in view.keys)
-        return Root(Entry.FOLD, outputs, view, None, key, ((ROWS, exp.Count(this=exp.Star())),))
-    if isinstance(view, Project):
-        below, having = view.input, None
-        if isinstance(below, Filter):
-            below, having = below.input, below.predicate
-        if isinstance(below, Aggregate):
-            return _grouped(view.outputs, below, having)
-    return _bag(tuple((name, column(name)) for name in view.schema))
-
-
-def _grouped(
-    outputs: tuple[tuple[str, exp.Expr], ...], groups: Aggregate, having: exp.Expr | None
-) -> Root:
-    stored = {e.name: name for name, e in outputs if isinstance(e, exp.Column)}
-    key = tuple((stored.get(each, f"__st_k{i}"), each) for i, each in enumerate(groups.keys))
+        states = ((ROWS, exp.Count(this=exp.Star())),)
+        return FoldStrategy(Groups(view, outputs, key, states, exact))
+    found = _at_root(view)
+    if found is None:
+        return BagStrategy(view)
+    groups, having = found
     # Groups that HAVING keeps out have no stored row to fold into.
-    if having is not None or not all(foldable(call) for _, call in groups.measures):
-        return _by_key(outputs, groups, having, key)
-    visible = {call: stored[name] for name, call in groups.measures if name in stored}
-    needed = dict.fromkeys(s for _, call in groups.measures for s in state_calls(call))
+    if having is None and all(foldable(call) for _, call in groups.aggregate.measures):
+        folded = replace(groups, states=_states(groups), exact=exact)
+        if folded.can_be_written:
+            return FoldStrategy(folded)
+    return RegroupStrategy(groups, having) if groups.can_be_written else BagStrategy(view)
+
+
+def _at_root(view: Operator) -> tuple[Groups, exp.Expr | None] | None:
+    """The groups of which a query is a SELECT list, and its HAVING."""
+    if not isinstance(view, Project):
+        return None
+    below, having = view.input, None
+    if isinstance(below, Filter):
+        below, having = below.input, below.predicate
+    if not isinstance(below, Aggregate):
+        return None
+    stored = _names(view.outputs)
+    key = tuple((stored.get(each, f"__st_k{i}"), each) for i, each in enumerate(below.keys))
+    return Groups(below, view.outputs, key), having
+
+
+def _states(groups: Groups) -> tuple[tuple[str, exp.Expr], ...]:
+    """What a fold builds upon: the user's own columns where they have it, else hidden ones."""
+    stored, measures = _names(groups.outputs), groups.aggregate.measures
+    visible = {call: stored[name] for name, call in measures if name in stored}
+    needed = dict.fromkeys(s for _, call in measures for s in state_calls(call))
     rows = exp.Count(this=exp.Star())
     states: list[tuple[str, exp.Expr]] = [(visible.get(rows, ROWS), rows)]
     for i, call in enumerate(each for each in needed if each != rows):
         states.append((visible.get(call, f"__st_{_LETTER[type(call)]}{i}"), call))
-    root = Root(Entry.FOLD, outputs, groups, having, key, tuple(states))
-    return root if root.can_be_written else _by_key(outputs, groups, having, key)
+    return tuple(states)
 
 
-def _by_key(
-    outputs: tuple[tuple[str, exp.Expr], ...],
-    groups: Aggregate,
-    having: exp.Expr | None,
-    key: tuple[tuple[str, str], ...],
-) -> Root:
-    root = Root(Entry.REGROUP, outputs, groups, having, key, ())
-    return root if root.can_be_written else _bag(outputs)
-
-
-def _bag(outputs: tuple[tuple[str, exp.Expr], ...]) -> Root:
-    return Root(Entry.BAG, tuple((name, column(name)) for name, _ in outputs), None, None, (), ())
+def _names(outputs: tuple[tuple[str, exp.Expr], ...]) -> dict[str, str]:
+    """The column of the groups → the user's column that shows it as it is."""
+    return {e.name: name for name, e in outputs if isinstance(e, exp.Column)}
 
 
 _LETTER: dict[type[exp.Expr], str] = {exp.Count: "c", exp.Sum: "s", exp.Min: "m", exp.Max: "m"}
-
-
-def foldable(call: exp.Expr) -> bool:
-    """Whether the measure of a group follows from its stored state and the change of its rows."""
-    simple = isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max)
-    return simple and not isinstance(call.this, exp.Distinct) and not call.expressions
-
-
-def state_calls(call: exp.Expr) -> tuple[exp.Expr, ...]:
-    """The aggregates whose values the measure is computed from."""
-    if isinstance(call, exp.Sum | exp.Avg):
-        return exp.Sum(this=call.this.copy()), exp.Count(this=call.this.copy())
-    if isinstance(call, exp.Count):
-        return (exp.Count(this=call.this.copy()),)
-    return (type(call)(this=call.this.copy()),)

@@ -12,6 +12,7 @@ rows or one row with a larger weight.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -71,3 +72,17 @@ class Scan(Operator):
 
     def explain(self) -> str:
         return f"Scan {self.table} {self.moment.value} ({', '.join(self.schema)})"
+
+
+def scans_of(root: Step) -> Iterator[Scan]:
+    """The sources that a tree reads, in the order in which it mentions them first."""
+    seen: set[int] = set()
+    todo = [root]
+    while todo:
+        step = todo.pop()
+        if id(step) in seen:
+            continue
+        seen.add(id(step))
+        if isinstance(step, Scan):
+            yield step
+        todo += reversed(step.inputs)

@@ -10,7 +10,7 @@ from dagster_streamtables.compiler.analyze.bind import Columns, Parsed, parse
 from dagster_streamtables.compiler.analyze.make_deterministic import determined
 from dagster_streamtables.compiler.analyze.storable_types import forget
 from dagster_streamtables.compiler.lower import lower
-from dagster_streamtables.compiler.maintain.strategy import root_of
+from dagster_streamtables.compiler.maintain.strategy import strategy_of
 from dagster_streamtables.compiler.plan.plan import Plan
 from dagster_streamtables.compiler.text.current_time import with_clock
 from dagster_streamtables.compiler.text.quantified import without_quantifiers
@@ -50,7 +50,7 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> Plan:
             why=str(error),
             fix="simplify the query, or choose mode FULL",
         ) from error
-    return Plan(text, view, root_of(view))
+    return Plan(text, view, strategy_of(view))
 
 
 def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:

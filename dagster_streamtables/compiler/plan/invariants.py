@@ -19,9 +19,10 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.maintain.bag import root_of_bag
 from dagster_streamtables.compiler.maintain.fold import Fold
-from dagster_streamtables.compiler.maintain.strategy import Entry
+from dagster_streamtables.compiler.maintain.groups import Groups
+from dagster_streamtables.compiler.maintain.strategy import STORED, Entry, FoldStrategy
 from dagster_streamtables.compiler.operators import Expand, Moment, Scan, Top, column
-from dagster_streamtables.compiler.plan.plan import STORED, Plan
+from dagster_streamtables.compiler.plan.plan import Plan
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.types import type_from
 
@@ -56,10 +57,9 @@ class Invariants:
     @property
     def most_rows(self) -> int | None:
         """How many rows the table has at most; None where nothing bounds them."""
-        plan = self.plan
-        if plan.key == ():
+        if self.plan.key == ():
             return 1
-        top = root_of_bag(plan.view) if plan.entry is Entry.BAG else None
+        top = root_of_bag(self.plan.view) if self.plan.entry is Entry.BAG else None
         if isinstance(top, Top) and isinstance(top.limit, exp.Literal) and top.limit.is_int:
             return int(top.limit.this)
         return None
@@ -96,18 +96,18 @@ class Invariants:
 
 
 def _rules(plan: Plan, stored: Mapping[str, str]) -> list[Rule]:
-    if plan.entry is not Entry.FOLD:
+    if not isinstance(plan.strategy, FoldStrategy):
         return []
-    counts = {call.this: name for name, call in plan.root.states if isinstance(call, exp.Count)}
-    found = [*_of_counts(plan, counts), *_of_measures(plan, counts)]
-    return found if plan.timed else [*found, *_of_the_visible(plan, stored, found)]
+    groups = plan.strategy.groups
+    counts = {call.this: name for name, call in groups.states if isinstance(call, exp.Count)}
+    found = [*_of_counts(groups, counts), *_of_measures(groups, counts)]
+    return found if plan.timed else [*found, *_of_the_visible(groups, stored, found)]
 
 
-def _of_counts(plan: Plan, counts: Mapping[exp.Expr, str]) -> Iterator[Rule]:
+def _of_counts(groups: Groups, counts: Mapping[exp.Expr, str]) -> Iterator[Rule]:
     rows = column(counts[exp.Star()])
-    assert plan.root.groups is not None
     # The one group of a query without keys, and the total of grouping sets, may have no rows.
-    may_be_empty = not plan.key or isinstance(plan.root.groups.input, Expand)
+    may_be_empty = not groups.key or isinstance(groups.aggregate.input, Expand)
     least = exp.Literal.number(0 if may_be_empty else 1)
     wrong = exp.LT(this=rows.copy(), expression=least)
     says = f"{rows.name}, the number of its rows, is {least.this} or more"
@@ -123,8 +123,8 @@ def _of_counts(plan: Plan, counts: Mapping[exp.Expr, str]) -> Iterator[Rule]:
             yield Rule(says, exp.or_(_null(some), outside))
 
 
-def _of_measures(plan: Plan, counts: Mapping[exp.Expr, str]) -> Iterator[Rule]:
-    for name, call in plan.root.states:
+def _of_measures(groups: Groups, counts: Mapping[exp.Expr, str]) -> Iterator[Rule]:
+    for name, call in groups.states:
         of_what = counts.get(call.this)
         if isinstance(call, exp.Count) or of_what is None:
             continue
@@ -136,14 +136,14 @@ def _of_measures(plan: Plan, counts: Mapping[exp.Expr, str]) -> Iterator[Rule]:
 
 
 def _of_the_visible(
-    plan: Plan, stored: Mapping[str, str], state_is_wrong: Sequence[Rule]
+    groups: Groups, stored: Mapping[str, str], state_is_wrong: Sequence[Rule]
 ) -> Iterator[Rule]:
     """What the user sees is what the state comes to; not asked of a state that cannot be."""
     types = {name: type_from(type_) for name, type_ in stored.items()}
     old = Scan(STORED, tuple(types.items()), Moment.BEFORE)
-    visible = Fold(old, plan.root, old.columns).visible
-    names = {key: name for name, key in plan.root.key}
-    held = {name for name, _ in plan.root.states} | {name for name, _ in plan.root.key}
+    visible = Fold(old, groups, old.columns).visible
+    names = {key: name for name, key in groups.key}
+    held = {name for name, _ in groups.states} | {name for name, _ in groups.key}
     wrong = exp.or_(*(rule.broken.copy() for rule in state_is_wrong))
 
     def stored_name(node: exp.Expr) -> exp.Expr:

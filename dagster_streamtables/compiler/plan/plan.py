@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import Columns
-from dagster_streamtables.compiler.maintain.bag import bag_change, cast, first_rows
-from dagster_streamtables.compiler.maintain.fold import Fold
-from dagster_streamtables.compiler.maintain.match import Match
-from dagster_streamtables.compiler.maintain.partial import Partial
-from dagster_streamtables.compiler.maintain.regroup import Regroup
-from dagster_streamtables.compiler.maintain.strategy import Entry, Root, root_of
-from dagster_streamtables.compiler.operators import (
-    Aggregate,
-    Filter,
-    Moment,
-    Operator,
-    Project,
-    Scan,
-    Schema,
-    Step,
-    column,
-)
+from dagster_streamtables.compiler.maintain.strategy import AnyStrategy, Entry, strategy_of
+from dagster_streamtables.compiler.operators import Aggregate, Operator, Schema, Step
 from dagster_streamtables.compiler.operators.render import render
+from dagster_streamtables.compiler.operators.scan import scans_of
 from dagster_streamtables.compiler.plan.explain import OperatorLine, lines, outline
 from dagster_streamtables.compiler.plan.lineage import lineage_of
 from dagster_streamtables.compiler.rewrite.fixpoint import named
@@ -37,11 +23,6 @@ from dagster_streamtables.compiler.text.group_keys import in_own_words
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.types import type_from, type_text
-
-STORED = "__st_table"
-"""Stands for the stream table itself among the relations that a plan reads."""
-TOUCHED = "__st_touched"
-"""Stands for the keys of touched groups, and for a fold what the change adds to each."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +39,8 @@ class Plan:
     """What the user wrote, with what it left open decided; see `determine`. None for an
     intermediate table, which nobody wrote."""
     view: Operator
-    root: Root
+    strategy: AnyStrategy
+    """How the change enters the table."""
     name: str = ""
     """Of an intermediate table."""
     intermediates: tuple[Plan, ...] = ()
@@ -78,12 +60,12 @@ class Plan:
     @cached_property
     def reads(self) -> tuple[str, ...]:
         """The sources that `view` reads, intermediate tables among them."""
-        return tuple(dict.fromkeys(scan.table for scan in _scans(self.view)))
+        return tuple(dict.fromkeys(scan.table for scan in scans_of(self.view)))
 
     def columns_of(self, source: str) -> frozenset[str]:
         """The columns of a source that the query uses, in lower case."""
         plans = (self, *self.intermediates)
-        scans = (scan for plan in plans for scan in _scans(plan.view) if scan.table == source)
+        scans = (scan for plan in plans for scan in scans_of(plan.view) if scan.table == source)
         return frozenset(name.lower() for scan in scans for name in scan.schema)
 
     @cached_property
@@ -97,24 +79,25 @@ class Plan:
         view, tables = (self.view, ()) if self.timed else split(self.view)
         if not tables:
             return self
-        plans = (Plan(None, t.view, root_of(t.view, exact=True), t.name) for t in tables)
-        return replace(self, view=view, root=root_of(view), intermediates=tuple(plans), whole=self)
+        plans = (Plan(None, t.view, strategy_of(t.view, exact=True), t.name) for t in tables)
+        return replace(
+            self, view=view, strategy=strategy_of(view), intermediates=tuple(plans), whole=self
+        )
 
     @property
     def entry(self) -> Entry:
-        return self.root.entry
+        return self.strategy.entry
 
     @property
     def key(self) -> tuple[str, ...] | None:
         """The stored columns that identify a row; empty for the one row of a query without
         GROUP BY, None where rows may have copies."""
-        return None if self.root.groups is None else tuple(name for name, _ in self.root.key)
+        return self.strategy.key
 
     @property
     def hidden(self) -> tuple[str, ...]:
         """The stored columns that no reader sees."""
-        keys = (name for name, _ in self.root.hidden_keys)
-        return (*keys, *(name for name, _ in self.root.hidden_states))
+        return self.strategy.hidden
 
     @property
     def stored_columns(self) -> tuple[str, ...]:
@@ -128,9 +111,9 @@ class Plan:
         if not self.hidden:
             return self.text
         if isinstance(self.view, Aggregate):
-            [(name, _)] = self.root.hidden_states
+            [name] = self.hidden
             return self.text.counted(name)
-        hidden = self.root.hidden_sql(self.text.aliases)
+        hidden = self.strategy.hidden_sql(self.text.aliases)
         return self.text.with_columns(in_own_words(hidden, self.text))
 
     def change(self, *, stored: Columns, unmoved: Set[str] = frozenset()) -> Step:
@@ -139,85 +122,8 @@ class Plan:
         Args:
             stored: The columns of the stored table and their types in Spark's words.
             unmoved: The sources that are after as they were before.
-
-        Returns:
-            For a bag: stored rows with the number of copies that came or went, none 0, no row
-            twice. Else what `Fold` and `Regroup` yield.
         """
-        types = _types(stored)
-        old = Scan(STORED, tuple(types.items()), Moment.BEFORE)
-        if self.entry is Entry.BAG:
-            return simplify(bag_change(self.view, types, old), unmoved=unmoved)
-        if self.entry is Entry.FOLD:
-            return self._fold(self.touched(stored=stored, unmoved=unmoved), old)
-        change = simplify(self._groups.input.change, unmoved=unmoved)
-        return simplify(self._regroup(change, old, types), unmoved=unmoved)
-
-    def first_rows(self, *, stored: Columns) -> Step | None:
-        """All rows after the change, of a query that asks for the first of an order."""
-        return first_rows(self.view, _types(stored)) if self.entry is Entry.BAG else None
-
-    # Where the change is small, it pays to ask in two statements: which groups are touched, and
-    # then for their new rows, with the touched groups and their stored rows as local relations.
-
-    def touched(self, *, stored: Columns, unmoved: Set[str] = frozenset()) -> Partial:
-        """The keys of the touched groups, and for a fold what the change adds to each."""
-        types = _types(stored)
-        change = simplify(self._groups.input.change, unmoved=unmoved)
-        return Partial(change, self.root, tuple(types.items()))
-
-    def fold(self, *, stored: Columns, matched: bool = False) -> Step:
-        """What `Fold` yields for the groups in `TOUCHED`, as `touched` gives them.
-
-        Args:
-            stored: The columns of the stored table and their types in Spark's words.
-            matched: What is in `TOUCHED` has the stored rows beside it, as `Match` gives them.
-        """
-        types = _types(stored)
-        partial = Partial(self._groups.input.change, self.root, tuple(types.items()))
-        touched = Scan(TOUCHED, tuple(partial.schema.items()), Moment.AFTER)
-        old = Scan(STORED, tuple(types.items()), Moment.BEFORE)
-        if not matched:
-            return self._fold(touched, old)
-        pairs = Match(touched, old, self.root.key).schema
-        return Fold(Scan(TOUCHED, tuple(pairs.items())), self.root, old.columns)
-
-    def regroup(self, *, stored: Columns) -> Step:
-        """What `Regroup` yields for the groups whose keys are in `TOUCHED`."""
-        types = _types(stored)
-        keys = tuple((key, self._groups.schema[key]) for key in self._groups.keys)
-        touched = Scan(TOUCHED, keys, Moment.AFTER)
-        return self._regroup(touched, Scan(STORED, tuple(types.items()), Moment.BEFORE), types)
-
-    def _fold(self, touched: Step, old: Scan) -> Fold:
-        on = tuple((column(name), column(key)) for name, key in self.root.key)
-        rows = old.only(touched, on) if on else old
-        return Fold(Match(touched, rows, self.root.key), self.root, old.columns)
-
-    @property
-    def _groups(self) -> Aggregate:
-        assert self.root.groups is not None
-        return self.root.groups
-
-    def _regroup(self, touched: Step, old: Scan, types: Mapping[str, exp.DataType]) -> Regroup:
-        groups = self._groups
-        same = tuple((column(key), column(key)) for key in groups.keys)
-        rows = groups.input.after
-        measures = (*groups.measures, *self.root.hidden_states)
-        now: Operator = (
-            Aggregate(rows.only(touched, same), groups.keys, measures)
-            if same
-            # The one group has a row even over no rows: it is the row that must not come if
-            # nothing was touched.
-            else Aggregate(rows, (), measures).only(touched, ())
-        )
-        if self.root.having is not None:
-            now = Filter(now, self.root.having)
-        hidden = [(name, column(key)) for name, key in self.root.hidden_keys]
-        hidden += [(name, column(name)) for name, _ in self.root.hidden_states]
-        now = cast(Project(now, (*self.root.outputs, *hidden)), types)
-        on = tuple((column(name), column(key)) for name, key in self.root.key)
-        return Regroup(now, old.only(touched, on), self.root)
+        return simplify(self.strategy.change(types_of(stored)), unmoved=unmoved)
 
     def change_sql(self, dialect: str = DIALECT) -> str:
         """The change when every source moved, for a person to read, after the changes of the
@@ -262,28 +168,10 @@ class Plan:
     @property
     def law(self) -> str:
         """How the change enters the table, in a line."""
-        return {
-            Entry.BAG: "bag: rows that came are added, rows that went are taken away",
-            Entry.FOLD: "fold: what the change adds to each group is added to the stored group",
-            Entry.REGROUP: "regroup: the touched groups are computed again",
-        }[self.entry]
+        return self.strategy.law
 
 
-def _scans(root: Step) -> Iterator[Scan]:
-    """The sources that a tree reads, in the order in which it mentions them first."""
-    seen: set[int] = set()
-    todo = [root]
-    while todo:
-        step = todo.pop()
-        if id(step) in seen:
-            continue
-        seen.add(id(step))
-        if isinstance(step, Scan):
-            yield step
-        todo += reversed(step.inputs)
-
-
-def _types(stored: Columns) -> dict[str, exp.DataType]:
+def types_of(stored: Columns) -> dict[str, exp.DataType]:
     return {name: type_from(type_) for name, type_ in stored.items()}
 
 

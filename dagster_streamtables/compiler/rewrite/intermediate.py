@@ -24,7 +24,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.maintain.strategy import foldable, root_of, state_calls
+from dagster_streamtables.compiler.maintain.groups import foldable, state_calls
+from dagster_streamtables.compiler.maintain.strategy import GroupStrategy, strategy_of
 from dagster_streamtables.compiler.operators import (
     Aggregate,
     Operator,
@@ -52,8 +53,7 @@ class Intermediate:
 def split(view: Operator) -> tuple[Operator, tuple[Intermediate, ...]]:
     """The query over intermediate tables, and these tables, each after those that it reads."""
     view = _operator(rebuild(view, lambda step, inputs: decorrelated(step.over(*inputs))))
-    root = root_of(view)
-    stays = root.groups if root.having is None else None
+    stays = _groups_of_the_table(view)
     found: dict[str, Intermediate] = {}
 
     def rule(step: Step, inputs: tuple[Step, ...]) -> Step:
@@ -65,6 +65,14 @@ def split(view: Operator) -> tuple[Operator, tuple[Intermediate, ...]]:
         return _read(table, new)
 
     return _operator(rebuild(view, rule)), tuple(found.values())
+
+
+def _groups_of_the_table(view: Operator) -> Aggregate | None:
+    """The groups that the table itself holds, all of them."""
+    strategy = strategy_of(view)
+    if not isinstance(strategy, GroupStrategy) or strategy.filtered:
+        return None
+    return strategy.groups.aggregate
 
 
 def _intermediate(groups: Aggregate) -> Intermediate:

@@ -9,23 +9,24 @@ is larger stays a query in Spark. A fold that lost groups asks a second time, fo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import (
     TOUCHED,
-    Entry,
-    Plan,
-    Text,
-    row_by_row,
-    with_one_answer,
-)
-from dagster_streamtables.compiler.operators import (
     WEIGHT,
+    BagMaintenance,
+    FoldMaintenance,
+    GroupMaintenance,
     Moment,
-    Step,
+    Plan,
+    Statement,
+    Text,
+    all_rows,
+    maintenance_of,
     relation,
+    with_one_answer,
 )
 from dagster_streamtables.runtime.compute.capture import adds_up, copies, large_change, small_change
 from dagster_streamtables.runtime.compute.difference import difference
@@ -35,7 +36,7 @@ from dagster_streamtables.runtime.compute.match_locally import matched
 from dagster_streamtables.runtime.compute.netting import netted, netted_here
 from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.relations import Relations
-from dagster_streamtables.runtime.compute.run_plan import STORED_ROWS, asked_at_once, planned
+from dagster_streamtables.runtime.compute.spark_engine import STORED_ROWS, SparkEngine
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange
@@ -79,7 +80,8 @@ def full(plan: Plan | None, text: Text, sources: Mapping[str, Source], inputs: I
         text = with_one_answer(text, {name: log.columns for name, log in logs.items()})
     elif plan.text is None:
         nothing = Captured(frozenset(), frozenset(), {}, {}, logs)
-        return planned(plan.view, None, nothing, inputs).toDF(*plan.stored_columns)
+        engine = SparkEngine(nothing, inputs)
+        return engine.rows(all_rows(plan, engine)).toDF(*plan.stored_columns)
     else:
         text = plan.full_text
     at = {name: log.snapshot for name, log in logs.items()}
@@ -136,20 +138,30 @@ def _read(source: Source, change: SourceChange, inputs: Inputs) -> tuple[str | N
 def change(plan: Plan, stored: TableLog, captured: Captured, inputs: Inputs) -> Computed:
     """The change of the stored table."""
     types = {name: stored.columns[name] for name in plan.stored_columns}
-    work = _Work(plan, types, stored, captured, inputs)
-    return _bag(work) if plan.entry is Entry.BAG else _groups(work)
+    work = _Work(types, stored, captured, inputs)
+    match maintenance_of(plan, types):
+        case BagMaintenance() as bag:
+            return _bag(work, bag)
+        case groups:
+            return _groups(work, groups)
 
 
 @dataclass(frozen=True)
 class _Work:
-    plan: Plan
     types: Mapping[str, str]
     stored: TableLog
     captured: Captured
     inputs: Inputs
 
-    def run(self, step: Step, more: Mapping[str, str] | None = None) -> DataFrame:
-        return planned(step, self.stored, self.captured, self.inputs, more)
+    def run(
+        self, ask: Callable[[SparkEngine], Statement], more: Mapping[str, str] | None = None
+    ) -> DataFrame:
+        """The rows of a statement, which may read more relations."""
+        engine = self.engine(more)
+        return engine.rows(ask(engine))
+
+    def engine(self, more: Mapping[str, str] | None = None) -> SparkEngine:
+        return SparkEngine(self.captured, self.inputs, self.stored, more or {})
 
     def fetch(self, rows: DataFrame) -> pa.Table | None:
         return fetched(rows, self.inputs)
@@ -161,25 +173,40 @@ def fetched(rows: DataFrame, inputs: Inputs) -> pa.Table | None:
     return local if local.num_rows <= inputs.limit else None
 
 
-def _bag(work: _Work) -> Computed:
-    first = work.plan.first_rows(stored=work.types)
-    if first is not None and netted_here(work.types):
-        now = work.fetch(work.run(first))
-        limit = work.inputs.limit
-        found = None if now is None else difference(work.stored, now, None, limit=limit)
-        if found is not None:
-            return Computed(found)
-    step = work.plan.change(stored=work.types, unmoved=work.captured.unmoved)
-    made = row_by_row(step)
-    few = work.inputs.relations.few(work.captured.bound.values(), AT_ONCE)
-    if made is not None and few and netted_here(work.types):
-        return Computed(netted(arrow_rows(asked_at_once(made, work.captured.bound, work.inputs))))
-    rows = work.run(step)
-    relations, most = work.inputs.relations, work.inputs.limit
-    if not relations.few(work.captured.bound.values(), most):
+def _bag(work: _Work, bag: BagMaintenance) -> Computed:
+    found = _by_first_rows(work, bag) or _row_by_row(work, bag)
+    if found is not None:
+        return found
+    rows = work.run(bag.change)
+    relations = work.inputs.relations
+    largest = relations.largest(work.captured.bound.values())
+    if largest is None or largest > work.inputs.limit:
         return _large(work, rows)
     local = work.fetch(rows)
     return Computed(local) if local is not None else Computed(None, relations.kept(rows))
+
+
+def _by_first_rows(work: _Work, bag: BagMaintenance) -> Computed | None:
+    """The change of a table of the first rows of an order: what differs from the stored ones."""
+    engine = work.engine()
+    first = bag.first_rows(engine) if netted_here(work.types) else None
+    if first is None:
+        return None
+    now, limit = work.fetch(engine.rows(first)), work.inputs.limit
+    found = None if now is None else difference(work.stored, now, None, limit=limit)
+    return None if found is None else Computed(found)
+
+
+def _row_by_row(work: _Work, bag: BagMaintenance) -> Computed | None:
+    """The change of a table each of whose rows is made of one row of a source, if few changed."""
+    engine = work.engine()
+    largest = engine.statistics.largest_change
+    if largest is None or largest > AT_ONCE or not netted_here(work.types):
+        return None
+    made = bag.row_by_row(engine)
+    if made is None:
+        return None
+    return Computed(netted(arrow_rows(engine.rows(made, gathered=False))))
 
 
 def _large(work: _Work, rows: DataFrame) -> Computed:
@@ -189,51 +216,49 @@ def _large(work: _Work, rows: DataFrame) -> Computed:
     return Computed(None, kept) if many else Computed(arrow_rows(kept))
 
 
-def _groups(work: _Work) -> Computed:
+def _groups(work: _Work, groups: GroupMaintenance) -> Computed:
     """The change of groups: which are touched, and then their new rows."""
-    step = work.plan.touched(stored=work.types, unmoved=work.captured.unmoved)
-    touched = work.fetch(work.run(step))
+    touched = work.fetch(work.run(groups.touched))
     if touched is None:
-        return _spread(work)
+        return _spread(work, groups)
     if not touched.num_rows:
         return Computed(touched)
-    if work.plan.entry is Entry.REGROUP:
-        return Computed(_again(work, touched))
-    return _folded(work, touched)
+    if isinstance(groups, FoldMaintenance):
+        return _folded(work, groups, touched)
+    return Computed(_again(work, groups, touched))
 
 
-def _folded(work: _Work, touched: pa.Table) -> Computed:
+def _folded(work: _Work, groups: FoldMaintenance, touched: pa.Table) -> Computed:
     """The stored groups with what the change adds to them, the lost ones grouped again."""
     import pyarrow.compute as pc
 
-    rows = _sums(work, touched)
+    rows = _sums(work, groups, touched)
     weight = rows.column(WEIGHT)
     if weight.null_count:
         return Computed(rows, broken=True)
     known, lost = rows.filter(pc.not_equal(weight, 0)), rows.filter(pc.equal(weight, 0))
     if not lost.num_rows:
         return Computed(known)
-    names = dict(work.plan.root.key)
+    names = dict(groups.key)
     keys = lost.select(list(names) or [WEIGHT]).rename_columns([*names.values()] or ["any"])
-    return Computed(_joined(known, _again(work, keys)))
+    return Computed(_joined(known, _again(work, groups, keys)))
 
 
-def _sums(work: _Work, touched: pa.Table) -> pa.Table:
-    """What `Fold` yields for the touched groups."""
-    plan = work.plan
-    stored = _stored(work, touched)
-    keys = {name: work.types[name] for name, _ in plan.root.key}
+def _sums(work: _Work, groups: FoldMaintenance, touched: pa.Table) -> pa.Table:
+    """What a fold makes of the touched groups."""
+    stored = _stored(work, groups, touched)
+    keys = {name: work.types[name] for name, _ in groups.key}
     if stored is None or not netted_here(keys):
-        return arrow_rows(work.run(plan.fold(stored=work.types), _local(work, touched, stored)))
-    pairs = work.inputs.relations.local(matched(touched, stored, plan.root.key))
-    step = plan.fold(stored=work.types, matched=True)
-    return arrow_rows(asked_at_once(step, {_TOUCHED: pairs}, work.inputs))
+        return arrow_rows(work.run(groups.fold, _local(work, touched, stored)))
+    pairs = work.inputs.relations.local(matched(touched, stored, groups.key))
+    engine = work.engine({_TOUCHED: pairs})
+    return arrow_rows(engine.rows(groups.fold_matched(), gathered=False))
 
 
-def _again(work: _Work, keys: pa.Table) -> pa.Table:
+def _again(work: _Work, groups: GroupMaintenance, keys: pa.Table) -> pa.Table:
     """The groups of these keys as their sources have them now."""
-    places = _local(work, keys, _stored(work, keys))
-    return arrow_rows(work.run(work.plan.regroup(stored=work.types), places))
+    places = _local(work, keys, _stored(work, groups, keys))
+    return arrow_rows(work.run(groups.regroup, places))
 
 
 def _joined(known: pa.Table, again: pa.Table) -> pa.Table:
@@ -242,9 +267,9 @@ def _joined(known: pa.Table, again: pa.Table) -> pa.Table:
     return pa.concat_tables([known, again.cast(known.schema)])
 
 
-def _stored(work: _Work, touched: pa.Table) -> pa.Table | None:
+def _stored(work: _Work, groups: GroupMaintenance, touched: pa.Table) -> pa.Table | None:
     """The stored rows of touched groups, where they can be read here."""
-    keys = {name: touched.column(key) for name, key in work.plan.root.key}
+    keys = {name: touched.column(key) for name, key in groups.key}
     return stored_rows(work.stored, keys, list(work.types), limit=work.inputs.limit)
 
 
@@ -255,21 +280,17 @@ def _local(work: _Work, touched: pa.Table, stored: pa.Table | None) -> dict[str,
     return places if stored is None else places | {STORED_ROWS: relations.local(stored)}
 
 
-def _spread(work: _Work) -> Computed:
+def _spread(work: _Work, groups: GroupMaintenance) -> Computed:
     """A large change of groups, with the lost ones grouped again, all in Spark."""
-    plan = work.plan
-    rows = work.run(plan.change(stored=work.types, unmoved=work.captured.unmoved))
-    if plan.entry is Entry.REGROUP:
-        return Computed(None, work.inputs.relations.kept(rows))
-    kept = work.inputs.relations.kept(rows)
+    kept = work.inputs.relations.kept(work.run(groups.change))
+    if not isinstance(groups, FoldMaintenance):
+        return Computed(None, kept)
     if kept.where(f"{WEIGHT} IS NULL").limit(1).count():
         return Computed(None, kept, broken=True)
-    names = [f"{spark_name(name)} AS {spark_name(key)}" for name, key in plan.root.key] or [
-        "1 AS any"
-    ]
+    names = [f"{spark_name(name)} AS {spark_name(key)}" for name, key in groups.key] or ["1 AS any"]
     lost = kept.where(f"{WEIGHT} = 0").selectExpr(*names)
     touched = {_TOUCHED: work.inputs.relations.named(lost)}
-    again = work.run(plan.regroup(stored=work.types), touched)
+    again = work.run(groups.regroup, touched)
     return Computed(None, kept.where(f"{WEIGHT} <> 0").unionAll(again))
 
 

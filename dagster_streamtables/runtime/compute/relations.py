@@ -149,10 +149,11 @@ class Relations:
         _, rows = self._local.get(view.strip("`"), (None, None))
         return rows
 
-    def few(self, views: Iterable[str], most: int) -> bool:
-        """Whether the rows of all these names are local ones, and no more than `most` of any."""
+    def largest(self, views: Iterable[str]) -> int | None:
+        """The most rows that any of these names has; None where the rows of one are not local."""
         found = [self.rows(view) for view in views]
-        return all(rows is not None and rows.num_rows <= most for rows in found)
+        counts = [rows.num_rows for rows in found if rows is not None]
+        return max(counts, default=0) if len(counts) == len(found) else None
 
     def bounds(self, view: str, column: str) -> Bounds | None:
         """Where the values of a column lie; None if the rows are not local ones.

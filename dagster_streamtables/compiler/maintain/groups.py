@@ -1,0 +1,103 @@
+"""`Groups`: the groups at the root of a query, and the stored columns that are made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators import SET, Aggregate, Expand, Project, column
+from dagster_streamtables.compiler.text.column_names import unflat
+from dagster_streamtables.compiler.text.query_text import DIALECT
+
+ROWS = "__st_n"
+"""The stored column with the number of rows of a group."""
+
+
+@dataclass(frozen=True)
+class Groups:
+    """The groups at the root of a query, and the stored columns that are made of them."""
+
+    aggregate: Aggregate
+    outputs: tuple[tuple[str, exp.Expr], ...]
+    """The user's columns, over the keys and measures of `aggregate`."""
+    key: tuple[tuple[str, str], ...]
+    """(stored column, key of `aggregate`) for each key; together they identify a stored row."""
+    states: tuple[tuple[str, exp.Expr], ...] = ()
+    """(stored column, aggregate call over the input of `aggregate`) for what a fold builds upon."""
+    exact: bool = False
+    """No sum of floats is folded: what reads the groups may compare it."""
+
+    @property
+    def hidden_keys(self) -> tuple[tuple[str, str], ...]:
+        visible = {name for name, _ in self.outputs}
+        return tuple((name, key) for name, key in self.key if name not in visible)
+
+    @property
+    def hidden_states(self) -> tuple[tuple[str, exp.Expr], ...]:
+        visible = {name for name, _ in self.outputs}
+        return tuple((name, call) for name, call in self.states if name not in visible)
+
+    @property
+    def can_be_written(self) -> bool:
+        """Whether all hidden columns can be said in the query's own SELECT.
+
+        A call over the answer of a subquery, for one, reads a column that the text does not have.
+        """
+        below = self._below
+        hidden = [column(key) for _, key in self.hidden_keys if key != SET]
+        parts = [*hidden, *(call for _, call in self.hidden_states)]
+        columns = (each for part in parts for each in part.find_all(exp.Column))
+        read = (each for one in columns for each in below[one.name].find_all(exp.Column))
+        return all("." in each.name for each in read)
+
+    @property
+    def _below(self) -> dict[str, exp.Expr]:
+        """What the columns below the groups are computed from, in the names of the FROM clause."""
+        rows = self.aggregate.input
+        rows = rows.input if isinstance(rows, Expand) else rows
+        return dict(rows.outputs) if isinstance(rows, Project) else {}
+
+    def hidden_sql(self, aliases: Set[str]) -> dict[str, str]:
+        """The hidden columns as the user could have written them in the query's own SELECT.
+
+        Args:
+            aliases: The names of tables and subqueries that are in the text, in lower case. A
+                subquery without one has columns that can be named without it, and only so.
+        """
+        keys = {name: column(key) for name, key in self.hidden_keys}
+        calls: dict[str, exp.Expr] = {**keys, **dict(self.hidden_states)}
+        return {name: self._written(call, aliases) for name, call in calls.items()}
+
+    def _written(self, expression: exp.Expr, aliases: Set[str]) -> str:
+        """An expression over the input of the groups, in the words of the FROM clause below it."""
+        below = self._below
+        if expression == column(SET):
+            return "GROUPING_ID()"
+
+        def in_words(node: exp.Expr) -> exp.Expr:
+            if isinstance(node, exp.Column):
+                table, name = unflat(node.name)
+                return column(name, table if table.lower() in aliases else None)
+            return node
+
+        def settle(node: exp.Expr) -> exp.Expr:
+            return below[node.name].transform(in_words) if isinstance(node, exp.Column) else node
+
+        return expression.copy().transform(settle).sql(DIALECT)
+
+
+def foldable(call: exp.Expr) -> bool:
+    """Whether the measure of a group follows from its stored state and the change of its rows."""
+    simple = isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max)
+    return simple and not isinstance(call.this, exp.Distinct) and not call.expressions
+
+
+def state_calls(call: exp.Expr) -> tuple[exp.Expr, ...]:
+    """The aggregates whose values the measure is computed from."""
+    if isinstance(call, exp.Sum | exp.Avg):
+        return exp.Sum(this=call.this.copy()), exp.Count(this=call.this.copy())
+    if isinstance(call, exp.Count):
+        return (exp.Count(this=call.this.copy()),)
+    return (type(call)(this=call.this.copy()),)

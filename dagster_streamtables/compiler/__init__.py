@@ -3,15 +3,15 @@
 views       views, inlined into a query's text
 plan        `Plan`: a compiled query, and the statements of a refresh
 lower       syntax tree → operators
-rewrite     equivalences that make a plan cheaper
+rewrite     rewrites that make a plan cheaper
 analyze     text → a syntax tree with every name bound, or a refusal
-maintain    how a change enters the stored table
+maintain    strategies for applying a change to the stored table
 dialect     other dialects → Spark SQL
-operators   the algebra, one law a module
-text        the user's words
+operators   the algebra, one law per module
+text        the query as text
 
-Each imports only what stands below it. This package has all names that other layers use, and they
-import nothing from inside it.
+Each imports only from those listed below it. This package exports all names that other layers use;
+they import nothing from inside it.
 """
 
 from dagster_streamtables.compiler.dialect import UnknownType, checked_dialect

@@ -68,9 +68,9 @@ DAMAGES = [
     ('UPDATE t SET "__st_n" = NULL WHERE customer = 1', "__st_n, the number of its rows"),
     ("UPDATE t SET paid = 3 WHERE customer = 1", "paid, a count"),
     ("UPDATE t SET paid = -1 WHERE customer = 1", "paid, a count"),
-    ("UPDATE t SET total = NULL WHERE customer = 1", "total is NULL where"),
-    ("UPDATE t SET mean = mean + 1 WHERE customer = 1", "mean is what the state"),
-    ("UPDATE t SET mean = NULL WHERE customer = 1", "mean is what the state"),
+    ("UPDATE t SET total = NULL WHERE customer = 1", "total is NULL exactly if"),
+    ("UPDATE t SET mean = mean + 1 WHERE customer = 1", "mean follows from the state"),
+    ("UPDATE t SET mean = NULL WHERE customer = 1", "mean follows from the state"),
     ("INSERT INTO t FROM t WHERE customer IS NULL", "copies"),
 ]
 

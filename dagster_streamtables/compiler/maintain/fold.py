@@ -1,16 +1,16 @@
-"""Fold: stored groups plus what the change adds to them. The source is not read.
+"""Fold: add the change to the stored groups, without reading the source.
 
-    count' = count + Δcount        sum' = sum + Δsum        min' = least(min, least that came)
+    count' = count + Δcount        sum' = sum + Δsum        min' = least(min, least inserted)
 
-Yields at most one row for each key: the stored columns, and in the weight column what to do:
+Returns at most one row per key: the stored columns, and in the weight column the action:
 
-     1    store this row, in place of the stored row of its key if there is one
+     1    store this row, replacing the stored row of its key if any
     -1    delete the stored row of this key
-     0    the group is *lost* to the fold: group it again from the source (see `root`)
-  NULL    the group would have fewer than no rows: what is stored is not what the sources say
+     0    the group is *lost* to the fold: recompute it from the source (see `strategy`)
+  NULL    the group would have a negative number of rows: the stored state is wrong
 
-``min'`` stands unless a value went that is not above it: a copy of a value below all that went is
-still there. The same holds for a value that came and went within the change.
+``min'`` is right unless a value was deleted that is not above it: a copy of a value below all
+deleted ones still exists. This also holds for values inserted and deleted within the change.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ZERO = exp.Literal.number(0)
 @dataclass(frozen=True)
 class Fold(Step):
     matched: Step
-    """What `Match` yields."""
+    """The result of `Match`."""
     groups: Groups
     types: tuple[tuple[str, exp.DataType], ...]
     """The stored columns."""
@@ -68,7 +68,7 @@ class Fold(Step):
         )
 
     def _added(self, matched: str) -> exp.Select:
-        """Old row, new state, and whether the group is lost, side by side for each touched key."""
+        """For each touched key: the old row, the new state, and whether the group is lost."""
         keys = [as_column(column(partial_column(key)), key) for _, key in self.groups.key]
         old = [as_column(column(stored_column(name)), f"old.{name}") for name in self.schema]
         states = [as_column(self._new_state(n, call), f"new.{n}") for n, call in self.groups.states]
@@ -108,7 +108,7 @@ class Fold(Step):
         if adding is Adding.NEVER:
             return exp.cast(exp.null(), type_)
         if adding is Adding.INTEGER:
-            # The change may exceed a BIGINT where the sum does not.
+            # The change may exceed a BIGINT even if the sum does not.
             old = exp.cast(old, "DECIMAL(38, 0)")
         count = self._count_of(call.this)
         present = _plus(column(stored_column(count)), column(partial_column(f"d.{count}")))
@@ -139,7 +139,7 @@ class Fold(Step):
         return any(isinstance(each, exp.Avg) and each.this == call.this for each in measures)
 
     def _outputs(self) -> list[exp.Expr]:
-        """The new stored row: keys, what the user sees, and the state."""
+        """The new stored row: keys, visible columns, and state."""
         keys, visible = dict(self.groups.key), self.visible
         states = {name: column(f"new.{name}") for name, _ in self.groups.hidden_states}
         row = visible | {n: column(k) for n, k in keys.items()} | states
@@ -147,7 +147,7 @@ class Fold(Step):
 
     @property
     def visible(self) -> dict[str, exp.Expr]:
-        """What the user sees: over the keys, and over the state in columns ``new.…``."""
+        """The user's columns, over the keys and the state in columns ``new.…``."""
         measures = {name: self._measure(call) for name, call in self.groups.aggregate.measures}
 
         def settle(node: exp.Expr) -> exp.Expr:
@@ -158,7 +158,7 @@ class Fold(Step):
         return {n: e.copy().transform(settle) for n, e in self.groups.outputs}
 
     def _when_kept(self, name: str, value: exp.Expr, is_key: bool) -> exp.Expr:
-        """`value`, not even computed where there is no group: its division might raise."""
+        """`value`, computed only if the group exists: its division might fail."""
         typed = exp.cast(value, self.schema[name])
         return typed if is_key else exp.Case().when(_kept(self._empty()), typed)
 
@@ -178,7 +178,7 @@ class Fold(Step):
         return column(f"new.{next(n for n, each in self.groups.states if each == call)}")
 
     def _empty(self) -> exp.Expr:
-        """Whether the group has no rows left; without keys there always is a group."""
+        """Whether the group has no rows left; without keys, the group always exists."""
         rows = column(f"new.{self._rows}")
         return exp.EQ(this=rows, expression=_ZERO.copy()) if self.groups.key else exp.false()
 
@@ -220,6 +220,6 @@ def _plus(old: exp.Expr, change: exp.Expr) -> exp.Expr:
 
 
 def _extreme(call: exp.Expr, old: exp.Expr, change: exp.Expr) -> exp.Expr:
-    # Spark's LEAST and GREATEST leave NULL out, as MIN and MAX do.
+    # Spark's LEAST and GREATEST ignore NULL, as MIN and MAX do.
     kind = exp.Least if isinstance(call, exp.Min) else exp.Greatest
     return kind(this=old, expressions=[change], ignore_nulls=True)

@@ -1,4 +1,4 @@
-"""`Groups`: the groups at the root of a query, and the stored columns that are made of them."""
+"""`Groups`: the groups at the root of a query, and their stored columns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = "__st_n"
 
 @dataclass(frozen=True)
 class Groups:
-    """The groups at the root of a query, and the stored columns that are made of them."""
+    """The groups at the root of a query, and their stored columns."""
 
     aggregate: Aggregate
     outputs: tuple[tuple[str, exp.Expr], ...]
@@ -25,9 +25,9 @@ class Groups:
     key: tuple[tuple[str, str], ...]
     """(stored column, key of `aggregate`) for each key; together they identify a stored row."""
     states: tuple[tuple[str, exp.Expr], ...] = ()
-    """(stored column, aggregate call over the input of `aggregate`) for what a fold builds upon."""
+    """(stored column, aggregate call over the input of `aggregate`) for the state of a fold."""
     exact: bool = False
-    """No sum of floats is folded: what reads the groups may compare it."""
+    """Never fold a sum of floats, because the reader of the groups may compare it."""
 
     @property
     def hidden_keys(self) -> tuple[tuple[str, str], ...]:
@@ -41,9 +41,9 @@ class Groups:
 
     @property
     def can_be_written(self) -> bool:
-        """Whether all hidden columns can be said in the query's own SELECT.
+        """Whether all hidden columns can be written in the query's own SELECT.
 
-        A call over the answer of a subquery, for one, reads a column that the text does not have.
+        A call over the answer of a subquery cannot: it reads a column that the text lacks.
         """
         below = self._below
         hidden = [column(key) for _, key in self.hidden_keys if key != SET]
@@ -54,24 +54,24 @@ class Groups:
 
     @property
     def _below(self) -> dict[str, exp.Expr]:
-        """What the columns below the groups are computed from, in the names of the FROM clause."""
+        """The expressions of the columns below the groups, in the names of the FROM clause."""
         rows = self.aggregate.input
         rows = rows.input if isinstance(rows, Expand) else rows
         return dict(rows.outputs) if isinstance(rows, Project) else {}
 
     def hidden_sql(self, aliases: Set[str]) -> dict[str, str]:
-        """The hidden columns as the user could have written them in the query's own SELECT.
+        """The hidden columns as the user could write them in the query's own SELECT.
 
         Args:
-            aliases: The names of tables and subqueries that are in the text, in lower case. A
-                subquery without one has columns that can be named without it, and only so.
+            aliases: The names of tables and subqueries in the text, in lower case. The columns of
+                a subquery without an alias cannot be qualified.
         """
         keys = {name: column(key) for name, key in self.hidden_keys}
         calls: dict[str, exp.Expr] = {**keys, **dict(self.hidden_states)}
         return {name: self._written(call, aliases) for name, call in calls.items()}
 
     def _written(self, expression: exp.Expr, aliases: Set[str]) -> str:
-        """An expression over the input of the groups, in the words of the FROM clause below it."""
+        """An expression over the input of the groups, in the names of the FROM clause."""
         below = self._below
         if expression == column(SET):
             return "GROUPING_ID()"
@@ -89,13 +89,13 @@ class Groups:
 
 
 def foldable(call: exp.Expr) -> bool:
-    """Whether the measure of a group follows from its stored state and the change of its rows."""
+    """Whether a measure follows from the group's stored state and the change of its rows."""
     simple = isinstance(call, exp.Count | exp.Sum | exp.Avg | exp.Min | exp.Max)
     return simple and not isinstance(call.this, exp.Distinct) and not call.expressions
 
 
 def state_calls(call: exp.Expr) -> tuple[exp.Expr, ...]:
-    """The aggregates whose values the measure is computed from."""
+    """The aggregates from which a measure is computed."""
     if isinstance(call, exp.Sum | exp.Avg):
         return exp.Sum(this=call.this.copy()), exp.Count(this=call.this.copy())
     if isinstance(call, exp.Count):

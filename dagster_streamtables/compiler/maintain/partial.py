@@ -1,11 +1,11 @@
 """Partial: what a change adds to each touched group.
 
-    Σ over ΔR, by key        Δcount = Σ w,  Δsum = Σ x·w,  and the extremes that came and that went
+    Σ over ΔR, by key        Δcount = Σ w,  Δsum = Σ x·w,  and the extremes inserted and deleted
 
 Sums and counts of weighted rows are ordinary sums, so they need no old state. Extremes do not add
-up: of a MIN the partial keeps the least value that came and the least that went, and `fold` decides
-from the two whether the stored minimum still stands. Of a sum it keeps whether a row came or went
-that `fold` cannot add: a float that went, or several copies of a decimal too wide to be multiplied.
+up: for MIN the partial has the least inserted and the least deleted value, from which `fold`
+decides whether the stored minimum is still right. For a sum it has a flag for rows that `fold`
+cannot add: a deleted float, or several copies of a decimal too wide to be multiplied.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from dagster_streamtables.compiler.operators import (
 )
 
 _WEIGHED = 27
-"""Digits of a stored sum whose values can be multiplied by a weight within 38."""
+"""Most digits of a stored sum whose values can be multiplied by a weight within 38 digits."""
 _KEPT = 6
-"""Digits behind the point that Spark's + keeps of two decimals of 38."""
+"""Digits after the point that Spark's + keeps for two decimals of 38 digits."""
 
 
 class Adding(enum.Enum):
-    """How a sum follows its change; decided by the type in which Spark stores it."""
+    """How a change is added to a sum, depending on the type in which Spark stores it."""
 
     INTEGER = "integer"
     DECIMAL = "decimal"
     WIDE = "wide"
-    """A decimal that cannot be multiplied by a weight; it can be added and taken away once."""
+    """A decimal that cannot be multiplied by a weight, only added or subtracted once."""
     FLOAT = "float"
     NEVER = "never"
 
     @classmethod
     def of(cls, stored: exp.DataType, groups: Groups) -> Adding:
-        """The stored SUM of DECIMAL(p, s) is DECIMAL(p + 10, s); a weight takes 11 digits more."""
+        """SUM of DECIMAL(p, s) is stored as DECIMAL(p + 10, s); a weight adds 11 digits."""
         if stored.is_type(*exp.DataType.INTEGER_TYPES):
             return cls.INTEGER
         if stored.is_type(*exp.DataType.FLOAT_TYPES):
@@ -59,7 +59,7 @@ class Adding(enum.Enum):
 
 @dataclass(frozen=True)
 class Partial(Step):
-    """What a change adds to each group: sums over weights, and the extremes that came and went."""
+    """What a change adds to each group: weighted sums, and the extremes inserted and deleted."""
 
     input: Step
     groups: Groups
@@ -113,7 +113,7 @@ class Partial(Step):
 
 
 def _if_any(rows: str) -> exp.Query:
-    """One row if there are rows: the one group of a query without GROUP BY is touched."""
+    """One row if there are any rows: they touch the one group of a query without GROUP BY."""
     count = exp.Count(this=exp.Star())
     some = exp.GT(this=count.copy(), expression=exp.Literal.number(0))
     return select(as_column(count, "any")).from_(table(rows), copy=False).having(some, copy=False)
@@ -157,7 +157,7 @@ def _several() -> exp.Expr:
 
 
 def _any(condition: exp.Expr) -> exp.Expr:
-    """1 or 0; 0 of no rows, too, which a query without GROUP BY adds up as well."""
+    """1 or 0; 0 for no rows, over which a query without GROUP BY aggregates, too."""
     zero = exp.Literal.number(0)
     one = exp.Case().when(condition, exp.Literal.number(1)).else_(zero)
     return exp.Coalesce(this=exp.Max(this=one), expressions=[zero.copy()])

@@ -1,23 +1,23 @@
-"""How a change enters the stored table: the shapes of a query's root that are cheaper than the law.
+"""Choose the strategy for applying the change to the stored table, by the root of the query.
 
-    bag         anything          rows of the change are added and taken away
+    bag         anything          rows of the change are inserted and deleted
     fold        γ at the root     stored group + what ΔR adds to it; R is not read
-    regroup     γ at the root     γ(R⁺ ⋉ K) in place of the stored groups of K
+    regroup     γ at the root     γ(R⁺ ⋉ K) replaces the stored groups of K
 
-All three are special cases of ``stored + Δ``. They lean on one fact: at the root, the result
-*before* is what the table holds, so it is read there instead of being computed again from R⁻.
+All three are cases of ``stored + Δ``. They rely on one fact: at the root, the result *before* is
+the stored table, so it is read there instead of being recomputed from R⁻.
 
-A fold keeps what it needs beside the user's columns, in columns that begin with ``__st_``:
+A fold stores its state in hidden columns, whose names begin with ``__st_``:
 
-    __st_n      the number of rows of the group; a group without rows goes
+    __st_n      the number of rows of the group; a group without rows is deleted
     __st_cN     COUNT(x)
     __st_sN     SUM(x)
     __st_mN     MIN(x) or MAX(x)
     __st_kN     a key of the group that the query does not return
 
-A fold cannot answer for every group. A MIN that lost its minimum, a sum of floats that lost an
-addend (subtracting floats can be wrong by more than rounding), and a sum of decimals too wide to be
-multiplied by a weight exactly: those groups are *lost*, and grouped again from the source.
+A fold cannot maintain every group. A group is *lost*, and recomputed from the source, if its MIN
+lost the minimum, its sum of floats lost an addend (subtracting floats can be wrong by more than
+rounding), or its sum has decimals too wide to be multiplied by a weight exactly.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ from dagster_streamtables.compiler.operators import (
 )
 
 STORED = "__st_table"
-"""Stands for the stream table itself among the relations that a plan reads."""
+"""The relation of the stored stream table itself."""
 TOUCHED = "__st_touched"
-"""Stands for the keys of touched groups, and for a fold what the change adds to each."""
+"""The relation with the keys of touched groups and, for a fold, what the change adds to each."""
 
 Types = Mapping[str, exp.DataType]
 """The columns of the stored table."""
 
 
 class Entry(enum.StrEnum):
-    """How a change enters the stored table."""
+    """The strategies for applying a change to the stored table."""
 
     BAG = "bag"
     FOLD = "fold"
@@ -65,40 +65,40 @@ class Entry(enum.StrEnum):
 
 
 class Strategy(ABC):
-    """How the change of a query enters its table."""
+    """How the change of a query is applied to its table."""
 
     entry: ClassVar[Entry]
     law: ClassVar[str]
-    """The same in a line, for a person to read."""
+    """The strategy on one line, for people to read."""
 
     @property
     @abstractmethod
     def key(self) -> tuple[str, ...] | None:
         """The stored columns that identify a row; empty for the one row of a query without
-        GROUP BY, None where rows may have copies."""
+        GROUP BY, None if rows may have copies."""
 
     @property
     @abstractmethod
     def hidden(self) -> tuple[str, ...]:
-        """The stored columns that no reader sees."""
+        """The stored columns that readers do not see."""
 
     @abstractmethod
     def hidden_sql(self, aliases: Set[str]) -> dict[str, str]:
-        """The hidden columns as the user could have written them; see `Groups.hidden_sql`."""
+        """The hidden columns as the user could write them; see `Groups.hidden_sql`."""
 
     @abstractmethod
     def change(self, types: Types) -> Step:
-        """What a refresh does to the table."""
+        """The change of the table in a refresh."""
 
 
 @dataclass(frozen=True)
 class BagStrategy(Strategy):
-    """Rows are added and taken away."""
+    """Rows are inserted and deleted."""
 
     view: Operator
 
     entry: ClassVar[Entry] = Entry.BAG
-    law: ClassVar[str] = "bag: rows that came are added, rows that went are taken away"
+    law: ClassVar[str] = "bag: inserted rows are added, deleted rows are removed"
 
     @property
     def key(self) -> None:
@@ -112,17 +112,17 @@ class BagStrategy(Strategy):
         return {}
 
     def change(self, types: Types) -> Step:
-        """Stored rows with the number of copies that came or went, none 0, no row twice."""
+        """Distinct stored rows with the nonzero number of copies to insert or delete."""
         return bag_change(self.view, types, _stored(types))
 
     def first_rows(self, types: Types) -> Operator | None:
-        """All rows after the change, of a query that asks for the first of an order."""
+        """All rows of the table after the change, for a query with LIMIT; otherwise None."""
         return first_rows(self.view, types)
 
 
 @dataclass(frozen=True)
 class GroupStrategy(Strategy):
-    """Groups change in place, each under its key."""
+    """Groups change in place, identified by their keys."""
 
     groups: Groups
 
@@ -138,15 +138,15 @@ class GroupStrategy(Strategy):
     def hidden_sql(self, aliases: Set[str]) -> dict[str, str]:
         return self.groups.hidden_sql(aliases)
 
-    # Where the change is small, it pays to ask in two statements: which groups are touched, and
-    # then for their new rows, with the touched groups and their stored rows as local relations.
+    # For a small change, two statements are cheaper: one for the touched groups, and one for their
+    # new rows, with the touched groups and their stored rows as local relations.
 
     def touched(self, types: Types) -> Partial:
         """The keys of the touched groups, and for a fold what the change adds to each."""
         return Partial(self.groups.aggregate.input.change, self.groups, tuple(types.items()))
 
     def regroup(self, types: Types) -> Step:
-        """What `Regroup` yields for the groups whose keys are in `TOUCHED`."""
+        """The result of `Regroup` for the groups whose keys are in `TOUCHED`."""
         aggregate = self.groups.aggregate
         keys = tuple((key, aggregate.schema[key]) for key in aggregate.keys)
         return self._regrouped(Scan(TOUCHED, keys, Moment.AFTER), types)
@@ -159,8 +159,7 @@ class GroupStrategy(Strategy):
         now: Operator = (
             Aggregate(rows.only(touched, same), aggregate.keys, measures)
             if same
-            # The one group has a row even over no rows: it is the row that must not come if
-            # nothing was touched.
+            # The one group has a row even over no rows; it must be omitted if nothing was touched.
             else Aggregate(rows, (), measures).only(touched, ())
         )
         hidden = [(name, column(key)) for name, key in groups.hidden_keys]
@@ -171,32 +170,32 @@ class GroupStrategy(Strategy):
 
     @property
     def filtered(self) -> bool:
-        """Whether there are groups that the table has no row for."""
+        """Whether there may be groups without a row in the table."""
         return False
 
     def _kept(self, groups: Operator) -> Operator:
-        """The groups that the table has a row for."""
+        """The groups that have a row in the table."""
         return groups
 
 
 @dataclass(frozen=True)
 class FoldStrategy(GroupStrategy):
-    """What the change adds to a group is added to its stored row."""
+    """The change of each group is added to its stored row."""
 
     entry: ClassVar[Entry] = Entry.FOLD
-    law: ClassVar[str] = "fold: what the change adds to each group is added to the stored group"
+    law: ClassVar[str] = "fold: the change of each group is added to its stored row"
 
     def change(self, types: Types) -> Step:
-        """What `Fold` yields."""
+        """The result of `Fold`."""
         return self._folded(self.touched(types), types)
 
     def fold(self, types: Types) -> Fold:
-        """The same for the groups in `TOUCHED`, as `touched` gives them."""
+        """Like `change`, for the groups in `TOUCHED`, the result of `touched`."""
         sums = self.touched(types).schema
         return self._folded(Scan(TOUCHED, tuple(sums.items()), Moment.AFTER), types)
 
     def fold_matched(self, types: Types) -> Fold:
-        """The same for the groups in `TOUCHED`, each beside its stored row as `Match` puts it."""
+        """Like `fold`, but `TOUCHED` is the result of `Match`, with the stored rows."""
         old = _stored(types)
         pairs = Match(self.touched(types), old, self.groups.key).schema
         return Fold(Scan(TOUCHED, tuple(pairs.items())), self.groups, old.columns)
@@ -210,15 +209,15 @@ class FoldStrategy(GroupStrategy):
 
 @dataclass(frozen=True)
 class RegroupStrategy(GroupStrategy):
-    """The touched groups are computed again."""
+    """The touched groups are recomputed."""
 
     having: exp.Expr | None = None
 
     entry: ClassVar[Entry] = Entry.REGROUP
-    law: ClassVar[str] = "regroup: the touched groups are computed again"
+    law: ClassVar[str] = "regroup: the touched groups are recomputed"
 
     def change(self, types: Types) -> Step:
-        """What `Regroup` yields."""
+        """The result of `Regroup`."""
         return self._regrouped(self.groups.aggregate.input.change, types)
 
     @property
@@ -237,7 +236,7 @@ AnyStrategy = BagStrategy | FoldStrategy | RegroupStrategy
 
 
 def strategy_of(view: Operator, *, exact: bool = False) -> AnyStrategy:
-    """The cheapest strategy for a query, by what stands at its root.
+    """The cheapest strategy for a query, by its root.
 
     Args:
         view: The query.
@@ -252,7 +251,7 @@ def strategy_of(view: Operator, *, exact: bool = False) -> AnyStrategy:
     if found is None:
         return BagStrategy(view)
     groups, having = found
-    # Groups that HAVING keeps out have no stored row to fold into.
+    # Groups that HAVING excludes have no stored row to fold into.
     if having is None and all(foldable(call) for _, call in groups.aggregate.measures):
         folded = replace(groups, states=_states(groups), exact=exact)
         if folded.can_be_written:
@@ -261,7 +260,7 @@ def strategy_of(view: Operator, *, exact: bool = False) -> AnyStrategy:
 
 
 def _at_root(view: Operator) -> tuple[Groups, exp.Expr | None] | None:
-    """The groups of which a query is a SELECT list, and its HAVING."""
+    """The groups below a query's SELECT list, and its HAVING; None if there are none."""
     if not isinstance(view, Project):
         return None
     below, having = view.input, None
@@ -275,7 +274,7 @@ def _at_root(view: Operator) -> tuple[Groups, exp.Expr | None] | None:
 
 
 def _states(groups: Groups) -> tuple[tuple[str, exp.Expr], ...]:
-    """What a fold builds upon: the user's own columns where they have it, else hidden ones."""
+    """The state of a fold: the user's own columns where possible, otherwise hidden ones."""
     stored, measures = _names(groups.outputs), groups.aggregate.measures
     visible = {call: stored[name] for name, call in measures if name in stored}
     needed = dict.fromkeys(s for _, call in measures for s in state_calls(call))
@@ -287,7 +286,7 @@ def _states(groups: Groups) -> tuple[tuple[str, exp.Expr], ...]:
 
 
 def _names(outputs: tuple[tuple[str, exp.Expr], ...]) -> dict[str, str]:
-    """The column of the groups → the user's column that shows it as it is."""
+    """Column of the groups → the user's column that returns it unchanged."""
     return {e.name: name for name, e in outputs if isinstance(e, exp.Column)}
 
 

@@ -75,7 +75,7 @@ class Scan(Operator):
 
 
 def scans_of(root: Step) -> Iterator[Scan]:
-    """The sources that a tree reads, in the order in which it mentions them first."""
+    """The sources that a tree reads, in the order of their first mention."""
     seen: set[int] = set()
     todo = [root]
     while todo:

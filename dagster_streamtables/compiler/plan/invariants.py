@@ -1,12 +1,11 @@
-"""What must be true of every stored row, whatever the sources hold.
+"""Invariants of a stored table, whatever the sources contain.
 
-    bag        the first n rows of an order are no more than n
-    regroup    one row for each key
-    fold       one row for each key; counts are counts, and the rest follows from the state
+    bag        a query with LIMIT n has at most n rows
+    regroup    one row per key
+    fold       one row per key; counts are valid, and the visible columns follow from the state
 
-A stored table that breaks one of these was damaged, or was folded wrongly; that it breaks none does
-not prove that it equals its query. To look costs one pass over the stored table; the query is not
-run.
+A stored table that violates one was damaged, or was folded wrongly. A table that violates none need
+not equal its query. Checking costs one pass over the stored table; the query does not run.
 """
 
 from __future__ import annotations
@@ -28,35 +27,35 @@ from dagster_streamtables.compiler.text.types import type_from
 
 _ZERO = exp.Literal.number(0)
 _TOLERANCE = exp.Literal.number("1e-9")
-"""Relative difference of two floats that counts as none."""
+"""The relative difference below which two floats count as equal."""
 _FLOATS = (exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What must be true of each stored row by itself."""
+    """An invariant of a single stored row."""
 
     says: str
     broken: exp.Expr
-    """True of a row that breaks it, over the stored columns."""
+    """A condition over the stored columns that is true for rows that violate the rule."""
 
 
 @dataclass(frozen=True)
 class Invariants:
-    """What must be true of a stored table, and the SQL that asks whether it is."""
+    """The invariants of a stored table, and the SQL that checks them."""
 
     plan: Plan
     stored: Mapping[str, str]
-    """The columns of the stored table and their types in Spark's words."""
+    """The columns of the stored table and their types in Spark's spelling."""
 
     @cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """What must be true of each row."""
+        """The invariants of single rows."""
         return tuple(_rules(self.plan, self.stored))
 
     @property
     def most_rows(self) -> int | None:
-        """How many rows the table has at most; None where nothing bounds them."""
+        """The most rows that the table can have; None if unbounded."""
         if self.plan.key == ():
             return 1
         top = root_of_bag(self.plan.view) if self.plan.entry is Entry.BAG else None
@@ -65,16 +64,16 @@ class Invariants:
         return None
 
     def counts_sql(self, relation: str) -> str:
-        """How many rows there are, and how many break each rule, in one row.
+        """SQL for the number of rows, and the number that violate each rule, in one row.
 
         Args:
-            relation: The stored table, as it stands in FROM.
+            relation: The stored table, as SQL for FROM.
         """
         ones = [f"COUNT(CASE WHEN {_sql(rule)} THEN 1 END)" for rule in self.rules]
         return f"SELECT {', '.join(['COUNT(*)', *ones])} FROM {relation}"
 
     def rows_sql(self, relation: str, *, limit: int) -> str:
-        """Some of the rows that break a rule, with the numbers of the rules in a first column."""
+        """SQL for some rows that violate rules, with the rules' numbers in the first column."""
         numbered = enumerate(self.rules)
         which = ", ".join(f"CASE WHEN {_sql(rule)} THEN '{n}' END" for n, rule in numbered)
         any_ = " OR ".join(f"({_sql(rule)})" for rule in self.rules)
@@ -84,8 +83,8 @@ class Invariants:
         )
 
     def copies_sql(self, relation: str, *, limit: int) -> str | None:
-        """Some of the keys that have several rows, with their number and the number of such keys;
-        None where a row has no key."""
+        """SQL for some keys with several rows, with the number of their rows and of such keys; None
+        if rows have no key."""
         if not self.plan.key:
             return None
         keys = ", ".join(column(name).sql(DIALECT) for name in self.plan.key)
@@ -106,7 +105,7 @@ def _rules(plan: Plan, stored: Mapping[str, str]) -> list[Rule]:
 
 def _of_counts(groups: Groups, counts: Mapping[exp.Expr, str]) -> Iterator[Rule]:
     rows = column(counts[exp.Star()])
-    # The one group of a query without keys, and the total of grouping sets, may have no rows.
+    # The one group of a query without keys, and the total of grouping sets, may be empty.
     may_be_empty = not groups.key or isinstance(groups.aggregate.input, Expand)
     least = exp.Literal.number(0 if may_be_empty else 1)
     wrong = exp.LT(this=rows.copy(), expression=least)
@@ -119,7 +118,7 @@ def _of_counts(groups: Groups, counts: Mapping[exp.Expr, str]) -> Iterator[Rule]
                 exp.LT(this=some.copy(), expression=_ZERO.copy()),
                 exp.GT(this=some.copy(), expression=rows.copy()),
             )
-            says = f"{name}, a count, is from 0 to the number of its rows"
+            says = f"{name}, a count, is between 0 and the number of its rows"
             yield Rule(says, exp.or_(_null(some), outside))
 
 
@@ -129,7 +128,7 @@ def _of_measures(groups: Groups, counts: Mapping[exp.Expr, str]) -> Iterator[Rul
         if isinstance(call, exp.Count) or of_what is None:
             continue
         nothing = exp.EQ(this=column(of_what), expression=_ZERO.copy())
-        says = f"{name} is NULL where {of_what}, the count of its values, is 0, and only there"
+        says = f"{name} is NULL exactly if {of_what}, the count of its values, is 0"
         yield Rule(
             says, exp.NEQ(this=exp.paren(nothing), expression=exp.paren(_null(column(name))))
         )
@@ -138,7 +137,7 @@ def _of_measures(groups: Groups, counts: Mapping[exp.Expr, str]) -> Iterator[Rul
 def _of_the_visible(
     groups: Groups, stored: Mapping[str, str], state_is_wrong: Sequence[Rule]
 ) -> Iterator[Rule]:
-    """What the user sees is what the state comes to; not asked of a state that cannot be."""
+    """The visible columns must follow from the state; skipped if the state itself is invalid."""
     types = {name: type_from(type_) for name, type_ in stored.items()}
     old = Scan(STORED, tuple(types.items()), Moment.BEFORE)
     visible = Fold(old, groups, old.columns).visible
@@ -153,11 +152,11 @@ def _of_the_visible(
 
     for name, value in visible.items():
         if name in held or any(isinstance(each, exp.Null) for each in value.find_all(exp.Null)):
-            continue  # itself of the state; or of a sum that is too wide to be divided here
+            continue  # it is part of the state, or needs a sum that is too wide to divide here
         value = exp.cast(value.transform(stored_name), types[name])
         same = _same(column(name), value, floats=types[name].this in _FLOATS)
         broken = exp.Case().when(wrong.copy(), exp.false()).else_(exp.Not(this=exp.paren(same)))
-        yield Rule(f"{name} is what the state of its group comes to", broken)
+        yield Rule(f"{name} follows from the state of its group", broken)
 
 
 def _same(one: exp.Expr, other: exp.Expr, *, floats: bool) -> exp.Expr:

@@ -1,4 +1,4 @@
-"""What a refresh asks, as statements: one class for each way in which a change enters a table."""
+"""The statements of a refresh, one class per strategy."""
 
 from __future__ import annotations
 
@@ -21,40 +21,40 @@ from dagster_streamtables.compiler.rewrite.simplify import simplify
 
 @dataclass(frozen=True)
 class BagMaintenance:
-    """Of a table whose rows are added and taken away."""
+    """The statements for a table whose rows are inserted and deleted."""
 
     strategy: BagStrategy
     types: Types
 
     def change(self, engine: Engine) -> Statement:
-        """Stored rows with the number of copies that came or went, none 0, no row twice."""
+        """Distinct stored rows with the nonzero number of copies to insert or delete."""
         return optimized(self.strategy.change(self.types), engine)
 
     def row_by_row(self, engine: Engine) -> Statement | None:
-        """The same, to be netted, where each of its rows is made of one changed row of one source.
+        """The rows before netting, if each is derived from one changed row of one source; or None.
 
-        Spark makes such rows of local ones while it plans, and runs no job; to net them takes one.
+        Over local rows Spark computes them while planning, without a job; netting needs a job.
         """
         change = simplify(self.strategy.change(self.types), unmoved=engine.statistics.unmoved)
         made = row_by_row(change)
         return None if made is None else Statement(made)
 
     def first_rows(self, engine: Engine) -> Statement | None:
-        """All rows after the change, of a query that asks for the first of an order."""
+        """All rows of the table after the change, for a query with LIMIT; otherwise None."""
         rows = self.strategy.first_rows(self.types)
         return None if rows is None else optimized(rows, engine)
 
 
 @dataclass(frozen=True)
 class GroupMaintenance:
-    """Of a table of groups: which are touched, and then their new rows; or both at once."""
+    """The statements for a table of groups: the touched keys, their new rows, or both."""
 
     strategy: GroupStrategy
     types: Types
 
     @property
     def key(self) -> tuple[tuple[str, str], ...]:
-        """The stored columns that identify a group, and the columns of `touched` that do."""
+        """Pairs of a stored key column and the key column of `touched`."""
         return self.strategy.groups.key
 
     def touched(self, engine: Engine) -> Statement:
@@ -62,34 +62,34 @@ class GroupMaintenance:
         return optimized(self.strategy.touched(self.types), engine)
 
     def change(self, engine: Engine) -> Statement:
-        """The stored rows of touched groups, and in the weight what to do; see `fold` and
-        `regroup`."""
+        """The stored rows of the touched groups, and the action in the weight; see `Fold` and
+        `Regroup`."""
         return optimized(self.strategy.change(self.types), engine)
 
     def regroup(self, engine: Engine) -> Statement:
-        """The same for the groups whose keys are in `TOUCHED`, made of their rows."""
+        """Like `change`, for the groups whose keys are in `TOUCHED`, recomputed from their rows."""
         return optimized(self.strategy.regroup(self.types), engine)
 
 
 @dataclass(frozen=True)
 class FoldMaintenance(GroupMaintenance):
-    """Of a table of groups to whose stored rows the change is added."""
+    """The statements for a table of groups to whose stored rows the change is added."""
 
     strategy: FoldStrategy
 
     def fold(self, engine: Engine) -> Statement:
-        """The same for the groups in `TOUCHED`, as `touched` gives them."""
+        """Like `change`, for the groups in `TOUCHED`, the result of `touched`."""
         return optimized(self.strategy.fold(self.types), engine)
 
     def fold_matched(self) -> Statement:
-        """The same, where `TOUCHED` has the stored row of each group beside it: its columns are
-        named by `partial_column` and `stored_column`."""
+        """Like `fold`, but `TOUCHED` also has the stored row of each group: its columns are named
+        by `partial_column` and `stored_column`."""
         return Statement(self.strategy.fold_matched(self.types))
 
 
 @dataclass(frozen=True)
 class RegroupMaintenance(GroupMaintenance):
-    """Of a table of groups that are made again."""
+    """The statements for a table whose touched groups are recomputed."""
 
     strategy: RegroupStrategy
 
@@ -98,11 +98,11 @@ Maintenance = BagMaintenance | FoldMaintenance | RegroupMaintenance
 
 
 def maintenance_of(plan: Plan, stored: Mapping[str, str]) -> Maintenance:
-    """What a refresh of a table asks.
+    """The statements of a table's refresh.
 
     Args:
-        plan: Of its query.
-        stored: The columns of the stored table and their types in Spark's words.
+        plan: The plan of its query.
+        stored: The columns of the stored table and their types in Spark's spelling.
     """
     types = types_of(stored)
     match plan.strategy:
@@ -115,5 +115,5 @@ def maintenance_of(plan: Plan, stored: Mapping[str, str]) -> Maintenance:
 
 
 def all_rows(plan: Plan, engine: Engine) -> Statement:
-    """All rows of a table, as they are compiled."""
+    """All rows of a table, by the compiled query."""
     return optimized(plan.view, engine)

@@ -1,9 +1,9 @@
 """The optimizer: a plan → the statement that Spark gets.
 
-`PASSES` make a plan cheaper one after another, and each leaves the rows as they are. What the next
-one can do may depend on rows: a recursion ends where a round finds none, and what is paired with a
-change is read between the keys of that change. So two passes run parts of the plan by an `Engine`,
-which puts their rows under a name, and what they leave reads them from there.
+`PASSES` make a plan cheaper, one after another, without changing its result. Some depend on rows: a
+recursion ends when a round finds none, and what is joined with a change is filtered by the change's
+keys. So two passes run parts of the plan on an `Engine`, which stores their rows under a name; the
+rest of the plan reads them by that name.
 """
 
 from __future__ import annotations
@@ -27,28 +27,28 @@ from dagster_streamtables.compiler.rewrite.simplify import simplify
 from dagster_streamtables.compiler.rewrite.stages import as_statement, next_stage, with_rows
 
 _FEW, _TIMES = 50_000, 100
-"""Rows of a change, or of a part of it, that may come and go back as local rows; of a long
-source so many times fewer than it has."""
+"""The number of rows of a change that may be fetched and sent back as local rows: 50,000, or
+for a long source, its rows divided by 100."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """What is known before any statement runs."""
+    """The facts known before any statement runs."""
 
     unmoved: frozenset[str]
-    """The sources that are after as they were before."""
+    """The sources that have not changed."""
     longest_source: int
-    """Its rows."""
+    """The number of rows of the longest source."""
     largest_change: int | None
-    """Its rows; None where a change is not at hand."""
+    """The number of rows of the largest change; None if a change is not local."""
     limit: int
-    """Rows that may be brought to this process."""
+    """The most rows that may be fetched into this process."""
     stages: bool = True
-    """Whether rows that went through this process are what they were."""
+    """Whether rows survive a round trip through this process unchanged."""
 
     @property
     def few(self) -> int:
-        """Rows that it takes less to bring here, and back, than to read the sources once more.
+        """The most rows that are cheaper to fetch and send back than to read the sources again.
 
         >>> sizes = (1_000_000, 10_000_000, 10**9)
         >>> [Statistics(frozenset(), each, 1, limit=500_000).few for each in sizes]
@@ -74,21 +74,21 @@ class Engine(Protocol):
         ...
 
     def bounds(self, relation: str, column: str) -> Bounds | None:
-        """Where the values of a column lie; None if the rows are not at hand."""
+        """The bounds of a column; None if the rows are not local."""
         ...
 
     def keep(self, relation: str, statement: Statement, most: int | None) -> int:
-        """Run a statement, and give its rows a name that later statements read; their number.
+        """Run a statement and name its rows for later statements; return their number.
 
         Args:
             relation: The name.
-            statement: What to run.
-            most: Where there are more rows, one more than so many is enough to tell.
+            statement: The statement to run.
+            most: If there are more rows than this, it may stop after one more.
         """
         ...
 
     def bring(self, relation: str, statement: Statement, most: int) -> int | None:
-        """The same for rows that are to be at hand; None, and no name, where there are more."""
+        """Like `keep`, but fetch the rows; None, and no name, if there are more than `most`."""
         ...
 
 
@@ -100,7 +100,7 @@ def _simplified(step: Step, engine: Engine) -> Step:
 
 
 def _recursions(step: Step, engine: Engine) -> Step:
-    """The rows of each recursion in its place."""
+    """Replace each recursion by its rows."""
     numbers = itertools.count()
 
     def evaluate(operator: Operator, most: int | None) -> tuple[Operator, int]:
@@ -114,7 +114,7 @@ def _recursions(step: Step, engine: Engine) -> Step:
 
 
 def _stages(step: Step, engine: Engine) -> Step:
-    """The rows of each stage in its place, as long as they are few."""
+    """Replace each stage by its rows, as long as they are few."""
     step, statistics = rebuild(step), engine.statistics
     for number in itertools.count():
         stage = next_stage(step) if statistics.stages else None
@@ -124,7 +124,7 @@ def _stages(step: Step, engine: Engine) -> Step:
         asked = optimized(as_statement(stage), engine, EACH)
         count = engine.bring(relation(name, Moment.CHANGE), asked, statistics.few)
         if count is None:
-            break  # Not thin, and the rest would hardly be.
+            break  # The remaining stages would hardly have fewer rows.
         step = with_rows(step, stage, name if count else None)
     return step
 
@@ -138,7 +138,7 @@ def _runtime_filters(step: Step, engine: Engine) -> Step:
 
 
 EACH: tuple[Pass, ...] = (_semijoin_reduction, _runtime_filters)
-"""Of every statement, those of a round and of a stage too."""
+"""The passes for every statement, including those of rounds and stages."""
 PASSES: tuple[Pass, ...] = (_simplified, _recursions, _stages, *EACH)
 
 
@@ -146,7 +146,7 @@ def optimized(step: Step, engine: Engine, passes: Sequence[Pass] = PASSES) -> St
     """The statement that computes a step.
 
     Raises:
-        RunawayRecursion: A recursion goes further than the engine allows.
+        RunawayRecursion: A recursion exceeds the engine's limits.
     """
     for each in passes:
         step = each(step, engine)

@@ -1,4 +1,4 @@
-"""`Plan`: what the runtime is handed: one query, and how its table follows its sources."""
+"""`Plan`: the compiler's result: one query, and how its table follows its sources."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ from dagster_streamtables.compiler.text.types import type_from, type_text
 class Plan:
     """A query and its change, ready to run.
 
-    `view` reads every source after the change and yields the whole table; `view.delta()` reads them
-    before, after, and in between, and yields what to add. They satisfy
+    `view` reads the sources after the change and returns the whole table; `view.delta()` reads them
+    before, after, and in between, and returns the change of the table. They satisfy
 
         view(before) + change = view(after)
     """
 
     text: Text | None
-    """What the user wrote, with what it left open decided; see `determine`. None for an
-    intermediate table, which nobody wrote."""
+    """The user's text, with a unique answer; see `make_deterministic`. None for an intermediate
+    table, which has no text."""
     view: Operator
     strategy: AnyStrategy
-    """How the change enters the table."""
+    """How the change is applied to the table."""
     name: str = ""
-    """Of an intermediate table."""
+    """The name of an intermediate table; empty for the query itself."""
     intermediates: tuple[Plan, ...] = ()
-    """Of the tables that `view` reads beside the sources, each after those that it reads."""
+    """The plans of the intermediate tables that `view` reads, each after those that it reads."""
     whole: Plan | None = None
-    """The same without intermediate tables, of a plan that has some."""
+    """The same plan without intermediate tables; None if it has none."""
 
     @property
     def schema(self) -> Schema:
-        """The columns that a reader of the table sees, with the types that could be told."""
+        """The visible columns of the table, with the types that can be inferred."""
         return self.view.schema
 
     @property
@@ -59,7 +59,7 @@ class Plan:
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
-        """The sources that `view` reads, intermediate tables among them."""
+        """The sources that `view` reads, including intermediate tables."""
         return tuple(dict.fromkeys(scan.table for scan in scans_of(self.view)))
 
     def columns_of(self, source: str) -> frozenset[str]:
@@ -91,22 +91,22 @@ class Plan:
     @property
     def key(self) -> tuple[str, ...] | None:
         """The stored columns that identify a row; empty for the one row of a query without
-        GROUP BY, None where rows may have copies."""
+        GROUP BY, None if rows may have copies."""
         return self.strategy.key
 
     @property
     def hidden(self) -> tuple[str, ...]:
-        """The stored columns that no reader sees."""
+        """The stored columns that readers do not see."""
         return self.strategy.hidden
 
     @property
     def stored_columns(self) -> tuple[str, ...]:
-        """All columns of the stored table, in the order in which `full_text` yields them."""
+        """All columns of the stored table, in the order of `full_text`."""
         return (*self.schema, *self.hidden)
 
     @cached_property
     def full_text(self) -> Text:
-        """The user's own text, with the hidden columns beside the user's."""
+        """The user's own text, with the hidden columns added."""
         assert self.text is not None
         if not self.hidden:
             return self.text
@@ -117,19 +117,19 @@ class Plan:
         return self.text.with_columns(in_own_words(hidden, self.text))
 
     def change(self, *, stored: Columns, unmoved: Set[str] = frozenset()) -> Step:
-        """What a refresh does to the table.
+        """The change of the table in a refresh.
 
         Args:
-            stored: The columns of the stored table and their types in Spark's words.
-            unmoved: The sources that are after as they were before.
+            stored: The columns of the stored table and their types in Spark's spelling.
+            unmoved: The sources that have not changed.
         """
         return simplify(self.strategy.change(types_of(stored)), unmoved=unmoved)
 
     def change_sql(self, dialect: str = DIALECT) -> str:
-        """The change when every source moved, for a person to read, after the changes of the
-        intermediate tables.
+        """SQL for people to read: the changes of the intermediate tables, then that of the query,
+        assuming that every source has changed.
 
-        The rows of a recursion by UNION stand under its name.
+        A recursion by UNION appears by name only.
         """
         own = render(named(self._shown), dialect=dialect)
         below = (f"-- {each.called}\n{each.change_sql(dialect)}" for each in self.intermediates)
@@ -138,8 +138,8 @@ class Plan:
     def explain(self) -> str:
         """The query and its change as indented trees, one line per operator.
 
-        Of the query, each operator says its law and what its change reads. Before it stand the
-        intermediate tables that it is maintained over.
+        The operators of the query show their law and what their change reads. The intermediate
+        tables come first.
         """
         query, change = outline(self.view, laws=True), outline(self._shown)
         own = f"{self.called}; {self.law}\n{query}\n\nChange\n{change}"
@@ -147,27 +147,27 @@ class Plan:
 
     @property
     def operators(self) -> tuple[OperatorLine, ...]:
-        """Those of the query, each with the law that serves it and what its change reads."""
+        """The operators of the query, each with its law and what its change reads."""
         return tuple(lines(self.view, laws=True))
 
     @property
     def called(self) -> str:
-        """The query, or which intermediate table."""
+        """The heading: the query, or the name of the intermediate table."""
         return f"Intermediate table {self.name}" if self.name else "Query"
 
     @cached_property
     def _shown(self) -> Step:
-        """The change when every source moved, of a table that need not be there."""
+        """The change if every source has changed; the stored table need not exist."""
         types = {name: _named(type_) for name, type_ in self.schema.items()}
         return self.change(stored=types | dict.fromkeys(self.hidden, "bigint"))
 
     def lineage(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
-        """For each output column, the (source, column) pairs that its value is computed from."""
+        """Output column → the (source, column) pairs that its value is computed from."""
         return lineage_of(self.view)
 
     @property
     def law(self) -> str:
-        """How the change enters the table, in a line."""
+        """How the change is applied to the table, on one line."""
         return self.strategy.law
 
 

@@ -1,4 +1,4 @@
-"""`Statement`: what Spark is asked, once the relations that it reads have names there."""
+"""`Statement`: SQL for Spark, in which relations are replaced by views."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class Statement:
     """A query over relations, ready to run."""
 
     rows: Step
-    """What it computes."""
+    """The rows that it computes."""
 
     @cached_property
     def reads(self) -> frozenset[str]:
-        """The relations that it reads, by the names that `relation` gives them."""
+        """The relations that it reads, by their names from `relation`."""
         return frozenset(relation(scan.table, scan.moment) for scan in scans_of(self.rows))
 
     def sql(self, views: Mapping[str, str], *, then: str, now: str) -> str:
         """The text that Spark runs.
 
         Args:
-            views: For each relation the view, in backticks, that stands for it.
-            then: The time of the refresh before, in ISO 8601.
+            views: Relation → its view, in backticks.
+            then: The time of the previous refresh, in ISO 8601.
             now: The time of this refresh.
         """
         query = statement_of(self.rows)
@@ -43,9 +43,9 @@ class Statement:
 
 
 def _bind(query: exp.Query, views: Mapping[str, str]) -> None:
-    """Put views in the places of relations.
+    """Replace relations by views.
 
-    In the tree, where a table is one: in the text, a literal or a column may look the same.
+    In the tree, because in the text a literal or a column may look the same.
 
     >>> from sqlglot import parse_one
     >>> query = parse_one("SELECT '`o@after`' AS `o@after` FROM `o@after`", "spark")

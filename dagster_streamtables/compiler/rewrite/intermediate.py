@@ -68,7 +68,7 @@ def split(view: Operator) -> tuple[Operator, tuple[Intermediate, ...]]:
 
 
 def _groups_of_the_table(view: Operator) -> Aggregate | None:
-    """The groups that the table itself holds, all of them."""
+    """The groups at the root, if the table itself stores all of them."""
     strategy = strategy_of(view)
     if not isinstance(strategy, GroupStrategy) or strategy.filtered:
         return None

@@ -71,7 +71,8 @@ def load() -> list[Mutant]:
 def main(words: list[str]) -> int:
     began = time.monotonic()
     mutants = load()
-    if _told_of_mistakes(mutants):
+    if found := mistakes(mutants):
+        print("\n".join(found))
         return 1
     chosen = [m for m in mutants if not words or any(word in m.title.lower() for word in words)]
     survivors = [mutant.title for mutant in chosen if not killed(mutant)]
@@ -82,25 +83,24 @@ def main(words: list[str]) -> int:
     return 1 if survivors or not chosen else 0
 
 
-def _told_of_mistakes(mutants: list[Mutant]) -> bool:
+def mistakes(mutants: list[Mutant]) -> list[str]:
     """All texts that are no longer in their modules, before any test runs for minutes."""
-    mistakes: list[str] = []
+    found: list[str] = []
     if len({each.title for each in mutants}) < len(mutants):
-        mistakes.append("two mutants have one title")
+        found.append("two mutants have one title")
     for mutant in mutants:
         try:
             mutant.module(ROOT)
         except ValueError as mistake:
-            mistakes.append(f"{mutant.title}: {mistake}")
-    print("".join(f"{each}\n" for each in mistakes), end="")
-    return bool(mistakes)
+            found.append(f"{mutant.title}: {mistake}")
+    return found
 
 
 def killed(mutant: Mutant) -> bool:
     """Whether the cases notice; they are run until the first that does."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        _copy(Path(folder), set(re.findall(r"\w+", mutant.cases)))
+        copy_compiler(Path(folder), set(re.findall(r"\w+", mutant.cases)))
         module = mutant.module(Path(folder))
         source = module.read_text()
         module.write_text(broken(source, mutant.rule, mutant.broken, mutant.within))
@@ -114,15 +114,15 @@ def killed(mutant: Mutant) -> bool:
     return run.returncode == 1
 
 
-def _copy(folder: Path, cases: set[str]) -> None:
+def copy_compiler(folder: Path, cases: set[str]) -> None:
     """The compiler alone, which needs nothing of the package around it but errors and settings.
 
     Of the cases only the files that are asked for: pytest takes seconds to collect all of them.
     """
     package = folder / COMPILER
     shutil.copytree(ROOT / COMPILER, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("errors.py", "setting.py"):
-        shutil.copy(ROOT / "dagster_streamtables" / name, package.parent)
+    shutil.copy(ROOT / "dagster_streamtables/errors.py", package.parent)
+    shutil.copytree(ROOT / "dagster_streamtables/setting", package.parent / "setting")
     (package.parent / "__init__.py").touch()
     shutil.copy(ROOT / "pyproject.toml", folder)
     (folder / TESTS / "cases").mkdir(parents=True)

@@ -1,0 +1,30 @@
+"""The list of mutants fits the compiler; that each is killed takes `python -m tests.mutants`."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from mutants import copy_compiler, load, mistakes
+
+
+def test_every_mutant_breaks_a_text_that_is_in_the_compiler_once() -> None:
+    found = mistakes(load())
+    assert not found, "correct `rule` or `within` in tests/mutants.toml:\n" + "\n".join(found)
+
+
+def test_what_mutants_are_run_with_is_all_that_the_compiler_needs(tmp_path: Path) -> None:
+    copy_compiler(tmp_path, set())
+
+    run = subprocess.run(
+        [sys.executable, "-c", "import dagster_streamtables.compiler as c; print(c.__file__)"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.returncode == 0, f"copy it in `copy_compiler` of tests/mutants.py:\n{run.stderr}"
+    assert run.stdout.startswith(str(tmp_path))

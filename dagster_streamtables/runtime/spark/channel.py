@@ -1,9 +1,9 @@
-"""The way to the local server: by the loopback address, with the token that it asks for.
+"""The connection to the local server: by its loopback address, with its token.
 
-Spark's own client would do neither. With a token it takes TLS, which the server does not speak,
-but for the host ``localhost``; and that may be ``[::1]``, where another user may listen on the port
-that the server has at 127.0.0.1, and be told the token. The token is in no address, so in no
-message, no log and no list of processes.
+Spark's own client does neither. With a token it requires TLS, which the server does not speak,
+except for the host ``localhost``. That may be ``[::1]``, where another user may listen on the
+server's port and would receive the token. No address contains the token, so no message, log or
+process list does.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 def to_local(port: int, token: str, options: str) -> DefaultChannelBuilder:
-    """What opens a channel to the local server.
+    """The builder of a channel to the local server.
 
     Args:
-        port: On which it listens.
-        token: That it asks for.
-        options: Of the client, as they stand behind ``/;`` in an address.
+        port: The server's port.
+        token: The server's token.
+        options: Of the client, as in an address after ``/;``.
     """
     import grpc
     from pyspark.sql.connect.client import DefaultChannelBuilder
 
     class Local(DefaultChannelBuilder):
         def toChannel(self) -> grpc.Channel:
-            # They make sure that the other end is on this machine, too.
+            # They also ensure that the other end is on this machine.
             machine = grpc.local_channel_credentials(grpc.LocalConnectionType.LOCAL_TCP)
             key = grpc.access_token_call_credentials(token)
             both = grpc.composite_channel_credentials(machine, key)

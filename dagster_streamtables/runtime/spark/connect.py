@@ -1,8 +1,8 @@
-"""A statement that brings its rows here, in one call to the server.
+"""Run a query and return its rows, in one call to the server.
 
-Spark Connect's client makes three of them: `sql` has the text looked at, in case it is a command;
-`toArrow` asks for the columns; and then it runs. Each time the server analyses the text anew, which
-is a large part of what a small refresh costs. A query can be run at once, and its answer names its
+Spark Connect's client makes three calls: `sql` asks whether the text is a command, `toArrow` asks
+for the columns, and only then does the query run. Each time the server analyzes the text again, a
+large part of the cost of a small refresh. A query can run at once, and its result names its
 columns.
 """
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def is_connect(about: SparkSession | DataFrame) -> bool:
-    """Whether a server is asked, and nothing of Spark is in this process."""
+    """Whether Spark is a remote server, and nothing of it runs in this process."""
     return type(about).__module__.startswith("pyspark.sql.connect")
 
 
 def query(spark: SparkSession, text: str, named: Mapping[str, DataFrame]) -> DataFrame:
-    """The rows of a query, not yet asked for.
+    """The rows of a query that has not run yet.
 
     Args:
-        spark: Over Spark Connect, mistakes in the text are found only where the rows are asked for.
+        spark: Over Spark Connect, mistakes in the text are found only when the query runs.
         text: A query. It reads the rows of `named` under their names, in backticks.
-        named: Local rows, which go along with the statement: making and dropping views of them
+        named: Local rows, sent along with the statement: creating and dropping views of them
             would be two more calls.
     """
     if not is_connect(spark):
@@ -41,7 +41,7 @@ def query(spark: SparkSession, text: str, named: Mapping[str, DataFrame]) -> Dat
 
 
 def arrow_rows(rows: DataFrame) -> pa.Table:
-    """The rows in this process; timestamps are in UTC."""
+    """Run the query and return its rows; timestamps are in UTC."""
     if not is_connect(rows):
         return rows.toArrow()
     from pyspark.sql.pandas.types import to_arrow_schema

@@ -1,9 +1,8 @@
-"""A version of a table read from its data files, which the log names, by Spark's Parquet reader.
+"""Read a version of a table from the data files that its log names, with Spark's Parquet reader.
 
-Through Delta, a version that no statement has read before is a snapshot to build, and every scan
-lists its files by a job of Spark's: for a small change, most of what a refresh takes. Where a table
-is nothing but Parquet files and a schema, neither is needed. Whatever proves a table right reads it
-through Delta.
+Through Delta, Spark builds a snapshot of each version that no statement has read before, and every
+scan lists its files in a job: for a small change, most of the time of a refresh. If a table is only
+Parquet files and a schema, neither is needed. Checks always read through Delta.
 """
 
 from __future__ import annotations
@@ -18,27 +17,27 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 MOST_FILES = 100
-"""Spark asks for each file by itself, and beyond so many by a job: see the settings."""
+"""Spark looks up single files up to this number, and lists more in a job: see the settings."""
 
-# With these, a file still holds the rows of the table under the names of its columns.
+# With these features, a file still holds the table's rows under the names of its columns.
 _RULES = ("appendOnly", "invariants", "checkConstraints", "allowColumnDefaults")
 _COMPUTED = ("generatedColumns", "identityColumns", "timestampNtz", "changeDataFeed")
 _KEPT = ("domainMetadata", "rowTracking", "clustering", "v2Checkpoint", "inCommitTimestamp")
 _LOOKED_AT = ("columnMapping", "deletionVectors", "vacuumProtocolCheck")
 _HARMLESS = frozenset((*_RULES, *_COMPUTED, *_KEPT, *_LOOKED_AT))
-# Spark takes a path for a pattern, and the log writes some characters as codes.
+# Spark reads a path as a pattern, and the log encodes some characters.
 PLAIN_PATH = re.compile(r"[\w./-]+")
 
 
 def from_files(spark: SparkSession, log: TableLog, version: int) -> DataFrame | None:
-    """What a reader sees of a table at a version; None where it takes Delta.
+    """The visible rows of a table at a version; None if they must be read through Delta.
 
-    Elsewhere than on this machine it does: a store would have to be asked for each file.
+    That includes tables in an object store, where each file would be a request.
 
     Args:
         spark: The session.
-        log: Of the table, at some version.
-        version: The version that is read.
+        log: The table's log, at any version.
+        version: The version to read.
     """
     if not log.location.startswith("/"):
         return None
@@ -48,10 +47,10 @@ def from_files(spark: SparkSession, log: TableLog, version: int) -> DataFrame | 
 
 
 def data_files(log: TableLog) -> list[str] | None:
-    """The paths of the files that hold the rows, no more and no fewer; None where it takes Delta.
+    """The paths of the files with exactly the table's rows; None if it takes Delta to read them.
 
-    That is so for deletion vectors, partitions, and mapped or widened columns, and for columns
-    about which the schema says more than a type (CHAR, collations).
+    It does for deletion vectors, partitions, mapped or widened columns, and columns whose schema
+    has more than a type (CHAR, collations).
     """
     if log.partitions or log.maps_columns or not log.features <= _HARMLESS or _says_more(log):
         return None
@@ -76,7 +75,7 @@ def rows_of_files(spark: SparkSession, log: TableLog, paths: list[str]) -> DataF
 
 
 def _says_more(log: TableLog) -> bool:
-    """Whether a column, or a part of one, has more to it than its type and what it is for."""
+    """Whether a column, or a field in one, has metadata other than a comment."""
 
     def metadata(node: Any) -> bool:
         if isinstance(node, dict):

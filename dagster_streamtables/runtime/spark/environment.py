@@ -10,7 +10,7 @@ from dagster_streamtables.setting import Range, Shown, Where, read_environment, 
 
 
 def memory_bytes(text: str) -> int:
-    """Bytes of a size as Java writes it; 0 where it is none.
+    """The bytes of a size as Java writes it; 0 if it is not a size.
 
     >>> memory_bytes("2g"), memory_bytes("1500m"), memory_bytes("plenty")
     (2147483648, 1572864000, 0)
@@ -26,17 +26,17 @@ _MEMORY = Where(
 
 @dataclass(frozen=True)
 class Variables:
-    """Their names, values and defaults; an empty one is as one that is not set."""
+    """Their names, values and defaults; an empty variable counts as not set."""
 
     STREAMTABLES_SPARK: Annotated[str, Shown(default="the local server")] = ""
-    """The address of Spark where no other is given: `sc://host:15002`, or `local[2]`."""
+    """The default address of Spark: `sc://host:15002`, or `local[2]`."""
     STREAMTABLES_HOME: Annotated[str, Shown(default="`~/.streamtables`")] = ""
-    """The folder of the local server: JARs, log, state, Spark's temporary files. One folder has one
-    server, and is closed to other users."""
+    """The folder of the local server: JARs, log, state, Spark's temporary files. Each folder has
+    one server, and is closed to other users."""
     STREAMTABLES_SPARK_MEMORY: Annotated[str, _MEMORY] = "2g"
     """The heap of the local server."""
     STREAMTABLES_IDLE_MINUTES: Annotated[float, Range(0, above=True)] = 60
-    """The local server stops by itself after this long without use."""
+    """The local server stops after this many minutes without use."""
     STREAMTABLES_IVY_SETTINGS: str = ""
     """An Ivy settings file, for a mirror of Maven Central."""
 
@@ -48,7 +48,7 @@ def variable(name: str) -> Any:
     """The value of one of `Variables`, with the type that it declares.
 
     Raises:
-        InvalidDefinition: Its text is no such value.
+        InvalidDefinition: Its text is not a valid value.
     """
     declared = _DECLARED[name]
     return read_environment(name, declared.hint, declared.default)

@@ -1,11 +1,11 @@
 """The folder of the local Spark server: `$STREAMTABLES_HOME`, by default ``~/.streamtables``.
 
-Everything that the server and its clients share is a file in it, and one folder has one server:
-programs that name the same folder find the same server, others never meet it.
+The server and its clients share only files in this folder, and each folder has one server: programs
+that name the same folder use the same server.
 
-The folder is its owner's alone, and it is the one gate: nobody else passes it, so what lies below
-is closed whatever mode a JVM or a library gave it. The umask could not be the gate. The server
-writes the tables of a lake, whose modes are its user's choice, beside its own files.
+Only the owner can enter the folder, which protects the files below it, whatever mode a JVM or a
+library gave them. A umask could not protect them: besides its own files, the server writes the
+tables of a lake, whose modes are its user's choice.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _ROOT = 0
 
 
 def home() -> Path:
-    """The folder, made if it is missing and closed to other users of the machine.
+    """The folder, created if it is missing and closed to other users of the machine.
 
     Raises:
-        EnvironmentProblem: It cannot be made or closed, or another user has had a hand in it.
+        EnvironmentProblem: It cannot be created or closed, or another user may have changed it.
     """
     named = variable("STREAMTABLES_HOME")
     folder = Path(named).expanduser() if named else Path.home() / ".streamtables"
@@ -42,34 +42,34 @@ def home() -> Path:
             "the folder STREAMTABLES_HOME cannot be made",
             where=str(folder),
             why=str(error),
-            fix="name one in STREAMTABLES_HOME that this user may make",
+            fix="name one in STREAMTABLES_HOME that this user may create",
         ) from error
     _close(folder)
     return folder
 
 
 def temporary() -> Path:
-    """Where the server's temporary files are. It is emptied before a server starts, also of what
-    one that was killed left there, or a refresh."""
+    """The server's temporary files. Emptied before a server starts, also of files that a killed
+    server or refresh left."""
     return home() / "tmp"
 
 
 def lock(*place: str, blocking: bool = True) -> FileLock:
-    """The lock of a file in the folder, for processes and threads alike."""
+    """A lock file in the folder, for processes and threads."""
     file = home().joinpath(*place)
     file.parent.mkdir(mode=0o700, exist_ok=True)
     return FileLock(file, mode=0o600, blocking=blocking, thread_local=False)
 
 
 def _require_own_links(folder: Path) -> None:
-    """In a shared place, another user's link would lead the server into a folder of this user,
-    where it would write its files, and empty ``tmp``."""
+    """In a shared folder, another user's link could lead the server into a folder of this user,
+    where it would write its files and empty ``tmp``."""
     for place in (folder, *folder.parents):
         if place.is_symlink() and place.lstat().st_uid not in (os.geteuid(), _ROOT):
             raise EnvironmentProblem(
                 "the folder STREAMTABLES_HOME leads through a link of another user",
                 where=str(place),
-                why="they decide where it leads",
+                why="that user decides where it leads",
                 fix="name a folder in STREAMTABLES_HOME that no other user can replace",
             )
 
@@ -80,15 +80,15 @@ def _close(folder: Path) -> None:
         raise EnvironmentProblem(
             "the folder STREAMTABLES_HOME belongs to another user",
             where=str(folder),
-            why="who owns it can read what the server is told, and run anything as its user",
-            fix="name a folder of your own in STREAMTABLES_HOME",
+            why="its owner can read what is sent to the server, and run anything as its user",
+            fix="name your own folder in STREAMTABLES_HOME",
         )
     if found.st_mode & _OTHERS_WRITE and any(folder.iterdir()):
         raise EnvironmentProblem(
             "other users may write into the folder STREAMTABLES_HOME",
             where=str(folder),
-            why="what is in it may be theirs, such as a JAR that the server would run",
-            fix="delete it, or, if you know all that is in it, "
+            why="they may have put files into it, such as a JAR that the server would run",
+            fix="delete it, or, if you know all its contents, "
             f"run: chmod -R go-rwx {shlex.quote(str(folder))}",
         )
     if found.st_mode & _OTHERS:
@@ -97,6 +97,6 @@ def _close(folder: Path) -> None:
             raise EnvironmentProblem(
                 "the folder STREAMTABLES_HOME cannot be closed to other users",
                 where=str(folder),
-                why="its file system keeps no permissions",
+                why="its file system stores no permissions",
                 fix="name a folder on another file system in STREAMTABLES_HOME",
             )

@@ -1,8 +1,8 @@
-"""What Spark needs that no wheel brings: a Java runtime, and Delta's JARs.
+"""What Spark needs that no wheel contains: a Java runtime, and Delta's JARs.
 
-Of the 33 JARs that Delta's Maven coordinates pull in, Spark's own distribution already holds all
-but the five of Delta itself. They are fetched once, without their dependencies, by the Ivy that
-comes with Spark, and kept in ``$STREAMTABLES_HOME/jars``; a start after that asks no registry.
+Of the 33 JARs that Delta's Maven coordinates require, Spark's own distribution already contains all
+but Delta's own five. Spark's Ivy downloads these once, without their dependencies, to
+``$STREAMTABLES_HOME/jars``; later starts contact no registry.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _INSTALL_JAVA = (
 
 
 def check_java() -> Path:
-    """The folder of the Java to run Spark with: `JAVA_HOME`'s, else that of PATH's ``java``.
+    """The folder of the Java to run Spark with: `JAVA_HOME`, or that of the ``java`` on PATH.
 
     Raises:
-        EnvironmentProblem: There is none, or none new enough.
+        EnvironmentProblem: There is none, or none is new enough.
     """
     found: list[str] = []
     for java in _java_commands():
@@ -56,10 +56,10 @@ def check_java() -> Path:
 
 
 def delta_jars() -> list[Path]:
-    """Delta's JARs as files, fetched if this is the first time.
+    """The files of Delta's JARs, downloaded the first time.
 
     Raises:
-        EnvironmentProblem: They are not here and could not be fetched, or there is no Java.
+        EnvironmentProblem: They could not be downloaded, or there is no Java.
     """
     folder = home() / "jars" / f"delta-{DELTA_VERSION}"
     jars = [folder / f"{module}-{DELTA_VERSION}.jar" for module in _MODULES]
@@ -71,12 +71,12 @@ def delta_jars() -> list[Path]:
 
 
 def jars_setting() -> str:
-    """Delta's JARs as ``spark.jars`` takes them: URIs, since a comma in a path would end it."""
+    """Delta's JARs for ``spark.jars``: URIs, since a comma in a path would end it."""
     return ",".join(jar.as_uri() for jar in delta_jars())
 
 
 def spark_folder() -> Path:
-    """Where Spark's distribution lies in the pyspark wheel, found without importing it."""
+    """The folder of Spark's distribution in the pyspark wheel, found without importing it."""
     spec = importlib.util.find_spec("pyspark")
     assert spec is not None
     assert spec.submodule_search_locations is not None
@@ -91,7 +91,7 @@ def _java_commands() -> Iterator[Path]:
 
 
 def _java_version(java: Path) -> int | None:
-    """The major version, or None where the command is missing or is only a stub."""
+    """The major version; None if the command is missing or only a stub."""
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -101,7 +101,7 @@ def _java_version(java: Path) -> int | None:
 
 
 def _fetch(jars: list[Path]) -> None:
-    """Fetches into a folder of its own, which takes its final name when it is complete."""
+    """Download into a temporary folder, which gets its final name when it is complete."""
     java = check_java() / "bin" / "java"
     folder = jars[0].parent
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".fetching-") as work:
@@ -112,7 +112,7 @@ def _fetch(jars: list[Path]) -> None:
             raise EnvironmentProblem(
                 f"Delta's JARs (io.delta, version {DELTA_VERSION}) could not be fetched",
                 where="\n".join(_complaints(said.stdout + said.stderr)),
-                why="they are not in any wheel; the first start takes them from Maven Central",
+                why="no wheel contains them; the first start downloads them from Maven Central",
                 fix="connect this machine for the first start, name a mirror's Ivy settings file "
                 f"in STREAMTABLES_IVY_SETTINGS, or copy the five JARs to {folder}",
             )
@@ -140,7 +140,7 @@ def _ivy_jar() -> Path:
 
 
 def _ivy_settings_of_spark() -> str | None:
-    """`spark.jars.ivySettings` of the user's ``spark-defaults.conf``."""
+    """The value of `spark.jars.ivySettings` in the user's ``spark-defaults.conf``."""
     folder = os.environ.get("SPARK_CONF_DIR")
     defaults = Path(folder) / "spark-defaults.conf" if folder else None
     if defaults is None or not defaults.is_file():

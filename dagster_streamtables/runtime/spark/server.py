@@ -1,11 +1,11 @@
 """One warm Spark Connect server on this machine, shared by every program of its user.
 
-A JVM takes ten seconds to its first useful answer and a minute to its full speed; a refresh takes
-one. So the server is started by the first program that needs it, found by the others through a
-state file in ``$STREAMTABLES_HOME``, and stopped by `stop_server` or when nobody has used it for
-``STREAMTABLES_IDLE_MINUTES`` (60). Its memory is ``STREAMTABLES_SPARK_MEMORY`` (2g). It listens on
-127.0.0.1 only, where every user of the machine may knock, and answers those who have its token.
-Each start makes another one. It is in the state file, which only the owner of the folder reads.
+A JVM takes ten seconds to its first result and a minute to full speed; a refresh takes one second.
+So the first program that needs the server starts it, others find it through a state file in
+``$STREAMTABLES_HOME``, and it stops by `stop_server` or after ``STREAMTABLES_IDLE_MINUTES`` (60)
+without use. Its memory is ``STREAMTABLES_SPARK_MEMORY`` (2g). It listens on 127.0.0.1 only, where
+every user of the machine may connect, and answers only clients with its token. Each start creates a
+new token in the state file, which only the owner of the folder can read.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ _TRIES = 3
 
 @dataclass(frozen=True)
 class ServerStatus:
-    """The local Spark server as it is now."""
+    """The current state of the local Spark server."""
 
     pid: int
     address: str
     started: datetime
     memory_bytes: int
-    """What the operating system counts as the server's, the JVM's own needs included."""
+    """Resident memory of the server's process, including the JVM itself."""
     idle_seconds: float
-    """Since a program last opened a session or was connected."""
+    """Time since a program last opened a session or was connected."""
     log: Path
 
 
 def ensure_server() -> str:
-    """The address of the local Spark server, ``sc://127.0.0.1:<port>``, started if need be.
+    """The address of the local Spark server, ``sc://127.0.0.1:<port>``; starts it if necessary.
 
-    It opens by `open_session`, which finds the token; for any other client, see `key_of`.
+    Open it with `open_session`, which finds the token; for any other client, see `key_of`.
 
-    Takes a millisecond where the server runs, and five to ten seconds where it has to be started.
+    Takes a millisecond if the server runs, and five to ten seconds if it must be started.
 
     Raises:
-        EnvironmentProblem: There is no Java, Delta's JARs cannot be had, or the server ends or
-            does not answer; the message then shows the end of its log.
+        EnvironmentProblem: There is no Java, Delta's JARs cannot be downloaded, or the server ends
+            or does not answer; the message then shows the end of its log.
     """
     touch()
     state = read_state(home())
@@ -72,7 +72,7 @@ def ensure_server() -> str:
 
 
 def server_status() -> ServerStatus | None:
-    """The server of this folder, or None where none runs."""
+    """The server of this folder; None if none runs."""
     state = read_state(home())
     if state is None or not state.is_alive:
         return None
@@ -91,7 +91,7 @@ def server_status() -> ServerStatus | None:
 
 
 def stop_server() -> bool:
-    """Stops the server and waits until it is gone; False if there was none."""
+    """Stop the server and wait until it has ended; False if none was running."""
     with _changing():
         state = read_state(home())
         was_running = state is not None and state.is_alive
@@ -101,19 +101,19 @@ def stop_server() -> bool:
 
 @dataclass(frozen=True)
 class Key:
-    """What opens the local server."""
+    """The port and the token of the local server."""
 
     port: int
     token: str = field(repr=False)
 
     @property
     def address(self) -> str:
-        """For Spark's own clients, which send a token without TLS to this host only."""
+        """For Spark's own clients, which send a token without TLS only to this host."""
         return f"sc://localhost:{self.port}/;token={self.token}"
 
 
 def key_of(address: str) -> Key | None:
-    """What opens the server at an address; None if it is not the local server."""
+    """The key of the server at an address; None if it is not the local server."""
     parts, state = urlsplit(address), read_state(home())
     here = parts.hostname in ("127.0.0.1", "localhost")
     if state is None or not here or parts.port != state.port or not state.is_alive:
@@ -122,12 +122,12 @@ def key_of(address: str) -> Key | None:
 
 
 def touch() -> None:
-    """Says that the server is in use, which puts off the time when it stops by itself."""
+    """Mark the server as in use, which postpones its stop."""
     supervisor.heartbeat_file(home()).touch(mode=0o600)
 
 
 def _running() -> ServerState | None:
-    """The server that runs, once it answers; None if there is none or it ends while starting."""
+    """The running server, once it answers; None if there is none or it ends while starting."""
     while (state := read_state(home())) is not None and state.token and state.is_alive:
         if state.answers:
             return state
@@ -136,7 +136,7 @@ def _running() -> ServerState | None:
 
 
 def _start() -> ServerState:
-    """Starts the server; once more if another program took its port in the meantime."""
+    """Start the server; try again if another program took its port in the meantime."""
     _clear_away(read_state(home()))
     java = check_java()
     for _ in range(_TRIES):
@@ -150,22 +150,22 @@ def _start() -> ServerState:
     raise EnvironmentProblem(
         "the local Spark server ended while it was starting",
         where=_log_end(),
-        why=f"its whole log is {_log()}",
-        fix="if it asked for too much memory, set STREAMTABLES_SPARK_MEMORY, for example to 1g; "
-        "to use a Spark of your own, set STREAMTABLES_SPARK to its address",
+        why=f"its log is {_log()}",
+        fix="if there was too little memory, set STREAMTABLES_SPARK_MEMORY, for example to 1g; "
+        "to use your own Spark, set STREAMTABLES_SPARK to its address",
     )
 
 
 def idle_minutes() -> float:
-    """After so long without any use the server ends."""
+    """Minutes without use after which the server stops."""
     return variable("STREAMTABLES_IDLE_MINUTES")
 
 
 def _supervise(command: list[str], port: int, java: Path) -> threading.Thread:
-    """Starts the supervisor; the thread lives as long as it does."""
+    """Start the supervisor; the thread lives as long as it does."""
     idle_seconds = 60 * idle_minutes()
     arguments = [str(home()), str(port), str(idle_seconds), "--", *command]
-    # -P keeps this folder off the path, where a module's name might hide one of the library's.
+    # -P keeps this folder off the path, where a module might hide one of the standard library.
     process = subprocess.Popen(
         [sys.executable, "-P", supervisor.__file__, *arguments],
         cwd=home(),
@@ -175,7 +175,7 @@ def _supervise(command: list[str], port: int, java: Path) -> threading.Thread:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    # Whoever waits for an ended child clears its entry in the process table.
+    # Waiting for an ended child clears its entry in the process table.
     waiting = threading.Thread(target=process.wait, daemon=True)
     waiting.start()
     return waiting
@@ -184,16 +184,16 @@ def _supervise(command: list[str], port: int, java: Path) -> threading.Thread:
 def _command(port: int) -> list[str]:
     settings = spark_settings() | {
         "spark.local.dir": str(temporary()),
-        # Its driver listens on two ports more, for executors that do not exist here. What is sent
-        # there is Java's serialization, by which anybody could run anything. Spark makes the key.
+        # Its driver listens on two more ports, for executors, which do not exist here. They accept
+        # serialized Java objects, by which anybody could run anything. Spark creates the key.
         "spark.authenticate": "true",
-        # Libraries of the JVM unpack themselves, and sessions keep files, where Java's are.
+        # Libraries of the JVM unpack themselves, and sessions store files, in Java's temporary one.
         "spark.driver.defaultJavaOptions": f"-Djava.io.tmpdir={_java_word(temporary())}",
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": str(port),
         "spark.connect.grpc.maxInboundMessageSize": str(512 * 1024 * 1024),
-        # A session keeps the views of the source versions it has read, so it should live as
-        # long as the server, and its name be free again should it end before that.
+        # A session keeps the views of the source versions that it read, so it should live as long
+        # as the server; if it ends before, its name should become free.
         "spark.connect.session.manager.defaultSessionTimeout": "24h",
         "spark.connect.session.manager.closedSessionsTombstonesSize": "0",
     }
@@ -211,7 +211,7 @@ def _command(port: int) -> list[str]:
 
 
 def _java_word(path: Path) -> str:
-    """A path as one word of Java's options, which Spark takes apart at blanks and quotes.
+    """A path as one word of Java's options, which Spark splits at blanks and quotes.
 
     >>> print(_java_word(Path('/my "own" folder')))
     "/my \\"own\\" folder"
@@ -220,7 +220,7 @@ def _java_word(path: Path) -> str:
 
 
 def _environment(java: Path) -> dict[str, str]:
-    """This program's environment, less what would make spark-submit do something else."""
+    """This program's environment, without variables that would change what spark-submit does."""
     theirs = ("PYSPARK_", "SPARK_REMOTE", "SPARK_CONNECT_", "SPARK_LOCAL_", "SPARK_API_MODE")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
     ours = {"JAVA_HOME": str(java), "SPARK_HOME": str(spark_folder())}
@@ -228,7 +228,7 @@ def _environment(java: Path) -> dict[str, str]:
 
 
 def _clear_away(state: ServerState | None) -> None:
-    """Ends what is left of a server, and deletes the files that one that was killed leaves."""
+    """End the remaining processes of a server, and delete the files that a killed one leaves."""
     if state is not None:
         *supervising, last = state.processes() or [None]
         for process in (*supervising, last):
@@ -262,6 +262,6 @@ def _log_end(lines: int = 5) -> str:
 
 @contextlib.contextmanager
 def _changing() -> Iterator[None]:
-    """Holds the lock under which the server is started and stopped."""
+    """Hold the lock under which the server is started and stopped."""
     with lock("server.lock"):
         yield

@@ -1,7 +1,7 @@
-"""Spark sessions: the one that is given, one at an address, or one on the local server.
+"""Spark sessions: a given one, one at an address, or one on the local server.
 
-The runtime asks Spark for SQL text and local rows only, so a classic session and one over Spark
-Connect are the same to it. `open_session` is the one place that knows the difference.
+The runtime sends Spark only SQL text and local rows, so a classic session and one over Spark
+Connect look the same to it. Only `open_session` knows the difference.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ def open_session(
     """A Spark session that answers.
 
     Args:
-        spark: A session, which is returned as it is; an address (``sc://host:port`` of a Spark
+        spark: A session, which is returned unchanged; an address (``sc://host:port`` of a Spark
             Connect server, or a master such as ``local[2]`` or ``spark://host:port`` for a
-            classic session in this process); None for the address in ``STREAMTABLES_SPARK``, or
-            the local server where that is not set.
-        session_id: A UUID. Over Spark Connect, programs of one machine that give the same one
-            use the same session one after another, which keeps it warm; at one time, each has its
-            own. Classic sessions have no such thing and ignore it.
-        zone: The time zone that its statements run in; None for the one that it has.
+            classic session in this process); None for the address in ``STREAMTABLES_SPARK`` or,
+            if that is not set, the local server.
+        session_id: A UUID. Over Spark Connect, programs of one machine that pass the same one
+            use the same session one after another, which keeps it warm; concurrently, each has its
+            own. Classic sessions ignore it.
+        zone: The time zone of its statements; None for the session's own.
 
     Raises:
         EnvironmentProblem: Nothing answers at the address, the local server cannot start, or the
-            session that is given has another time zone.
+            given session has another time zone.
     """
     if spark is not None and not isinstance(spark, str):
         _require_zone(spark, zone)
@@ -79,9 +79,9 @@ def open_session(
 
 
 def shares_files(spark: SparkSession) -> bool:
-    """Whether Spark opens files of this machine: it runs in this process, or is the local server.
+    """Whether Spark reads files of this machine: it runs in this process, or is the local server.
 
-    An address says nothing about it, not even that of this machine: it may be forwarded.
+    An address proves nothing, not even one of this machine: it may be forwarded.
     """
     if is_connect(spark):
         return spark in _here
@@ -92,7 +92,7 @@ def _local(session_id: str | None, zone: str | None) -> SparkSession:
     try:
         opened = _connect(ensure_server(), session_id, zone)
     except EnvironmentProblem:
-        # It ended between the two calls; by now it is known to be gone.
+        # It ended between the two calls; the state file says so by now.
         opened = _connect(ensure_server(), session_id, zone)
     _here.add(opened)
     return opened
@@ -117,15 +117,15 @@ def _connect(address: str, session_id: str | None, zone: str | None) -> SparkSes
                 return opened
     raise EnvironmentProblem(
         f"the Spark server at {_shown(address)} ends every session at once",
-        fix="look at the server's log, or restart it",
+        fix="check the server's log, and restart it",
     )
 
 
 def _names(session_id: str | None) -> Iterator[str | None]:
-    """The ids under which a server may know a session, in the order in which they are tried.
+    """The ids of a session on the server, in the order in which they are tried.
 
-    Another process may be in one, a statement of a process that was killed may still run in one,
-    and a server may refuse the id of a session that ended.
+    Another process may use one, a statement of a killed process may still run in one, and a server
+    may refuse the id of an ended session.
     """
     for attempt in range(_TRIES):
         about = f"{socket.gethostname()}#{home()}#{attempt}"
@@ -133,7 +133,7 @@ def _names(session_id: str | None) -> Iterator[str | None]:
 
 
 def _take(name: str, taken: contextlib.ExitStack) -> bool:
-    """Lock a session against other processes; the end of this one, by whatever cause, frees it."""
+    """Lock a session against other processes; the end of this process always frees it."""
     try:
         taken.enter_context(lock("sessions", name, blocking=False))
     except Timeout:
@@ -146,7 +146,7 @@ def _open(address: str, session_id: str | None) -> SparkSession:
     from pyspark.sql import SparkSession
     from pyspark.sql.connect.client.retries import DefaultPolicy
 
-    # Every error of a statement is raised, and by default also printed, as a line of JSON.
+    # Errors of statements are raised; by default they are also printed, as a line of JSON.
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
     place, _, options = address.partition("/;")
     options = options or f"user_id={_USER}"
@@ -156,7 +156,7 @@ def _open(address: str, session_id: str | None) -> SparkSession:
         session = SparkSession.builder.remote(f"{place.rstrip('/')}/;{options}").create()
     else:
         session = _open_local(key, options)
-        # A network comes back, a process that was killed does not: 4 seconds, not 10 minutes.
+        # A network recovers, a killed process does not: retry for 4 seconds, not 10 minutes.
         session.client.set_retry_policies([DefaultPolicy(max_retries=4)])
     atexit.register(_leave, session, address, session_id)
     return session
@@ -171,9 +171,9 @@ def _open_local(key: Key, options: str) -> SparkSession:
 
 
 def _leave(session: SparkSession, address: str, session_id: str | None) -> None:
-    """Ends the client's part of a session when the program exits.
+    """End the client's part of a session when the program exits.
 
-    Left to itself, the client asks the server once more, for minutes if that is gone; and gRPC
+    By default, the client calls the server once more, for minutes if it no longer runs; and gRPC
     waits forever for its threads if a channel is closed after the interpreter has stopped them.
     """
     if session_id is None:
@@ -184,9 +184,9 @@ def _leave(session: SparkSession, address: str, session_id: str | None) -> None:
 
 
 def _is_known(session: SparkSession, address: str, zone: str | None) -> bool:
-    """Whether the server still has the session; asking for one conf takes some milliseconds.
+    """Whether the server still has the session; reading one conf takes a few milliseconds.
 
-    The session then has the time zone, if one is given.
+    Also sets the session's time zone, if one is given.
     """
     from pyspark.errors import PySparkException
 
@@ -202,7 +202,7 @@ def _is_known(session: SparkSession, address: str, zone: str | None) -> bool:
 
 
 def _knock(address: str) -> None:
-    """Fails at once where nothing listens; Spark's client would go on trying for minutes."""
+    """Fail at once if nothing listens; Spark's client would retry for minutes."""
     parts = urlsplit(address)
     try:
         socket.create_connection((parts.hostname, parts.port or 15002), _CONNECT_SECONDS).close()
@@ -211,7 +211,7 @@ def _knock(address: str) -> None:
 
 
 def _shown(address: str) -> str:
-    """Without the options, among which a token may be."""
+    """The address without its options, which may include a token."""
     return address.partition("/;")[0]
 
 
@@ -224,20 +224,20 @@ def _no_answer(address: str, error: Exception) -> EnvironmentProblem:
 
 
 def _require_zone(session: SparkSession, zone: str | None) -> None:
-    """The session is its owner's, and other threads may use it: its zone is not ours to change."""
+    """Other threads of its owner may use the session, so its zone must not be changed."""
     has = session.conf.get(_ZONE)
     if zone is None or has == zone or {has, zone} <= set(_UTC):
         return
     raise EnvironmentProblem(
         f"the Spark session that was handed in has the time zone {has}, and the query needs {zone}",
-        why="days and hours begin elsewhere there, and the session is not ours to change",
-        fix=f"set {_ZONE} to {zone} on it, give the stream table session_timezone={has!r}, or hand "
-        "in an address in place of the session",
+        why="days and hours begin at other times there, and a refresh does not change your session",
+        fix=f"set {_ZONE} to {zone} on it, give the stream table session_timezone={has!r}, or pass "
+        "an address instead of the session",
     )
 
 
 def _classic(master: str, zone: str | None) -> SparkSession:
-    """One session for each time zone, which threads share; they have one Spark context."""
+    """One session for each time zone, shared by threads; all have one Spark context."""
     first = _first_classic(master)
     if zone is None or first.conf.get(_ZONE) == zone:
         return first
@@ -267,11 +267,11 @@ def _first_classic(master: str) -> SparkSession:
 
 
 def _leave_connect_mode() -> None:
-    """pyspark marks a process as one that uses Connect, and its child processes inherit that."""
+    """pyspark marks a process as one that uses Connect, and child processes inherit the mark."""
     if any(address.startswith("sc://") for address, _ in _sessions):
         raise EnvironmentProblem(
             "this process already uses Spark Connect",
-            why="pyspark holds one kind of session in a process",
-            fix="use Connect addresses only, or open the classic session in a process of its own",
+            why="pyspark allows only one kind of session in a process",
+            fix="use only Connect addresses, or open the classic session in another process",
         )
     os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)

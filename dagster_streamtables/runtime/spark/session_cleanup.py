@@ -1,8 +1,8 @@
-"""What a process that is gone may have left in a session of Spark Connect.
+"""What an ended process may have left in a session of Spark Connect.
 
-A session that a later process goes on with is warm: its first statement takes a second less. But
-whoever was killed left a statement that runs on, under settings that name its commit; views, each
-of which holds a snapshot of a table in Spark's memory; and those settings.
+A session that a later process continues is warm: its first statement takes a second less. But a
+killed process may leave a statement that still runs, under settings that name its commit; those
+settings; and views, each of which holds a snapshot of a table in Spark's memory.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ VIEWS = "st_"
 
 
 def take_over(session: SparkSession) -> bool:
-    """Clear a session that no other process uses; False where a statement still ran in it.
+    """Clear a session that no other process uses; False if a statement was still running in it.
 
-    Such a session must be left alone. A MERGE looks at the settings when it commits, so with ours
-    it would commit its own rows as our refresh.
+    Such a session must not be used. A MERGE reads the settings when it commits, so with ours it
+    would commit its own rows as our refresh.
     """
     if session.interruptAll():
         return False
@@ -32,6 +32,6 @@ def take_over(session: SparkSession) -> bool:
 
 
 def drop_views(session: SparkSession) -> None:
-    """Drop the views that refreshes left in a session for the next ones."""
+    """Drop the views that refreshes keep in a session for later ones."""
     for row in session.sql(f"SHOW VIEWS LIKE '{VIEWS}*'").collect():
         session.catalog.dropTempView(row["viewName"])

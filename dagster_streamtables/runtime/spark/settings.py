@@ -1,8 +1,8 @@
-"""The Spark settings of every session that this package starts itself, in one list.
+"""The Spark settings of every session that this package starts itself.
 
-They are chosen for one machine and small changes: a statement's fixed cost is the number of its
-tasks, so there are two shuffle partitions and no adaptive planning. A cluster has settings of its
-own; a session that the user hands in keeps what it has.
+They suit one machine and small changes: a statement's fixed cost depends on the number of its
+tasks, so there are two shuffle partitions and no adaptive planning. A cluster has its own settings;
+a session that the user passes in keeps its settings.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ COMMIT_SETTINGS = (
     "spark.databricks.delta.write.txnVersion",
     "spark.databricks.delta.commitInfo.userMetadata",
 )
-"""What a MERGE takes its transaction and its metadata from, for want of options."""
+"""A MERGE has no options, and takes its transaction and its metadata from these."""
 
 WRITE_SETTINGS: Mapping[str, str] = {
-    # What delta-rs reads: see `data_rows`. INT96 and the old calendar are Spark's alone.
+    # As delta-rs reads them: see `data_rows`. Only Spark reads INT96 and the old calendar.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
 }
-"""How every data file of a stream table is written, in whatever session."""
+"""How every data file of a stream table is written, in any session."""
 
 _RELIED_ON = (
     *WRITE_SETTINGS,
@@ -44,11 +44,11 @@ _RELIED_ON = (
     "spark.databricks.delta.merge.materializeSource",
     "spark.databricks.delta.write.txnVersion.autoReset.enabled",
 )
-"""Those without which a refresh would fail, or be wrong; the others make it quick."""
+"""Without these a refresh would fail or be wrong; the others make it fast."""
 
 
 def spark_settings() -> dict[str, str]:
-    """Spark confs, Delta's JARs not among them."""
+    """Spark confs, without Delta's JARs."""
     return {
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -59,28 +59,27 @@ def spark_settings() -> dict[str, str]:
         "spark.databricks.delta.snapshotPartitions": "1",
         # A recursion on the smaller side of a join may run for longer than the default 5 minutes.
         "spark.sql.broadcastTimeout": "3600",
-        # Every hash table begins with a page, which by default is 64 MB of a heap of 2 GB: a dozen
-        # small joins were a garbage collection.
+        # Every hash table begins with a page, by default 64 MB of a heap of 2 GB: a dozen small
+        # joins caused a garbage collection.
         "spark.buffer.pageSize": "2m",
-        # The side of a join that is sent around is known to be small, or should be: 8 GB, the
-        # default, is more than there is.
+        # The broadcast side of a join should be small: the default, 8 GB, exceeds the memory.
         "spark.sql.maxBroadcastTableSize": f"{_memory_mb() // 4}m",
-        # A session keeps the last plans that it analysed, 16 by default, with all local rows in
-        # them: some tables with changes of 100,000 rows filled a heap of 2 GB.
+        # A session keeps the last plans that it analyzed, 16 by default, with all their local rows:
+        # a few tables with changes of 100,000 rows filled a heap of 2 GB.
         "spark.connect.session.planCache.enabled": "false",
-        # The files of a version are named one by one. For more of them, Spark asks by a job.
+        # The files of a version are named one by one. Above the limit, Spark lists them in a job.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": str(MOST_FILES),
-        # A file that is gone must fail the refresh; leaving its rows out would be a wrong result.
+        # A missing file must fail the refresh; without its rows, the result would be wrong.
         "spark.sql.files.ignoreMissingFiles": "false",
-        # What stands between quotes is data: `${env:HOME}` there is no question.
+        # Text between quotes is data: `${env:HOME}` must not be replaced.
         "spark.sql.variable.substitute": "false",
-        # A source that is read twice within one MERGE must be the same rows both times.
+        # A source that one MERGE reads twice must have the same rows both times.
         "spark.databricks.delta.merge.materializeSource": "all",
-        # Without it the next commit of the session carries the transaction number of the last one
+        # Otherwise the next commit of the session carries the transaction number of the last one
         # and Delta skips it.
         "spark.databricks.delta.write.txnVersion.autoReset.enabled": "true",
-        # Delta keeps the logs of so many tables in memory, each 2 MB however small the table. By
-        # default that is 10,000, and a heap of 2 GB is full at 800.
+        # The number of logs that Delta caches, each 2 MB however small the table. The default is
+        # 10,000, and a heap of 2 GB is full at 800.
         "spark.databricks.delta.delta.log.cacheSize": str(_memory_mb() // 6),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -95,11 +94,11 @@ def spark_settings() -> dict[str, str]:
 def delta_settings() -> dict[str, str]:
     """The confs that a classic session of Spark 4.2 needs to refresh stream tables.
 
-    For one that is built elsewhere, as by `LazyPySparkResource`: Delta's JARs, and what refreshes
-    rely on. How much memory and how many partitions is its owner's to say.
+    For a session that is built elsewhere, as by `LazyPySparkResource`: Delta's JARs, and what
+    refreshes rely on. Its owner chooses memory and partitions.
 
     Raises:
-        EnvironmentProblem: There is no Java, or Delta's JARs cannot be had.
+        EnvironmentProblem: There is no Java, or Delta's JARs cannot be downloaded.
     """
     settings = spark_settings()
     return {"spark.jars": jars_setting(), **{name: settings[name] for name in _RELIED_ON}}
@@ -107,7 +106,7 @@ def delta_settings() -> dict[str, str]:
 
 @contextmanager
 def settings_for_now(spark: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Settings of a session, which may be somebody else's, until the end of a block."""
+    """Set confs of a session, which may belong to somebody else, until the end of a block."""
     before = {name: spark.conf.get(name, None) for name in settings}
     try:
         for name, value in settings.items():

@@ -1,11 +1,11 @@
-"""The process beside the local Spark server that starts it, watches it and stops it.
+"""The process that starts, watches and stops the local Spark server.
 
-It belongs to no terminal and no parent, so the server outlives the program that happened to need
-it first. It alone writes the state file: when the server has been started, when it answers, and
-when it is gone. A lock that it holds for as long as it lives makes it the only one in its folder.
+It belongs to no terminal and no parent, so the server outlives the program that needed it first. It
+alone writes the state file: when the server has started, when it answers, and when it has ended. A
+lock that it holds throughout makes it the only one in its folder.
 
-It is run as a file, with nothing but the standard library and psutil, so that it starts at once
-and keeps running while the package around it is being edited.
+It runs as a file, with only the standard library and psutil, so that it starts at once and keeps
+running while the package around it is edited.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ _POLL_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class ServerState:
-    """What the state file says: two processes, each with the second it was created in.
+    """The contents of the state file: two processes, each with the time it was created.
 
-    The number of a process alone proves nothing, since the machine gives it to another program
-    later.
+    A process id alone proves nothing, since the system reuses it.
     """
 
     pid: int
@@ -46,7 +45,7 @@ class ServerState:
     port: int
     started: float
     token: str = field(default="", repr=False)
-    """What the server asks of every client: whoever has it can do all that its owner can."""
+    """The server requires it of every client: whoever has it can do all that its owner can."""
     answers: bool = False
 
     @property
@@ -54,13 +53,13 @@ class ServerState:
         return len(self.processes()) == 2
 
     def processes(self) -> list[psutil.Process]:
-        """Those of the two that live, the supervisor first."""
+        """Those of the two that are alive, the supervisor first."""
         named = ((self.supervisor, self.supervisor_created), (self.pid, self.pid_created))
         return [found for pid, created in named if (found := _living(pid, created))]
 
 
 def read_state(folder: Path) -> ServerState | None:
-    """What the state file says, or None if there is none that can be read."""
+    """The contents of the state file; None if it is missing or cannot be read."""
     try:
         return ServerState(**json.loads(_state_file(folder).read_text()))
     except (OSError, ValueError, TypeError):
@@ -68,12 +67,12 @@ def read_state(folder: Path) -> ServerState | None:
 
 
 def heartbeat_file(folder: Path) -> Path:
-    """The file whose time of change says when a program last asked for the server."""
+    """The file whose modification time is when a program last used the server."""
     return folder / "heartbeat"
 
 
 def stop_processes(processes: Sequence[psutil.Process]) -> None:
-    """Asks them to end, and ends those that have not after `STOP_SECONDS`."""
+    """Terminate the processes, and kill those that have not ended after `STOP_SECONDS`."""
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.terminate()
@@ -85,15 +84,15 @@ def stop_processes(processes: Sequence[psutil.Process]) -> None:
 
 
 def supervise(folder: Path, port: int, idle_seconds: float, command: Sequence[str]) -> None:
-    """Runs the server until it ends by itself, is idle, or this process is asked to end.
+    """Run the server until it ends by itself, is idle, or this process is terminated.
 
-    The files of this process are its owner's alone. The server keeps the umask of who started it,
+    Only the owner may read the files of this process. The server keeps the umask of its starter,
     since it writes that user's tables.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     theirs = os.umask(0o077)
     token = secrets.token_urlsafe(32)
-    (folder / "server.log").unlink(missing_ok=True)  # an older one would keep its mode
+    (folder / "server.log").unlink(missing_ok=True)  # an existing file would keep its mode
     with (folder / "server.log").open("wb") as log:
         server = psutil.Popen(
             command,
@@ -102,7 +101,7 @@ def supervise(folder: Path, port: int, idle_seconds: float, command: Sequence[st
             stdout=log,
             stderr=subprocess.STDOUT,
             umask=theirs,
-            # Other users see a command, and not an environment.
+            # Other users can see a command line, but not an environment.
             env={**os.environ, "SPARK_CONNECT_AUTHENTICATE_TOKEN": token},
         )
     try:
@@ -113,7 +112,7 @@ def supervise(folder: Path, port: int, idle_seconds: float, command: Sequence[st
             _write_state(folder, ServerState(**{**asdict(state), "answers": True}))
             _wait_until_idle(server, port, heartbeat_file(folder), idle_seconds)
     finally:
-        # A second request to end must not cut this short and leave the server behind.
+        # A second signal must not interrupt this and leave the server running.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         stop_processes([server])
         _state_file(folder).unlink(missing_ok=True)
@@ -122,7 +121,7 @@ def supervise(folder: Path, port: int, idle_seconds: float, command: Sequence[st
 def _wait_until_it_listens(server: psutil.Popen, port: int) -> bool:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and server.poll() is None:
-        # The port may belong to another program that was quicker; only the server's own counts.
+        # Another program may have taken the port first; only the server's own socket counts.
         if _has_connection(server, port, psutil.CONN_LISTEN):
             return True
         time.sleep(0.05)
@@ -130,10 +129,10 @@ def _wait_until_it_listens(server: psutil.Popen, port: int) -> bool:
 
 
 def _wait_until_idle(server: psutil.Popen, port: int, heartbeat: Path, idle_seconds: float) -> None:
-    """Returns when the server ended, or nobody has asked for it nor talked to it for so long."""
+    """Return when the server has ended, or was neither requested nor connected for that long."""
     while server.poll() is None:
-        # A refresh that runs for hours asks only once; an unused connection closes by itself
-        # after gRPC's idle timeout of half an hour.
+        # A refresh that runs for hours touches the heartbeat only once, but stays connected; gRPC
+        # closes an unused connection after half an hour.
         if _has_connection(server, port, psutil.CONN_ESTABLISHED):
             heartbeat.touch()
         idle = time.time() - heartbeat.stat().st_mtime
@@ -171,7 +170,7 @@ def _write_state(folder: Path, state: ServerState) -> None:
 def _living(pid: int, created: float) -> psutil.Process | None:
     try:
         process = psutil.Process(pid)
-        # Two readings of one process differ by a little when the clock was set in between.
+        # Two readings of one process differ slightly if the clock was set in between.
         same = abs(process.create_time() - created) < 2
         return process if same and process.status() != psutil.STATUS_ZOMBIE else None
     except psutil.Error:

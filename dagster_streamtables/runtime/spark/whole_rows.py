@@ -1,6 +1,6 @@
-"""Whole rows counted and compared by Spark, where -0.0 is another value than 0.0: see `zeros`.
+"""Count and compare whole rows in Spark, with -0.0 different from 0.0: see `zeros`.
 
-pyarrow and delta-rs compare the bits of floats and need no such care.
+pyarrow and delta-rs compare the bits of floats, so they need no such care.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def grouped(types: Mapping[str, str], table: str) -> tuple[str, str]:
-    """A SELECT list with every column as it came, and the GROUP BY that gives each row once."""
+    """A SELECT list with every column unchanged, and the GROUP BY that returns each row once."""
     marks = zero_marks(types, table)
     shown = (
         f"any_value({_of(n, table)}) AS {spark_name(n)}" if n in marks else _of(n, table)
@@ -26,14 +26,14 @@ def grouped(types: Mapping[str, str], table: str) -> tuple[str, str]:
 
 
 def same(types: Mapping[str, str], left: str, right: str) -> str:
-    """That two rows are the same; NULLs are."""
+    """The condition that two rows are equal; NULL equals NULL."""
     columns = [f"{_of(name, left)} <=> {_of(name, right)}" for name in types]
     zeros_too = zip(*(zero_marks(types, side).values() for side in (left, right)), strict=True)
     return " AND ".join([*columns, *(f"{a} <=> {b}" for a, b in zeros_too)])
 
 
 def netted(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
-    """Each row once, with its weights added up, and no row of weight 0.
+    """Each row once, with the sum of its weights, without rows of weight 0.
 
     Args:
         rows: The columns of `types`, and the weight.

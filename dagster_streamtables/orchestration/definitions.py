@@ -113,7 +113,7 @@ def build_definitions(
         translator=translator,
         group_name=group_name,
         source_keys=source_keys,
-        written_by_dagster={*written, *map(_told, written_by_dagster)},
+        written_by_dagster={*written, *map(_asset_key, written_by_dagster)},
         not_here=written,
         min_schedule_seconds=min_schedule_seconds,
         strict=strict,
@@ -204,7 +204,7 @@ def _alert_sensors(
         yield build_alert_sensor(**about, name=f"{name}_alerts", notify=alerts)
 
 
-def _told(key: dg.AssetKey | str | Sequence[str]) -> dg.AssetKey:
+def _asset_key(key: dg.AssetKey | str | Sequence[str]) -> dg.AssetKey:
     """An asset key from its written form: a text is a path with slashes, as in the UI."""
     if isinstance(key, str):
         return dg.AssetKey.from_user_string(key)

@@ -18,9 +18,9 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.log_paths import in_order_of_deletion
 from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.model.state import state_of
+from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.control import FOLDER, Controls
 from dagster_streamtables.runtime.observe.retention import Retention
-from dagster_streamtables.runtime.refresh.prepare import Shelf
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Dropped:
 class Dropping:
     """Deletes stream tables below one root."""
 
-    shelf: Shelf
+    catalog: TableCatalog
     controls: Controls
     retention: Retention
 
@@ -51,8 +51,8 @@ class Dropping:
             MissingSource: There is no such table.
             RefusedOperation: It is no stream table, or another one reads it.
         """
-        location = self.shelf.names.location(name)
-        log = self.shelf.newest(name)
+        location = self.catalog.names.location(name)
+        log = self.catalog.newest(name)
         if log is None:
             if not self.controls.forget(name):
                 raise missing(name, location)
@@ -68,7 +68,7 @@ class Dropping:
         size = sum(log.file_sizes)
         done = Dropped(name, location, log.row_count, size, readers)
         self._delete(log)
-        self.shelf.logs.forget(location)
+        self.catalog.logs.forget(location)
         self.controls.forget(name)
         return done
 
@@ -82,12 +82,12 @@ class Dropping:
             )
 
     def _readers(self, name: str) -> tuple[str, ...]:
-        place = self.shelf.names.location(name)
+        place = self.catalog.names.location(name)
         found = (
             table
             for table in self.retention.stream_tables()
             for source in self.retention.sources(table)
-            if self.shelf.names.location(source) == place
+            if self.catalog.names.location(source) == place
         )
         return tuple(dict.fromkeys(found))
 
@@ -95,7 +95,7 @@ class Dropping:
         if "://" in log.location:
             _delete_objects(log.files)
             return
-        aside = Path(self.shelf.names.root) / FOLDER / "dropped"
+        aside = Path(self.catalog.names.root) / FOLDER / "dropped"
         aside.mkdir(parents=True, exist_ok=True)
         Path(log.location).rename(aside / uuid.uuid4().hex)
         # Those, too, that a killed process has left.

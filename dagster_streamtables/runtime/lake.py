@@ -16,9 +16,9 @@ from dagster_streamtables.runtime.checks.lake_checks import Checks
 from dagster_streamtables.runtime.checks.sample import Sample
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.compute.version_views import Views, views_of
+from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.delta.names import Names
 from dagster_streamtables.runtime.delta.quote import spark_name
-from dagster_streamtables.runtime.delta.table_catalog import Logs
 from dagster_streamtables.runtime.drop import Dropped, Dropping
 from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.errors.translate import last_word
@@ -26,6 +26,7 @@ from dagster_streamtables.runtime.model.definition import compiled, guessed, kno
 from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.stopwatch import CONNECT, Clock
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.control import Controls
 from dagster_streamtables.runtime.observe.explanation import Explanation
 from dagster_streamtables.runtime.observe.monitor import Monitor
@@ -34,7 +35,7 @@ from dagster_streamtables.runtime.outcome import Outcome, outcomes
 from dagster_streamtables.runtime.refresh import refresh as refreshing
 from dagster_streamtables.runtime.refresh.context import Job
 from dagster_streamtables.runtime.refresh.feed import with_feeds
-from dagster_streamtables.runtime.refresh.prepare import Shelf, begun, with_views
+from dagster_streamtables.runtime.refresh.prepare import prepare, with_views
 from dagster_streamtables.setting import FILLED, Range, checked
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Lake:
         self._names = Names(self.root)
         self._given, self.storage_options = spark, storage_options
         self._logs = Logs(storage_options)
-        self._shelf = Shelf(self._names, self._logs)
+        self._catalog = TableCatalog(self._names, self._logs)
         self._driver_rows, self._preview = driver_rows, preview_rows
         self._views = tuple(views)
         self.controls = Controls(self.root, storage_options, self._views)
@@ -86,12 +87,12 @@ class Lake:
         self.retention = Retention(self._names, self._logs, lambda name: self._session(name).spark)
         """How far behind stream tables are and may be; a vacuum that leaves what they need."""
         self.checks = Checks(
-            self._shelf,
+            self._catalog,
             lambda table: self._session(table.name, table.session_timezone),
             lambda table: with_views(table, self._views),
         )
         """Whether a stream table is right, whole, fresh, and as defined."""
-        self.monitor = Monitor(self._shelf, self.controls, self.retention)
+        self.monitor = Monitor(self._catalog, self.controls, self.retention)
         """Status, history, statistics and events of stream tables, without Spark."""
 
     @checked
@@ -125,7 +126,7 @@ class Lake:
         try:
             with self.controls.watching(table), last_word():
                 with clock.phase("log"):
-                    job = begun(table, self._shelf, full=full, until=until)
+                    job = prepare(table, self._catalog, full=full, until=until)
                 with closing(self._inputs(job, clock)) as inputs:
                     return with_feeds(job, refreshing.run(job, inputs, clock), inputs)
         except StreamTablesError as error:
@@ -174,7 +175,7 @@ class Lake:
             MissingSource: There is no such table.
             RefusedOperation: It is no stream table, or another one reads it.
         """
-        dropping = Dropping(self._shelf, self.controls, self.retention)
+        dropping = Dropping(self._catalog, self.controls, self.retention)
         return dropping.drop(name, even_if_read=even_if_read)
 
     @checked
@@ -199,7 +200,7 @@ class Lake:
         columns: dict[str, Mapping[str, str]] = {}
         known: dict[str, Mapping[str, str]] = {}
         for name in table.sources:
-            log = self._shelf.newest(name)
+            log = self._catalog.newest(name)
             if log is not None:
                 known[name] = columns[name] = visible(log.columns)
             elif upstream and name in upstream:
@@ -237,7 +238,7 @@ class Lake:
 
     def read(self, name: str) -> DataFrame:
         """The rows of a table as Spark has them now; the columns of its own state left out."""
-        log = self._shelf.newest(name)
+        log = self._catalog.newest(name)
         if log is None:
             raise missing(name, self.location(name))
         rows = self._session(name).spark.read.format("delta").load(log.location)
@@ -249,16 +250,16 @@ class Lake:
 
     def version(self, name: str) -> int | None:
         """The newest Delta version of a table, in milliseconds; None where there is none."""
-        return log.version if (log := self._shelf.newest(name)) is not None else None
+        return log.version if (log := self._catalog.newest(name)) is not None else None
 
     def columns(self, name: str) -> Mapping[str, str] | None:
         """The visible columns of a table and their types; None where there is none."""
-        log = self._shelf.newest(name)
+        log = self._catalog.newest(name)
         return None if log is None else visible(log.columns)
 
     def frontier(self, table: StreamTable) -> Mapping[str, int] | None:
         """The version of each source that the table reflects; None before its first refresh."""
-        state = (stored := self._shelf.stored(self.location(table.name))) and stored.state
+        state = (stored := self._catalog.stored(self.location(table.name))) and stored.state
         return state and state.frontier
 
     def _inputs(self, job: Job, clock: Clock) -> Inputs:
@@ -269,7 +270,7 @@ class Lake:
         state = job.stored.state if job.stored is not None else None
         return Inputs(
             session=session,
-            stored=self._shelf.stored,
+            stored=self._catalog.stored,
             driver_rows=self._driver_rows,
             tables=job.tables,
             preview=self._preview,

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.orchestration.automation.dueness import (
     Backoff,
-    Decision,
-    State,
+    Situation,
+    TickPlan,
     decide,
     due,
     runs,
@@ -17,12 +17,12 @@ from dagster_streamtables.orchestration.declare.schedule import Cron, Duration
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 READS = {"a": ("s",), "b": ("a",), "c": ("b",)}
-IDLE = State(last=NOW - timedelta(hours=2))
+IDLE = Situation(last=NOW - timedelta(hours=2))
 MOVED = replace(IDLE, moved=("s",))
 FIVE, HOUR = Duration("5m", 300), Duration("1h", 3600)
 
 
-def decision(**states: State) -> Decision:
+def decision(**states: Situation) -> TickPlan:
     return decide(states, READS, NOW, Backoff())
 
 
@@ -60,7 +60,7 @@ def test_work_below_does_not_wake_what_is_above() -> None:
 
 
 def test_a_table_that_dagster_never_saw_and_one_with_another_query_are_refreshed() -> None:
-    assert decision(a=State()).refresh == ("a",)
+    assert decision(a=Situation()).refresh == ("a",)
     assert decision(a=replace(IDLE, redefined=True)).refresh == ("a",)
 
 
@@ -94,24 +94,24 @@ def test_a_table_below_a_failed_one_is_not_called_fresh_but_does_its_own_work() 
 
 
 def test_a_new_table_waits_for_a_source_that_does_not_exist() -> None:
-    new = State(moved=("s",), missing=("s",))
+    new = Situation(moved=("s",), missing=("s",))
     assert decision(a=new).held["a"] == "waits for s, which does not exist"
 
 
 def test_a_new_table_does_not_wait_for_one_that_the_same_run_makes() -> None:
-    assert decision(a=State(), b=State(missing=("a",))).refresh == ("a", "b")
+    assert decision(a=Situation(), b=Situation(missing=("a",))).refresh == ("a", "b")
 
 
 def test_one_run_for_each_connected_part_and_the_tightest_deadline_first() -> None:
     reads = {"a": ("s",), "b": ("a",), "x": ("s",)}
     last = {"a": NOW - timedelta(minutes=50), "b": NOW - timedelta(minutes=50), "x": NOW}
     schedules = {"a": HOUR, "b": HOUR, "x": FIVE}
-    refresh = Decision(refresh=("a", "b", "x"))
+    refresh = TickPlan(refresh=("a", "b", "x"))
     assert runs(refresh, schedules, last, reads) == [["x"], ["a", "b"]]
     schedules["b"] = Duration("51m", 51 * 60)
     assert runs(refresh, schedules, last, reads) == [["a", "b"], ["x"]]
     assert runs(refresh, schedules, {**last, "x": None}, reads)[0] == ["x"]
-    assert runs(Decision(), schedules, last, reads) == []
+    assert runs(TickPlan(), schedules, last, reads) == []
 
 
 def test_a_suspended_table_is_left_alone_and_says_why() -> None:
@@ -122,8 +122,8 @@ def test_a_suspended_table_is_left_alone_and_says_why() -> None:
 
 
 def test_a_table_whose_first_refresh_is_left_to_a_person_waits_and_so_does_what_reads_it() -> None:
-    by_hand = State(by_hand=True)
-    found = decision(a=by_hand, b=State(missing=("a",)), c=IDLE)
+    by_hand = Situation(by_hand=True)
+    found = decision(a=by_hand, b=Situation(missing=("a",)), c=IDLE)
     assert (found.refresh, found.fresh) == ((), ())
     assert "started by hand" in found.held["a"]
     assert found.held["b"] == "waits for a, which does not exist"

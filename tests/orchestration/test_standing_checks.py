@@ -23,7 +23,10 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.orchestration.checks.check_settings import build_quick_checks
 from dagster_streamtables.orchestration.instance.last_runs import read_history
-from dagster_streamtables.orchestration.instance.standing_checks import carried, standing
+from dagster_streamtables.orchestration.instance.standing_checks import (
+    results_to_carry,
+    results_to_repeat,
+)
 from dagster_streamtables.runtime.model.state import Seen, State
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from orchestration.conftest import Write
@@ -54,7 +57,7 @@ def stand(instance: dg.DagsterInstance, *keys: dg.AssetKey) -> list[dg.AssetChec
     """Those of tables that are marked fresh now."""
     hour, now = timedelta(hours=1), datetime.now(UTC)
     past = read_history(instance, keys, requested={}, stuck_after=hour, now=now)
-    return list(standing(instance, [CHECK, dg.AssetCheckKey(OTHER, CHECK.name)], past))
+    return list(results_to_repeat(instance, [CHECK, dg.AssetCheckKey(OTHER, CHECK.name)], past))
 
 
 def shown(instance: dg.DagsterInstance) -> bool:
@@ -172,18 +175,18 @@ def test_a_result_is_told_again_with_the_time_of_its_evaluation(
     in_a_run(instance, MADE, FAILED)
     in_a_run(instance, MADE)
     assert not shown(instance)
-    [same] = carried(instance, [CHECK], changed=False)
+    [same] = results_to_carry(instance, [CHECK], changed=False)
     assert same == FAILED
-    [first] = carried(instance, [CHECK], changed=True)
+    [first] = results_to_carry(instance, [CHECK], changed=True)
     assert first.description is not None
     assert first.description.startswith("32 rows are missing\n\nEvaluated before the last refresh")
     in_a_run(instance, MADE, first)
     assert shown(instance)
     for changed in (True, False):
-        [again] = carried(instance, [CHECK], changed=changed)
+        [again] = results_to_carry(instance, [CHECK], changed=changed)
         assert (again.description, again.metadata) == (first.description, first.metadata)
     in_a_run(instance, PASSED)
-    [passed] = carried(instance, [CHECK], changed=False)
+    [passed] = results_to_carry(instance, [CHECK], changed=False)
     assert passed == PASSED
 
 

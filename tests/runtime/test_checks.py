@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.runtime.checks.drift import Drift, Kind
+from dagster_streamtables.runtime.checks.drift import Drift, DriftKind
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
@@ -100,10 +100,10 @@ def test_a_part_of_few_rows_is_all_of_them(orders: Orders) -> None:
 def test_the_filter_of_a_part_is_answered_below_the_groups(
     orders: Orders, spark: SparkSession
 ) -> None:
-    from dagster_streamtables.runtime.checks.sample import Part
+    from dagster_streamtables.runtime.checks.sample import SampledRows
 
     rows = spark.sql("SELECT id % 5 AS customer, SUM(id) AS total FROM range(100) GROUP BY 1")
-    part = Part(0.5, 7, ("customer",)).of(rows, {"customer": "bigint"})
+    part = SampledRows(0.5, 7, ("customer",)).of(rows, {"customer": "bigint"})
     plan = part._explain_string() if hasattr(part, "_explain_string") else ""
     lines = plan.splitlines()
     filters = [n for n, line in enumerate(lines) if "Filter" in line]
@@ -192,7 +192,7 @@ def test_columns_that_drift_are_named(orders: Orders) -> None:
         lake.refresh(table)
         assert lake.checks.drift(table) == []
     orders.write(ROWS, 10, note=["x"] * 10)
-    assert lake.checks.drift(every) == [Drift("every", "note", Kind.NEW, now="string")]
+    assert lake.checks.drift(every) == [Drift("every", "note", DriftKind.NEW, now="string")]
     assert lake.checks.drift(GROUPS) == []
 
     wide = orders.delta("orders").to_pyarrow_table()
@@ -202,14 +202,14 @@ def test_columns_that_drift_are_named(orders: Orders) -> None:
         schema_mode="overwrite",
     )  # fmt: skip
     assert lake.checks.drift(GROUPS) == [
-        Drift("orders", "amount", Kind.TYPE, was="int", now="bigint")
+        Drift("orders", "amount", DriftKind.TYPE, was="int", now="bigint")
     ]
     other = StreamTable(
         "totals", "SELECT customer, COUNT(*) AS total, 1 AS one FROM orders GROUP BY 1"
     )
     assert lake.checks.drift(other)[1:] == [
-        Drift("totals", "mean", Kind.MISSING, was="double"),
-        Drift("totals", "one", Kind.NEW, now="int"),
+        Drift("totals", "mean", DriftKind.MISSING, was="double"),
+        Drift("totals", "one", DriftKind.NEW, now="int"),
     ]
 
     write_deltalake(

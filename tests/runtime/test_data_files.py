@@ -14,7 +14,7 @@ from dagster_streamtables import Lake
 from dagster_streamtables.runtime.checks.compare import difference
 from dagster_streamtables.runtime.compute.capture import at_version
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.table_catalog import Logs
+from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.spark import data_files
 from dagster_streamtables.runtime.spark.data_files import rows_of_files
 from runtime.delta import refreshed, write
@@ -48,7 +48,7 @@ def test_the_files_of_each_version_are_its_rows(lake: Lake, spark: SparkSession)
         found = rows_of_files(spark, then, paths)
         assert found.columns == list(then.columns)
         assert not difference(
-            found, at_version(spark, then.snapshot.place, version), zeros=True
+            found, at_version(spark, then.snapshot.table, version), zeros=True
         ).collect()
 
 

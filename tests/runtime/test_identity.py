@@ -241,7 +241,7 @@ def test_threads_that_refresh_one_table_apply_a_change_once(
 
 def test_a_log_that_is_held_stays_where_it_is(lake: Lake) -> None:
     refreshed(lake, LARGE)
-    held = lake._shelf.newest(LARGE.name)
+    held = lake._catalog.newest(LARGE.name)
     assert held is not None
     version, files = held._table.version(), held.adds.column("path").to_pylist()
     write(lake, "orders", orders(50))

@@ -11,7 +11,7 @@ from pydantic import Field
 from dagster_streamtables.errors import one_line
 from dagster_streamtables.orchestration.assets.materialize import refresh_one
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
-from dagster_streamtables.orchestration.catalog.catalog import Entry, Tables, build_catalog
+from dagster_streamtables.orchestration.catalog.catalog import CatalogEntry, Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.catalog.metadata import VERSION
 from dagster_streamtables.orchestration.checks.after_refresh import tell_checks
@@ -102,7 +102,7 @@ def build_stream_table_assets(
 
 
 def _build_asset(
-    entry: Entry,
+    entry: CatalogEntry,
     pool: str,
     resource_key: str,
     refresh: Refresh,

@@ -24,8 +24,8 @@ from dagster_deltalake.io_manager import DeltaLakeDbClient, TableConnection
 
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.runtime.delta.arrow import is_dataset, with_columns
+from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.delta.names import Names
-from dagster_streamtables.runtime.delta.table_catalog import Logs
 from dagster_streamtables.runtime.model.definition import visible
 
 

@@ -38,7 +38,7 @@ def refresh_one(
         until = _beginning(context)(spec)
         refresh = lake.refresh(table, full=full, until=until)
     except Exception as error:
-        told = _told(context, spec.key, error)
+        told = _readable(context, spec.key, error)
         # The cause may be a page of Java, so it goes only to the log of the step.
         raise keys.failure(told, allow_retries=may_pass(error)) from None
     yield from _record(context, lake, spec, refresh, until)
@@ -71,7 +71,7 @@ def refresh_selected(
             refresh = done.result()
         except Exception as error:
             failed[key] = error
-            context.log.error(f"{key.to_user_string()}: {_told(context, key, error)}")
+            context.log.error(f"{key.to_user_string()}: {_readable(context, key, error)}")
         else:
             for made in _record(context, lake, specs[key], refresh, until(specs[key])):
                 yield made
@@ -101,7 +101,7 @@ def _beginning(context: dg.AssetExecutionContext) -> Callable[[dg.AssetSpec], di
     return until
 
 
-def _told(
+def _readable(
     context: dg.AssetExecutionContext, key: dg.AssetKey, error: Exception
 ) -> StreamTablesError:
     """The error with a readable message. Its traceback and causes go to the log of the step."""

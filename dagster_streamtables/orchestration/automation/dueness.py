@@ -48,7 +48,7 @@ class Backoff:
 
 
 @dataclass(frozen=True)
-class State:
+class Situation:
     """One stream table at one moment."""
 
     last: datetime | None = None
@@ -77,7 +77,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Decision:
+class TickPlan:
     """What one tick does with the tables that are due."""
 
     refresh: tuple[str, ...] = ()
@@ -120,8 +120,8 @@ def due_at(schedule: Schedule, last: datetime | None) -> datetime:
 
 
 def decide(
-    states: Mapping[str, State], reads: graph.Reads, now: datetime, backoff: Backoff
-) -> Decision:
+    states: Mapping[str, Situation], reads: graph.Reads, now: datetime, backoff: Backoff
+) -> TickPlan:
     """What to do with the tables that are due.
 
     Args:
@@ -147,11 +147,11 @@ def decide(
             held[name] = f"waits for {waits[0]}"
         else:
             fresh.append(name)
-    return Decision(tuple(refresh), tuple(fresh), held)
+    return TickPlan(tuple(refresh), tuple(fresh), held)
 
 
 def runs(
-    decision: Decision,
+    decision: TickPlan,
     schedules: Mapping[str, Schedule | None],
     last: Mapping[str, datetime | None],
     reads: graph.Reads,
@@ -165,7 +165,7 @@ def runs(
 
 
 def _held(
-    state: State, busy: list[str], refresh: list[str], now: datetime, backoff: Backoff
+    state: Situation, busy: list[str], refresh: list[str], now: datetime, backoff: Backoff
 ) -> str:
     """Why a due table is not refreshed in this tick; empty if it is."""
     if state.run:

@@ -10,10 +10,10 @@ import dagster as dg
 
 from dagster_streamtables.orchestration.automation import dueness
 from dagster_streamtables.orchestration.automation.cursor import Cursor
-from dagster_streamtables.orchestration.automation.dueness import Decision, State
+from dagster_streamtables.orchestration.automation.dueness import Situation, TickPlan
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.catalog import Catalog, Entry
+from dagster_streamtables.orchestration.catalog.catalog import Catalog, CatalogEntry
 from dagster_streamtables.orchestration.catalog.freshness import passes
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.catalog.provenance import (
@@ -29,7 +29,7 @@ from dagster_streamtables.orchestration.instance.last_runs import (
     History,
     read_history,
 )
-from dagster_streamtables.orchestration.instance.standing_checks import standing
+from dagster_streamtables.orchestration.instance.standing_checks import results_to_repeat
 from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.observe.log_heads import Heads, asked
 
@@ -104,7 +104,9 @@ def evaluate(
         cursor=before.after(observed, fresh, entries, now).write(),
         asset_events=[
             *(_unchanged(entries[name], past[name]) for name in marked),
-            *standing(instance, checks, {entries[name].key: past[name] for name in marked}),
+            *results_to_repeat(
+                instance, checks, {entries[name].key: past[name] for name in marked}
+            ),
             *(quick.news(lake, instance, past, now) if quick is not None else ()),
             *(observation(catalog.observed[name], version) for name, version in observed.items()),
         ],
@@ -114,7 +116,9 @@ def evaluate(
 class _Versions:
     """The newest version of each table in question, read once per tick."""
 
-    def __init__(self, heads: Heads, due: Sequence[str], entries: Mapping[str, Entry]) -> None:
+    def __init__(
+        self, heads: Heads, due: Sequence[str], entries: Mapping[str, CatalogEntry]
+    ) -> None:
         self.heads = heads
         sources = (source for name in due for source in entries[name].examined.sources)
         self.read = heads.versions([*due, *sources])
@@ -130,7 +134,7 @@ class _Versions:
 
 
 def _histories(
-    entries: Mapping[str, Entry],
+    entries: Mapping[str, CatalogEntry],
     instance: dg.DagsterInstance,
     settings: SensorSettings,
     tags: Mapping[str, str],
@@ -146,7 +150,7 @@ def _histories(
     return {name: found[entry.key] for name, entry in entries.items()}
 
 
-def _state(entry: Entry, history: History, versions: _Versions, suspended: str) -> State:
+def _state(entry: CatalogEntry, history: History, versions: _Versions, suspended: str) -> Situation:
     sources = entry.examined.sources
     try:
         frontier = versions.heads.frontier(entry.name)
@@ -154,7 +158,7 @@ def _state(entry: Entry, history: History, versions: _Versions, suspended: str) 
     # An unreadable log stops one table, not the tick: its refresh reports the error.
     except Exception:
         frontier, newest = {}, dict.fromkeys(sources, _UNREADABLE)
-    return State(
+    return Situation(
         last=history.last if frontier is not None else None,
         moved=tuple(s for s in sources if newest[s] not in _known(s, frontier, history)),
         missing=tuple(s for s in sources if frontier is None and newest[s] is None),
@@ -168,7 +172,7 @@ def _state(entry: Entry, history: History, versions: _Versions, suspended: str) 
     )
 
 
-def _stopped(due: Sequence[Entry], lake: Lake) -> dict[str, str]:
+def _stopped(due: Sequence[CatalogEntry], lake: Lake) -> dict[str, str]:
     """Why a refresh of each table would be refused, so that no run starts; empty if it would not.
 
     Each table has its own file, so they are read concurrently.
@@ -179,7 +183,7 @@ def _stopped(due: Sequence[Entry], lake: Lake) -> dict[str, str]:
     return dict(zip(by_name, found, strict=True))
 
 
-def _suspended(entry: Entry, lake: Lake) -> str:
+def _suspended(entry: CatalogEntry, lake: Lake) -> str:
     try:
         return lake.controls.of(entry.examined.table).suspended
     except Exception:  # an unreadable control file must not stop the tick: the refresh reports it
@@ -195,7 +199,7 @@ def _known(source: str, frontier: Mapping[str, int] | None, history: History) ->
 
 
 def _requests(
-    groups: Sequence[Sequence[str]], entries: Mapping[str, Entry], tags: Mapping[str, str]
+    groups: Sequence[Sequence[str]], entries: Mapping[str, CatalogEntry], tags: Mapping[str, str]
 ) -> list[dg.RunRequest]:
     """One run request per group. Without a run key: Dagster never launches a second run with the
     same key, even if the first one failed."""
@@ -209,7 +213,7 @@ def _requests(
     ]
 
 
-def _runs_out(entry: Entry, history: History, now: datetime) -> bool:
+def _runs_out(entry: CatalogEntry, history: History, now: datetime) -> bool:
     """Whether Dagster may show a table as late before its second next due time. Not the first:
     ticks may be late."""
     policy, schedule = entry.spec.freshness_policy, entry.examined.schedule
@@ -219,7 +223,7 @@ def _runs_out(entry: Entry, history: History, now: datetime) -> bool:
     return history.last > now or not passes(policy, history.last, now + 2 * pause)
 
 
-def _unchanged(entry: Entry, history: History) -> dg.AssetMaterialization:
+def _unchanged(entry: CatalogEntry, history: History) -> dg.AssetMaterialization:
     """A repetition of the last materialization: it restarts the freshness clock, nothing else."""
     return dg.AssetMaterialization(
         asset_key=entry.key,
@@ -245,7 +249,7 @@ def _observed(catalog: Catalog, versions: _Versions, before: Cursor) -> dict[str
 
 def _reasons(
     catalog: Catalog,
-    decision: Decision,
+    decision: TickPlan,
     schedules: Mapping[str, Schedule | None],
     last: Mapping[str, datetime | None],
 ) -> Iterator[str]:

@@ -36,7 +36,7 @@ rendering it takes longer than the rest of loading."""
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """A stream table and its asset."""
 
     examined: Examined
@@ -57,12 +57,12 @@ class Entry:
 class Catalog:
     """Stream tables, each after those it reads; broken ones last."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[CatalogEntry, ...]
     observed: Mapping[str, dg.AssetKey]
     """Source tables that no asset writes, each with the key of its external asset."""
 
     @cached_property
-    def sound(self) -> list[Entry]:
+    def sound(self) -> list[CatalogEntry]:
         """The entries that can be refreshed."""
         return [entry for entry in self.entries if entry.examined.error is None]
 
@@ -77,7 +77,7 @@ class Catalog:
         declared = sorted(repr(entry.examined.declared) for entry in self.entries)
         return hashlib.sha256("\n".join(declared).encode()).hexdigest()[:16]
 
-    def __getitem__(self, name: str) -> Entry:
+    def __getitem__(self, name: str) -> CatalogEntry:
         return next(entry for entry in self.entries if entry.name == name)
 
 
@@ -146,7 +146,7 @@ def _entry(
     group_name: str | None,
     *,
     change_sql: bool,
-) -> Entry:
+) -> CatalogEntry:
     sources = {
         name: names.get(name) or given.get(name) or asset_key(name) for name in examined.sources
     }
@@ -158,7 +158,7 @@ def _entry(
     spec = spec.replace_attributes(skippable=True)
     if group_name is not None and spec.group_name is None:
         spec = spec.replace_attributes(group_name=group_name)
-    return Entry(examined, spec, sources)
+    return CatalogEntry(examined, spec, sources)
 
 
 def _needed(examined: Examined, sources: Mapping[str, dg.AssetKey]) -> dict[str, Any]:

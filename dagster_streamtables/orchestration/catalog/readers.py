@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.catalog import Catalog, Entry
+from dagster_streamtables.orchestration.catalog.catalog import Catalog, CatalogEntry
 from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
 from dagster_streamtables.orchestration.declare import graph
 from dagster_streamtables.orchestration.declare.analyze import Examined
@@ -35,7 +35,7 @@ def read_by(catalog: Catalog, others: Iterable[Catalog]) -> Catalog:
     paths = graph.inherited({each: _declared(e.examined) for each, e in known.items()}, reads)
     crons = {_id(e) for e in elsewhere if isinstance(_declared(e.examined), Cron)}
     turned = graph.readers(reads)
-    entries: list[Entry] = []
+    entries: list[CatalogEntry] = []
     for entry in catalog.entries:
         if path := paths.get(_id(entry)):
             entry = _inheriting(entry, [known[each] for each in path])
@@ -46,7 +46,7 @@ def read_by(catalog: Catalog, others: Iterable[Catalog]) -> Catalog:
     return replace(catalog, entries=tuple(entries))
 
 
-def _inheriting(entry: Entry, path: Sequence[Entry]) -> Entry:
+def _inheriting(entry: CatalogEntry, path: Sequence[CatalogEntry]) -> CatalogEntry:
     schedule = path[-1].examined.schedule
     if schedule == entry.examined.schedule:
         return entry
@@ -54,7 +54,7 @@ def _inheriting(entry: Entry, path: Sequence[Entry]) -> Entry:
     return _retold(entry, replace(entry.examined, schedule=schedule, inherits=names))
 
 
-def _waited_for(entry: Entry, readers: Sequence[str]) -> Entry:
+def _waited_for(entry: CatalogEntry, readers: Sequence[str]) -> CatalogEntry:
     if not readers:
         return entry
     after = replace(entry.examined, cron_readers_elsewhere=tuple(readers))
@@ -62,7 +62,7 @@ def _waited_for(entry: Entry, readers: Sequence[str]) -> Entry:
     return _retold(entry, after)
 
 
-def _retold(entry: Entry, after: Examined) -> Entry:
+def _retold(entry: CatalogEntry, after: Examined) -> CatalogEntry:
     spec = entry.spec
     # A policy that a translator has set stays.
     if spec.freshness_policy == freshness_policy(entry.examined.schedule):
@@ -76,5 +76,5 @@ def _declared(examined: Examined) -> Schedule | None:
     return examined.schedule if examined.inherits is None else None
 
 
-def _id(entry: Entry) -> str:
+def _id(entry: CatalogEntry) -> str:
     return entry.key.to_user_string()

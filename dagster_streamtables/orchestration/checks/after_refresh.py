@@ -10,7 +10,7 @@ import dagster as dg
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.checks import equality_check, quick_checks, state_checks
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
-from dagster_streamtables.orchestration.instance.standing_checks import carried
+from dagster_streamtables.orchestration.instance.standing_checks import results_to_carry
 from dagster_streamtables.runtime.model.report import Action
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def tell_checks(
         names = set(_ALL) - {each.check_name for each in evaluated}
         others = [dg.AssetCheckKey(key, name) for name in sorted(names)]
         changed = (made.metadata or {}).get(metadata.ACTION) != str(Action.NO_DATA)
-        for each in [*evaluated, *carried(context.instance, others, changed=changed)]:
+        for each in [*evaluated, *results_to_carry(context.instance, others, changed=changed)]:
             # Dagster records this event like the others, although the type excludes it.
             context.log_event(each)  # pyright: ignore[reportArgumentType]
     except Exception as error:  # the refresh is committed, so it must not fail

@@ -25,7 +25,7 @@ from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.setting import Setting, read_text, settings_of
 
 
-class Kind(enum.StrEnum):
+class FileKind(enum.StrEnum):
     """What a file declares."""
 
     TABLE = "table"
@@ -38,7 +38,7 @@ class Kind(enum.StrEnum):
 class _File:
     """What a header says of the file itself."""
 
-    kind: Kind = Kind.TABLE
+    kind: FileKind = FileKind.TABLE
     """What the file declares."""
 
 

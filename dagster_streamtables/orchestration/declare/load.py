@@ -22,7 +22,7 @@ from dagster_streamtables.errors import InvalidDefinition, Place, StreamTablesEr
 from dagster_streamtables.orchestration.declare.header import (
     TABLE_SETTINGS,
     VIEW_SETTINGS,
-    Kind,
+    FileKind,
     read_header,
 )
 from dagster_streamtables.runtime.model.stream_table import StreamTable
@@ -169,7 +169,7 @@ def _read_text(text: str, name: str, file: str | None) -> Declared | View:
         header = read_header(text)
         settings = dict(header.settings)
         name = str(settings.pop("name", name))
-        if settings.pop("kind", Kind.TABLE) is Kind.VIEW:
+        if settings.pop("kind", FileKind.TABLE) is FileKind.VIEW:
             _refuse_others(settings, VIEW_SETTINGS, "a view")
             of_view: dict[str, Any] = settings
             return View(name, header.query, **of_view, file=file, line=header.line)

@@ -29,7 +29,7 @@ COMPLETED = (AssetCheckExecutionRecordStatus.SUCCEEDED, AssetCheckExecutionRecor
 _SINCE = "\n\nEvaluated before the last refresh, at "
 
 
-def standing(
+def results_to_repeat(
     instance: dg.DagsterInstance,
     checks: Collection[dg.AssetCheckKey],
     fresh: Mapping[dg.AssetKey, History],
@@ -52,7 +52,7 @@ def standing(
             yield _untargeted(record)
 
 
-def carried(
+def results_to_carry(
     instance: dg.DagsterInstance, checks: Collection[dg.AssetCheckKey], *, changed: bool
 ) -> Iterator[dg.AssetCheckEvaluation]:
     """The check results to repeat in the run that refreshed their table.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from dagster_streamtables.compiler import WEIGHT, with_one_answer, zero_marks
-from dagster_streamtables.runtime.checks.sample import Part
+from dagster_streamtables.runtime.checks.sample import SampledRows
 from dagster_streamtables.runtime.compute.netting import netted
 from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.relations import Relations
@@ -60,7 +60,7 @@ class Comparison:
     sample: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """Some of them, with ``__difference`` (``missing`` or ``unexpected``) and ``__copies``."""
     seconds: float = 0.0
-    part: Part | None = None
+    part: SampledRows | None = None
     """Which rows were compared; None for all of them."""
 
 
@@ -69,7 +69,7 @@ def compare(
     stored: Refreshed,
     snapshots: Mapping[str, Snapshot],
     relations: Relations,
-    part: Part | None = None,
+    part: SampledRows | None = None,
 ) -> Comparison:
     """Compare a stored table with the user's own text over the sources at its frontier.
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Columns = Mapping[str, str]
 
 
-class Kind(enum.StrEnum):
+class DriftKind(enum.StrEnum):
     """How a column differs."""
 
     MISSING = "missing"
@@ -40,7 +40,7 @@ class Drift:
     table: str
     """The stream table or a source."""
     column: str
-    kind: Kind
+    kind: DriftKind
     was: str = ""
     """The type that is stored, or that the last refresh saw; empty where there was none."""
     now: str = ""
@@ -48,9 +48,9 @@ class Drift:
 
     def __str__(self) -> str:
         return {
-            Kind.MISSING: f"{self.table}.{self.column} ({self.was}) is gone",
-            Kind.TYPE: f"{self.table}.{self.column} was {self.was} and is {self.now}",
-            Kind.NEW: f"{self.table}.{self.column} ({self.now}) is new",
+            DriftKind.MISSING: f"{self.table}.{self.column} ({self.was}) is gone",
+            DriftKind.TYPE: f"{self.table}.{self.column} was {self.was} and is {self.now}",
+            DriftKind.NEW: f"{self.table}.{self.column} ({self.now}) is new",
         }[self.kind]
 
 
@@ -82,7 +82,7 @@ def of_result(table: str, stored: Columns, now: Columns) -> Iterator[Drift]:
     known = {name.lower() for name in stored}
     for name, type_ in now.items():
         if name.lower() not in known:
-            yield Drift(table, name, Kind.NEW, now=type_)
+            yield Drift(table, name, DriftKind.NEW, now=type_)
 
 
 def columns_of(text: Text, sources: Mapping[str, Columns], spark: SparkSession) -> dict[str, str]:
@@ -105,9 +105,9 @@ def _changed(table: str, was: Columns, now: Mapping[str, str | None]) -> Iterato
     for column, type_ in was.items():
         other = now.get(column)
         if other is None:
-            yield Drift(table, column, Kind.MISSING, was=type_)
+            yield Drift(table, column, DriftKind.MISSING, was=type_)
         elif _plain(other) != _plain(type_):
-            yield Drift(table, column, Kind.TYPE, was=type_, now=other)
+            yield Drift(table, column, DriftKind.TYPE, was=type_, now=other)
 
 
 def _plain(type_: str) -> str:

@@ -14,8 +14,8 @@ from typing import Any
 from dagster_streamtables.compiler import Invariants, Plan, Rule
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.delta.source_change import change_between
-from dagster_streamtables.runtime.delta.table_catalog import Logs
 from dagster_streamtables.runtime.model.state import (
     Kept,
     Refreshed,
@@ -61,7 +61,7 @@ class Findings:
 
 
 @dataclass(frozen=True)
-class Held:
+class PlannedTable:
     """A stored table with the plan that it was built by."""
 
     name: str
@@ -75,25 +75,25 @@ class Held:
 
 
 def examine(
-    held: Held, sources: Mapping[str, TableLog | None], logs: Logs, relations: Relations
+    planned: PlannedTable, sources: Mapping[str, TableLog | None], logs: Logs, relations: Relations
 ) -> Findings:
     """Look at a stored table.
 
     Args:
-        held: The table.
+        planned: The table.
         sources: The newest versions of its sources.
         logs: Of tables.
         relations: Makes views.
     """
     begin = time.perf_counter()
-    violations = [*_of_the_log(held, sources), *_of_fallbacks(held)]
-    tables = [held]
-    for name, kept in held.state.intermediates.items():
-        below = _intermediate(held, name, kept, logs)
+    violations = [*_of_the_log(planned, sources), *_of_fallbacks(planned)]
+    tables = [planned]
+    for name, kept in planned.state.intermediates.items():
+        below = _intermediate(planned, name, kept, logs)
         if isinstance(below, Violation):
             violations.append(below)
             continue
-        violations += _out_of_step(held, below, sources)
+        violations += _out_of_step(planned, below, sources)
         tables.append(below)
     sample: list[dict[str, Any]] = []
     for each in tables:
@@ -101,44 +101,51 @@ def examine(
         violations += found
         sample += rows
     return Findings(
-        table=held.name,
-        version=held.stored.log.version,
+        table=planned.name,
+        version=planned.stored.log.version,
         violations=tuple(violations),
         sample=sample,
-        left_out="" if held.plan is not None else "the definition changed since the last refresh",
+        left_out=""
+        if planned.plan is not None
+        else "the definition changed since the last refresh",
         seconds=time.perf_counter() - begin,
     )
 
 
-def _of_fallbacks(held: Held) -> Iterator[Violation]:
+def _of_fallbacks(planned: PlannedTable) -> Iterator[Violation]:
     """Once may be chance, such as a product of two rows that never met; twice is how it is now."""
-    account = held.state.account
+    account = planned.state.account
     if account.fallbacks > 1:
         said = f"its change could not be computed {account.fallbacks} times in a row"
-        yield Violation(held.name, f"{said}: {account.fallback or 'see its history'}")
+        yield Violation(planned.name, f"{said}: {account.fallback or 'see its history'}")
 
 
-def _of_the_log(held: Held, sources: Mapping[str, TableLog | None]) -> Iterator[Violation]:
-    stored, state = held.stored, held.state
+def _of_the_log(
+    planned: PlannedTable, sources: Mapping[str, TableLog | None]
+) -> Iterator[Violation]:
+    stored, state = planned.stored, planned.state
     if stored.disturbed:
-        yield Violation(held.name, "rows were changed by another writer since the last refresh")
+        yield Violation(planned.name, "rows were changed by another writer since the last refresh")
     counted = stored.log.transaction(application(state.table))
     if counted is not None and counted != state.sequence:
         yield Violation(
-            held.name, f"the newest state is of refresh {state.sequence}, and {counted} committed"
+            planned.name,
+            f"the newest state is of refresh {state.sequence}, and {counted} committed",
         )
     for name, seen in state.sources.items():
         log = sources.get(name)
         if log is not None and log.id == seen.id and seen.version > log.version:
             yield Violation(
-                held.name,
+                planned.name,
                 f"it reflects version {seen.version} of {name}, which is at {log.version}",
             )
 
 
-def _intermediate(held: Held, name: str, kept: Kept, logs: Logs) -> Held | Violation:
+def _intermediate(
+    planned: PlannedTable, name: str, kept: Kept, logs: Logs
+) -> PlannedTable | Violation:
     """An intermediate table as the frontier names it."""
-    newest = logs.newest(location_of(held.stored.log.location, name))
+    newest = logs.newest(location_of(planned.stored.log.location, name))
     if newest is None or newest.id != kept.id:
         return Violation(name, "the intermediate table is gone")
     log = newest.at(kept.version) if newest.version >= kept.version else None
@@ -147,17 +154,17 @@ def _intermediate(held: Held, name: str, kept: Kept, logs: Logs) -> Held | Viola
     found = read_state(log).refreshed
     if found is None:
         return Violation(name, "the intermediate table carries no state")
-    plans = held.plan.intermediates if held.plan is not None else ()
-    return Held(name, found, next((plan for plan in plans if plan.name == name), None))
+    plans = planned.plan.intermediates if planned.plan is not None else ()
+    return PlannedTable(name, found, next((plan for plan in plans if plan.name == name), None))
 
 
 def _out_of_step(
-    held: Held, below: Held, sources: Mapping[str, TableLog | None]
+    planned: PlannedTable, below: PlannedTable, sources: Mapping[str, TableLog | None]
 ) -> Iterator[Violation]:
     """An intermediate table reflects what its stream table reflects, or what is the same rows."""
     yield from _of_the_log(below, {})
     for name, seen in below.state.sources.items():
-        ours = held.state.sources.get(name)
+        ours = planned.state.sources.get(name)
         log = sources.get(name)
         if ours is None or seen.version == ours.version:
             continue
@@ -165,7 +172,7 @@ def _out_of_step(
             continue
         yield Violation(
             below.name,
-            f"it reflects version {seen.version} of {name}, {held.name} version {ours.version}",
+            f"it reflects version {seen.version} of {name}, {planned.name} version {ours.version}",
         )
 
 
@@ -180,12 +187,12 @@ def _same_rows(log: TableLog, one: Seen, other: Seen) -> bool:
 
 
 def _of_the_rows(
-    held: Held, plan: Plan, relations: Relations
+    planned: PlannedTable, plan: Plan, relations: Relations
 ) -> tuple[list[Violation], list[dict[str, Any]]]:
-    log = held.stored.log
+    log = planned.stored.log
     gone = [name for name in plan.stored_columns if name not in log.columns]
     if gone:
-        return [Violation(held.name, f"the stored table has no column {', '.join(gone)}")], []
+        return [Violation(planned.name, f"the stored table has no column {', '.join(gone)}")], []
     relation = relations.stored(log.snapshot)
     asked = Invariants(plan, log.columns)
     found, most = asked.rules, asked.most_rows
@@ -196,26 +203,26 @@ def _of_the_rows(
             tuple(row) for row in relations.sql(asked.counts_sql(relation)).collect()
         ]
         said = zip(found, counts, strict=True)
-        violations = [Violation(held.name, f"not so: {r.says}", n) for r, n in said if n]
+        violations = [Violation(planned.name, f"not so: {r.says}", n) for r, n in said if n]
         if violations:
-            sample += _rows(held, asked.rows_sql(relation, limit=SAMPLE), relations)
+            sample += _rows(planned, asked.rows_sql(relation, limit=SAMPLE), relations)
             sample = [row | {"__broken": _words(row["__broken"], found)} for row in sample]
         if most is not None and rows > most:
             violations.append(
-                Violation(held.name, f"it has {rows} rows, and {most} at most are right")
+                Violation(planned.name, f"it has {rows} rows, and {most} at most are right")
             )
     copies = asked.copies_sql(relation, limit=SAMPLE)
-    twice = _rows(held, copies, relations) if copies is not None else []
+    twice = _rows(planned, copies, relations) if copies is not None else []
     if twice:
         what = f"several rows have one key ({', '.join(plan.key or ())})"
-        violations.append(Violation(held.name, what, twice[0]["__keys"]))
+        violations.append(Violation(planned.name, what, twice[0]["__keys"]))
         sample += [{**row, "__broken": "several rows have this key"} for row in twice]
     return violations, sample
 
 
-def _rows(held: Held, sql: str, relations: Relations) -> list[dict[str, Any]]:
+def _rows(planned: PlannedTable, sql: str, relations: Relations) -> list[dict[str, Any]]:
     rows = relations.sql(sql).collect()
-    return [{"__table": held.name, **row.asDict(recursive=True)} for row in rows]
+    return [{"__table": planned.name, **row.asDict(recursive=True)} for row in rows]
 
 
 def _words(numbers: str, found: Sequence[Rule]) -> str:

@@ -11,8 +11,8 @@ from dagster_streamtables.compiler import Plan
 from dagster_streamtables.errors import SourceProblem, StreamTablesError
 from dagster_streamtables.runtime.checks.compare import Comparison, compare
 from dagster_streamtables.runtime.checks.drift import Drift, columns_of, of_result, of_sources
-from dagster_streamtables.runtime.checks.invariants import Findings, Held, examine
-from dagster_streamtables.runtime.checks.sample import part_of
+from dagster_streamtables.runtime.checks.invariants import Findings, PlannedTable, examine
+from dagster_streamtables.runtime.checks.sample import sampled_rows
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.compute.version_views import Views
 from dagster_streamtables.runtime.delta.delta_log import Snapshot
@@ -21,8 +21,9 @@ from dagster_streamtables.runtime.errors.translate import last_word
 from dagster_streamtables.runtime.model.definition import compiled, visible
 from dagster_streamtables.runtime.model.state import Refreshed, Seen, State
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
+from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.health import SourceHealth, health_of
-from dagster_streamtables.runtime.refresh.prepare import Shelf, begun
+from dagster_streamtables.runtime.refresh.prepare import prepare
 
 
 class Checks:
@@ -30,17 +31,17 @@ class Checks:
 
     def __init__(
         self,
-        shelf: Shelf,
+        catalog: TableCatalog,
         session: Callable[[StreamTable], Views],
         declared: Callable[[StreamTable], StreamTable],
     ) -> None:
         """
         Args:
-            shelf: The tables.
+            catalog: The tables.
             session: Of a stream table.
             declared: A declaration with the views that it may name.
         """
-        self._shelf = shelf
+        self._catalog = catalog
         self._session = session
         self._declared = declared
 
@@ -60,7 +61,7 @@ class Checks:
             InvalidDefinition: `sample` is no part.
         """
         table, stored = self._declared(table), self._stored(table)
-        part = part_of(table, stored, sample, seed)
+        part = sampled_rows(table, stored, sample, seed)
         sources = stored.state.sources
         snapshots = {name: self._snapshot(name, seen) for name, seen in sources.items()}
         with Relations(self._session(table)) as relations:
@@ -74,10 +75,10 @@ class Checks:
             MissingSource: The table has never been refreshed.
         """
         table, stored = self._declared(table), self._stored(table)
-        sources = {name: self._shelf.newest(name) for name in stored.state.sources}
-        held = Held(table.name, stored, self._plan(table, stored.state))
+        sources = {name: self._catalog.newest(name) for name in stored.state.sources}
+        planned = PlannedTable(table.name, stored, self._plan(table, stored.state))
         with Relations(self._session(table)) as relations:
-            return examine(held, sources, self._shelf.logs, relations)
+            return examine(planned, sources, self._catalog.logs, relations)
 
     @last_word()
     def drift(self, table: StreamTable) -> list[Drift]:
@@ -88,10 +89,10 @@ class Checks:
             InvalidDefinition: The query no longer fits its sources.
         """
         table, stored = self._declared(table), self._stored(table)
-        logs = {name: self._shelf.newest(name) for name in table.sources}
+        logs = {name: self._catalog.newest(name) for name in table.sources}
         for name, log in logs.items():
             if log is None:
-                raise missing(name, self._shelf.names.location(name)).about(table.name)
+                raise missing(name, self._catalog.names.location(name)).about(table.name)
         sources = {name: visible(log.columns) for name, log in logs.items() if log is not None}
         text = table.text(sources)
         if table.mode is Mode.DIFFERENTIAL:  # whose words for what does not fit are the better ones
@@ -112,15 +113,15 @@ class Checks:
         """
         state = self._stored(table).state
         found = (
-            health_of(table.name, name, seen, self._shelf.newest(name))
+            health_of(table.name, name, seen, self._catalog.newest(name))
             for name, seen in state.sources.items()
         )
         return [each for each in found if each.gone or each.behind_since is not None]
 
     def _snapshot(self, name: str, seen: Seen) -> Snapshot:
         """A source as a stream table read it last."""
-        location = self._shelf.names.location(name)
-        snapshot, log = seen.snapshot(location), self._shelf.newest(name)
+        location = self._catalog.names.location(name)
+        snapshot, log = seen.snapshot(location), self._catalog.newest(name)
         if log is not None and log.commit_at(seen.version) not in (None, seen.commit):
             raise SourceProblem(
                 f'"{name}" no longer has the version {seen.version} that the table reflects',
@@ -131,7 +132,7 @@ class Checks:
         return snapshot
 
     def _stored(self, table: StreamTable) -> Refreshed:
-        stored = self._shelf.stored(self._shelf.names.location(table.name))
+        stored = self._catalog.stored(self._catalog.names.location(table.name))
         if stored is None or stored.refreshed is None:
             raise MissingSource("has never been refreshed", fix="refresh it once").about(table.name)
         return stored.refreshed
@@ -139,7 +140,7 @@ class Checks:
     def _plan(self, table: StreamTable, state: State) -> Plan | None:
         """The plan that a stored table was built by; None where the definition is another one."""
         try:
-            job = begun(table, self._shelf, until=None)
+            job = prepare(table, self._catalog, until=None)
         except StreamTablesError:
             return None
         return job.plan if job.fingerprint == state.query else None

@@ -35,7 +35,7 @@ Sample = Annotated[float, Range(0, 1, above=True)]
 
 
 @dataclass(frozen=True)
-class Part:
+class SampledRows:
     """The rows whose columns have certain hashes."""
 
     fraction: float
@@ -59,9 +59,9 @@ class Part:
         return rows.where(bucket < F.lit(round(self.fraction * _BUCKETS)))
 
 
-def part_of(
+def sampled_rows(
     table: StreamTable, stored: Refreshed, sample: float | None, seed: int | None
-) -> Part | None:
+) -> SampledRows | None:
     """The part of a stored table to compare; None for all of it.
 
     Everything is compared where nothing is gained by less: in a table of few rows, and where no
@@ -86,7 +86,7 @@ def part_of(
     columns = _columns(table, stored)
     if fraction >= 1 or not columns:
         return None
-    return Part(fraction, random.randrange(2**31) if seed is None else seed, columns)
+    return SampledRows(fraction, random.randrange(2**31) if seed is None else seed, columns)
 
 
 def _columns(table: StreamTable, stored: Refreshed) -> tuple[str, ...]:

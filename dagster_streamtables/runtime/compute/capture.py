@@ -19,7 +19,7 @@ from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.compute.netting import has_nested, netted
 from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.delta.data_rows import OnlySpark, pads, rows_of, schema_of
-from dagster_streamtables.runtime.delta.delta_log import Place, TableLog
+from dagster_streamtables.runtime.delta.delta_log import TableIdentity, TableLog
 from dagster_streamtables.runtime.delta.live_files import DataFile, live_files
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange
@@ -229,19 +229,19 @@ def _rows_of_files(
     """
     from pyspark.sql import functions as F
 
-    rows = at_version(spark, log.snapshot.place, version)
+    rows = at_version(spark, log.snapshot.table, version)
     if names is not None:
         rows = rows.where(F.col("_metadata.file_name").isin(list(names)))
     weighted = f"CAST({weight} AS BIGINT) AS {WEIGHT}"
     return rows.selectExpr(*map(spark_name, columns), weighted)
 
 
-def at_version(spark: SparkSession, place: Place, version: int) -> DataFrame:
+def at_version(spark: SparkSession, table: TableIdentity, version: int) -> DataFrame:
     """The rows of a Delta table at a version; the DataFrame keeps its snapshot.
 
     Spark keeps logs by path, and by the options that begin with ``fs.``. A table that was dropped
     and created again has its predecessor's path and, soon, its versions: its id among the options
     keeps the two apart.
     """
-    reader = spark.read.format("delta").option("fs.streamtables.table", place.id)
-    return reader.option("versionAsOf", version).load(place.location)
+    reader = spark.read.format("delta").option("fs.streamtables.table", table.id)
+    return reader.option("versionAsOf", version).load(table.location)

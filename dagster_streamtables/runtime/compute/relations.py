@@ -67,7 +67,7 @@ class Relations:
         """The name of a view of a table at a version, in backticks: what a reader of it sees."""
 
         def rows(spark: SparkSession) -> DataFrame:
-            return _seen(at_version(spark, snapshot.place, snapshot.version))
+            return _seen(at_version(spark, snapshot.table, snapshot.version))
 
         return self._version(snapshot, Reading.SEEN, rows)
 
@@ -87,7 +87,7 @@ class Relations:
 
         def rows(spark: SparkSession) -> DataFrame:
             found = from_files(spark, log, version)
-            return _seen(at_version(spark, snapshot.place, version)) if found is None else found
+            return _seen(at_version(spark, snapshot.table, version)) if found is None else found
 
         return self._version(snapshot, Reading.FILES, rows)
 
@@ -119,7 +119,7 @@ class Relations:
         """The same with the columns that a stream table keeps for itself, by Delta."""
 
         def rows(spark: SparkSession) -> DataFrame:
-            return at_version(spark, snapshot.place, snapshot.version)
+            return at_version(spark, snapshot.table, snapshot.version)
 
         return self._version(snapshot, Reading.OWN, rows)
 

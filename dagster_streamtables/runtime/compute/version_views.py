@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.runtime.delta.delta_log import Place, Snapshot
+from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity
 from dagster_streamtables.runtime.delta.encoding import digest
 from dagster_streamtables.runtime.spark.session_cleanup import VIEWS
 
@@ -47,7 +47,7 @@ class Views:
     def __init__(self, spark: SparkSession, owner: str) -> None:
         self.spark = spark
         self._owner = owner
-        self._kept: dict[tuple[Place, Reading], list[Snapshot]] = {}
+        self._kept: dict[tuple[TableIdentity, Reading], list[Snapshot]] = {}
         self._users: Counter[str] = Counter()
         self._lock = threading.Lock()
 
@@ -61,7 +61,7 @@ class Views:
         """
         view = self._name(snapshot, reading)
         with self._lock:
-            kept = self._kept.setdefault((snapshot.place, reading), [])
+            kept = self._kept.setdefault((snapshot.table, reading), [])
             if snapshot not in kept:
                 rows(self.spark).createOrReplaceTempView(view)
                 kept.append(snapshot)
@@ -81,8 +81,8 @@ class Views:
                         self.spark.catalog.dropTempView(view)
 
     def _name(self, snapshot: Snapshot, reading: Reading) -> str:
-        place = snapshot.place
-        about = f"{self._owner}#{place.location}#{place.id}#{snapshot.commit}"
+        table = snapshot.table
+        about = f"{self._owner}#{table.location}#{table.id}#{snapshot.commit}"
         named = digest(about.encode())[:12]
         return f"{VIEWS}{named}_v{snapshot.version}_{reading.value}"
 

@@ -29,7 +29,7 @@ from dagster_streamtables.runtime.delta.types import spark_type
 
 
 @dataclass(frozen=True)
-class Place:
+class TableIdentity:
     """One table for life: where it is, and which one of those that have been there."""
 
     location: str
@@ -44,7 +44,7 @@ class Snapshot:
     with other rows in them.
     """
 
-    place: Place
+    table: TableIdentity
     version: int
     commit: str
     """Digest of the commit; see `TableLog.commit_at`."""
@@ -74,14 +74,18 @@ class TableLog:
 
     @property
     def snapshot(self) -> Snapshot:
-        return Snapshot(Place(self.location, self.id), self.version, self.commit)
+        return Snapshot(self._identity, self.version, self.commit)
 
     def snapshot_at(self, version: int) -> Snapshot | None:
         """An earlier version; None where its commit is gone."""
         if version == self.version:
             return self.snapshot
         commit = self.commit_at(version)
-        return None if commit is None else Snapshot(Place(self.location, self.id), version, commit)
+        return None if commit is None else Snapshot(self._identity, version, commit)
+
+    @property
+    def _identity(self) -> TableIdentity:
+        return TableIdentity(self.location, self.id)
 
     @cached_property
     def commit(self) -> str:
@@ -100,7 +104,7 @@ class TableLog:
 
     def has(self, snapshot: Snapshot) -> bool:
         """Whether a version of a table is part of this table's history up to this version."""
-        if self.id != snapshot.place.id or self.version < snapshot.version:
+        if self.id != snapshot.table.id or self.version < snapshot.version:
             return False
         at_end = self.version == snapshot.version
         return snapshot.commit == (self.commit if at_end else self.commit_at(snapshot.version))

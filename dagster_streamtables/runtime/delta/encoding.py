@@ -20,7 +20,7 @@ def encoding(field: Any) -> str:
     Returns:
         JSON; empty where there is nothing to say.
     """
-    found = _told(field)
+    found = _metadata(field)
     return json.dumps(found, sort_keys=True) if found else ""
 
 
@@ -29,13 +29,13 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:24]
 
 
-def _told(node: Any) -> dict[str, Any]:
+def _metadata(node: Any) -> dict[str, Any]:
     if isinstance(node, list):
-        return _filled({each["name"]: _told(each) for each in node})
+        return _filled({each["name"]: _metadata(each) for each in node})
     if not isinstance(node, dict):
         return {}
     told = {k: v for k, v in (node.get("metadata") or {}).items() if not _is_harmless(k)}
-    return _filled({"metadata": told, **{key: _told(node.get(key)) for key in _INSIDE}})
+    return _filled({"metadata": told, **{key: _metadata(node.get(key)) for key in _INSIDE}})
 
 
 def _is_harmless(key: str) -> bool:

@@ -38,14 +38,14 @@ def live_files(log: TableLog) -> dict[str, DataFile]:
     paths = [unquote(path) for path in columns["path"]]
     rows = columns.get("num_records") or [None] * len(paths)
     names = {n: n.removeprefix(_PARTITION) for n in columns if n.startswith(_PARTITION)}
-    values = {name: _told(log, name, columns[n], paths) for n, name in names.items()}
+    values = {name: _partition_values(log, name, columns[n], paths) for n, name in names.items()}
     return {
         path: DataFile(path, {name: column[i] for name, column in values.items()}, rows[i])
         for i, path in enumerate(paths)
     }
 
 
-def _told(log: TableLog, name: str, values: list[Any], paths: list[str]) -> list[Any]:
+def _partition_values(log: TableLog, name: str, values: list[Any], paths: list[str]) -> list[Any]:
     """A NULL is known for one by the folder that both engines put it into."""
     if not log.columns.get(name, "string").startswith("string"):
         return values

@@ -108,7 +108,7 @@ def _lost(before: int, after: int) -> SourceChange:
     return SourceChange(before, after, Capture.SNAPSHOTS, rows=None, lost=True)
 
 
-def _by_files(log: TableLog, before: int, after: int, seen: _Window) -> SourceChange:
+def _by_files(log: TableLog, before: int, after: int, seen: _CommitTotals) -> SourceChange:
     """The window as the difference of the files at its ends."""
     first = log.at(before)
     last = log if log.version == after else log.at(after)
@@ -130,11 +130,11 @@ def _rows_by_path(files: Mapping[str, DataFile]) -> dict[str, int | None]:
     return {path: file.rows for path, file in files.items()}
 
 
-def _read(log: TableLog, before: int, after: int) -> _Window | None:
+def _read(log: TableLog, before: int, after: int) -> _CommitTotals | None:
     """The commits of a window, added up; None where one of them is gone."""
     if before > after:
         return None
-    seen = _Window()
+    seen = _CommitTotals()
     for _, commit in log.commits(before, after):
         if commit is None:
             return None
@@ -142,7 +142,7 @@ def _read(log: TableLog, before: int, after: int) -> _Window | None:
     return seen
 
 
-class _Window:
+class _CommitTotals:
     """The commits of a window, added up."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from dagster_streamtables.runtime.delta.capture import Capture
 
 
 @dataclass(frozen=True)
-class Taken:
+class ConsumedWindow:
     """The window of one source; its end is the frontier's version."""
 
     before: int | None
@@ -23,7 +23,7 @@ class Taken:
     rows: int | None
 
     @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> Taken:
+    def from_values(cls, values: Mapping[str, Any]) -> ConsumedWindow:
         return cls(values["before"], Capture(values["capture"]), values["rows"])
 
 
@@ -38,7 +38,7 @@ class Account:
     until: float
     """When it began to commit, in seconds since 1970."""
     phases: Mapping[str, float] = field(default_factory=dict[str, float])
-    windows: Mapping[str, Taken] = field(default_factory=dict[str, Taken])
+    windows: Mapping[str, ConsumedWindow] = field(default_factory=dict[str, ConsumedWindow])
     """Of each source, by its name in the query."""
     rows: tuple[int, int] | None = None
     """Inserted and deleted, where that is known before the commit."""
@@ -52,6 +52,8 @@ class Account:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Account:
-        windows = {name: Taken.from_values(each) for name, each in values["windows"].items()}
+        windows = {
+            name: ConsumedWindow.from_values(each) for name, each in values["windows"].items()
+        }
         rows = values["rows"] and tuple(values["rows"])
         return cls(**{**values, "windows": windows, "rows": rows})

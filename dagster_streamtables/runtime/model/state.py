@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from dagster_streamtables.runtime.delta.actions import Commit, info_of, user_metadata
-from dagster_streamtables.runtime.delta.delta_log import Place, Snapshot, TableLog
+from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity, TableLog
 from dagster_streamtables.runtime.delta.source_change import rows_moved
 from dagster_streamtables.runtime.model.commit_record import Account
 from dagster_streamtables.runtime.model.costs import Costs, Effort
@@ -37,7 +37,7 @@ class Seen:
     """Rows of the table, by the statistics of its log."""
 
     def snapshot(self, location: str) -> Snapshot:
-        return Snapshot(Place(location, self.id), self.version, self.commit)
+        return Snapshot(TableIdentity(location, self.id), self.version, self.commit)
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Kept:
     commit: str
 
     def snapshot(self, location: str) -> Snapshot:
-        return Snapshot(Place(location, self.id), self.version, self.commit)
+        return Snapshot(TableIdentity(location, self.id), self.version, self.commit)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dagster_streamtables.errors import Place, UnsupportedQuery
 
 
 @dataclass(frozen=True)
-class Query:
+class ExplainedQuery:
     """One maintained query: the table's own, or that of an intermediate table."""
 
     name: str
@@ -40,10 +40,12 @@ class Explanation:
         return self.plan is not None
 
     @property
-    def queries(self) -> tuple[Query, ...]:
+    def queries(self) -> tuple[ExplainedQuery, ...]:
         """Those of the intermediate tables first, each after those it reads."""
         plans = (*self.plan.intermediates, self.plan) if self.plan is not None else ()
-        return tuple(Query(each.name, each.law, each.reads, each.operators) for each in plans)
+        return tuple(
+            ExplainedQuery(each.name, each.law, each.reads, each.operators) for each in plans
+        )
 
     @property
     def change_sql(self) -> str:

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.control import Controls, FailedRefresh
 from dagster_streamtables.runtime.observe.events import WARN_BEFORE, Event, events_of
 from dagster_streamtables.runtime.observe.retention import Retention
 from dagster_streamtables.runtime.observe.status import Expected, Status, Statuses
-from dagster_streamtables.runtime.refresh.prepare import Shelf
 from dagster_streamtables.runtime.storage.history import (
     PastRefresh,
     Statistics,
@@ -25,14 +25,14 @@ from dagster_streamtables.runtime.storage.history import (
 class Monitor:
     """Statuses, histories and events; see the methods of `Lake` that give them."""
 
-    shelf: Shelf
+    catalog: TableCatalog
     controls: Controls
     retention: Retention
 
     def status(
         self, tables: Iterable[StreamTable | Expected] = (), *, now: datetime | None = None
     ) -> list[Status]:
-        return Statuses(self.shelf, self.controls, self.retention).of(tables, now or _now())
+        return Statuses(self.catalog, self.controls, self.retention).of(tables, now or _now())
 
     def history(self, name: str, limit: int | None = None) -> list[PastRefresh]:
         """The refreshes that committed, newest first; none before the first.
@@ -40,11 +40,11 @@ class Monitor:
         Raises:
             MissingSource: There is no such table, and nobody tried to make it.
         """
-        log = self.shelf.newest(name)
+        log = self.catalog.newest(name)
         if log is not None:
             return past_refreshes(name, log, limit)
         if not self.controls.read(name).failures:
-            raise missing(name, self.shelf.names.location(name))
+            raise missing(name, self.catalog.names.location(name))
         return []
 
     def failures(self, name: str) -> list[FailedRefresh]:

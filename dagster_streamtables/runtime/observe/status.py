@@ -12,12 +12,12 @@ from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.model.state import State, Stored
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.control import Control, Controls
 from dagster_streamtables.runtime.observe.health import SourceHealth
 from dagster_streamtables.runtime.observe.retention import Retention
 from dagster_streamtables.runtime.observe.transitive import behind_since, data_as_of
 from dagster_streamtables.runtime.refresh.intermediate import location_of
-from dagster_streamtables.runtime.refresh.prepare import Shelf
 
 
 class Condition(enum.StrEnum):
@@ -126,7 +126,7 @@ class Status:
 class Statuses:
     """Reads the statuses of the stream tables below one root."""
 
-    shelf: Shelf
+    catalog: TableCatalog
     controls: Controls
     retention: Retention
 
@@ -166,7 +166,7 @@ class Statuses:
     def _known(self, name: str, expected: Expected | None) -> Status:
         table = expected.table if expected is not None else None
         control = self.controls.of(table) if table is not None else self.controls.read(name)
-        stored = self.shelf.stored(self.shelf.names.location(name))
+        stored = self.catalog.stored(self.catalog.names.location(name))
         state = stored.state if stored is not None else None
         found = _declared(name, expected, control, populated=state is not None)
         if stored is None or state is None:
@@ -191,7 +191,7 @@ class Statuses:
 
     def _intermediates(self, location: str, state: State) -> Iterable[KeptTable]:
         for name in state.intermediates:
-            log = self.shelf.logs.newest(location_of(location, name))
+            log = self.catalog.logs.newest(location_of(location, name))
             if log is not None:
                 sizes = log.file_sizes
                 yield KeptTable(name, log.version, log.row_count, sum(sizes), len(sizes))

@@ -30,7 +30,7 @@ class Aligned:
 
 
 @dataclass(frozen=True)
-class Reading:
+class TableLookup:
     """How alignment looks at tables."""
 
     newest: Callable[[str], TableLog | None]
@@ -60,63 +60,63 @@ class _Conflict:
 
 
 def aligned(
-    logs: Mapping[str, TableLog], consumed: Mapping[str, int] | None, reading: Reading
+    logs: Mapping[str, TableLog], consumed: Mapping[str, int] | None, lookup: TableLookup
 ) -> Aligned:
     """The newest versions of the sources that agree with each other.
 
     Args:
         logs: The sources at their newest versions.
         consumed: The versions that the last refresh read, which agree; None before the first.
-        reading: How to look at tables.
+        lookup: How to look at tables.
     """
     versions = {name: log.version for name, log in logs.items()}
     if len(logs) < 2 or versions == consumed:
         return Aligned(logs)
-    if not any(reading.state(name, log) for name, log in logs.items()):
+    if not any(lookup.state(name, log) for name, log in logs.items()):
         return Aligned(logs)
     chosen, waiting = dict(logs), None
-    below = {name: _reflected(name, log, reading) for name, log in chosen.items()}
-    while (conflict := _conflict(below, reading)) is not None:
+    below = {name: _reflected(name, log, lookup) for name, log in chosen.items()}
+    while (conflict := _conflict(below, lookup)) is not None:
         waiting = waiting or str(conflict)
         name = conflict.ahead
         floor = 0 if consumed is None else consumed.get(name, 0)
-        older = _older(name, chosen[name], conflict, floor, reading)
+        older = _older(name, chosen[name], conflict, floor, lookup)
         if older is None:
-            return Aligned({} if consumed is None else _as_consumed(consumed, reading), waiting)
+            return Aligned({} if consumed is None else _as_consumed(consumed, lookup), waiting)
         chosen[name] = older
-        below[name] = _reflected(name, older, reading)
+        below[name] = _reflected(name, older, lookup)
     return Aligned(chosen, waiting)
 
 
-def _reflected(name: str, log: TableLog, reading: Reading) -> dict[str, Snapshot]:
+def _reflected(name: str, log: TableLog, lookup: TableLookup) -> dict[str, Snapshot]:
     found = {name: log.snapshot}
-    state = reading.state(name, log)
+    state = lookup.state(name, log)
     for below, seen in (state.sources if state is not None else {}).items():
-        newest = reading.newest(below)
+        newest = lookup.newest(below)
         found[below] = seen.snapshot("" if newest is None else newest.location)
-        if newest is None or not newest.has(found[below]) or reading.state(below, newest) is None:
+        if newest is None or not newest.has(found[below]) or lookup.state(below, newest) is None:
             continue
-        then = reading.at(below, seen.version)
+        then = lookup.at(below, seen.version)
         if then is not None:
-            found |= _reflected(below, then, reading)
+            found |= _reflected(below, then, lookup)
     return found
 
 
-def _conflict(below: Mapping[str, Reflected], reading: Reading) -> _Conflict | None:
+def _conflict(below: Mapping[str, Reflected], lookup: TableLookup) -> _Conflict | None:
     """The first table that two sources reflect at versions that differ in a row."""
     lowest: dict[str, tuple[str, Snapshot]] = {}
     for name, tables in below.items():
         for table, snapshot in tables.items():
             other, low = lowest.setdefault(table, (name, snapshot))
-            if snapshot == low or not _differ(table, snapshot, low, reading):
+            if snapshot == low or not _differ(table, snapshot, low, lookup):
                 continue
             sides = sorted([(low.version, other), (snapshot.version, name)])
             return _Conflict(table, sides[0][1], sides[1][1], sides[0][0], sides[1][0])
     return None
 
 
-def _differ(table: str, one: Snapshot, two: Snapshot, reading: Reading) -> bool:
-    newest = reading.newest(table)
+def _differ(table: str, one: Snapshot, two: Snapshot, lookup: TableLookup) -> bool:
+    newest = lookup.newest(table)
     if newest is None or not (newest.has(one) and newest.has(two)):
         return True
     low, high = sorted([one.version, two.version])
@@ -124,26 +124,28 @@ def _differ(table: str, one: Snapshot, two: Snapshot, reading: Reading) -> bool:
 
 
 def _older(
-    name: str, log: TableLog, conflict: _Conflict, floor: int, reading: Reading
+    name: str, log: TableLog, conflict: _Conflict, floor: int, lookup: TableLookup
 ) -> TableLog | None:
     """The newest version of the source ahead that reflects no more than the one behind."""
     if name == conflict.table:
-        return reading.at(name, conflict.low) if conflict.low >= floor else None
-    for older in _versions_before(name, log, floor, reading):
-        below = _reflected(name, older, reading).get(conflict.table)
+        return lookup.at(name, conflict.low) if conflict.low >= floor else None
+    for older in _versions_before(name, log, floor, lookup):
+        below = _reflected(name, older, lookup).get(conflict.table)
         if below is None or below.version <= conflict.low:
             return older
     return None
 
 
-def _versions_before(name: str, log: TableLog, floor: int, reading: Reading) -> Iterator[TableLog]:
+def _versions_before(
+    name: str, log: TableLog, floor: int, lookup: TableLookup
+) -> Iterator[TableLog]:
     for version in range(log.version - 1, max(floor, log.version - _STEPS) - 1, -1):
-        older = reading.at(name, version)
-        if older is None or older.id != log.id or reading.state(name, older) is None:
+        older = lookup.at(name, version)
+        if older is None or older.id != log.id or lookup.state(name, older) is None:
             return
         yield older
 
 
-def _as_consumed(consumed: Mapping[str, int], reading: Reading) -> dict[str, TableLog]:
-    found = {name: reading.at(name, version) for name, version in consumed.items()}
+def _as_consumed(consumed: Mapping[str, int], lookup: TableLookup) -> dict[str, TableLog]:
+    found = {name: lookup.at(name, version) for name, version in consumed.items()}
     return {name: log for name, log in found.items() if log is not None}

@@ -11,7 +11,7 @@ from typing import Any
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.model.commit_record import Account, Taken
+from dagster_streamtables.runtime.model.commit_record import Account, ConsumedWindow
 from dagster_streamtables.runtime.model.costs import Effort, Way
 from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.runtime.model.state import state_in
@@ -42,7 +42,9 @@ def account(job: Job, report: Refresh, clock: Clock) -> Account:
         seconds=round(clock.seconds, 3),
         until=time.time(),
         phases={phase: round(seconds, 3) for phase, seconds in clock.phases.items()},
-        windows={name: Taken(each.before, each.capture, each.rows) for name, each in windows},
+        windows={
+            name: ConsumedWindow(each.before, each.capture, each.rows) for name, each in windows
+        },
         expected=report.expected,
         fallback=report.fallback,
         fallbacks=_fallbacks(job, report),

@@ -57,7 +57,7 @@ class Intermediates:
         return {name: Kept(log.id, log.version, log.commit) for name, log in logs}
 
 
-def brought_up(
+def refresh_intermediates(
     job: Job, whole: Plan, frontier: Mapping[str, int], inputs: Inputs, run: Run
 ) -> Intermediates:
     """Bring the intermediate tables of a plan to the sources of a job.

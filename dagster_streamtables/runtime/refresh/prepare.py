@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.delta.data_rows import pads
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.names import Names
-from dagster_streamtables.runtime.delta.table_catalog import Logs
-from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.model.definition import (
     compiled,
     fingerprint_of,
@@ -20,58 +17,29 @@ from dagster_streamtables.runtime.model.definition import (
     visible,
 )
 from dagster_streamtables.runtime.model.source import Source
-from dagster_streamtables.runtime.model.state import Stored, read_state, state_of
+from dagster_streamtables.runtime.model.state import Stored, state_of
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
-from dagster_streamtables.runtime.refresh.align import Reading, aligned
+from dagster_streamtables.runtime.model.table_catalog import TableCatalog
+from dagster_streamtables.runtime.refresh.align import TableLookup, aligned
 from dagster_streamtables.runtime.refresh.context import Job
 
 Until = Mapping[str, datetime]
 
 
-@dataclass(frozen=True)
-class Shelf:
-    """Tables by their names, as their logs have them."""
-
-    names: Names
-    logs: Logs
-
-    def newest(self, name: str) -> TableLog | None:
-        return self.logs.newest(self.names.location(name))
-
-    def at(self, name: str, version: int) -> TableLog | None:
-        return self.logs.at(self.names.location(name), version)
-
-    def stored(self, location: str) -> Stored | None:
-        """The stream table at a place; None where no table is."""
-        log = self.logs.newest(location)
-        return None if log is None else read_state(log)
-
-    def source(self, name: str, until: datetime | None, consumed: int) -> TableLog:
-        """A source as of a time, if that is no stream table, whose versions `align` chooses.
-
-        Raises:
-            MissingSource: There is none.
-        """
-        log = self.newest(name)
-        if log is None:
-            raise missing(name, self.names.location(name))
-        if until is None or state_of(name, log) is not None:
-            return log
-        return self.logs.until(log, until.timestamp(), consumed)
-
-
-def begun(table: StreamTable, shelf: Shelf, *, full: bool = False, until: Until | None) -> Job:
+def prepare(
+    table: StreamTable, catalog: TableCatalog, *, full: bool = False, until: Until | None
+) -> Job:
     """What a refresh of a table finds.
 
     Raises:
         InvalidDefinition: The query cannot be maintained, or names what is not there.
         MissingSource: A source is not there, or is no Delta table.
     """
-    location = shelf.names.location(table.name)
-    stored = shelf.stored(location)
+    location = catalog.names.location(table.name)
+    stored = catalog.stored(location)
     consumed = _consumed(stored, table.sources)
-    newest = _newest(table.sources, shelf, until or {}, consumed or {})
-    agreed = aligned(newest, consumed, Reading(shelf.newest, shelf.at, state_of))
+    newest = _newest(table.sources, catalog, until or {}, consumed or {})
+    agreed = aligned(newest, consumed, TableLookup(catalog.newest, catalog.at, state_of))
     logs = agreed.logs or newest
     columns = {name: visible(log.columns) for name, log in logs.items()}
     text = table.text(columns)
@@ -98,7 +66,7 @@ def begun(table: StreamTable, shelf: Shelf, *, full: bool = False, until: Until 
         full=full,
         waiting=agreed.waiting,
         blocked=bool(newest) and not agreed.logs,
-        storage_options=shelf.logs.storage_options,
+        storage_options=catalog.logs.storage_options,
         intermediates=state.intermediates if state is not None else {},
     )
     refused = state.refused.get(fingerprint) if state is not None else None
@@ -120,14 +88,14 @@ def with_views(table: StreamTable, views: Iterable[View]) -> StreamTable:
 
 
 def _newest(
-    sources: Iterable[str], shelf: Shelf, until: Until, consumed: Mapping[str, int]
+    sources: Iterable[str], catalog: TableCatalog, until: Until, consumed: Mapping[str, int]
 ) -> dict[str, TableLog]:
     read: dict[str, TableLog] = {}  # two names of one table are read at one version
     found: dict[str, TableLog] = {}
     for name in sources:
-        place = shelf.names.location(name)
+        place = catalog.names.location(name)
         if place not in read:
-            read[place] = shelf.source(name, until.get(name), consumed.get(name, 0))
+            read[place] = catalog.source(name, until.get(name), consumed.get(name, 0))
         found[name] = read[place]
     return found
 

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
     old = job.stored.log if job.stored is not None else None
     with clock.phase("compute"):
-        asked = _asked(job, inputs, report)
-        job, report, rows = asked.job, asked.report, asked.rows
-        fits = asked.fits and job.expected_rows <= _limit(inputs)
+        result = _query_result(job, inputs, report)
+        job, report, rows = result.job, result.report, result.rows
+        fits = result.fits and job.expected_rows <= _limit(inputs)
         local = differential.fetched(rows, inputs) if fits else None
     if local is not None and old is not None and report.action is Action.FULL:
         corrected = _correct(job, old, inputs, clock, report, local)
@@ -63,7 +63,7 @@ def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refres
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _QueryResult:
     job: Job
     report: Refresh
     rows: DataFrame
@@ -71,7 +71,7 @@ class _Asked:
     """Whether its rows may come here."""
 
 
-def _asked(job: Job, inputs: Inputs, report: Refresh) -> _Asked:
+def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
     """The rows of the query; of a table that is built, once it is known that it can be kept.
 
     Raises:
@@ -80,7 +80,7 @@ def _asked(job: Job, inputs: Inputs, report: Refresh) -> _Asked:
     """
     rows = differential.full(job.plan, job.text, job.sources, inputs)
     if report.action is not Action.REINITIALIZE:
-        return _Asked(job, report, rows)
+        return _QueryResult(job, report, rows)
     types = told(rows)
     refusal = unmaintained(types) if job.plan is not None else None
     if refusal is not None and job.table.mode is not Mode.AUTO:
@@ -91,7 +91,7 @@ def _asked(job: Job, inputs: Inputs, report: Refresh) -> _Asked:
         rows = differential.full(None, job.text, job.sources, inputs)
         types = told(rows)
     require_stored(types)
-    return _Asked(job, report, rows, are_of_arrow(types))
+    return _QueryResult(job, report, rows, are_of_arrow(types))
 
 
 def _correct(

@@ -34,7 +34,11 @@ from dagster_streamtables.runtime.refresh.commit import (
 )
 from dagster_streamtables.runtime.refresh.context import Job
 from dagster_streamtables.runtime.refresh.decide import Decision, Differential, Unchanged
-from dagster_streamtables.runtime.refresh.intermediate import Intermediates, NotKept, brought_up
+from dagster_streamtables.runtime.refresh.intermediate import (
+    Intermediates,
+    NotKept,
+    refresh_intermediates,
+)
 from dagster_streamtables.runtime.refresh.preview import preview_of
 from dagster_streamtables.runtime.refresh.recompute import recompute
 from dagster_streamtables.runtime.storage import writer
@@ -58,7 +62,7 @@ def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
     if decision.action is Action.SKIP:
         return replace(report, seconds=clock.seconds, phases=clock.phases)
     if isinstance(decision, Unchanged):
-        return _nothing(job, decision.log, inputs, clock, report, changes)
+        return _keep(job, decision.log, inputs, clock, report, changes)
     if isinstance(decision, Differential):
         try:
             done = _attempt(job, decision, inputs, clock, report, changes)
@@ -175,7 +179,7 @@ def _change(source: Source, seen: Seen) -> SourceChange:
     return replace(change_between(source.log, seen.version), held=seen.rows)
 
 
-def _nothing(
+def _keep(
     job: Job,
     log: TableLog,
     inputs: Inputs,
@@ -220,7 +224,7 @@ def _differentiate(
         reason = f"{report.reason}, the result is the same"
         same = replace(report, action=Action.NO_DATA, reason=reason)
         if not any(change.moved for change in changes.values()):
-            return _nothing(job, stored.log, inputs, clock, same, changes)
+            return _keep(job, stored.log, inputs, clock, same, changes)
         return advance(job, stored.log, inputs, clock, same)
     report = replace(report, preview=preview_of(computed.local, stored.log, inputs.preview))
     told = account(job, report, clock)
@@ -243,7 +247,7 @@ def _between(job: Job, base: Differential, inputs: Inputs, clock: Clock) -> Inte
     if not base.plan.intermediates:
         return Intermediates()
     with clock.phase("intermediate"):
-        return brought_up(job, base.plan, base.stored.state.frontier, inputs, run)
+        return refresh_intermediates(job, base.plan, base.stored.state.frontier, inputs, run)
 
 
 def _report(

@@ -129,10 +129,10 @@ def _past(name: str, log: TableLog) -> Iterator[PastRefresh]:
         info = info_of(commit)
         state = State.from_json(user_metadata(info))
         if state is not None:
-            yield _told(name, version, state, info)
+            yield _past_refresh(name, version, state, info)
 
 
-def _told(name: str, version: int, state: State, info: Mapping[str, Any]) -> PastRefresh:
+def _past_refresh(name: str, version: int, state: State, info: Mapping[str, Any]) -> PastRefresh:
     committed = committed_at(info)
     account = state.account
     last = max(0.0, committed - account.until) if committed is not None else 0.0

@@ -51,7 +51,7 @@ def _overwrite(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
         .option("overwriteSchema", "true")
         .option("maxRecordsPerFile", target.file_rows)
     )
-    writer = _told(writer, target)
+    writer = _as_refresh(writer, target)
     for name, value in PROPERTIES.items():
         writer = writer.option(name, value)
     with _as_we_write(spark):
@@ -145,11 +145,11 @@ def advance(spark: SparkSession, target: Target) -> Written:
     """Commit a new frontier and no rows."""
     empty = spark.sql(f"SELECT * FROM delta.{spark_name(target.location)} WHERE false")
     with _as_we_write(spark):
-        _told(empty.write.format("delta").mode("append"), target).save(target.location)
+        _as_refresh(empty.write.format("delta").mode("append"), target).save(target.location)
     return Written(0, 0, "spark")
 
 
-def _told(writer: DataFrameWriter, target: Target) -> DataFrameWriter:
+def _as_refresh(writer: DataFrameWriter, target: Target) -> DataFrameWriter:
     """The commit says which refresh it is, and is made once."""
     return (
         writer.option("userMetadata", target.state.to_json())
@@ -166,7 +166,9 @@ def _append(
     rows = spark.sql(f"SELECT {_list(names)} FROM {change} LATERAL VIEW {copies}")
     writer = rows.write.format("delta").mode("append")
     with _as_we_write(spark):
-        _told(writer, target).option("maxRecordsPerFile", target.file_rows).save(target.location)
+        _as_refresh(writer, target).option("maxRecordsPerFile", target.file_rows).save(
+            target.location
+        )
     return Written(came, 0, "spark")
 
 

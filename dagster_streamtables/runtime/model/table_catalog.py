@@ -1,0 +1,44 @@
+"""The tables below one root, by their names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.log_cache import Logs
+from dagster_streamtables.runtime.delta.names import Names
+from dagster_streamtables.runtime.errors.tables import missing
+from dagster_streamtables.runtime.model.state import Stored, read_state, state_of
+
+
+@dataclass(frozen=True)
+class TableCatalog:
+    """Tables by their names, as their logs have them."""
+
+    names: Names
+    logs: Logs
+
+    def newest(self, name: str) -> TableLog | None:
+        return self.logs.newest(self.names.location(name))
+
+    def at(self, name: str, version: int) -> TableLog | None:
+        return self.logs.at(self.names.location(name), version)
+
+    def stored(self, location: str) -> Stored | None:
+        """The stream table at a place; None where no table is."""
+        log = self.logs.newest(location)
+        return None if log is None else read_state(log)
+
+    def source(self, name: str, until: datetime | None, consumed: int) -> TableLog:
+        """A source as of a time, if that is no stream table, whose versions `align` chooses.
+
+        Raises:
+            MissingSource: There is none.
+        """
+        log = self.newest(name)
+        if log is None:
+            raise missing(name, self.names.location(name))
+        if until is None or state_of(name, log) is not None:
+            return log
+        return self.logs.until(log, until.timestamp(), consumed)

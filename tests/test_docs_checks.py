@@ -21,7 +21,8 @@ def test_the_definitions_have_the_checks_and_the_schedules_of_the_table(
     exec(BLOCKS[0], found)
     repository = found["defs"].get_repository_def()  # type: ignore[attr-defined]
     listed = re.findall(r"^\| `(\w+)` \| .* \| .* \| .* \| .* \|$", PAGE, flags=re.M)
-    assert sorted(listed) == sorted(k.name for k in repository.asset_graph.asset_check_keys)
+    made = sorted(key.name for key in repository.asset_graph.asset_check_keys)
+    assert sorted(listed) == made, "each check has a row in the table of docs/checks.md"
     assert {schedule.execution_timezone for schedule in repository.schedule_defs} == {
         "Europe/Berlin"
     }

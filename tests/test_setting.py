@@ -154,7 +154,9 @@ def test_every_setting_is_fed(kind: str) -> None:
         names = set(StreamTablesResource.model_fields)
     else:
         names = set(inspect.signature(declared).parameters)
-    assert names - NOT_FED == set(values) - NOT_FED
+    assert names - NOT_FED == set(values) - NOT_FED, (
+        f"give each setting of {kind} some wrong values, in its dictionary at the top of this file"
+    )
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_an_intermediate_table_is_looked_at_and_missed(orders: Orders) -> None:
     assert lake.checks.invariants(ABOVE).violations == ()
     shutil.rmtree(below)
     [found] = Lake(lake.root, spark=lake._given).checks.invariants(ABOVE).violations
-    assert found.what == "the intermediate table is gone"
+    assert found.what == "the intermediate table no longer exists"
 
 
 def test_a_definition_that_changed_leaves_the_rows_out(orders: Orders) -> None:

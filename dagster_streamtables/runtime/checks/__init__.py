@@ -1,1 +1,1 @@
-"""Proofs over a stored table: is it what its query says, whole, fresh, and as defined?"""
+"""Checks of a stored table: is it equal to its query, intact, fresh, and as defined?"""

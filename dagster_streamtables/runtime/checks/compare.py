@@ -1,12 +1,12 @@
-"""Is a stream table what its query says? Plain Spark answers, running the user's own text.
+"""Does a stream table equal its query? Plain Spark runs the user's own text to find out.
 
-Both sides are read at the table's frontier and compared as multisets, in both directions. Floats
-that are sums may differ in their last digits, because the order of an addition does; rows that
-differ in nothing else, and there by no more than `TOLERANCE`, are equal.
+Both sides are read at the table's frontier and compared as multisets, in both directions. Sums of
+floats may differ in their last digits, since the order of additions differs; rows that differ only
+there, and by no more than `TOLERANCE`, are equal.
 
--0.0 and 0.0 are two values, as they are to a reader, where the query hands on what it found. Where
-it groups or orders, Spark itself gives the one or the other: MIN and MAX the first that they meet.
-There the two are equal, as they are to SQL.
+-0.0 and 0.0 differ, as they do to a reader, if the query only passes values on. If it groups or
+orders, Spark itself returns either: MIN and MAX return the first that they find. Then the two are
+equal, as in SQL.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 TOLERANCE = 1e-9
-"""Relative difference of two floats that counts as none."""
+"""Relative difference up to which two floats are equal."""
 SMALL = 100_000
-"""Rows up to which two tables are compared in this process first."""
+"""Tables with up to this many rows are first compared in this process."""
 SAMPLE = 20
-"""Differing rows that a comparison shows."""
+"""Number of differing rows that a comparison shows."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,9 @@ class Comparison:
     """The Delta version of the table that was compared."""
     frontier: Mapping[str, int]
     missing: int
-    """Rows that the query gives and the table has not, copies counted."""
+    """Rows that the query returns and the table lacks, counting copies."""
     unexpected: int
-    """Rows that the table has and the query does not give, copies counted."""
+    """Rows that the table has and the query does not return, counting copies."""
     sample: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """Some of them, with ``__difference`` (``missing`` or ``unexpected``) and ``__copies``."""
     seconds: float = 0.0
@@ -77,8 +77,8 @@ def compare(
         table: The declaration.
         stored: The table.
         snapshots: The sources at its frontier.
-        relations: Makes views.
-        part: Of the rows; None for all.
+        relations: Creates the views.
+        part: The sample of the rows; None for all.
     """
     begin = time.perf_counter()
     frontier = stored.state.frontier
@@ -113,9 +113,9 @@ def compare(
 
 
 def _equal_here(expected: DataFrame, log: TableLog, names: list[str]) -> bool:
-    """Whether two small tables are surely equal; where not, Spark compares them.
+    """Whether two small tables are certainly equal; otherwise Spark compares them.
 
-    Surely, because -0.0 and a sum of floats in another order differ here and not there.
+    Certainly, since -0.0 and sums of floats in another order differ here, but not in Spark.
     """
     import pyarrow as pa
 
@@ -133,7 +133,7 @@ def _equal_here(expected: DataFrame, log: TableLog, names: list[str]) -> bool:
 
 
 _MEET = (exp.AggFunc, exp.Window, exp.Order)
-"""Where rows that differ in a zero meet."""
+"""In these, rows that differ only in the sign of a zero are combined."""
 
 
 def difference(expected: DataFrame, actual: DataFrame, *, zeros: bool) -> DataFrame:
@@ -142,7 +142,7 @@ def difference(expected: DataFrame, actual: DataFrame, *, zeros: bool) -> DataFr
     Args:
         expected: What the rows should be.
         actual: What they are.
-        zeros: Whether -0.0 is another value than 0.0.
+        zeros: Whether -0.0 differs from 0.0.
     """
     from pyspark.sql import functions as F
 
@@ -164,7 +164,7 @@ def difference(expected: DataFrame, actual: DataFrame, *, zeros: bool) -> DataFr
 
 
 def _comparable(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
-    """A VARIANT, which Spark does not group by, as the JSON that it is."""
+    """The rows with each VARIANT, by which Spark cannot group, as JSON."""
     from pyspark.sql import functions as F
 
     variants = {name for name, type_ in types.items() if "variant" in type_}
@@ -175,7 +175,7 @@ def _comparable(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
 
 
 def _without_rounding(counted: DataFrame, floats: set[str]) -> DataFrame:
-    """Leave out pairs of differing rows that a tolerance of the floats makes equal.
+    """Remove pairs of differing rows that are equal within the tolerance of floats.
 
     Rows that agree in all other columns are paired in the order of their floats.
     """

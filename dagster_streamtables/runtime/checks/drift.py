@@ -1,7 +1,7 @@
 """Do the columns of a stream table and of its sources still fit the definition?
 
-Spark is asked what columns the query has over the sources as they are now: it analyses the text
-over empty relations of the same columns, and runs nothing.
+Spark analyzes the query over empty relations with the present columns of the sources, and runs
+nothing.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ class DriftKind(enum.StrEnum):
     """How a column differs."""
 
     MISSING = "missing"
-    """It was there, or should be, and is not."""
+    """It existed, or should exist, and does not."""
     TYPE = "another type"
     NEW = "new"
-    """It is there, and was not, or should not be."""
+    """It exists, and did not, or should not."""
 
 
 @dataclass(frozen=True)
 class Drift:
-    """One column that is not as it was."""
+    """One column that changed."""
 
     table: str
     """The stream table or a source."""
     column: str
     kind: DriftKind
     was: str = ""
-    """The type that is stored, or that the last refresh saw; empty where there was none."""
+    """The type that is stored, or that the last refresh saw; empty for a new column."""
     now: str = ""
-    """The type that the definition, or the source, has now; empty where there is none."""
+    """The type in the definition, or in the source, now; empty for a missing column."""
 
     def __str__(self) -> str:
         return {
@@ -55,11 +55,11 @@ class Drift:
 
 
 def of_sources(state: State, sources: Mapping[str, Columns]) -> Iterator[Drift]:
-    """The columns that the query used of its sources at the last refresh, and no longer are so.
+    """The source columns that the query used at the last refresh and that have changed since.
 
     Args:
-        state: Of the stream table.
-        sources: The columns of the sources now.
+        state: The state of the stream table.
+        sources: The present columns of the sources.
     """
     for name, seen in state.sources.items():
         if name in sources:
@@ -68,12 +68,12 @@ def of_sources(state: State, sources: Mapping[str, Columns]) -> Iterator[Drift]:
 
 
 def of_result(table: str, stored: Columns, now: Columns) -> Iterator[Drift]:
-    """The visible columns of a stored table against those of its query.
+    """The differences between the visible columns of a stored table and those of its query.
 
     Args:
         table: The stream table.
-        stored: What it holds.
-        now: What its query gives, by Spark.
+        stored: Its stored columns.
+        now: The columns that its query returns, according to Spark.
     """
     stored = visible(stored)
     spelled = {name.lower(): name for name in now}
@@ -86,12 +86,12 @@ def of_result(table: str, stored: Columns, now: Columns) -> Iterator[Drift]:
 
 
 def columns_of(text: Text, sources: Mapping[str, Columns], spark: SparkSession) -> dict[str, str]:
-    """The columns of a query over some sources, and their types in Spark's words.
+    """The columns of a query, and their Spark types.
 
     Args:
         text: The query in Spark SQL.
         sources: The columns of each source.
-        spark: Analyses it.
+        spark: Analyzes the query.
     """
     return types_of(spark.sql(text.over(lambda name: _empty(sources[name]))))
 
@@ -111,5 +111,5 @@ def _changed(table: str, was: Columns, now: Mapping[str, str | None]) -> Iterato
 
 
 def _plain(type_: str) -> str:
-    """A type as it is compared: the two that say it quote the fields of structs differently."""
+    """A type for comparison: Spark and Delta quote the fields of structs differently."""
     return type_.replace("`", "").replace(" ", "").lower()

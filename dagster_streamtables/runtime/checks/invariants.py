@@ -1,7 +1,7 @@
-"""Is a stored table one that refreshes can have left? Its log and its hidden columns answer.
+"""Could refreshes have produced a stored table? Its log and its hidden columns tell.
 
-The query is not run and no source is read: logs are looked at here, and the rows of the stored
-table, and of its intermediate tables, are counted by Spark in one pass each.
+This runs no query and reads no source: it reads logs, and Spark counts the rows of the stored table
+and of its intermediate tables in one pass each.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from dagster_streamtables.runtime.model.state import (
 from dagster_streamtables.runtime.refresh.intermediate import location_of
 
 SAMPLE = 20
-"""Rows of each table that are shown."""
+"""Number of rows of each table that are shown."""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """Something that no refresh leaves behind."""
+    """A property of a stored table that no refresh produces."""
 
     table: str
-    """The stream table, or the one of its intermediate tables that it is about."""
+    """The stream table, or the intermediate table concerned."""
     what: str
     rows: int | None = None
-    """How many rows, or keys, it is true of; None where it is about none."""
+    """The number of rows or keys concerned; None if it does not concern rows."""
 
     def __str__(self) -> str:
         many = "" if self.rows is None else f" ({self.rows} of them)"
@@ -47,16 +47,16 @@ class Violation:
 
 @dataclass(frozen=True)
 class Findings:
-    """What is wrong with a stored table by itself."""
+    """The violations in a stored table."""
 
     table: str
     version: int
-    """The Delta version that was looked at."""
+    """The Delta version that was examined."""
     violations: tuple[Violation, ...] = ()
     sample: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     """Some of the rows, with ``__table`` and ``__broken``."""
     left_out: str = ""
-    """Why the rows were not looked at; empty if they were."""
+    """Why the rows were not examined; empty if they were."""
     seconds: float = 0.0
 
 
@@ -67,7 +67,7 @@ class PlannedTable:
     name: str
     stored: Refreshed
     plan: Plan | None
-    """None where it is not known, as of a definition that changed since."""
+    """None if it is not known, because the definition has changed since."""
 
     @property
     def state(self) -> State:
@@ -77,13 +77,13 @@ class PlannedTable:
 def examine(
     planned: PlannedTable, sources: Mapping[str, TableLog | None], logs: Logs, relations: Relations
 ) -> Findings:
-    """Look at a stored table.
+    """Examine a stored table.
 
     Args:
         planned: The table.
         sources: The newest versions of its sources.
-        logs: Of tables.
-        relations: Makes views.
+        logs: The logs of tables.
+        relations: Creates views.
     """
     begin = time.perf_counter()
     violations = [*_of_the_log(planned, sources), *_of_fallbacks(planned)]
@@ -113,7 +113,7 @@ def examine(
 
 
 def _of_fallbacks(planned: PlannedTable) -> Iterator[Violation]:
-    """Once may be chance, such as a product of two rows that never met; twice is how it is now."""
+    """One fallback may be chance, such as an overflow in rows that never join; two are not."""
     account = planned.state.account
     if account.fallbacks > 1:
         said = f"its change could not be computed {account.fallbacks} times in a row"
@@ -144,13 +144,13 @@ def _of_the_log(
 def _intermediate(
     planned: PlannedTable, name: str, kept: Kept, logs: Logs
 ) -> PlannedTable | Violation:
-    """An intermediate table as the frontier names it."""
+    """An intermediate table at the version in the frontier."""
     newest = logs.newest(location_of(planned.stored.log.location, name))
     if newest is None or newest.id != kept.id:
-        return Violation(name, "the intermediate table is gone")
+        return Violation(name, "the intermediate table no longer exists")
     log = newest.at(kept.version) if newest.version >= kept.version else None
     if log is None:
-        return Violation(name, f"version {kept.version} of the intermediate table is gone")
+        return Violation(name, f"version {kept.version} of the intermediate table was deleted")
     found = read_state(log).refreshed
     if found is None:
         return Violation(name, "the intermediate table carries no state")
@@ -161,7 +161,7 @@ def _intermediate(
 def _out_of_step(
     planned: PlannedTable, below: PlannedTable, sources: Mapping[str, TableLog | None]
 ) -> Iterator[Violation]:
-    """An intermediate table reflects what its stream table reflects, or what is the same rows."""
+    """An intermediate table must reflect the versions of its stream table, or equal rows."""
     yield from _of_the_log(below, {})
     for name, seen in below.state.sources.items():
         ours = planned.state.sources.get(name)
@@ -177,10 +177,10 @@ def _out_of_step(
 
 
 def _same_rows(log: TableLog, one: Seen, other: Seen) -> bool:
-    """Whether nothing moved between two versions of a source, as far as its log still tells."""
+    """Whether no rows changed between two versions of a source, as far as its log goes back."""
     snapshots = [each.snapshot(log.location) for each in (one, other)]
     if not all(map(log.has, snapshots)):
-        return True  # that is told of the table itself
+        return True  # reported for the table itself
     before, after = sorted(each.version for each in snapshots)
     change = change_between(log, before, after)
     return change.lost or not change.moved
@@ -209,7 +209,7 @@ def _of_the_rows(
             sample = [row | {"__broken": _words(row["__broken"], found)} for row in sample]
         if most is not None and rows > most:
             violations.append(
-                Violation(planned.name, f"it has {rows} rows, and {most} at most are right")
+                Violation(planned.name, f"it has {rows} rows, and {most} at most are correct")
             )
     copies = asked.copies_sql(relation, limit=SAMPLE)
     twice = _rows(planned, copies, relations) if copies is not None else []

@@ -1,6 +1,6 @@
-"""What can be asked of a stream table that is there: is it right, whole, fresh, and as defined?
+"""Checks of an existing stream table: is it equal to its query, intact, fresh, and as defined?
 
-Nothing here changes a table, and nothing needs an orchestrator.
+No check changes a table, and none needs an orchestrator.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Checks:
         """
         Args:
             catalog: The tables.
-            session: Of a stream table.
-            declared: A declaration with the views that it may name.
+            session: Opens the session of a stream table.
+            declared: Adds the views that a declaration may name.
         """
         self._catalog = catalog
         self._session = session
@@ -53,12 +53,12 @@ class Checks:
 
         Args:
             table: The declaration.
-            sample: What part of the rows to compare, as 0.01; None for all. See `part`.
-            seed: Which part, to repeat a comparison; another one each time without it.
+            sample: The fraction of the rows to compare, such as 0.01; None for all. See `sample`.
+            seed: Selects the sample, to repeat a comparison; random without it.
 
         Raises:
-            MissingSource: The table has never been refreshed, or a source is gone.
-            InvalidDefinition: `sample` is no part.
+            MissingSource: The table has never been refreshed, or a source no longer exists.
+            InvalidDefinition: `sample` is not a fraction.
         """
         table, stored = self._declared(table), self._stored(table)
         part = sampled_rows(table, stored, sample, seed)
@@ -69,7 +69,7 @@ class Checks:
 
     @last_word()
     def invariants(self, table: StreamTable) -> Findings:
-        """Look for what no refresh leaves behind in a stored table; see `invariants`.
+        """Find what no refresh can have left in a stored table; see `invariants`.
 
         Raises:
             MissingSource: The table has never been refreshed.
@@ -82,11 +82,11 @@ class Checks:
 
     @last_word()
     def drift(self, table: StreamTable) -> list[Drift]:
-        """The columns of a stream table, and of its sources as used, that are not as they were.
+        """The columns of a stream table, and those it uses of its sources, that have changed.
 
         Raises:
-            MissingSource: The table has never been refreshed, or a source is gone.
-            InvalidDefinition: The query no longer fits its sources.
+            MissingSource: The table has never been refreshed, or a source no longer exists.
+            InvalidDefinition: The query is no longer valid over its sources.
         """
         table, stored = self._declared(table), self._stored(table)
         logs = {name: self._catalog.newest(name) for name in table.sources}
@@ -95,7 +95,7 @@ class Checks:
                 raise missing(name, self._catalog.names.location(name)).about(table.name)
         sources = {name: visible(log.columns) for name, log in logs.items() if log is not None}
         text = table.text(sources)
-        if table.mode is Mode.DIFFERENTIAL:  # whose words for what does not fit are the better ones
+        if table.mode is Mode.DIFFERENTIAL:  # the compiler's messages are better than Spark's
             compiled(table, text, sources)
         now = columns_of(text, sources, self._session(table).spark)
         found = of_result(table.name, stored.log.columns, now)
@@ -103,10 +103,9 @@ class Checks:
 
     @last_word()
     def behind(self, table: StreamTable) -> list[SourceHealth]:
-        """The sources that have rows which a stream table does not reflect, or that are gone; needs
-        no Spark.
+        """The sources with rows that a stream table does not reflect, or that no longer exist.
 
-        A table is as fresh as it can be while there is none, however long ago its last refresh was.
+        Needs no Spark. A table without any is as fresh as possible, however old its last refresh.
 
         Raises:
             MissingSource: The table has never been refreshed.
@@ -119,15 +118,15 @@ class Checks:
         return [each for each in found if each.gone or each.behind_since is not None]
 
     def _snapshot(self, name: str, seen: Seen) -> Snapshot:
-        """A source as a stream table read it last."""
+        """The version of a source that a stream table read last."""
         location = self._catalog.names.location(name)
         snapshot, log = seen.snapshot(location), self._catalog.newest(name)
         if log is not None and log.commit_at(seen.version) not in (None, seen.commit):
             raise SourceProblem(
                 f'"{name}" no longer has the version {seen.version} that the table reflects',
-                why="it was put back from a copy, or replaced, and has another version of that "
-                "number",
-                fix="refresh the stream table, which builds it anew",
+                why="it was restored from a copy, or replaced, and its version of that number "
+                "is a different one",
+                fix="refresh the stream table, which rebuilds it",
             )
         return snapshot
 
@@ -138,7 +137,7 @@ class Checks:
         return stored.refreshed
 
     def _plan(self, table: StreamTable, state: State) -> Plan | None:
-        """The plan that a stored table was built by; None where the definition is another one."""
+        """The plan that built a stored table; None if the definition has changed since."""
         try:
             job = prepare(table, self._catalog, until=None)
         except StreamTablesError:

@@ -1,8 +1,8 @@
-"""A part of a table's rows, the same ones of two relations: for a comparison that costs less.
+"""A sample of a table's rows, the same ones on both sides, for a cheaper comparison.
 
-A row belongs to a part by a hash of some of its columns and a seed, so both sides agree on it, and
-another seed names other rows. Of groups those columns are keys: what asks only for keys is answered
-below the aggregate, so Spark drops the other rows before it joins or groups them.
+A hash of some columns and a seed decides whether a row belongs to the sample, so both sides agree,
+and another seed selects other rows. In an aggregation those columns are the keys: Spark pushes a
+condition on keys below the aggregate, so it drops the other rows before it joins or groups them.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 LEAST = 1_000
-"""Rows that a part has about, if the table has so many: one of two rows would show nothing."""
+"""A sample has about this many rows at least: fewer rows of a small table would prove nothing."""
 _BUCKETS = 1_000_000
-# Two recomputations of a sum of floats differ, and collated strings may be equal and not the same.
+# Two recomputations of a sum of floats differ, and equal collated strings may differ in bytes.
 _HASHED = ("boolean", "tinyint", "smallint", "int", "bigint", "date", "string", "binary")
 _HASHED_PREFIXES = ("decimal", "timestamp", "char", "varchar")
 
 
 Sample = Annotated[float, Range(0, 1, above=True)]
-"""Of the rows."""
+"""The fraction of the rows to compare."""
 
 
 @dataclass(frozen=True)
 class SampledRows:
-    """The rows whose columns have certain hashes."""
+    """The rows whose hash lies below a bound."""
 
     fraction: float
-    """About so many of all rows, from 0 to 1."""
+    """The approximate fraction of all rows, from 0 to 1."""
     seed: int
-    """Which of them; with the same seed, and the same rows, the same ones again."""
+    """Selects the rows; the same seed selects the same ones."""
     columns: tuple[str, ...]
-    """By whose values they are chosen."""
+    """The columns that are hashed."""
 
     def of(self, rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
-        """Those rows of a relation that belong to the part.
+        """The rows of a relation that belong to the sample.
 
         Args:
             rows: The relation.
-            types: The types that its columns are hashed in: another type is another hash.
+            types: The types in which its columns are hashed: the hash depends on the type.
         """
         from pyspark.sql import functions as F
 
@@ -62,25 +62,24 @@ class SampledRows:
 def sampled_rows(
     table: StreamTable, stored: Refreshed, sample: float | None, seed: int | None
 ) -> SampledRows | None:
-    """The part of a stored table to compare; None for all of it.
+    """The sample of a stored table to compare; None for all rows.
 
-    Everything is compared where nothing is gained by less: in a table of few rows, and where no
-    column can be hashed.
+    All rows are compared if the table is small, or if no column can be hashed.
 
     Args:
         table: The declaration.
         stored: The table.
-        sample: What part of the rows; None for all.
-        seed: Which; None for another part each time.
+        sample: The fraction of the rows; None for all.
+        seed: Selects the rows; None for a random sample.
 
     Raises:
-        InvalidDefinition: `sample` is no part.
+        InvalidDefinition: `sample` is not a fraction.
     """
     if sample is None:
         return None
     if not 0 < sample <= 1:
         raise InvalidDefinition(
-            f"a sample of {sample:g} was asked for", fix="give a part of the rows, as 0.01"
+            f"a sample of {sample:g} was asked for", fix="give a fraction of the rows, such as 0.01"
         ).about(table.name)
     fraction = max(sample, LEAST / max(1, stored.log.row_count or _BUCKETS))
     columns = _columns(table, stored)
@@ -97,11 +96,11 @@ def _columns(table: StreamTable, stored: Refreshed) -> tuple[str, ...]:
 
 
 def _keys(table: StreamTable, stored: Refreshed) -> tuple[str, ...]:
-    """The stored columns that identify a group; none where the plan knows of no groups."""
+    """The stored columns that identify a group; none if the plan has no groups."""
     columns = {name: seen.columns for name, seen in stored.state.sources.items()}
     try:
         return compiled(table, table.text(columns), columns).key or ()
-    except StreamTablesError:  # in mode FULL any query will do
+    except StreamTablesError:  # mode FULL accepts any query
         return ()
 
 

@@ -1,1 +1,1 @@
-"""What people ask: status, history, events, and whether a table may be refreshed."""
+"""Monitoring and control: status, history, events, suspension."""

@@ -1,11 +1,11 @@
-"""Whether a stream table may be refreshed: errors in a row, and who stopped it.
+"""Whether a stream table may be refreshed: its consecutive errors, and its suspension.
 
-An error that only a person can mend comes back at each attempt, so after a number of them the table
-is left alone until somebody resumes it or changes its definition. What may pass (a lost race, a
-machine without memory) does not count.
+An error that only a person can fix recurs at each attempt, so after a number of them the table is
+suspended until somebody resumes it or changes its definition. Temporary failures (a lost race, a
+machine without memory) do not count.
 
-It is kept beside the tables, in ``<root>/_streamtables/<name>.json``: a table that was never made
-has no log to keep it in. Nothing that a refresh is built upon is there.
+The control is stored in ``<root>/_streamtables/<name>.json``: a table that was never created has no
+log to store it in. No refresh depends on it for its rows.
 """
 
 from __future__ import annotations
@@ -33,53 +33,53 @@ from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.refresh.prepare import with_views
 
 FOLDER = "_streamtables"
-"""Below the root: what is kept beside the tables."""
+"""The folder below the root with the controls of all tables."""
 _LONGEST = 200
 _REMEMBERED = 20
 
 
 @dataclass(frozen=True)
 class FailedRefresh:
-    """One attempt to refresh a table that failed."""
+    """One failed attempt to refresh a table."""
 
     at: str
-    """When, in ISO 8601."""
+    """The time, in ISO 8601."""
     error: str
-    """In a line."""
+    """The error message, on one line."""
     lasting: bool
-    """Whether only a person can mend it, so that it counts towards suspension."""
+    """Whether only a person can fix it, so that it counts towards suspension."""
 
 
 @dataclass(frozen=True)
 class Control:
-    """What is known of the attempts to refresh a table.
+    """The recorded attempts to refresh a table, and its suspension.
 
-    What a person said (`held`) and what the attempts did are fields of their own: neither a refresh
-    that ends nor a changed definition undoes what a person said.
+    A suspension by a person (`held`) is separate from one by errors: neither a successful refresh
+    nor a changed definition ends it.
     """
 
     errors: int = 0
-    """In a row, of those that only a person can mend."""
+    """Number of consecutive errors that only a person can fix."""
     error: str = ""
-    """The error of the last attempt, in a line; empty where that went well."""
+    """The last error message, on one line; empty if the last attempt succeeded."""
     at: str = ""
-    """When that was, in ISO 8601."""
+    """The time of the last error, in ISO 8601."""
     definition: str = ""
-    """Whose errors they are."""
+    """Fingerprint of the definition that caused the errors."""
     gave_up: str = ""
-    """Why it stopped by itself; empty where it did not."""
+    """Why it was suspended after errors; empty if it was not."""
     held: str = ""
-    """Why a person suspended it; empty where nobody did."""
+    """Why a person suspended it; empty if nobody did."""
     held_at: str = ""
-    """Since when, in ISO 8601."""
+    """The start of the suspension, in ISO 8601."""
     failures: tuple[FailedRefresh, ...] = ()
-    """The newest attempts that failed, newest first, also those of before it went well again."""
+    """The newest failed attempts, newest first, including those before a successful refresh."""
     failed: int = 0
-    """How many attempts failed in the table's whole life."""
+    """Number of failed attempts since the table was created."""
 
     @property
     def suspended(self) -> str:
-        """Why it is left alone; empty where it is not."""
+        """Why it is suspended; empty if it is not."""
         return self.held or self.gave_up
 
     @property
@@ -88,18 +88,18 @@ class Control:
 
     @property
     def speaks(self) -> bool:
-        """Whether it says anything of how the table is now."""
+        """Whether it contains errors or a suspension that still apply."""
         return bool(self.suspended or self.error)
 
     @property
     def mended(self) -> Control:
-        """After an attempt that went well."""
+        """The control after a successful attempt."""
         return Control(
             held=self.held, held_at=self.held_at, failures=self.failures, failed=self.failed
         )
 
     def after(self, error: Exception, table: StreamTable) -> Control:
-        """After an attempt that failed."""
+        """The control after a failed attempt."""
         here = self.under(_fingerprint(table))
         failure = FailedRefresh(_now(), _in_a_line(error), is_lasting(error))
         counted = replace(
@@ -117,7 +117,7 @@ class Control:
         return replace(counted, gave_up=why)
 
     def under(self, definition: str) -> Control:
-        """As far as it is about a definition: the errors of another one do not count."""
+        """The control without errors of another definition."""
         return self if self.definition in ("", definition) else self.mended
 
 
@@ -132,9 +132,9 @@ class Controls:
     ) -> None:
         """
         Args:
-            root: As for `Lake`; and `storage_options` and `views`.
+            root: As for `Lake`.
             storage_options: What delta-rs needs to reach an object store.
-            views: They are part of what a table is, whoever asks with the declaration alone.
+            views: Part of the fingerprint of every table that names them.
         """
         self._root = root
         self._options = dict(storage_options or {})
@@ -153,11 +153,11 @@ class Controls:
             ).about(name) from error
 
     def of(self, table: StreamTable) -> Control:
-        """The control of a table as it is declared: errors of another definition do not count."""
+        """The control of a declared table, without errors of another definition."""
         return self.read(table.name).under(_fingerprint(with_views(table, self._views)))
 
     def names(self) -> list[str]:
-        """The tables of which something is known, sorted."""
+        """The tables that have a control, sorted."""
         import pyarrow.fs
 
         if self._local is not None:
@@ -169,23 +169,23 @@ class Controls:
         return sorted(map(unquote, names))
 
     def suspend(self, name: str, why: str = "") -> None:
-        """Leave a table alone until it is resumed.
+        """Suspend a table until it is resumed.
 
-        Where somebody suspended it before, that time stands and, without a new reason, theirs.
+        If a person had suspended it before, keep that time and, without a new reason, that reason.
         """
         was = self.read(name)
         said = why or was.held or "suspended by hand"
         self._write(name, replace(was, held=said, held_at=was.held_at or _now()))
 
     def resume(self, name: str) -> bool:
-        """Let it be refreshed again, its errors forgotten; whether it was suspended."""
+        """End a suspension and reset the errors. Returns whether the table was suspended."""
         was = self.read(name)
         if was.speaks:
             self._write(name, replace(was.mended, held="", held_at=""))
         return bool(was.suspended)
 
     def forget(self, name: str) -> bool:
-        """Delete what is known of a table; whether anything was."""
+        """Delete the control of a table. Returns whether there was one."""
         known = self._read(name) is not None
         if known and self._local is not None:
             (self._local / _file(name)).unlink(missing_ok=True)
@@ -195,10 +195,10 @@ class Controls:
 
     @contextmanager
     def watching(self, table: StreamTable) -> Iterator[None]:
-        """Note how one attempt ends.
+        """Record how one attempt ends.
 
         Raises:
-            SuspendedTable: The table is left alone.
+            SuspendedTable: The table is suspended.
         """
         table = with_views(table, self._views)
         with last_word():
@@ -211,13 +211,13 @@ class Controls:
         except Exception as error:
             self._note(table.name, partial(Control.after, error=error, table=table))
             raise
-        # Errors of an earlier definition, too: they are mended, whoever looks without knowing it.
+        # Errors of an earlier definition are reset, too: a reader may not know the definition.
         if before.speaks:
             self._note(table.name, lambda known: known.mended)
 
     def _note(self, name: str, change: Callable[[Control], Control]) -> None:
-        """Change what is known by now: somebody may have suspended the table meanwhile."""
-        # A full disk must not hide the error, nor make one of a refresh that is committed.
+        """Change the stored control: somebody may have suspended the table meanwhile."""
+        # A full disk must not hide the error, nor fail a refresh that has committed.
         with suppress(OSError, DamagedTable):
             self._write(name, change(self.read(name)))
 
@@ -230,13 +230,13 @@ class Controls:
         except FileNotFoundError:
             return None
         except (OSError, DeltaError):
-            require_root(self._root, self._options)  # which has the better words
+            require_root(self._root, self._options)  # its message is better
             raise
 
     def _write(self, name: str, control: Control) -> None:
         content = json.dumps(asdict(control)).encode()
         if self._local is None:
-            # What does not fit a buffer, pyarrow hands to delta-rs as an object that it refuses.
+            # Without a large enough buffer, pyarrow passes an object that delta-rs refuses.
             path, size = f"{FOLDER}/{_file(name)}", len(content) + 1
             with self._remote.open_output_stream(path, buffer_size=size) as stream:
                 stream.write(content)
@@ -259,7 +259,7 @@ class Controls:
 
 
 def _file(name: str) -> str:
-    """In the one folder, whatever somebody gives for a name: `..` is one of a file here.
+    """The file of a table, always in this folder: even `..` is part of a file name.
 
     >>> _file("mart.revenue"), _file("../x")
     ('mart.revenue.json', '..%2Fx.json')
@@ -274,7 +274,7 @@ def _from_json(content: bytes) -> Control:
 
 
 def _in_a_line(error: Exception) -> str:
-    """What, and the beginning of why: Spark's reasons have many lines."""
+    """What, and the first line of why: Spark's reasons have many lines."""
     if not isinstance(error, StreamTablesError):
         return f"{type(error).__name__}: {first_line(str(error))[:_LONGEST]}"
     why = error.why.strip().partition("\n")[0][:_LONGEST]
@@ -285,7 +285,7 @@ def _suspended(control: Control) -> SuspendedTable:
     return SuspendedTable(
         f"suspended since {control.suspended_at[:19]}",
         why=control.suspended,
-        fix="mend the cause, and resume the table by streamtables resume or Lake.controls.resume"
+        fix="fix the cause, and resume the table by streamtables resume or Lake.controls.resume"
         + "; a changed definition resumes it, too" * (not control.held),
     )
 

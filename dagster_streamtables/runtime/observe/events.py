@@ -1,7 +1,7 @@
-"""What happened to stream tables, and what is about to: one list, from what tables say themselves.
+"""The events of stream tables: past refreshes and failures, and present states.
 
-Nothing is stored for it. What happened is in logs and controls; what is so now, such as that a
-table is stale, is an event at the moment it began, and goes from the list when it ends.
+Nothing is stored for them. Past events come from logs and controls; a present state, such as a
+stale table, is an event at the time it began, and leaves the list when it ends.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from dagster_streamtables.runtime.observe.status import Condition, Deadline, Sta
 from dagster_streamtables.runtime.storage.history import PastRefresh
 
 WARN_BEFORE = timedelta(days=2)
-"""So long before history may be gone that the next refresh needs, there is a warning."""
+"""A warning is given this long before a source may delete what the next refresh needs."""
 
 
 class EventKind(enum.StrEnum):
     REFRESHED = "refreshed"
     REINITIALIZED = "reinitialized"
-    """The query was run again, because what was stored could not be built upon."""
+    """The query was run again, because the stored rows could not be updated."""
     FELL_BACK = "fell_back"
     """Its change should have been computed and could not be, so the query was run in full."""
     FAILED = "failed"
-    """The last attempt, until one goes well; `Monitor.failures` has the earlier ones."""
+    """The last attempt, until one succeeds; `Monitor.failures` has the earlier ones."""
     SUSPENDED = "suspended"
     BROKEN = "broken"
-    """Its declaration, or its log, says something that cannot be; or a source is gone."""
+    """Its declaration or its log is invalid, or a source no longer exists."""
     STALE = "stale"
     """It is staler than its schedule allows."""
     RETENTION = "retention"
     """A source may soon lose what the next refresh needs."""
     REINITIALIZE_NEEDED = "reinitialize_needed"
-    """A source has lost it."""
+    """A source has lost what the next refresh needs."""
 
 
 ALERTS = frozenset(EventKind) - {EventKind.REFRESHED, EventKind.REINITIALIZED}
-"""Those that somebody should look at."""
+"""The events that need attention."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ def events_of(
     """The events of one table, newest first.
 
     Args:
-        status: How it is.
-        control: Its attempts; a suspension in it stands at its time.
+        status: Its status.
+        control: Its attempts and its suspension.
         past: Its refreshes.
-        schedule: When it is late; None where it never is.
-        now: The moment of what has no other.
+        schedule: When it is late; None if it never is.
+        now: The time of events without a time of their own.
         warn_before: See `WARN_BEFORE`.
     """
     found = [
@@ -111,13 +111,13 @@ def _staleness(status: Status, schedule: Deadline | None) -> Iterator[Event]:
     if status.stale and schedule is not None and status.stale_since is not None:
         began = schedule.deadline(status.stale_since).astimezone(UTC)
         since = status.stale_since.isoformat(timespec="seconds")
-        message = f"does not reflect what came at {since}, and its schedule is {schedule.text}"
+        message = f"does not reflect the commit of {since}, and its schedule is {schedule.text}"
         yield Event(began, status.table, EventKind.STALE, message)
 
 
 def _retention(status: Status, now: datetime, warn_before: timedelta) -> Iterator[Event]:
     for health in status.sources:
         said = health.warning(warn_before)
-        if said and not health.gone:  # which is what is broken
+        if said and not health.gone:  # a missing source is reported as broken
             kind = EventKind.REINITIALIZE_NEEDED if health.lost else EventKind.RETENTION
             yield Event(now, status.table, kind, said)

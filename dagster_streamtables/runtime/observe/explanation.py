@@ -13,13 +13,13 @@ class ExplainedQuery:
     """One maintained query: the table's own, or that of an intermediate table."""
 
     name: str
-    """Of the intermediate table; empty for the table's own."""
+    """The name of the intermediate table; empty for the table's own query."""
     law: str
     """How its change enters the stored rows."""
     reads: tuple[str, ...]
     """Sources and intermediate tables."""
     operators: tuple[OperatorLine, ...]
-    """Each with the law that serves it, and what its change reads."""
+    """Each with its law, and what its change reads."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Explanation:
     mode: str
     sources: tuple[str, ...]
     plan: Plan | None = None
-    """None where the query is refused."""
+    """None if the query is refused."""
     refusal: UnsupportedQuery | None = None
     """Why its change cannot be computed, with the place in its SQL."""
 
@@ -41,7 +41,7 @@ class Explanation:
 
     @property
     def queries(self) -> tuple[ExplainedQuery, ...]:
-        """Those of the intermediate tables first, each after those it reads."""
+        """The queries of the intermediate tables first, each after those it reads."""
         plans = (*self.plan.intermediates, self.plan) if self.plan is not None else ()
         return tuple(
             ExplainedQuery(each.name, each.law, each.reads, each.operators) for each in plans
@@ -49,12 +49,12 @@ class Explanation:
 
     @property
     def change_sql(self) -> str:
-        """The change when every source moved; empty where there is none."""
+        """The SQL of the change if every source changed; empty if it is not maintained."""
         return self.plan.change_sql() if self.plan is not None else ""
 
     @property
     def place(self) -> Place | None:
-        """Where in the SQL, or in the file that holds it, that stands which is refused."""
+        """The place in the SQL, or in its file, of what is refused."""
         return self.refusal.place if self.refusal is not None else None
 
     def __str__(self) -> str:

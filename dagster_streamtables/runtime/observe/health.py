@@ -1,4 +1,4 @@
-"""How far a stream table is behind a source, and how long it may be, by the source's log."""
+"""How far a stream table is behind a source, and how long it may stay so, by the source's log."""
 
 from __future__ import annotations
 
@@ -21,37 +21,38 @@ _UNITS = {
     "millisecond": 1e-3, "microsecond": 1e-6,
 }  # fmt: skip
 _PART = re.compile(rf"(\d+)\s*({'|'.join(_UNITS)})s?\b", re.IGNORECASE)
-_LOOKED_FOR = 100  # files of before; asking for each of a million would take minutes
+_LOOKED_FOR = 100  # files of the version before; to look up a million would take minutes
 
 
 @dataclass(frozen=True)
 class SourceHealth:
-    """One source of one stream table: how far the table is behind, and how long it may be."""
+    """One source of one stream table: how far the table is behind, and how long it may stay so."""
 
     table: str
     source: str
     frontier: int
     """The version of the source that the stream table reflects."""
     newest: int | None
-    """None where there is no such table any more."""
+    """None if the source no longer exists."""
     bytes_behind: int | None
-    """Of the files that came after the frontier; None where the log no longer tells."""
+    """Size of the files added after the frontier; None if the log no longer has them."""
     capture: str
-    """How the window would be read now, as `Capture` says; empty where there is no such table."""
+    """How the window would be read now, as a `Capture`; empty if the source no longer exists."""
     seconds_left: float | None
-    """Until what the next refresh needs may go; below 0, it may go any time; None: nothing is."""
+    """Time until the source may delete what the next refresh needs; below 0, it may do so at any
+    time; None if the refresh needs nothing."""
     lost: str
-    """Why the next refresh must build the table anew; empty where it need not."""
+    """Why the next refresh must rebuild the table; empty if it need not."""
     behind_since: datetime | None = None
-    """When the first version was committed whose rows the table does not reflect; None where it
-    reflects all, or nobody can tell."""
+    """The commit time of the first version whose rows the table does not reflect; None if it
+    reflects all, or if that is unknown."""
 
     feed: bool | None = None
-    """Whether it writes a Change Data Feed; None where it is gone."""
+    """Whether it writes a Change Data Feed; None if it no longer exists."""
 
     @property
     def gone(self) -> bool:
-        """Whether there is no such table any more: refreshes fail until there is."""
+        """Whether the source no longer exists: refreshes fail until it does."""
         return self.newest is None
 
     @property
@@ -59,11 +60,11 @@ class SourceHealth:
         return None if self.newest is None else self.newest - self.frontier
 
     def warning(self, before: timedelta) -> str:
-        """What to tell about history that is gone, or may be so long before; empty for nothing."""
+        """A warning if history is lost, or may be within `before`; empty if not."""
         if self.gone:
-            return f"{self.lost}, so refreshes fail until it is there"
+            return f"{self.lost}, so refreshes fail until it exists"
         if self.lost:
-            return f'"{self.source}": {self.lost}, so the next refresh builds the table anew'
+            return f'"{self.source}": {self.lost}, so the next refresh rebuilds the table'
         if self.seconds_left is None or self.seconds_left >= before.total_seconds():
             return ""
         hours = max(0.0, self.seconds_left / 3600)
@@ -74,13 +75,13 @@ class SourceHealth:
 
 
 def health_of(table: str, name: str, seen: Seen, log: TableLog | None) -> SourceHealth:
-    """The health of a source as a stream table saw it last.
+    """The health of a source for a stream table.
 
     Args:
         table: The stream table.
-        name: The source, as its query says it.
+        name: The source, by its name in the query.
         seen: The source at the frontier.
-        log: The source now; None where there is no such table.
+        log: The source now; None if it no longer exists.
     """
     if log is None:
         gone = f'there is no table "{name}"'
@@ -105,7 +106,7 @@ def _behind_since(log: TableLog, change: SourceChange, seen: Seen) -> float | No
     same = seen.id == log.id
     if same and not change.moved:
         return None
-    # A table that was put in the place of a longer one of its id: nothing in it is newer.
+    # A shorter table with the same id replaced the source: nothing in it is newer.
     begin = -1 if not same else min(change.before, change.after)
     for version, commit in log.commits(begin, change.after):
         if any(_has_rows(action) for action in commit or ()):
@@ -114,7 +115,7 @@ def _behind_since(log: TableLog, change: SourceChange, seen: Seen) -> float | No
 
 
 def _has_rows(action: Mapping[str, Any]) -> bool:
-    """Whether rows came or went with an action of a commit."""
+    """Whether an action of a commit inserted or deleted rows."""
     add, remove = action.get("add"), action.get("remove")
     if add is not None:
         return add.get("dataChange", True) and _rows(add) != 0
@@ -135,7 +136,7 @@ def _seconds_left(log: TableLog, change: SourceChange) -> float | None:
 
 
 def out_of_use_since(log: TableLog, before: int, after: int) -> float | None:
-    """When the first of the files that a window needs went out of use, or was made for the feed."""
+    """When the first of the files that a window needs became unused, or was written as feed."""
     for version, commit in log.commits(before, after):
         if any("remove" in action or "cdc" in action for action in commit or ()):
             return log.time_of(version)
@@ -143,14 +144,14 @@ def out_of_use_since(log: TableLog, before: int, after: int) -> float | None:
 
 
 def files_kept_for(log: TableLog) -> float:
-    """How long files stay that are out of use, by the table's own setting, in seconds."""
+    """How long unused files are kept, by the table's own setting, in seconds."""
     return _seconds(log, *_FILES)
 
 
 def _seconds(log: TableLog, setting: str, default: str) -> float:
     """A setting that is an interval, in seconds.
 
-    Delta takes what Spark takes for an interval, but for months and years.
+    Delta accepts Spark's intervals, except months and years.
     """
     parts = _PART.findall(log.settings.get(setting, default)) or _PART.findall(default)
     return sum(int(number) * _UNITS[unit.lower()] for number, unit in parts)

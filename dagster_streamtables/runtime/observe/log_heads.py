@@ -1,8 +1,8 @@
-"""The newest versions of many tables, and the frontiers of stream tables, asked for over and over.
+"""The newest versions of many tables, and the frontiers of stream tables, for frequent requests.
 
-A sensor asks every few seconds for hundreds of tables, of which few moved. So the folder of a log
-is listed once, and after that only the end of the log is looked at: is the commit that was the
-newest still that very file, and is there a next one? No snapshot of a table is made or kept.
+A sensor asks every few seconds about hundreds of tables, of which few changed. So each log folder
+is listed once, and afterwards only the end of the log is checked: is the newest known commit still
+the same file, and is there a next one? No snapshot of a table is built or kept.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.model.state import State
 
 _AT_ONCE = 16
-"""Logs in an object store that are looked at together: each answer is a way there and back."""
+"""Number of logs in an object store that are read concurrently: each takes a round trip."""
 
 _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
 class _Head:
-    """The end of a log as it was seen last."""
+    """The last known end of a log."""
 
     version: int
     mark: Mark | None
-    """Of the newest commit: a table that was dropped and made again has another one there."""
+    """The mark of the newest commit: a table that was dropped and recreated has another one."""
 
 
 class Heads:
-    """The ends of many logs; each is listed once, however often it is asked for.
+    """The ends of many logs; each folder is listed once.
 
-    Threads may share it: what two of them find out at the same time is the same.
+    Threads may share it: two that read the same log at the same time find the same.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Heads:
     ) -> None:
         """
         Args:
-            location: From the name of a table to its path or URI.
+            location: Returns the path or URI of a table, by its name.
             storage_options: What delta-rs needs to reach an object store.
         """
         self._location = location
@@ -57,18 +57,18 @@ class Heads:
         self._states: dict[str, tuple[_Head, State | None]] = {}
 
     def version(self, name: str) -> int | None:
-        """The newest version of a table; None where there is none."""
+        """The newest version of a table; None if it does not exist."""
         head = self._head(self._folder(name), self._location(name))
         return None if head is None else head.version
 
     def versions(self, names: Iterable[str]) -> dict[str, int | None]:
-        """The same of many tables; those that cannot be read are left out."""
+        """The newest versions of many tables, without those that cannot be read."""
         names = list(dict.fromkeys(names))
         remote = any(is_remote(self._location(name)) for name in names)
         return dict(filter(None, asked(self._asked, names, remote=remote)))
 
     def frontier(self, name: str) -> Mapping[str, int] | None:
-        """The version of each source that a stream table reflects; None without a refresh."""
+        """The version of each source that a stream table reflects; None if never refreshed."""
         location, folder = self._location(name), self._folder(name)
         head = self._head(folder, location)
         if head is None:
@@ -81,7 +81,7 @@ class Heads:
         return None if state is None else state.frontier
 
     def _asked(self, name: str) -> tuple[str, int | None] | None:
-        with suppress(Exception):  # it is asked for again by itself, and then says what is wrong
+        with suppress(Exception):  # the table's own status or refresh reports the error
             return name, self.version(name)
         return None
 
@@ -113,7 +113,7 @@ class Heads:
 def asked(
     question: Callable[[str], _Answer], names: Iterable[str], *, remote: bool
 ) -> list[_Answer]:
-    """The answers for some names: many at once where each of them is a way there and back."""
+    """The answers for some names: concurrently if each takes a round trip."""
     if not remote:
         return [question(name) for name in names]
     with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="heads") as pool:
@@ -121,7 +121,7 @@ def asked(
 
 
 def _state(folder: LocalLog | RemoteLog, newest: int, known: int) -> State | None:
-    """The newest state in the commits after `known`; None where they carry none."""
+    """The newest state in the commits after `known`; None if they have none."""
     for version in range(newest, known, -1):
         content = folder.read(version)
         if content is None:

@@ -1,4 +1,4 @@
-"""`Monitor`: what can be seen of the stream tables below one root, by logs and controls alone."""
+"""`Monitor`: the stream tables below one root, observed through logs and controls only."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dagster_streamtables.runtime.storage.history import (
 
 @dataclass(frozen=True)
 class Monitor:
-    """Statuses, histories and events; see the methods of `Lake` that give them."""
+    """Statuses, histories and events of the stream tables below one root."""
 
     catalog: TableCatalog
     controls: Controls
@@ -35,10 +35,10 @@ class Monitor:
         return Statuses(self.catalog, self.controls, self.retention).of(tables, now or _now())
 
     def history(self, name: str, limit: int | None = None) -> list[PastRefresh]:
-        """The refreshes that committed, newest first; none before the first.
+        """The committed refreshes, newest first.
 
         Raises:
-            MissingSource: There is no such table, and nobody tried to make it.
+            MissingSource: There is no such table, and no refresh has tried to create it.
         """
         log = self.catalog.newest(name)
         if log is not None:
@@ -48,7 +48,7 @@ class Monitor:
         return []
 
     def failures(self, name: str) -> list[FailedRefresh]:
-        """The newest attempts that failed, newest first, also where it went well since."""
+        """The newest failed attempts, newest first, even if a later one succeeded."""
         return list(self.controls.read(name).failures)
 
     def statistics(self, name: str) -> Statistics:
@@ -65,9 +65,9 @@ class Monitor:
         """
         Args:
             tables: As for `status`.
-            limit: Newest refreshes of each table to look at.
-            warn_before: So long before history may be gone there is a warning.
-            now: The time.
+            limit: Number of refreshes of each table to read, newest first.
+            warn_before: Warn this long before history may be deleted.
+            now: The current time.
         """
         now, tables = now or _now(), list(tables)
         schedules = {each.name: each.schedule for each in tables if isinstance(each, Expected)}

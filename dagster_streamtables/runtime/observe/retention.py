@@ -1,10 +1,10 @@
-"""What the sources of stream tables still keep of the history that the next refreshes need.
+"""The history that sources of stream tables keep for the next refreshes.
 
-A refresh reads the commits after its frontier, the rows that they changed, and often the rows of
-before. Delta lets two things go: the entries of the log, ``delta.logRetentionDuration`` after they
-were written (at a checkpoint), and the files that a commit put out of use,
-``delta.deletedFileRetentionDuration`` after that (at a VACUUM). A stream table that comes too late
-is built anew, which is right, and costs a run of its query.
+A refresh reads the commits after its frontier, the rows that they changed, and often the rows
+before. Delta deletes both: log entries, ``delta.logRetentionDuration`` after they were written (at
+a checkpoint), and unused files, ``delta.deletedFileRetentionDuration`` after a commit removed them
+(at a VACUUM). A refresh that comes too late rebuilds the table, which is correct and costs a run of
+its query.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from dagster_streamtables.setting import Range, checked
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Files are older than the commit that names them, by as long as its job ran.
+# Files are older than the commit that names them, by the duration of its job.
 _MARGIN = 86400
 
 
@@ -44,15 +44,15 @@ class Vacuumed:
     """What a vacuum did, or would do."""
 
     hours: int
-    """Files that went out of use longer ago than this are deleted."""
+    """Files that have been unused for longer than this are deleted."""
     held_since: float | None
-    """Where stream tables hold more than was asked for: since when, in seconds since 1970."""
+    """If stream tables need more than was requested: since when, in seconds since 1970."""
     files: int
-    """Deleted; of a dry run, those that would be, up to 1000."""
+    """Number of deleted files; in a dry run, of those that would be deleted, up to 1000."""
 
 
 class Retention:
-    """The stream tables below one root, known by their logs, and the history that they need."""
+    """The stream tables below one root, by their logs, and the history that they need."""
 
     def __init__(self, names: Names, logs: Logs, session: Callable[[str], SparkSession]) -> None:
         self._names = names
@@ -60,9 +60,9 @@ class Retention:
         self._session = session
 
     def stream_tables(self) -> list[str]:
-        """Their names, sorted. Those of another root that read a source by path are not seen.
+        """Their names, sorted, without those of other roots that read a source by path.
 
-        What cannot be read may be one, and is among them.
+        Includes tables that cannot be read, since they may be stream tables.
         """
         found = self._names.tables(self._logs.storage_options)
         return sorted(name for name in found if self._may_be_one(name))
@@ -78,20 +78,20 @@ class Retention:
         return [self._health(table, name, seen) for name, seen in self._seen(table).items()]
 
     def sources(self, table: str) -> tuple[str, ...]:
-        """What a stream table read last, by the names in its query."""
+        """The sources that a stream table read last, by the names in its query."""
         return tuple(self._seen(table))
 
     @checked
     def vacuum(
         self, name: str, *, keep: Annotated[timedelta, Range(0)] | None = None, dry: bool = False
     ) -> Vacuumed:
-        """Delete the files of a table that are out of use, but none that a stream table needs; of
-        a stream table, those of its intermediate tables, too.
+        """Delete the unused files of a table that no stream table needs. For a stream table, also
+        those of its intermediate tables.
 
         Args:
             name: A source or a stream table.
-            keep: How long files stay that are out of use; None for the table's own setting.
-            dry: Delete nothing; say what would be deleted.
+            keep: How long unused files are kept; None for the table's own setting.
+            dry: Delete nothing; return what would be deleted.
 
         Raises:
             MissingSource: There is no such table.
@@ -118,7 +118,7 @@ class Retention:
         )
 
     def _intermediates(self, name: str, log: TableLog) -> Iterator[tuple[TableLog, float | None]]:
-        """The intermediate tables of a stream table, and since when it needs what they were."""
+        """The intermediate tables of a stream table, and since when it needs their old files."""
         state = state_of(name, log)
         for each, kept in (state.intermediates if state is not None else {}).items():
             below = self._logs.newest(location_of(log.location, each))
@@ -129,9 +129,9 @@ class Retention:
         return self._logs.newest(log.location) or log
 
     def needed_since(self, source: str) -> float | None:
-        """Since when, in seconds since 1970, some stream table needs what a source put out of use.
+        """Since when, in seconds since 1970, stream tables need files that a source has removed.
 
-        None where no stream table reflects a version of which a file went out of use.
+        None if no stream table reflects a version with a removed file.
         """
         log = self._newest(source)
         found = (

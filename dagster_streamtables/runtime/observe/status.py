@@ -1,4 +1,4 @@
-"""How stream tables are, from their logs and controls alone: nothing is run, no Spark is asked."""
+"""The status of stream tables, from their logs and controls only, without Spark."""
 
 from __future__ import annotations
 
@@ -27,34 +27,34 @@ class Condition(enum.StrEnum):
     """It has never been refreshed."""
     ACTIVE = "ACTIVE"
     SUSPENDED = "SUSPENDED"
-    """Somebody stopped it."""
+    """Somebody suspended it."""
     ERROR = "ERROR"
-    """It failed too often and stopped by itself, its declaration is broken, its log is, or a source
-    is gone."""
+    """It was suspended after errors, its declaration or its log is broken, or a source no longer
+    exists."""
 
 
 class Deadline(Protocol):
-    """What of a schedule is needed to tell whether a table is late."""
+    """The part of a schedule that tells whether a table is late."""
 
     @property
     def text(self) -> str: ...
 
     def deadline(self, last: datetime) -> datetime:
-        """When a table is late that does not reflect what came at a time."""
+        """When a table becomes late that does not reflect a commit made at `last`."""
         ...
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What is declared of a stream table."""
+    """The declaration of a stream table."""
 
     name: str
     table: StreamTable | None = None
-    """None where the declaration is broken."""
+    """None if the declaration is broken."""
     schedule: Deadline | None = None
-    """Its own, or the one it takes from a table that reads it."""
+    """Its own, or that of a table that reads it."""
     resolved: str = ""
-    """The schedule in words, with where it comes from."""
+    """The schedule in words, with its origin."""
     problem: StreamTablesError | None = None
     """What is wrong with the declaration."""
 
@@ -72,42 +72,42 @@ class KeptTable:
 
 @dataclass(frozen=True)
 class Status:
-    """One stream table. What is not known is None, never 0."""
+    """The status of one stream table. Unknown values are None, never 0."""
 
     table: str
     status: Condition
     why: str = ""
-    """Why it is suspended, or what is wrong; empty where nothing is."""
+    """Why it is suspended, or what is wrong; empty if nothing is."""
     suspended: bool = False
     """Whether a refresh is refused, until somebody resumes it."""
     unreadable: bool = False
     """Its log, its control, or the log of a source cannot be read; `why` has the error."""
     declared: bool = False
-    """Whether it is among the declarations that were given."""
+    """Whether it is among the given declarations."""
     mode: str | None = None
     schedule: str | None = None
     """As declared."""
     resolved_schedule: str | None = None
     populated: bool = False
     errors: int = 0
-    """In a row, of those that only a person can mend."""
+    """Number of consecutive errors that only a person can fix."""
     error: str = ""
-    """Of the last attempt, whatever it was; empty where that went well."""
+    """The error of the last attempt, of any kind; empty if it succeeded."""
     error_at: datetime | None = None
     failed: int = 0
-    """Attempts of its whole life that failed, for whatever reason."""
+    """Failed attempts since the table was created, for any reason."""
     data_timestamp: datetime | None = None
-    """When the newest version was committed that it reflects, of the tables at the bottom: those
-    that it reads itself or through stream tables, and that are no stream tables."""
+    """The commit time of the newest version that it reflects, of the tables at the bottom: those
+    that it reads, directly or through stream tables, and that are no stream tables."""
     refreshed_at: datetime | None = None
-    """When a refresh last committed; one that finds nothing does not."""
+    """When a refresh last committed; a refresh that finds nothing does not commit."""
     stale_since: datetime | None = None
-    """When the first version was committed that it does not reflect, of a source with new rows, or
-    of one of a stream table among them; None where it reflects all, or a source is gone."""
+    """The commit time of the first version with new rows that it does not reflect, directly or
+    through a stream table; None if it reflects all, or a source no longer exists."""
     staleness_seconds: float | None = None
-    """Since then; 0 where it reflects all; None where a source is gone that nobody can compare."""
+    """Time since then; 0 if it reflects all; None if a source no longer exists."""
     stale: bool | None = None
-    """Whether it is staler than its schedule allows; None where it has none that is known."""
+    """Whether it is staler than its schedule allows; None if it has no known schedule."""
     version: int | None = None
     rows: int | None = None
     bytes: int | None = None
@@ -115,11 +115,11 @@ class Status:
     sources: tuple[SourceHealth, ...] = ()
     intermediates: tuple[KeptTable, ...] = ()
     fallbacks: int = 0
-    """Refreshes in a row, up to the last, that fell back to running the query in full."""
+    """Number of consecutive refreshes, up to the last, that fell back to a full run."""
     fallback: str = ""
-    """Why the last of them did."""
+    """Why the last of them fell back."""
     refreshes: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Those of its whole life that committed, by their actions."""
+    """Committed refreshes since the table was created, by action."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Statuses:
     retention: Retention
 
     def of(self, tables: Iterable[StreamTable | Expected], now: datetime) -> list[Status]:
-        """The declared ones, and the others that are there, by name."""
+        """The status of the declared tables, and of the other existing ones, by name."""
         declared = {each.name: _expected(each) for each in tables}
         names = sorted({*declared, *self.retention.stream_tables(), *self._heard_of()})
         found = {name: self._read(name, declared.get(name)) for name in names}
@@ -146,13 +146,13 @@ class Statuses:
         ]
 
     def _heard_of(self) -> Iterator[str]:
-        """Tables that are suspended or failing, of which some were never made."""
+        """Tables that are suspended or failing, including some that were never created."""
         for name in self.controls.names():
             try:
                 if self.controls.read(name).speaks:
                     yield name
             except StreamTablesError:
-                yield name  # what is wrong with it is its status
+                yield name  # its status reports the error
 
     def _read(self, name: str, expected: Expected | None) -> Status:
         # A table that cannot be read must not hide the others.
@@ -202,7 +202,7 @@ def _expected(each: StreamTable | Expected) -> Expected:
 
 
 def _declared(name: str, expected: Expected | None, control: Control, *, populated: bool) -> Status:
-    """What declaration and control say."""
+    """The status by declaration and control."""
     table = expected.table if expected is not None else None
     problem = expected.problem if expected is not None else None
     return Status(
@@ -231,7 +231,7 @@ def _condition(control: Control, problem: StreamTablesError | None, populated: b
 
 
 def _bereft(found: Status, sources: Iterable[SourceHealth], table: StreamTable | None) -> Status:
-    """In error where the next refresh will not find a source of the last one."""
+    """In error if a source of the last refresh no longer exists."""
     gone = [each for each in sources if each.gone]
     if gone and table is not None:
         gone = [each for each in gone if each.source in table.sources]

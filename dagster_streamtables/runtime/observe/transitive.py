@@ -1,4 +1,4 @@
-"""What a table reflects, and lacks, through the stream tables that it reads."""
+"""What a table reflects, and does not reflect, through the stream tables that it reads."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 def behind_since(
     name: str, found: Mapping[str, Status], known: dict[str, datetime | None]
 ) -> datetime | None:
-    """The first moment that a table does not reflect, through the stream tables it reads.
+    """The first commit time that a table does not reflect, directly or through stream tables.
 
     Args:
-        name: Of the table.
+        name: The table.
         found: All tables.
-        known: The moments that were found already, and each that is found from now on.
+        known: A cache of the results; extended here.
     """
     if name not in known:
-        known[name] = None  # what a table that reads itself, through others, adds to itself
+        known[name] = None  # ends a cycle of tables that read each other
         sources = found[name].sources
         own = [each.behind_since for each in sources]
         below = [
@@ -34,15 +34,15 @@ def behind_since(
 def data_as_of(
     name: str, found: Mapping[str, Status], known: dict[str, datetime | None]
 ) -> datetime | None:
-    """When the newest version was committed that a table reflects, of the tables at the bottom.
+    """The commit time of the newest version that a table reflects, of the tables at the bottom.
 
-    A commit tells it as it was then. Since, a stream table below may have come to reflect more
-    without a row of its own being another: who reflects all of its rows, reflects that, too.
+    A table's commit stores it as of that commit. Since then, a stream table that it reads may
+    reflect more without a change of its rows: whoever reflects all its rows reflects that, too.
 
     Args:
-        name: As for `behind_since`; and `found` and `known`.
+        name: The table.
         found: All tables.
-        known: The times that were found already, and each that is found from now on.
+        known: A cache of the results; extended here.
     """
     if name not in known:
         known[name] = found[name].data_timestamp

@@ -16,7 +16,6 @@ from dagster_streamtables import Action, FailedQuery, Lake, Mode, RefusedOperati
 from dagster_streamtables.errors import InvalidDefinition, SourceProblem
 from dagster_streamtables.orchestration.declare.schedule import Cron, Duration
 from dagster_streamtables.runtime.errors.tables import MissingSource
-from dagster_streamtables.runtime.model.state import State
 from dagster_streamtables.runtime.observe.events import EventKind
 from dagster_streamtables.runtime.observe.status import Condition, Expected, Status
 from runtime.delta import write
@@ -236,26 +235,6 @@ def test_rows_that_spark_writes_are_told_too(lake: Lake, spark: SparkSession) ->
     told, first = lake.monitor.history(TOTALS.name)
     assert (told.inserted, told.deleted) == (done.inserted, done.deleted) == (2, 2)
     assert first.inserted == 3
-
-
-def test_a_state_of_before_there_were_accounts_is_still_built_upon(lake: Lake) -> None:
-    lake.refresh(TOTALS)
-    file = log_of(lake, TOTALS.name, 0)
-    actions = [json.loads(line) for line in file.read_text().splitlines()]
-    state = json.loads(actions[0]["commitInfo"]["userMetadata"])
-    del state["account"], state["counts"]
-    actions[0]["commitInfo"]["userMetadata"] = json.dumps(state)
-    file.write_text("\n".join(map(json.dumps, actions)))
-    old = State.from_json(json.dumps(state))
-    assert old is not None
-    assert (old.account, old.counts) == (None, {})
-
-    lake = Lake(lake.root, spark=NOWHERE)
-    [told] = lake.monitor.history(TOTALS.name)
-    assert (told.action, told.frontier, told.rows_in) == (None, {"orders": 0}, None)
-    assert lake.monitor.statistics(TOTALS.name).actions == {}
-    assert status(lake, TOTALS.name, now=None).mode is None
-    assert lake.refresh(TOTALS).action is Action.NO_DATA
 
 
 def test_events_are_what_happened_and_what_is_so(lake: Lake) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ import dagster as dg
 from dagster._core.storage.asset_check_execution_record import AssetCheckExecutionRecord
 
 from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.checks.equality_check import not_answered
 from dagster_streamtables.orchestration.checks.retention_check import (
@@ -105,9 +105,10 @@ class QuickChecks:
             if time.monotonic() > until:
                 return
             self._looked[name] = now
-            # A refresh reports an unreadable log; here it must not stop the tick.
-            with suppress(Exception):
+            try:
                 yield from self.of(lake, self._entries[name].key, now)
+            except Exception as error:  # the refresh reports it, too; the tick goes on
+                logger.warning("%s: its quick checks were not evaluated: %s", name, error)
 
 
 def _evaluation(

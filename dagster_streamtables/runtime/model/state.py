@@ -17,7 +17,7 @@ from dagster_streamtables.runtime.model.commit_record import Account
 from dagster_streamtables.runtime.model.costs import Costs, Effort
 
 _MARK = "streamtables"
-_FORMAT = 1
+_FORMAT = 2
 
 
 @dataclass(frozen=True)

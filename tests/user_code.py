@@ -1,7 +1,6 @@
 """What a user writes over the public names; `test_wheel.py` checks it by pyright in strict mode."""
 
-from __future__ import annotations
-
+# No `from __future__ import annotations`: Dagster reads the annotation of an op's context.
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any

@@ -146,7 +146,7 @@ def test_a_table_is_late_when_what_it_lacks_is_older_than_its_schedule(
     assert passed(found) == {"totals": False, "demand": True, "never": False}
     assert found["totals"].severity is WARN
     assert "it reflects version 0 of orders, which is at 1" in (found["totals"].description or "")
-    assert "on demand only" in (found["demand"].description or "")
+    assert "only on demand" in (found["demand"].description or "")
     behind = found["totals"].metadata[metadata.BEHIND].value
     assert isinstance(behind, float) and 17 < behind < 20
     assert at(28)["totals"].severity is ERROR
@@ -163,7 +163,7 @@ def test_the_equality_check_says_which_part_it_compared(checked: Checked, write:
     assert found.passed
     assert found.metadata[metadata.PART].value == 0.5
     seed = found.metadata[metadata.SEED].value
-    assert f"a part of 50.00%, by customer, seed {seed}" in (found.description or "")
+    assert f"a sample of 50.00% of the rows, by customer, seed {seed}" in (found.description or "")
     assert checked.run(EQUALITY)["totals"].metadata[metadata.SEED].value != seed
 
 

@@ -30,7 +30,7 @@ from dagster_streamtables.compiler.plan.maintenance import (
     maintenance_of,
 )
 from dagster_streamtables.compiler.plan.optimize import Statistics
-from dagster_streamtables.compiler.plan.plan import Plan
+from dagster_streamtables.compiler.plan.plan import Plan, QueryPlan
 from dagster_streamtables.compiler.plan.statement import Statement
 from dagster_streamtables.compiler.rewrite.fixpoint import RecursionLimits
 from dagster_streamtables.compiler.rewrite.runtime_filters import Bounds
@@ -54,6 +54,7 @@ __all__ = [
     "Moment",
     "OperatorLine",
     "Plan",
+    "QueryPlan",
     "RecursionLimits",
     "RecursiveTable",
     "Rule",

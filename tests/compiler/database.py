@@ -20,6 +20,7 @@ from dagster_streamtables.compiler import (
     BagMaintenance,
     Bounds,
     Plan,
+    QueryPlan,
     RecursionLimits,
     Statement,
     Statistics,
@@ -134,9 +135,11 @@ class Prepared:
         self.staged = staged
         # What a statement says depends on rows where parts of the plan run before it.
         self.is_fixed = not staged and not has_recursions(plan.view)
-        moments = ("before", "after") if plan.text is not None else ()
-        self.full = {moment: over(plan.full_text, moment) for moment in moments}
-        self.text = over(plan.text, "after") if plan.text is not None else ""
+        self.full: dict[str, str] = {}
+        self.text = ""
+        if isinstance(plan, QueryPlan):
+            self.full = {moment: over(plan.full_text, moment) for moment in ("before", "after")}
+            self.text = over(plan.text, "after")
         self._reads: dict[tuple[str, ...], bool] = {}
         self._written: dict[tuple[str, frozenset[str]], str] = {}
 

@@ -11,7 +11,7 @@ from dagster_streamtables.compiler.analyze.make_deterministic import determined
 from dagster_streamtables.compiler.analyze.storable_types import forget
 from dagster_streamtables.compiler.lower import lower
 from dagster_streamtables.compiler.maintain.strategy import strategy_of
-from dagster_streamtables.compiler.plan.plan import Plan
+from dagster_streamtables.compiler.plan.plan import QueryPlan
 from dagster_streamtables.compiler.text.current_time import with_clock
 from dagster_streamtables.compiler.text.quantified import without_quantifiers
 from dagster_streamtables.compiler.text.query_text import Text, read
@@ -19,7 +19,7 @@ from dagster_streamtables.compiler.text.refusal import Refusal
 from dagster_streamtables.errors import InvalidDefinition
 
 
-def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> Plan:
+def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> QueryPlan:
     """Compile one SELECT against the columns of its sources.
 
     Args:
@@ -50,7 +50,7 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> Plan:
             why=str(error),
             fix="simplify the query, or choose mode FULL",
         ) from error
-    return Plan(text, view, strategy_of(view))
+    return QueryPlan(view, strategy_of(view), text=text)
 
 
 def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:

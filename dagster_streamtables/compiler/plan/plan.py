@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Self
 
 from sqlglot import exp
 
@@ -27,7 +28,7 @@ from dagster_streamtables.compiler.text.types import type_from, type_text
 
 @dataclass(frozen=True)
 class Plan:
-    """A query and its change, ready to run.
+    """The rows of a table and their change, ready to run: of a query, or of an intermediate table.
 
     `view` reads the sources after the change and returns the whole table; `view.delta()` reads them
     before, after, and in between, and returns the change of the table. They satisfy
@@ -35,9 +36,6 @@ class Plan:
         view(before) + change = view(after)
     """
 
-    text: Text | None
-    """The user's text, with a unique answer; see `make_deterministic`. None for an intermediate
-    table, which has no text."""
     view: Operator
     strategy: AnyStrategy
     """How the change is applied to the table."""
@@ -49,13 +47,19 @@ class Plan:
     """The same plan without intermediate tables; None if it has none."""
 
     @property
+    def timed(self) -> bool:
+        """Whether the result depends on the time of the refresh."""
+        return False
+
+    @property
     def schema(self) -> Schema:
         """The visible columns of the table, with the types that can be inferred."""
         return self.view.schema
 
     @property
     def sources(self) -> tuple[str, ...]:
-        return self.reads if self.text is None else self.text.sources
+        """The tables that the query reads, without intermediate ones."""
+        return self.reads
 
     @cached_property
     def reads(self) -> tuple[str, ...]:
@@ -69,17 +73,12 @@ class Plan:
         return frozenset(name.lower() for scan in scans for name in scan.schema)
 
     @cached_property
-    def timed(self) -> bool:
-        """Whether the result depends on the time of the refresh."""
-        return self.text is not None and asks_for_time(self.text)
-
-    @cached_property
-    def with_intermediates(self) -> Plan:
+    def with_intermediates(self) -> Self:
         """The same table, maintained over intermediate tables; see `intermediate`."""
         view, tables = (self.view, ()) if self.timed else split(self.view)
         if not tables:
             return self
-        plans = (Plan(None, t.view, strategy_of(t.view, exact=True), t.name) for t in tables)
+        plans = (Plan(t.view, strategy_of(t.view, exact=True), t.name) for t in tables)
         return replace(
             self, view=view, strategy=strategy_of(view), intermediates=tuple(plans), whole=self
         )
@@ -103,18 +102,6 @@ class Plan:
     def stored_columns(self) -> tuple[str, ...]:
         """All columns of the stored table, in the order of `full_text`."""
         return (*self.schema, *self.hidden)
-
-    @cached_property
-    def full_text(self) -> Text:
-        """The user's own text, with the hidden columns added."""
-        assert self.text is not None
-        if not self.hidden:
-            return self.text
-        if isinstance(self.view, Aggregate):
-            [name] = self.hidden
-            return self.text.counted(name)
-        hidden = self.strategy.hidden_sql(self.text.aliases)
-        return self.text.with_columns(in_own_words(hidden, self.text))
 
     def change(self, *, stored: Columns, unmoved: Set[str] = frozenset()) -> Step:
         """The change of the table in a refresh.
@@ -169,6 +156,37 @@ class Plan:
     def law(self) -> str:
         """How the change is applied to the table, on one line."""
         return self.strategy.law
+
+
+@dataclass(frozen=True)
+class QueryPlan(Plan):
+    """The plan of a user's query."""
+
+    text: Text = field(kw_only=True)
+    """The user's text, with a unique answer; see `make_deterministic`."""
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self.text.sources
+
+    @property
+    def timed(self) -> bool:
+        return self._timed
+
+    @cached_property
+    def _timed(self) -> bool:
+        return asks_for_time(self.text)
+
+    @cached_property
+    def full_text(self) -> Text:
+        """The user's own text, with the hidden columns added."""
+        if not self.hidden:
+            return self.text
+        if isinstance(self.view, Aggregate):
+            [name] = self.hidden
+            return self.text.counted(name)
+        hidden = self.strategy.hidden_sql(self.text.aliases)
+        return self.text.with_columns(in_own_words(hidden, self.text))
 
 
 def types_of(stored: Columns) -> dict[str, exp.DataType]:

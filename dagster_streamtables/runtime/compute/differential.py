@@ -9,8 +9,8 @@ is larger stays a query in Spark. A fold that lost groups asks a second time, fo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import (
@@ -21,7 +21,7 @@ from dagster_streamtables.compiler import (
     GroupMaintenance,
     Moment,
     Plan,
-    Statement,
+    QueryPlan,
     Text,
     all_rows,
     maintenance_of,
@@ -35,8 +35,8 @@ from dagster_streamtables.runtime.compute.local_rows import AT_ONCE
 from dagster_streamtables.runtime.compute.match_locally import matched
 from dagster_streamtables.runtime.compute.netting import netted, netted_here
 from dagster_streamtables.runtime.compute.own_text import rows_of
-from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.compute.spark_engine import STORED_ROWS, SparkEngine
+from dagster_streamtables.runtime.compute.work import Computed, Work
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange
@@ -51,39 +51,21 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-@dataclass(frozen=True)
-class Computed:
-    """The change of a stored table, here or in Spark."""
-
-    local: pa.Table | None
-    spread: DataFrame | None = None
-    broken: bool = False
-
-    @property
-    def empty(self) -> bool:
-        return self.local is not None and self.local.num_rows == 0
-
-    def in_spark(self, relations: Relations) -> DataFrame:
-        if self.spread is not None:
-            return self.spread
-        assert self.local is not None
-        return relations.handed(self.local)
-
-
 def full(plan: Plan | None, text: Text, sources: Mapping[str, Source], inputs: Inputs) -> DataFrame:
     """The user's own text over its sources, hidden columns beside it.
 
     An intermediate table has no text of the user's; its rows are made as they are compiled.
     """
     logs = {name: source.log for name, source in sources.items()}
-    if plan is None:
-        text = with_one_answer(text, {name: log.columns for name, log in logs.items()})
-    elif plan.text is None:
-        nothing = Captured(frozenset(), frozenset(), {}, {}, logs)
-        engine = SparkEngine(nothing, inputs)
-        return engine.rows(all_rows(plan, engine)).toDF(*plan.stored_columns)
-    else:
-        text = plan.full_text
+    match plan:
+        case None:
+            text = with_one_answer(text, {name: log.columns for name, log in logs.items()})
+        case QueryPlan():
+            text = plan.full_text
+        case _:
+            nothing = Captured(frozenset(), frozenset(), {}, {}, logs)
+            engine = SparkEngine(nothing, inputs)
+            return engine.rows(all_rows(plan, engine)).toDF(*plan.stored_columns)
     at = {name: log.snapshot for name, log in logs.items()}
     rows = rows_of(
         text, at, inputs.now, inputs.relations, limit=inputs.limit, recursion=inputs.recursion
@@ -138,7 +120,7 @@ def _read(source: Source, change: SourceChange, inputs: Inputs) -> tuple[str | N
 def change(plan: Plan, stored: TableLog, captured: Captured, inputs: Inputs) -> Computed:
     """The change of the stored table."""
     types = {name: stored.columns[name] for name in plan.stored_columns}
-    work = _Work(types, stored, captured, inputs)
+    work = Work(types, stored, captured, inputs)
     match maintenance_of(plan, types):
         case BagMaintenance() as bag:
             return _bag(work, bag)
@@ -146,34 +128,7 @@ def change(plan: Plan, stored: TableLog, captured: Captured, inputs: Inputs) -> 
             return _groups(work, groups)
 
 
-@dataclass(frozen=True)
-class _Work:
-    types: Mapping[str, str]
-    stored: TableLog
-    captured: Captured
-    inputs: Inputs
-
-    def run(
-        self, ask: Callable[[SparkEngine], Statement], more: Mapping[str, str] | None = None
-    ) -> DataFrame:
-        """The rows of a statement, which may read more relations."""
-        engine = self.engine(more)
-        return engine.rows(ask(engine))
-
-    def engine(self, more: Mapping[str, str] | None = None) -> SparkEngine:
-        return SparkEngine(self.captured, self.inputs, self.stored, more or {})
-
-    def fetch(self, rows: DataFrame) -> pa.Table | None:
-        return fetched(rows, self.inputs)
-
-
-def fetched(rows: DataFrame, inputs: Inputs) -> pa.Table | None:
-    """The rows, brought here; None if they are too many."""
-    local = arrow_rows(rows.limit(inputs.limit + 1))
-    return local if local.num_rows <= inputs.limit else None
-
-
-def _bag(work: _Work, bag: BagMaintenance) -> Computed:
+def _bag(work: Work, bag: BagMaintenance) -> Computed:
     found = _by_first_rows(work, bag) or _row_by_row(work, bag)
     if found is not None:
         return found
@@ -183,10 +138,10 @@ def _bag(work: _Work, bag: BagMaintenance) -> Computed:
     if largest is None or largest > work.inputs.limit:
         return _large(work, rows)
     local = work.fetch(rows)
-    return Computed(local) if local is not None else Computed(None, relations.kept(rows))
+    return work.here(local) if local is not None else work.spread(relations.kept(rows))
 
 
-def _by_first_rows(work: _Work, bag: BagMaintenance) -> Computed | None:
+def _by_first_rows(work: Work, bag: BagMaintenance) -> Computed | None:
     """The change of a table of the first rows of an order: what differs from the stored ones."""
     engine = work.engine()
     first = bag.first_rows(engine) if netted_here(work.types) else None
@@ -194,10 +149,10 @@ def _by_first_rows(work: _Work, bag: BagMaintenance) -> Computed | None:
         return None
     now, limit = work.fetch(engine.rows(first)), work.inputs.limit
     found = None if now is None else difference(work.stored, now, None, limit=limit)
-    return None if found is None else Computed(found)
+    return None if found is None else work.here(found)
 
 
-def _row_by_row(work: _Work, bag: BagMaintenance) -> Computed | None:
+def _row_by_row(work: Work, bag: BagMaintenance) -> Computed | None:
     """The change of a table each of whose rows is made of one row of a source, if few changed."""
     engine = work.engine()
     largest = engine.statistics.largest_change
@@ -206,45 +161,45 @@ def _row_by_row(work: _Work, bag: BagMaintenance) -> Computed | None:
     made = bag.row_by_row(engine)
     if made is None:
         return None
-    return Computed(netted(arrow_rows(engine.rows(made, gathered=False))))
+    return work.here(netted(arrow_rows(engine.rows(made, gathered=False))))
 
 
-def _large(work: _Work, rows: DataFrame) -> Computed:
+def _large(work: Work, rows: DataFrame) -> Computed:
     """What may be too much for this process, computed once however often it is looked at."""
     kept, most = work.inputs.relations.kept(rows), work.inputs.limit
     many = kept.limit(most + 1).count() > most
-    return Computed(None, kept) if many else Computed(arrow_rows(kept))
+    return work.spread(kept) if many else work.here(arrow_rows(kept))
 
 
-def _groups(work: _Work, groups: GroupMaintenance) -> Computed:
+def _groups(work: Work, groups: GroupMaintenance) -> Computed:
     """The change of groups: which are touched, and then their new rows."""
     touched = work.fetch(work.run(groups.touched))
     if touched is None:
         return _spread(work, groups)
     if not touched.num_rows:
-        return Computed(touched)
+        return work.here(touched)
     if isinstance(groups, FoldMaintenance):
         return _folded(work, groups, touched)
-    return Computed(_again(work, groups, touched))
+    return work.here(_again(work, groups, touched))
 
 
-def _folded(work: _Work, groups: FoldMaintenance, touched: pa.Table) -> Computed:
+def _folded(work: Work, groups: FoldMaintenance, touched: pa.Table) -> Computed:
     """The stored groups with what the change adds to them, the lost ones grouped again."""
     import pyarrow.compute as pc
 
     rows = _sums(work, groups, touched)
     weight = rows.column(WEIGHT)
     if weight.null_count:
-        return Computed(rows, broken=True)
+        return work.here(rows, broken=True)
     known, lost = rows.filter(pc.not_equal(weight, 0)), rows.filter(pc.equal(weight, 0))
     if not lost.num_rows:
-        return Computed(known)
+        return work.here(known)
     names = dict(groups.key)
     keys = lost.select(list(names) or [WEIGHT]).rename_columns([*names.values()] or ["any"])
-    return Computed(_joined(known, _again(work, groups, keys)))
+    return work.here(_joined(known, _again(work, groups, keys)))
 
 
-def _sums(work: _Work, groups: FoldMaintenance, touched: pa.Table) -> pa.Table:
+def _sums(work: Work, groups: FoldMaintenance, touched: pa.Table) -> pa.Table:
     """What a fold makes of the touched groups."""
     stored = _stored(work, groups, touched)
     keys = {name: work.types[name] for name, _ in groups.key}
@@ -255,7 +210,7 @@ def _sums(work: _Work, groups: FoldMaintenance, touched: pa.Table) -> pa.Table:
     return arrow_rows(engine.rows(groups.fold_matched(), gathered=False))
 
 
-def _again(work: _Work, groups: GroupMaintenance, keys: pa.Table) -> pa.Table:
+def _again(work: Work, groups: GroupMaintenance, keys: pa.Table) -> pa.Table:
     """The groups of these keys as their sources have them now."""
     places = _local(work, keys, _stored(work, groups, keys))
     return arrow_rows(work.run(groups.regroup, places))
@@ -267,31 +222,31 @@ def _joined(known: pa.Table, again: pa.Table) -> pa.Table:
     return pa.concat_tables([known, again.cast(known.schema)])
 
 
-def _stored(work: _Work, groups: GroupMaintenance, touched: pa.Table) -> pa.Table | None:
+def _stored(work: Work, groups: GroupMaintenance, touched: pa.Table) -> pa.Table | None:
     """The stored rows of touched groups, where they can be read here."""
     keys = {name: touched.column(key) for name, key in groups.key}
     return stored_rows(work.stored, keys, list(work.types), limit=work.inputs.limit)
 
 
-def _local(work: _Work, touched: pa.Table, stored: pa.Table | None) -> dict[str, str]:
+def _local(work: Work, touched: pa.Table, stored: pa.Table | None) -> dict[str, str]:
     """Touched groups and their stored rows as local rows."""
     relations = work.inputs.relations
     places = {_TOUCHED: relations.local(touched)}
     return places if stored is None else places | {STORED_ROWS: relations.local(stored)}
 
 
-def _spread(work: _Work, groups: GroupMaintenance) -> Computed:
+def _spread(work: Work, groups: GroupMaintenance) -> Computed:
     """A large change of groups, with the lost ones grouped again, all in Spark."""
     kept = work.inputs.relations.kept(work.run(groups.change))
     if not isinstance(groups, FoldMaintenance):
-        return Computed(None, kept)
+        return work.spread(kept)
     if kept.where(f"{WEIGHT} IS NULL").limit(1).count():
-        return Computed(None, kept, broken=True)
+        return work.spread(kept, broken=True)
     names = [f"{spark_name(name)} AS {spark_name(key)}" for name, key in groups.key] or ["1 AS any"]
     lost = kept.where(f"{WEIGHT} = 0").selectExpr(*names)
     touched = {_TOUCHED: work.inputs.relations.named(lost)}
     again = work.run(groups.regroup, touched)
-    return Computed(None, kept.where(f"{WEIGHT} <> 0").unionAll(again))
+    return work.spread(kept.where(f"{WEIGHT} <> 0").unionAll(again))
 
 
 _TOUCHED = relation(TOUCHED, Moment.AFTER)

@@ -14,6 +14,7 @@ from dagster_streamtables.runtime.compute.column_types import (
 )
 from dagster_streamtables.runtime.compute.difference import difference
 from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.compute.work import fetched
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.runtime.model.stopwatch import Clock
@@ -41,7 +42,7 @@ def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refres
         result = _query_result(job, inputs, report)
         job, report, rows = result.job, result.report, result.rows
         fits = result.fits and job.expected_rows <= _limit(inputs)
-        local = differential.fetched(rows, inputs) if fits else None
+        local = fetched(rows, inputs) if fits else None
     if local is not None and old is not None and report.action is Action.FULL:
         corrected = _correct(job, old, inputs, clock, report, local)
         if corrected is not None:

@@ -229,7 +229,7 @@ def _differentiate(
     report = replace(report, preview=preview_of(computed.local, stored.log, inputs.preview))
     told = account(job, report, clock)
     target = job.target(told, changed=True, effort=effort(report, clock))
-    rows = Rows(computed.local, lambda: computed.in_spark(inputs.relations))
+    rows = Rows(computed.local, computed.in_spark)
     try:
         with clock.phase("commit"):
             written, log = committed(

@@ -1,0 +1,70 @@
+"""What a refresh computes: a statement, and its rows, here where they are few, else in Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.compiler import Statement
+from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
+from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.spark.connect import arrow_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class Computed:
+    """The change of a stored table."""
+
+    local: pa.Table | None
+    """Its rows, where they came to this process."""
+    in_spark: Callable[[], DataFrame]
+    """The same rows in Spark."""
+    broken: bool = False
+    """What is stored is not what the sources say."""
+
+    @property
+    def empty(self) -> bool:
+        return self.local is not None and self.local.num_rows == 0
+
+
+@dataclass(frozen=True)
+class Work:
+    """The computation of one change of a stored table."""
+
+    types: Mapping[str, str]
+    stored: TableLog
+    captured: Captured
+    inputs: Inputs
+
+    def run(
+        self, ask: Callable[[SparkEngine], Statement], more: Mapping[str, str] | None = None
+    ) -> DataFrame:
+        """The rows of a statement, which may read more relations."""
+        engine = self.engine(more)
+        return engine.rows(ask(engine))
+
+    def engine(self, more: Mapping[str, str] | None = None) -> SparkEngine:
+        return SparkEngine(self.captured, self.inputs, self.stored, more or {})
+
+    def fetch(self, rows: DataFrame) -> pa.Table | None:
+        return fetched(rows, self.inputs)
+
+    def here(self, rows: pa.Table, *, broken: bool = False) -> Computed:
+        """A change whose rows came to this process."""
+        return Computed(rows, lambda: self.inputs.relations.handed(rows), broken)
+
+    def spread(self, rows: DataFrame, *, broken: bool = False) -> Computed:
+        """A change whose rows stay in Spark."""
+        return Computed(None, lambda: rows, broken)
+
+
+def fetched(rows: DataFrame, inputs: Inputs) -> pa.Table | None:
+    """The rows, brought here; None if they are too many."""
+    local = arrow_rows(rows.limit(inputs.limit + 1))
+    return local if local.num_rows <= inputs.limit else None

@@ -1,4 +1,4 @@
-"""What the lines of a commit say: the section "Actions" of the Delta transaction log protocol."""
+"""The lines of a commit: see the section "Actions" of the Delta transaction log protocol."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _INFO = "commitInfo"
 def actions_of(content: bytes, place: str) -> Commit:
     """
     Args:
-        content: Of the file of a commit.
-        place: Where that is.
+        content: The content of a commit's file.
+        place: The path of the file.
 
     Raises:
-        DamagedTable: It is empty, or no JSON.
+        DamagedTable: The content is empty, or not JSON.
     """
     try:
         actions = [json.loads(line) for line in content.splitlines() if line]
@@ -33,7 +33,7 @@ def actions_of(content: bytes, place: str) -> Commit:
 
 
 def by_kind(commit: Commit) -> dict[str, list[Action]]:
-    """The bodies of the actions, by their kinds."""
+    """The bodies of the actions, by kind."""
     kinds: dict[str, list[Action]] = {}
     for action in commit:
         for kind, body in action.items():
@@ -42,14 +42,14 @@ def by_kind(commit: Commit) -> dict[str, list[Action]]:
 
 
 def info_of(commit: Commit) -> Action:
-    """What the writer says of its commit; empty where it says nothing."""
+    """The writer's `commitInfo`; empty if there is none."""
     return next((action[_INFO] for action in commit if _INFO in action), {})
 
 
 def info_in(content: bytes) -> Action:
-    """The same of the file of a commit, of which it parses no other line.
+    """The writer's `commitInfo` in the content of a commit, parsing no other line.
 
-    The other lines of a large commit are its files, and many.
+    The other lines of a large commit are its many files.
     """
     mark = f'"{_INFO}"'.encode()
     lines = (line for line in content.splitlines() if mark in line[:20])
@@ -57,7 +57,7 @@ def info_in(content: bytes) -> Action:
 
 
 def user_metadata(info: Action) -> str:
-    """What the writer was asked to keep with the commit."""
+    """The user metadata that the writer stored in the commit."""
     return info.get("userMetadata") or ""
 
 
@@ -68,11 +68,11 @@ def committed_at(info: Action) -> float | None:
 
 
 def metrics_of(info: Action) -> Mapping[str, Any]:
-    """The numbers that the writer gives, under the names of its engine."""
+    """The writer's metrics, under the names of its engine."""
     found = info.get("operationMetrics") or {}
     return json.loads(found) if isinstance(found, str) else found
 
 
 def data_changes(actions: Sequence[Action]) -> list[Action]:
-    """Files that came or went, without those that were only rearranged."""
+    """The actions of added and removed files, without those that were only rearranged."""
     return [action for action in actions if action.get("dataChange", True)]

@@ -1,4 +1,4 @@
-"""Arrow columns as Spark takes them, and as every writer stores them alike.
+"""Convert Arrow columns to types that Spark accepts and that every writer stores in the same way.
 
 delta-rs reads strings into types that Spark does not know.
 """
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def plain_schema(schema: pa.Schema) -> pa.Schema:
-    """The same columns, nullable to any depth, without views and without 64-bit offsets."""
+    """The same columns, nullable at any depth, without views and without 64-bit offsets."""
     import pyarrow as pa
 
     return pa.schema([pa.field(field.name, _plain(field.type)) for field in schema])
@@ -39,23 +39,23 @@ def _plain(type_: pa.DataType) -> pa.DataType:
 
 
 def storable(rows: pa.Table) -> pa.Table:
-    """The rows as a table can hold them and every later change.
+    """The rows in plain columns, so that a table can store them and every later change.
 
-    In plain columns: of `array(1, 2)` Spark says that no element is NULL, which may not be true of
-    the next row, and it merges no rows into a table that says so.
+    Spark types `array(1, 2)` as an array without NULLs, which may not be true of the next row, and
+    cannot merge other rows into a table with that type.
     """
     return rows.cast(plain_schema(rows.schema))
 
 
 def is_dataset(type_: type) -> bool:
-    """Whether it is pyarrow's type of files that are read later."""
+    """Whether the type is a dataset of pyarrow, whose files are read later."""
     import pyarrow.dataset as ds
 
     return type_ is ds.Dataset
 
 
 def with_columns(dataset: Any, names: Sequence[str]) -> Any:
-    """A dataset that has these columns only."""
+    """A dataset with only these columns."""
     import pyarrow as pa
 
     return dataset.replace_schema(pa.schema([dataset.schema.field(name) for name in names]))

@@ -1,4 +1,4 @@
-"""How many rows a window changed, as far as its commits tell: an estimate, and never too low."""
+"""How many rows a window changed, by its commits: an estimate that is never too low."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from dagster_streamtables.runtime.delta.actions import Action, data_changes, met
 
 @dataclass(frozen=True)
 class Moves:
-    """The files of one commit that say that their rows are other rows than before."""
+    """The files of one commit whose rows changed."""
 
     came: Mapping[str, int | None]
-    """By path, the rows of a file, those under its deletion vector too."""
+    """Path → rows of an added file, including those under its deletion vector."""
     hidden_after: Mapping[str, int]
-    """By path, the rows under the vector of a file that came."""
+    """Path → rows under the deletion vector of an added file."""
     hidden_before: Mapping[str, int]
-    """The same of the files that went."""
+    """Path → rows under the deletion vector of a removed file."""
     copied: int
     """Rows that a rewrite only carried over."""
     feed: tuple[str, ...]
-    """Files of the change feed."""
+    """Files of the Change Data Feed."""
 
 
 def moves_of(
     adds: Sequence[Action], removes: Sequence[Action], feed: Sequence[Action], info: Action
 ) -> Moves:
-    """What a commit's actions say; those that only rearrange left out."""
+    """The changed files of a commit's actions, without those that only rearrange."""
     came, went = data_changes(adds), data_changes(removes)
     return Moves(
         came={unquote(each["path"]): _rows(each) for each in came},
@@ -41,11 +41,11 @@ def moves_of(
 
 
 def changed_rows(commits: Iterable[Moves], known: Mapping[str, int | None]) -> int | None:
-    """Rows that came and rows that went; None where the log does not say.
+    """The number of inserted and deleted rows; None if the log does not have it.
 
     Args:
         commits: In their order.
-        known: By path, the rows of the files that were there before, as far as they are known.
+        known: Path → rows of the files before the window, as far as they are known.
     """
     rows, total = dict(known), 0
     for commit in commits:
@@ -61,12 +61,12 @@ def _of_one(commit: Moves, rows: Mapping[str, int | None]) -> int | None:
     came, went = commit.hidden_after, commit.hidden_before
     if any(rows.get(path) is None for path in {*came, *went}):
         return None
-    # A file of which a vector took more rows is removed and added, and the others stay.
+    # A file whose vector grew is removed and added; its other rows stay.
     marked = sum(abs(came[path] - went[path]) for path in came.keys() & went.keys())
     new = sum((rows[path] or 0) - came[path] for path in came.keys() - went.keys())
     old = sum((rows[path] or 0) - went[path] for path in went.keys() - came.keys())
-    # A rewrite carries rows over, which its metrics may count or not; at the least, the numbers
-    # differ. DELETE by delta-rs is a rewrite of which only rows go.
+    # A rewrite carries rows over, which its metrics may or may not count; the minimum is the
+    # difference of the numbers. DELETE by delta-rs is a rewrite that only deletes rows.
     return marked + max(abs(new - old), new + old - 2 * commit.copied)
 
 
@@ -79,7 +79,7 @@ def _hidden(action: Action) -> int:
 
 
 def _copied(info: Action) -> int:
-    """Under the names that Spark and delta-rs give them."""
+    """Carried-over rows, under the names of Spark's and delta-rs's metrics."""
     metrics = metrics_of(info)
     names = ("numTargetRowsCopied", "numCopiedRows", "num_target_rows_copied", "num_copied_rows")
     return sum(int(metrics.get(name) or 0) for name in names)

@@ -1,17 +1,17 @@
-"""The rows of data files, read in this process exactly as Spark reads them, or not at all.
+"""Read the rows of data files in this process exactly as Spark reads them, or not at all.
 
-Two engines that read one Parquet file need not see the same rows:
+Two engines may read different rows from one Parquet file:
 
-    INT96           Spark's default for timestamps. delta-rs turns it into nanoseconds, in which the
-                    year 9999 is 1816; pyarrow can be told to keep microseconds.
+    INT96           Spark's default for timestamps. delta-rs converts it to nanoseconds, in which
+                    the year 9999 is 1816; pyarrow can keep microseconds.
     old calendar    Spark may write days before 1582, and times before 1900, in the calendar of that
-                    time, and says so in the footer. Only Spark turns them back.
+                    time, and marks this in the footer. Only Spark converts them back.
     CHAR(n)         a file may hold the text without its padding; Spark pads it for a reader.
-    partitions      delta-rs may write the empty text as a value, which Spark reads; of the files of
-                    a version, its list has NULL there.
+    partitions      delta-rs may write the empty text as a value, which Spark reads as such;
+                    delta-rs's own list of the files has NULL instead.
 
-So pyarrow reads files here, and each footer is looked at on the way. delta-rs reads a table only
-where all of its files are known to be alike to both (`alike`), whoever wrote them.
+So pyarrow reads files here, and each footer is checked. delta-rs reads a table only if both engines
+are known to read all of its files alike (`alike`), whoever wrote them.
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -35,23 +35,23 @@ if TYPE_CHECKING:
 _OLD = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _SPARK = b"org.apache.spark.version"
 _FIRST = b"3.1.0"
-"""Earlier versions of Spark know the old calendar only, and do not say so."""
+"""Earlier versions of Spark use only the old calendar, without a mark in the footer."""
 _TOLD = re.compile(r"\b(date|timestamp)(?!_ntz)\b")
-"""Types whose values depend on who reads them. TIMESTAMP_NTZ is 64 bits in one calendar."""
+"""Types whose values depend on the reader. TIMESTAMP_NTZ does not: 64 bits in one calendar."""
 _PADDED = re.compile(r"\bchar\(")
 _CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 _SAFE = datetime(1900, 1, 2), datetime(2262, 1, 1)
-"""Between these, all ways of storing a time are read alike."""
+"""Between these, every engine reads all encodings of a time alike."""
 _AT_ONCE = 16
 _MOST_KNOWN = 100_000
 
 
 class OnlySpark(Exception):
-    """Rows that would be others if they were read here."""
+    """Rows that would be read differently here."""
 
 
 def pads(log: TableLog, columns: Iterable[str] | None = None) -> bool:
-    """Whether Spark pads any of the columns, or a part of one; of all of them for None."""
+    """Whether Spark pads any of the columns, or a field in one; None means all columns."""
     wanted = set(log.columns if columns is None else columns)
     return any(_is_padded(field) for field in log.fields if field["name"] in wanted)
 
@@ -64,16 +64,16 @@ def _is_padded(node: Any) -> bool:
 
 
 def rows_of(log: TableLog, file: DataFile, columns: Sequence[str], *more: str) -> pa.Table:
-    """The rows of one file in the types of the table.
+    """The rows of one file, in the types of the table.
 
     Args:
         log: The table.
         file: One of its data files, or of its Change Data Feed.
-        columns: Columns of the table; NULL where the file is older than one.
-        more: Columns that only the file has, as they are there.
+        columns: Columns of the table; NULL if the file is older than the column.
+        more: Columns that only the file has, unchanged.
 
     Raises:
-        OnlySpark: They would not be what Spark reads.
+        OnlySpark: Spark would read different rows.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -109,7 +109,7 @@ def _column(rows: pa.Table, partition: Mapping[str, Any], field: pa.Field, count
         if value is UNTOLD:
             raise OnlySpark
         if isinstance(value, str) and not pa.types.is_string(field.type):
-            # As the log has it, where the empty text is a value of texts only.
+            # As in the log, where the empty text is a value only in text columns.
             return pa.array([value or None] * count, pa.string()).cast(field.type)
         return pa.array([value] * count, field.type)
     if field.name in rows.column_names:
@@ -118,10 +118,10 @@ def _column(rows: pa.Table, partition: Mapping[str, Any], field: pa.Field, count
 
 
 def alike(log: TableLog) -> bool:
-    """Whether delta-rs, which looks at no footer, reads the table as Spark does.
+    """Whether delta-rs, which checks no footer, reads the table as Spark does.
 
-    What the log says of the least and the greatest value answers for most files; the others'
-    footers are read, once each.
+    For most files, the minimum and maximum in the log suffice; the footers of the others are read,
+    once each.
     """
     if pads(log):
         return False
@@ -132,7 +132,7 @@ def alike(log: TableLog) -> bool:
 
 
 _known: dict[tuple[str, str, str], bool] = {}
-"""By table and file, which never changes, whether delta-rs would see other rows in it."""
+"""(Table, file) → whether delta-rs would read it differently. Files never change."""
 
 
 def _are_told(log: TableLog, columns: Iterable[str]) -> bool:
@@ -154,7 +154,7 @@ def _differs(log: TableLog, path: str) -> bool:
             with log.files.open_input_file(path) as stream:
                 footer = pq.ParquetFile(stream).metadata
         except (OSError, pa.ArrowException):
-            return True  # Spark's error names the file
+            return True  # Spark's error will name the file
         kinds = {footer.schema.column(each).physical_type for each in range(footer.num_columns)}
         if len(_known) > _MOST_KNOWN:
             _known.clear()
@@ -163,7 +163,7 @@ def _differs(log: TableLog, path: str) -> bool:
 
 
 def _doubtful(log: TableLog, names: Sequence[str]) -> list[str]:
-    """The files that may hold a value of these columns that is not safe."""
+    """The files that may hold an unsafe value in these columns."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -185,7 +185,7 @@ _STATISTICS = ("min", "max", "null_count")
 def _statistic(log: TableLog, name: str) -> Any:
     import pyarrow as pa
 
-    # A struct's part may have the name of a column with a dot.
+    # The path of a field in a struct may equal the name of a column with a dot.
     if log.adds.column_names.count(name) != 1:
         return None
     values = log.adds.column(name)

@@ -1,9 +1,9 @@
-"""What a table's log says, read without Spark: version, schema, what came between two versions.
+"""A table's log, read without Spark: version, schema, and the commits between two versions.
 
-The log is a folder of numbered JSON files; what their lines mean is in the section "Actions" of the
-Delta transaction log protocol. delta-rs finds the table's state. The commits of a window are read
-here, action by action, because what decides a refresh -- did this commit only rearrange files, did
-it only add some -- is said nowhere else.
+The log is a folder of numbered JSON files; the section "Actions" of the Delta transaction log
+protocol defines their lines. delta-rs finds the table's state. The commits of a window are read
+here, action by action, because only they say what decides a refresh: did a commit only rearrange
+files, or only add some?
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -30,7 +30,7 @@ from dagster_streamtables.runtime.delta.types import spark_type
 
 @dataclass(frozen=True)
 class TableIdentity:
-    """One table for life: where it is, and which one of those that have been there."""
+    """One table for its lifetime: its location, and its id among the tables that were there."""
 
     location: str
     id: str
@@ -38,25 +38,25 @@ class TableIdentity:
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A version of a table, known by what was committed and not by its number alone.
+    """A version of a table, identified by its commit and not only by its number.
 
-    A table that is put back from a backup and then written to has the versions that it had before,
-    with other rows in them.
+    A table that is restored from a backup and then written to has the same version numbers as
+    before, with different rows.
     """
 
     table: TableIdentity
     version: int
     commit: str
-    """Digest of the commit; see `TableLog.commit_at`."""
+    """A digest of the commit; see `TableLog.commit_at`."""
 
 
 @dataclass(frozen=True)
 class TableLog:
-    """A table at one version, for good: threads may share it.
+    """A table at one fixed version: threads may share it.
 
-    delta-rs moves a `DeltaTable` to the version that it commits. So whoever writes takes a handle
-    of its own, `to_write`, and none leaves this module that others read from. Of two threads that
-    write on top of one version, the second then finds the commit of the first and fails.
+    delta-rs moves a `DeltaTable` to the version that it commits. So each writer takes its own
+    handle, `to_write`, and the handle for reading never leaves this module. If two threads write on
+    top of one version, the second then finds the commit of the first and fails.
     """
 
     location: str
@@ -69,7 +69,7 @@ class TableLog:
 
     @cached_property
     def id(self) -> str:
-        """Stays with a table for life: one that is dropped and created again has another."""
+        """The table's id, which never changes: a table dropped and recreated has another."""
         return str(self._table.metadata().id)
 
     @property
@@ -77,7 +77,7 @@ class TableLog:
         return Snapshot(self._identity, self.version, self.commit)
 
     def snapshot_at(self, version: int) -> Snapshot | None:
-        """An earlier version; None where its commit is gone."""
+        """An earlier version; None if its commit was deleted."""
         if version == self.version:
             return self.snapshot
         commit = self.commit_at(version)
@@ -89,7 +89,7 @@ class TableLog:
 
     @cached_property
     def commit(self) -> str:
-        """A digest of what was committed; of the files, where the commit itself is gone."""
+        """A digest of the commit; of the files, if the commit itself was deleted."""
         known = self.commit_at(self.version)
         if known is not None:
             return known
@@ -98,7 +98,7 @@ class TableLog:
         return digest(json.dumps(sorted(zip(*values, strict=True))).encode())
 
     def commit_at(self, version: int) -> str | None:
-        """A digest of the commit of a version; None where it is gone, or is still to come."""
+        """A digest of the commit of a version; None if it was deleted or does not exist yet."""
         content = self._log.read(version)
         return None if content is None else digest(content)
 
@@ -110,12 +110,12 @@ class TableLog:
         return snapshot.commit == (self.commit if at_end else self.commit_at(snapshot.version))
 
     def to_write(self) -> DeltaTable:
-        """A handle at this version that is the caller's own."""
+        """A handle at this version for the caller's own use."""
         options = dict(self.storage_options or {}) or None
         return DeltaTable(self.location, version=self.version, storage_options=options)
 
     def query(self, sql: str, **others: DeltaTable) -> Any:
-        """The rows of a query by the engine inside delta-rs, to which this table is ``t``."""
+        """The rows of a query run by delta-rs's engine, in which this table is ``t``."""
         engine = QueryBuilder().register("t", self._table)
         for name, table in others.items():
             engine = engine.register(name, table)
@@ -126,7 +126,7 @@ class TableLog:
         try:
             return self._table.transaction_version(application)
         except DeltaError:
-            # It is read from the log only now, where a checkpoint may have replaced commits since.
+            # The log is read only now; a checkpoint may have replaced commits since.
             return self.to_write().transaction_version(application)
 
     @cached_property
@@ -137,28 +137,28 @@ class TableLog:
 
     @cached_property
     def fields(self) -> list[dict[str, Any]]:
-        """The columns as the protocol's "Schema Serialization Format" has them, in order."""
+        """The columns in the protocol's "Schema Serialization Format", in order."""
         return json.loads(self._table.schema().to_json())["fields"]
 
     @cached_property
     def columns(self) -> dict[str, str]:
-        """Column → type in Spark's words, in order."""
+        """Column → Spark type, in order."""
         return {field["name"]: spark_type(field["type"]) for field in self.fields}
 
     @cached_property
     def encodings(self) -> dict[str, str]:
-        """Column → a digest of how its files are read, where the schema says more than its type.
+        """Column → a digest of how its values are read, if the schema has more than its type.
 
-        With column mapping, a column or a field inside a struct that was dropped and added again
-        has the name and the type that it had, and another name in the files. CHAR pads what is
-        read, a collation compares otherwise. Whatever is not known to be harmless counts.
+        With column mapping, a column or a field in a struct that was dropped and added again has
+        the same name and type, but another name in the files. CHAR pads values, a collation
+        compares them differently. All metadata counts that is not known to be harmless.
         """
         found = {field["name"]: encoding(field) for field in self.fields}
         return {name: digest(told.encode()) for name, told in found.items() if told}
 
     @property
     def maps_columns(self) -> bool:
-        """Also under protocol version 5, which lists no features."""
+        """Includes protocol version 5, which lists no features."""
         return self.settings.get("delta.columnMapping.mode", "none").lower() != "none"
 
     @cached_property
@@ -182,7 +182,7 @@ class TableLog:
         return frozenset([*(protocol.reader_features or []), *(protocol.writer_features or [])])
 
     def rows_in(self, path: str) -> int:
-        """Rows of a Parquet file of the table, by its footer; those under vectors count."""
+        """The rows of one of its Parquet files, by the footer, including those under vectors."""
         import pyarrow.parquet as pq
 
         with self.files.open_input_file(path) as stream:
@@ -190,7 +190,7 @@ class TableLog:
 
     @cached_property
     def adds(self) -> Any:
-        """What the log says of each file at this version, as an Arrow table: a row for each."""
+        """The files at this version with what the log says of each, as an Arrow table."""
         import pyarrow as pa
 
         return pa.table(self._table.get_add_actions(flatten=True))
@@ -200,7 +200,7 @@ class TableLog:
 
     @cached_property
     def row_count(self) -> int | None:
-        """Rows at this version by the log's statistics; None where a file has none."""
+        """Rows at this version by the log's statistics; None if a file has none."""
         import pyarrow.compute as pc
 
         if not self.adds.num_rows:
@@ -212,7 +212,7 @@ class TableLog:
 
     @cached_property
     def vector_rows(self) -> int | None:
-        """Rows of the files that deletion vectors take away; None where they cannot be read."""
+        """Rows that deletion vectors remove; None if the vectors cannot be read."""
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -227,7 +227,7 @@ class TableLog:
 
     @cached_property
     def file_sizes(self) -> list[int]:
-        """Of the files at this version, in bytes."""
+        """Sizes of the files at this version, in bytes."""
         return self._of_files("size_bytes").to_pylist() if self.adds.num_rows else []
 
     @cached_property
@@ -236,16 +236,16 @@ class TableLog:
         return self.time_of(self.version)
 
     def time_of(self, version: int) -> float | None:
-        """When a version was committed, in seconds since 1970; None if its commit is gone."""
+        """When a version was committed, in seconds since 1970; None if its commit was deleted."""
         [(_, commit)] = self.commits(version - 1, version)
         return committed_at(info_of(commit or ()))
 
     def at(self, version: int) -> TableLog | None:
-        """The table at another version; None where its log no longer goes back so far."""
+        """The table at another version; None if its log no longer goes back so far."""
         return log_at(self.location, version, self.storage_options)
 
     def commits(self, before: int, after: int) -> Iterator[tuple[int, Commit | None]]:
-        """The commits ``before + 1`` to ``after``; None in place of one that is gone."""
+        """The commits ``before + 1`` to ``after``; None in place of a deleted one."""
         for version in range(before + 1, after + 1):
             content, place = self._log.read(version), f"{self.location}/{commit_file(version)}"
             yield version, None if content is None else actions_of(content, place)

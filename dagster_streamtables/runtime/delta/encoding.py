@@ -1,4 +1,4 @@
-"""How the values of a column are to be read, as the table's schema says beside its type."""
+"""How the values of a column are read, by what the table's schema says in addition to its type."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import json
 from typing import Any
 
 _HARMLESS = ("comment", "CURRENT_DEFAULT", "delta.invariants", "delta.generationExpression")
-_IDENTITY = "delta.identity."  # what an identity column gives next changes with every commit
+_IDENTITY = "delta.identity."  # the next value of an identity column changes with every commit
 _INSIDE = ("type", "fields", "elementType", "keyType", "valueType")
 
 
 def encoding(field: Any) -> str:
-    """What the metadata of a field, and of all that is in it, say about reading it.
+    """The metadata of a field, and of all fields in it, that affect how it is read.
 
     Args:
-        field: As the protocol's "Schema Serialization Format" has it.
+        field: In the protocol's "Schema Serialization Format".
 
     Returns:
-        JSON; empty where there is nothing to say.
+        JSON; empty if there is no such metadata.
     """
     found = _metadata(field)
     return json.dumps(found, sort_keys=True) if found else ""
 
 
 def digest(content: bytes) -> str:
-    """What stands for a content that is only ever compared."""
+    """A digest of content that is only compared."""
     return hashlib.sha256(content).hexdigest()[:24]
 
 

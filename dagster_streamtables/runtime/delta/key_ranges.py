@@ -1,7 +1,7 @@
-"""Where the values of a column of local rows lie, so that of other tables only that is read.
+"""The ranges of the values in a column of local rows, to read only those of other tables.
 
-A few ranges rather than one: a change is often of the newest keys and of some old ones, and all
-that lies between the two need not be read.
+Several ranges, not one: a change often has the newest keys and some old ones, and the rows between
+need not be read.
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _MOST = 8
-"""Ranges; each is one more comparison for every row that is read."""
+"""Number of ranges; each adds a comparison for every row that is read."""
 _WIDE = 20
-"""A gap of less than this part of the whole is too narrow to leave a file unread."""
+"""A gap of less than one in this many parts of the whole is too narrow to skip a file."""
 _EPOCH = date(1970, 1, 1)
 _LONG = 200
-"""Characters of a text that a statement should not repeat. Nor one that Spark, in a session that is
-handed in, would put a setting into: it does so in all of a statement, in quotes, too."""
+"""Characters of a text that a statement should not contain. Neither should it contain a ``${``,
+which Spark, in a user's session, replaces by a setting, even in quotes."""
 _DAYS = (-719_162, 2_932_896)
-"""The years from 1 to 9999, which are those that a literal can have, as days since 1970."""
+"""The years 1 to 9999, which a literal can have, as days since 1970."""
 
 
 def bounds(values: pa.ChunkedArray) -> Bounds | None:
-    """The ranges of the values; None where the type has no order that every reader shares."""
+    """The ranges of the values; None if the type has no order that all readers share."""
     import pyarrow as pa
 
     if pa.types.is_integer(values.type):
@@ -54,7 +54,7 @@ def bounds(values: pa.ChunkedArray) -> Bounds | None:
 
 
 def condition(column: exp.Column, values: pa.ChunkedArray) -> str | None:
-    """That a column lies in the ranges of the values, as delta-rs reads it; None without ranges."""
+    """That a column lies in the ranges of the values, for delta-rs; None without ranges."""
     known = bounds(values)
     return None if known is None else known.holds(column).sql("postgres")
 
@@ -67,7 +67,7 @@ def _distinct(values: pa.ChunkedArray) -> np.ndarray:
 
 
 def _ranges(ordered: np.ndarray) -> list[tuple[int, int]]:
-    """Few numbers each by itself, more in a few ranges, apart where the gaps are widest.
+    """A few numbers become single values; more become a few ranges, split at the widest gaps.
 
     >>> import numpy as np
     >>> _ranges(np.array([1, 2, 3, 500]))
@@ -79,7 +79,7 @@ def _ranges(ordered: np.ndarray) -> list[tuple[int, int]]:
 
     if not len(ordered):
         return []
-    # Without a sign, the widest gap of all fits as well.
+    # Unsigned, even the widest possible gap fits.
     gaps = np.diff(ordered.view(np.uint64))
     wide = (int(ordered[-1]) - int(ordered[0])) // _WIDE if len(ordered) > _MOST else 0
     apart = np.flatnonzero(gaps > np.uint64(wide))
@@ -89,7 +89,7 @@ def _ranges(ordered: np.ndarray) -> list[tuple[int, int]]:
 
 
 def _texts(values: pa.ChunkedArray) -> list[tuple[str, str]]:
-    """Few texts each by itself, or the first and the last."""
+    """A few texts become single values; more become the range from the first to the last."""
     import pyarrow.compute as pc
 
     some = pc.unique(values).drop_null()

@@ -23,7 +23,7 @@ class DataFile:
     partition: Mapping[str, Any]
     """Partition column → its value, of the column's type, or `UNTOLD`."""
     rows: int | None
-    """In the file, those under a deletion vector too; None where the log does not say."""
+    """Rows in the file, including those under a deletion vector; None if the log lacks them."""
 
     @property
     def name(self) -> str:
@@ -31,7 +31,7 @@ class DataFile:
 
 
 def live_files(log: TableLog) -> dict[str, DataFile]:
-    """The files of a table at its version, by their paths."""
+    """The files of a table at its version, by path."""
     if not log.adds.num_rows:
         return {}
     columns = log.adds.to_pydict()
@@ -46,7 +46,7 @@ def live_files(log: TableLog) -> dict[str, DataFile]:
 
 
 def _partition_values(log: TableLog, name: str, values: list[Any], paths: list[str]) -> list[Any]:
-    """A NULL is known for one by the folder that both engines put it into."""
+    """A NULL is recognized by the folder into which both engines write it."""
     if not log.columns.get(name, "string").startswith("string"):
         return values
     folder = f"{name}={_NULL}"
@@ -55,6 +55,6 @@ def _partition_values(log: TableLog, name: str, values: list[Any], paths: list[s
 
 
 def total_rows(files: Iterable[DataFile]) -> int | None:
-    """The rows of some files; None where one of them does not say."""
+    """The number of rows of some files; None if it is unknown for one of them."""
     counts = [file.rows for file in files]
     return None if None in counts else sum(filter(None, counts))

@@ -1,4 +1,4 @@
-"""The logs of many tables, by their places."""
+"""The logs of many tables, by location."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from dagster_streamtables.runtime.errors.translate import log_explained
 
 
 class Logs:
-    """The logs of many tables, each kept for as long as its version is the newest.
+    """The logs of many tables, each cached as long as its version is the newest.
 
-    Threads may share it: what it hands out never changes.
+    Threads may share it: the logs that it returns never change.
     """
 
     def __init__(self, storage_options: Mapping[str, str] | None = None) -> None:
@@ -26,7 +26,7 @@ class Logs:
         self._kept: dict[str, tuple[TableLog, Mark | None]] = {}
 
     def newest(self, location: str) -> TableLog | None:
-        """The table at its newest version, or None if there is none at that place."""
+        """The table at its newest version; None if there is none at that location."""
         kept = self._still_newest(location)
         if kept is not None:
             return kept
@@ -44,7 +44,7 @@ class Logs:
         return log
 
     def at(self, location: str, version: int) -> TableLog | None:
-        """The table at a version; None where its log no longer goes back so far."""
+        """The table at a version; None if its log no longer goes back so far."""
         return log_at(location, version, self.storage_options)
 
     def until(self, log: TableLog, time: float, floor: int) -> TableLog:
@@ -58,10 +58,10 @@ class Logs:
         self._kept.pop(location, None)
 
     def _still_newest(self, location: str) -> TableLog | None:
-        """The kept table if its version is still the newest, and the one that was read.
+        """The cached table if its version is still the newest, and unchanged.
 
-        The place may hold another table by now, or an older copy of this one that was put back: the
-        file of the kept version must be the very file that it was.
+        The location may have another table by now, or a restored copy of this one: the file of the
+        cached version must be the same file.
         """
         log, mark = self._kept.get(location, (None, None))
         if log is None or mark is None or mark != _mark(location, log.version):
@@ -70,5 +70,5 @@ class Logs:
 
 
 def _mark(location: str, version: int) -> Mark | None:
-    """The mark of a commit; None where it is gone, or each question is a way there and back."""
+    """The mark of a commit; None if it was deleted, or if each request is a round trip."""
     return None if is_remote(location) else LocalLog(location).mark(version)

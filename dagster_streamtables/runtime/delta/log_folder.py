@@ -16,13 +16,13 @@ from dagster_streamtables.runtime.delta.names import files_below, is_remote
 
 
 class Mark(NamedTuple):
-    """What tells the file of a commit from another one of its name.
+    """Distinguishes the file of a commit from another file of the same name.
 
-    A table that was dropped and made again, or put back from a copy, has files of the same names.
+    A table that was dropped and recreated, or restored from a copy, has files of the same names.
     """
 
     file: int
-    """0 in an object store, which numbers no files."""
+    """The inode; 0 in an object store, which has none."""
     changed: int
     size: int
 
@@ -34,7 +34,7 @@ class LocalLog:
         self._location = location
 
     def newest(self) -> int | None:
-        """The newest version; None where there is no log."""
+        """The newest version; None if there is no log."""
         try:
             names = os.listdir(log_folder(self._location))  # noqa: PTH208
         except (FileNotFoundError, NotADirectoryError):
@@ -43,22 +43,22 @@ class LocalLog:
         return max((each for each in versions if each is not None), default=None)
 
     def mark(self, version: int) -> Mark | None:
-        """The mark of a commit; None where it is gone, or still to come."""
+        """The mark of a commit; None if it was deleted or does not exist yet."""
         try:
-            # A `Path` for each of a thousand questions takes longer than the answers.
+            # For thousands of calls, creating a `Path` takes longer than the `stat`.
             found = os.stat(f"{self._location}/{commit_file(version)}")  # noqa: PTH116
         except FileNotFoundError:
             return None
         return Mark(found.st_ino, found.st_mtime_ns, found.st_size)
 
     def read(self, version: int) -> bytes | None:
-        """The content of a commit; None where it is gone, or still to come."""
+        """The content of a commit; None if it was deleted or does not exist yet."""
         path = Path(self._location) / commit_file(version)
         return path.read_bytes() if path.exists() else None
 
 
 class RemoteLog:
-    """The log of a table in an object store; its methods are those of `LocalLog`."""
+    """The log of a table in an object store, with the methods of `LocalLog`."""
 
     def __init__(
         self, location: str, options: Mapping[str, str] | None = None, files: Any = None
@@ -67,7 +67,7 @@ class RemoteLog:
         Args:
             location: The URI of the table.
             options: What delta-rs needs to reach it.
-            files: Its folder as a file system of pyarrow, where there is one already.
+            files: Its folder as a file system of pyarrow, if there is one already.
         """
         self._location = location
         self._options = dict(options or {})

@@ -1,4 +1,4 @@
-"""Where a table's log is, and how the files in it are named."""
+"""The location of a table's log, and the names of the files in it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def commit_file(version: int) -> str:
 
 
 def version_of(name: str) -> int | None:
-    """The version of a file in the log that is a commit; None for any other.
+    """The version of a commit's file in the log; None for any other file.
 
     >>> version_of("00000000000000000007.json"), version_of("00000000000000000007.crc")
     (7, None)
@@ -32,14 +32,14 @@ def version_of(name: str) -> int | None:
 
 
 def is_table(folders: Collection[str]) -> bool:
-    """Whether the folder that holds these folders is a Delta table."""
+    """Whether a folder with these subfolders is a Delta table."""
     return _FOLDER in folders
 
 
 def in_order_of_deletion(paths: Iterable[str]) -> list[str]:
     """The files of a table, the log first and its newest commit first.
 
-    So a reader that comes meanwhile finds an older version, and then no table.
+    So a concurrent reader finds an older version, and later no table.
 
     >>> in_order_of_deletion(["a.parquet", commit_file(0), commit_file(1)])[-2:]
     ['_delta_log/00000000000000000000.json', 'a.parquet']

@@ -1,8 +1,8 @@
-"""Where tables are. The only module that knows how a name in a query becomes a place.
+"""Where tables are. Only this module knows how a name in a query becomes a location.
 
-On the embedded default a name is a folder under one root, ``<root>/<schema>/<table>``, the layout
-of dagster-deltalake, so that its IO manager and resource read the same tables. A name without a
-schema is in the schema ``public``, as there. A path (``delta.`/data/orders` ``) is itself.
+A name is a folder under one root, ``<root>/<schema>/<table>``, the layout of dagster-deltalake, so
+that its IO manager and resource read the same tables. A name without a schema is in the schema
+``public``, as there. A path (``delta.`/data/orders` ``) stays a path.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ class Names:
     """A folder, or the URI of one in an object store."""
 
     def location(self, name: str) -> str:
-        """The place of a table, as a path or a URI: below the root, whatever the name.
+        """The path or URI of a table, which a name can never lead out of the root.
 
         >>> lake = Names("/lake")
         >>> lake.location("sales.orders"), lake.location("orders"), lake.location("delta.`/x/y`")
         ('/lake/sales/orders', '/lake/public/orders', '/x/y')
 
         Raises:
-            InvalidDefinition: It names no folder.
+            InvalidDefinition: A part of the name is not the name of a folder.
         """
         path = _PATH.fullmatch(name)
         if path:
@@ -52,13 +52,13 @@ class Names:
         return "/".join([self.root.rstrip("/"), *parts])
 
     def tables(self, storage_options: Mapping[str, str] | None = None) -> Iterator[str]:
-        """The names of the Delta tables below the root, at whatever depth; none where it is not
-        there yet.
+        """The names of the Delta tables below the root, at any depth; none if the root does not
+        exist yet.
 
         Raises:
             EnvironmentProblem: The root cannot be read.
         """
-        # The file system of delta-rs makes the folder that it is given, and whoever looks must not.
+        # The file system of delta-rs creates the folder, which a reader must not do.
         if not is_remote(self.root) and not Path(self.root).exists():
             return
         with root_explained(self.root):
@@ -66,7 +66,7 @@ class Names:
 
 
 def _is_folder(part: str) -> bool:
-    """Whether a part of a name leads one folder down, not to another place."""
+    """Whether a part of a name leads one folder down, and nowhere else."""
     return bool(part) and not re.search(r"[/\\\x00-\x1f]", part)
 
 
@@ -75,16 +75,16 @@ def is_remote(root: str) -> bool:
 
 
 def require_root(root: str, storage_options: Mapping[str, str] | None = None) -> None:
-    """For who names a root and expects tables there: that it can be read.
+    """Check that a root exists and can be read.
 
     Raises:
-        EnvironmentProblem: It is not there, is no folder, or cannot be read.
+        EnvironmentProblem: It does not exist, is not a folder, or cannot be read.
     """
     if not is_remote(root) and not Path(root).exists():
         raise EnvironmentProblem(
             f'there is no folder "{root}"',
             why="the tables of a root are folders below it",
-            fix="correct the root (--root, STREAMTABLES_ROOT), or make the folder if it is new",
+            fix="correct the root (--root, STREAMTABLES_ROOT), or create the folder if it is new",
         )
     with root_explained(root):
         if is_remote(root):
@@ -97,7 +97,7 @@ def require_root(root: str, storage_options: Mapping[str, str] | None = None) ->
 
 
 def files_below(place: str, storage_options: Mapping[str, str] | None) -> Any:
-    """The files below a folder or URI, as a file system of pyarrow whose root it is."""
+    """A file system of pyarrow whose root is a folder or URI."""
     import pyarrow.fs
     from deltalake.fs import DeltaStorageHandler
 
@@ -115,6 +115,6 @@ def _tables(files: Any, parts: tuple[str, ...]) -> Iterator[str]:
         yield parts[1] if short else ".".join(parts)
         return
     for folder in folders:
-        if folder.startswith(("_", ".")):  # nobody's tables: controls, and what is being deleted
+        if folder.startswith(("_", ".")):  # no tables: controls, and what is being deleted
             continue
         yield from _tables(files, (*parts, folder))

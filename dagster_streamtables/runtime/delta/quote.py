@@ -1,4 +1,4 @@
-"""Names of columns as the two engines write them: any name, whatever characters are in it."""
+"""Quote column names, with any characters, for the two engines."""
 
 from __future__ import annotations
 

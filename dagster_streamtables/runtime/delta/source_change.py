@@ -1,16 +1,16 @@
-"""What came to a source between two versions, as its log tells it.
+"""The change of a source between two versions, by its log.
 
     none        no commit
     files       commits that only rearranged files, or changed only properties
     appended    rows were only added: the change is the rows of the added files
-    feed        the table wrote a Change Data Feed over the whole window
-    snapshots   anything else: the rows of the files that one end has and the other has not
+    feed        the table wrote a Change Data Feed for the whole window
+    snapshots   anything else: the rows of the files that only one end has
 
-Which files came and which went is the difference of the two ends, never a sum over the commits: a
-commit may add a file that is there already, as those do that switch row tracking on or compute
-statistics anew. The commits say the rest: whether rows moved at all, and how many.
+The added and removed files are the difference of the two ends, never a sum over the commits: a
+commit may add a file that exists already, for example when it enables row tracking or recomputes
+statistics. The commits say the rest: whether rows changed at all, and how many.
 
-Nothing here reads data; what is needed of a file is in the log, or in the footer of a feed file.
+No data is read here: the log, or the footer of a feed file, has all that is needed.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ class SourceChange:
     after: int
     capture: Capture
     rows: int | None = 0
-    """Rows that came and rows that went, as far as the log knows."""
+    """Number of inserted and deleted rows; None if the log does not have it."""
     added: tuple[DataFile, ...] = ()
-    """For ``appended``: the files. For ``snapshots``: those that only `after` has, and those under
-    another deletion vector at either end."""
+    """For ``appended``: the files. For ``snapshots``: the files that only `after` has, and those
+    whose deletion vectors differ."""
     removed: tuple[DataFile, ...] = ()
-    """For ``snapshots``: those that only `before` has, and those under another vector."""
+    """For ``snapshots``: the files that only `before` has, and those whose vectors differ."""
     vectors: bool = False
-    """Files are under deletion vectors."""
+    """Whether files have deletion vectors."""
     lost: bool = False
-    """A commit of the window is gone from the log, or the version that it begins with."""
+    """Whether a commit of the window, or the version before it, is no longer in the log."""
     held: int | None = None
-    """Rows of the table at `before`, as far as they are known."""
+    """Rows of the table at `before`; None if unknown."""
     fed: tuple[tuple[DataFile, int | None], ...] = ()
-    """For ``feed``: its files in order, each with the weight of its rows; None for a file that says
-    of each row what it is."""
+    """For ``feed``: its files in order, each with the weight of its rows; None for a file that has
+    the kind of change of each row."""
     by_files: Callable[[], SourceChange] | None = None
-    """For ``feed``: finds the same window by its files."""
+    """For ``feed``: returns the same window by the files of both ends."""
 
     @property
     def moved(self) -> bool:
@@ -73,7 +73,7 @@ class SourceChange:
 
 
 def change_between(log: TableLog, before: int, after: int | None = None) -> SourceChange:
-    """What the log says of the window from `before` to `after`, or to the version of `log`."""
+    """The window from `before` to `after`, by default to the version of `log`."""
     after = log.version if after is None else after
     if before == after:
         return SourceChange(before, after, Capture.NONE)
@@ -96,7 +96,7 @@ def change_between(log: TableLog, before: int, after: int | None = None) -> Sour
 
 
 def rows_moved(log: TableLog, before: int, after: int | None = None) -> bool:
-    """Whether rows came or went in a window; also where the log no longer tells."""
+    """Whether rows changed in a window; true if the log no longer has it."""
     after = log.version if after is None else after
     if before == after:
         return False
@@ -115,7 +115,7 @@ def _by_files(log: TableLog, before: int, after: int, seen: _CommitTotals) -> So
     if first is None or last is None:
         return _lost(before, after)
     old, new = live_files(first), live_files(last)
-    # What a vector leaves of a file is not looked up: both ends are read, and cancel if equal.
+    # The rows left by a vector are not looked up: both ends are read, and cancel if equal.
     both = {path for path in seen.under_vectors if path in old and path in new}
     added = tuple(file for path, file in new.items() if path not in old or path in both)
     removed = tuple(file for path, file in old.items() if path not in new or path in both)
@@ -131,7 +131,7 @@ def _rows_by_path(files: Mapping[str, DataFile]) -> dict[str, int | None]:
 
 
 def _read(log: TableLog, before: int, after: int) -> _CommitTotals | None:
-    """The commits of a window, added up; None where one of them is gone."""
+    """The totals of the commits in a window; None if one of them was deleted."""
     if before > after:
         return None
     seen = _CommitTotals()
@@ -143,7 +143,7 @@ def _read(log: TableLog, before: int, after: int) -> _CommitTotals | None:
 
 
 class _CommitTotals:
-    """The commits of a window, added up."""
+    """The totals of the commits in a window."""
 
     def __init__(self) -> None:
         self.moves: list[Moves] = []
@@ -166,7 +166,7 @@ class _CommitTotals:
         self.under_vectors |= {unquote(each["path"]) for each in named}
 
     def feed_rows(self, log: TableLog, before: int) -> int | None:
-        """Rows that the feed tells; of a commit without a feed of its own, those of its files."""
+        """Rows in the feed; for a commit without feed files, those of its data files."""
         fed = [path for each in self.moves for path in each.feed]
         unfed = [each for each in self.moves if not each.feed]
         rows = changed_rows(unfed, {})
@@ -181,7 +181,7 @@ class _CommitTotals:
 def _fed(
     adds: Sequence[Action], removes: Sequence[Action], feed: Sequence[Action]
 ) -> list[tuple[DataFile, int | None]]:
-    """The feed of one commit: files of its own if it wrote any, else the files that came or went.
+    """The feed of one commit: its feed files if it wrote any, otherwise its added or removed files.
 
     That is the protocol's rule, in its section "Reader Requirements for AddCDCFile".
     """
@@ -196,10 +196,10 @@ def _file(action: Action) -> DataFile:
 def _leaves_rows_out(info: Mapping[str, Any]) -> bool:
     """Whether the commit's feed cannot be trusted.
 
-    UPDATE in delta-rs (1.6.6) writes the difference of two sets into the feed: with
-    ``SET x = x + 1`` over rows (1) and (2), the row (2) is both an old and a new one, and both its
-    entries are missing, whatever the number of copies. Its DELETE and MERGE are right, and so is
-    everything that Spark writes.
+    UPDATE in delta-rs (1.6.6) writes the difference of two sets to the feed: with ``SET x = x + 1``
+    over rows (1) and (2), the row (2) is both an old and a new one, and both its entries are
+    missing, whatever the number of copies. The feeds of its DELETE and MERGE, and of Spark, are
+    correct.
     """
     engine = str(info.get("engineInfo") or info.get("clientVersion") or "")
     return info.get("operation") == "UPDATE" and engine.startswith("delta-rs")

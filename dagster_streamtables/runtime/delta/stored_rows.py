@@ -1,7 +1,7 @@
-"""The stored rows of some keys, read here.
+"""Read the stored rows of some keys in this process.
 
-Asking Spark for them would build a snapshot of a version that no statement has read before, and run
-a join over files; delta-rs has the snapshot, and the statistics in it leave most files unread.
+Spark would build a snapshot of a version that no statement has read before, and join over files;
+delta-rs has the snapshot, and its statistics skip most files.
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -24,10 +24,10 @@ from dagster_streamtables.runtime.delta.quote import delta_rs_name
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Features that the engine inside delta-rs does not read.
+# Features that delta-rs's engine cannot read.
 _UNREADABLE = frozenset({"columnMapping", "typeWidening", "vacuumProtocolCheck"})
 _LISTED = 2_000
-"""Key values that are listed one by one; more of them are asked for by their bounds."""
+"""Up to this many key values are listed one by one; more become ranges."""
 
 
 def stored_rows(
@@ -37,17 +37,17 @@ def stored_rows(
     *,
     limit: int,
 ) -> pa.Table | None:
-    """The stored rows whose key may be among `keys`; rows of other keys may come along.
+    """The stored rows whose key may be among `keys`; may include rows of other keys.
 
     Args:
         log: The stored table.
-        keys: Key column → the values that are looked for; empty for all rows, as of a query
-            without GROUP BY, which has one.
+        keys: Key column → the values to find; empty for all rows, as for a query without GROUP BY,
+            which has one row.
         columns: The columns to read.
-        limit: Give up beyond so many rows.
+        limit: Give up above this many rows.
 
     Returns:
-        Rows with `columns` in that order, or None where Spark has to read them.
+        Rows with `columns` in that order; None if Spark has to read them.
     """
     import pyarrow as pa
 
@@ -62,7 +62,7 @@ def stored_rows(
 
 
 def _among(name: str, values: pa.ChunkedArray) -> str:
-    """A condition on one key column by itself: what a file's statistics can answer."""
+    """A condition on a single key column, which a file's statistics can answer."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

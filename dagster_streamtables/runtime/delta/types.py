@@ -1,7 +1,7 @@
-"""Column types of the Delta protocol in Spark's words.
+"""Column types of the Delta protocol as Spark types.
 
-The source is the "Schema Serialization Format" of the Delta transaction log protocol: primitive
-types by name, nested ones as objects.
+They follow the "Schema Serialization Format" of the Delta transaction log protocol: primitive types
+by name, nested ones as objects.
 """
 
 from __future__ import annotations
@@ -41,5 +41,5 @@ def spark_type(delta_type: str | Mapping[str, object]) -> str:
 
 
 def types_of(rows: DataFrame) -> dict[str, str]:
-    """Column → type. Spark's own words for it (`dtypes`) leave the names in a struct unquoted."""
+    """Column → type. Spark's `dtypes` would leave the names in a struct unquoted."""
     return {field.name: spark_type(field.dataType.jsonValue()) for field in rows.schema.fields}

@@ -1,1 +1,1 @@
-"""Values that everything else hands on: the declaration, the state, the report of a refresh."""
+"""Values shared by the rest of the runtime: declaration, state, report of a refresh."""

@@ -1,8 +1,8 @@
-"""`Account`: what a refresh did and why, told in its own commit: the history of a table is its log.
+"""`Account`: what a refresh did and why, stored in its commit. A table's history is its log.
 
-A refresh that commits nothing, since nothing came, leaves no account, and one that fails leaves a
-word in the table's control. A commit cannot hold what is known only after it: the rest of the time
-and, of a MERGE, the rows it changed; both are beside the account, in the commit's own entry.
+A refresh that commits nothing has no account, and a failed one is recorded in the table's control.
+A commit cannot contain what is known only after it: the rest of the time and, of a MERGE, the rows
+that it changed. Both are in the commit's own entry.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ class ConsumedWindow:
 
 @dataclass(frozen=True)
 class Account:
-    """One refresh, until it began to commit."""
+    """One refresh, until the start of its commit."""
 
     action: str
     reason: str
     mode: str
     seconds: float
     until: float
-    """When it began to commit, in seconds since 1970."""
+    """The start of the commit, in seconds since 1970."""
     phases: Mapping[str, float] = field(default_factory=dict[str, float])
     windows: Mapping[str, ConsumedWindow] = field(default_factory=dict[str, ConsumedWindow])
-    """Of each source, by its name in the query."""
+    """The window of each source, by its name in the query."""
     rows: tuple[int, int] | None = None
-    """Inserted and deleted, where that is known before the commit."""
+    """Inserted and deleted rows, if known before the commit."""
     expected: float | None = None
-    """Seconds that it was expected to take, where mode AUTO chose between two ways."""
+    """The seconds that mode AUTO expected, if it chose between two ways."""
 
     fallback: str = ""
-    """As of `Refresh`."""
+    """As in `Refresh`."""
     fallbacks: int = 0
-    """Refreshes in a row that fell back, this one included; those without data do not end a row."""
+    """Consecutive refreshes that fell back, including this one, ignoring refreshes without data."""
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Account:

@@ -1,12 +1,12 @@
-"""What refreshes of a table took, and what the next one would take in either way.
+"""How long refreshes of a table took, and how long the next one would take, either way.
 
-Either way takes about as long as so many rows, and a fixed number more: the rows that changed, or
-the rows of all sources. Where nothing of like size was measured, that scales what was. Of the
-nearest ones the least counts: whatever else the machine was doing has made the others slower. A
-change larger than any that was measured is tried once, if it may not take too long.
+Either way takes time in proportion to a number of rows plus a constant: the changed rows, or the
+rows of all sources. That scales the measurements to other sizes. Of the nearest measurements the
+fastest counts: other load on the machine slowed the rest. A change larger than any measured one is
+tried once, if it may not take too long.
 
-What was measured is kept with the frontier, in the commits of the table. A commit cannot hold the
-time that it takes itself; the next refresh finds it in the log.
+The measurements are stored with the frontier, in the commits of the table. A commit cannot contain
+its own duration; the next refresh finds it in the log.
 """
 
 from __future__ import annotations
@@ -26,37 +26,37 @@ class Way(enum.StrEnum):
 
 
 _FIXED = {Way.DIFFERENTIAL: 20_000, Way.FULL: 1_000_000}
-"""Rows that take as long as what every refresh does."""
+"""The constant: rows that take as long as the fixed work of every refresh."""
 _KEPT, _NEWEST, _LIKE = 8, 3, 4.0
 _NEAR = 2.0
-"""Farther than so many times the size of what was measured, scaling errs: a merge that writes a
-whole table anew takes as long for ten times the rows."""
+"""Beyond this many times a measured size, scaling is wrong: a merge that rewrites a whole table
+takes as long for ten times the rows."""
 _KNOWN = 10.0
-"""Beyond so many times the size of anything measured, a prediction is a guess."""
+"""Beyond this many times any measured size, a prediction is a guess."""
 _COLD = 3.0
-"""The first refresh of either way may take so many times as long as later ones."""
+"""The first refresh of either way may take this many times as long as later ones."""
 _AGAIN, _WORTH = 32, 3.0
-"""After so many refreshes the other way is tried again, if it may take up to so many times as long:
-nothing else would notice that it has become the better one. The second holds for any trial."""
+"""After this many refreshes the other way is tried again, if it may take at most this many times
+as long: otherwise nobody would notice that it became better. The second applies to any trial."""
 
 
 @dataclass(frozen=True)
 class Effort:
-    """What a refresh took until it began to commit."""
+    """The effort of a refresh until the start of its commit."""
 
     way: Way
     rows: int
     seconds: float
     until: float
-    """When it began to commit, in seconds since 1970."""
+    """The start of the commit, in seconds since 1970."""
     cold: bool = False
-    """What it took, a later one of the same way and size will not take."""
+    """Whether its duration does not predict later ones of the same way and size."""
 
 
 @dataclass(frozen=True)
 class Measured:
     sequence: int
-    """The refresh, as the table counts them."""
+    """The sequence number of the refresh."""
     rows: int
     seconds: float
     cold: bool = False
@@ -64,7 +64,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Forecast:
-    """Seconds that a refresh would take in either way."""
+    """The seconds that a refresh would take, either way."""
 
     differential: float
     full: float
@@ -82,7 +82,7 @@ class Choice:
     way: Way
     forecast: Forecast
     trial: str = ""
-    """Why it is taken although the other one is cheaper by what is known; empty if it is not."""
+    """Why it is chosen although the other is predicted to be cheaper; empty otherwise."""
 
     def __str__(self) -> str:
         return f"{self.forecast}{', ' if self.trial else ''}{self.trial}"
@@ -90,7 +90,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Costs:
-    """Measurements of each way, oldest first: the newest ones of each size."""
+    """The newest measurements of each way and size, oldest first."""
 
     differential: tuple[Measured, ...] = ()
     full: tuple[Measured, ...] = ()
@@ -100,7 +100,7 @@ class Costs:
         return cls(**{way: tuple(Measured(**each) for each in values[way]) for way in Way})
 
     def with_effort(self, effort: Effort, sequence: int, committed: float) -> Costs:
-        """These and one more, which was committed at `committed`."""
+        """These measurements and one more, committed at `committed`."""
         seconds = effort.seconds + max(0.0, committed - effort.until)
         kept = {way: getattr(self, way) for way in Way}
         cold = effort.cold or not kept[effort.way]
@@ -109,12 +109,12 @@ class Costs:
         return Costs(**kept)
 
     def choice(self, changed: int, rows: int, sequence: int) -> Choice | None:
-        """The cheaper way to refresh; None where too little was measured to know.
+        """The cheaper way to refresh; None if there are too few measurements.
 
         Args:
             changed: Changed rows of all sources.
             rows: Rows of all sources.
-            sequence: Of the refresh that is to be.
+            sequence: The sequence number of the next refresh.
         """
         if not (_is_within(_KNOWN, self.differential, changed) and self.full):
             return None
@@ -131,7 +131,7 @@ class Costs:
         return Choice(better, forecast)
 
     def _trial(self, way: Way, changed: int, sequence: int) -> str:
-        """Why what is known of a way, which is not the cheaper one, may be wrong."""
+        """Why the prediction of the more expensive way may be wrong; empty if it should hold."""
         if sequence - getattr(self, way)[-1].sequence > _AGAIN:
             return "measured long ago"
         if way is Way.DIFFERENTIAL and not _is_within(_NEAR, self.differential, changed):
@@ -140,8 +140,8 @@ class Costs:
 
 
 def _kept(way: Way, measured: tuple[Measured, ...]) -> tuple[Measured, ...]:
-    """Without the oldest of the size that was measured most often, if there are too many: what a
-    rare large change took would be forgotten among small ones."""
+    """If there are too many, drop the oldest of the most frequent size: otherwise many small
+    changes would displace a rare large one."""
     if len(measured) <= _KEPT:
         return measured
     sizes = [math.floor(math.log(_FIXED[way] + each.rows, _LIKE)) for each in measured]
@@ -150,7 +150,7 @@ def _kept(way: Way, measured: tuple[Measured, ...]) -> tuple[Measured, ...]:
 
 
 def _is_within(times: float, changes: Sequence[Measured], rows: int) -> bool:
-    """Whether a change has no more than so many times the rows of a measured one."""
+    """Whether a change has at most `times` the rows of a measured one."""
     fixed = _FIXED[Way.DIFFERENTIAL]
     return any(fixed + rows <= times * (fixed + each.rows) for each in changes)
 

@@ -1,4 +1,4 @@
-"""What a definition comes to, given the columns of its sources: a plan, and what it is built on."""
+"""From a definition and the columns of its sources: the plan, its columns, its fingerprint."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def compiled(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, 
     """The plan of a stream table.
 
     Raises:
-        InvalidDefinition: The query cannot be maintained, or names what is not there; a view that
-            is to blame is named.
+        InvalidDefinition: The query cannot be maintained, or names what does not exist; the message
+            names the view that is to blame.
     """
     with table.blamed():
         return _compiled(table, text, columns)
@@ -36,47 +36,48 @@ def _compiled(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str,
         found = blame_view(error, {view.name: view for view in table.views}, columns)
         if table.mode is Mode.DIFFERENTIAL:
             raise found from None
-        # What is run as it is written, Spark alone has to understand.
+        # Only Spark has to understand a query that runs as written.
         raise found.changed(UnsupportedQuery) from None
 
 
 @functools.lru_cache(maxsize=1024)
 def _plan(text: Text, columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> Plan:
-    """Compiling takes longer than finding that there is nothing to do."""
+    """Cached: compiling takes longer than a refresh that finds nothing to do."""
     return compile_query(text, {name: dict(each) for name, each in columns})
 
 
 def visible(columns: Mapping[str, str]) -> dict[str, str]:
-    """The columns of a table without those that a stream table keeps for itself."""
+    """The columns of a table without the hidden ones of a stream table."""
     return {name: type_ for name, type_ in columns.items() if not name.startswith(_HIDDEN)}
 
 
 def visible_columns(table: DeltaTable) -> list[str]:
-    """The columns of a Delta table that are meant for its readers, in order.
+    """The columns of a Delta table for its readers, in order.
 
-    For programs that open a stream table by delta-rs: ``table.to_pandas(visible_columns(table))``.
+    For programs that open a stream table with delta-rs:
+    ``table.to_pandas(visible_columns(table))``.
     """
     return [field.name for field in table.schema().fields if not field.name.startswith(_HIDDEN)]
 
 
 def known_types(plan: Plan) -> dict[str, str]:
-    """The columns of a table that is not there yet, as far as its text tells their types."""
+    """The columns of a table that does not exist yet, if the query tells their types."""
     texts = {name: type_text(type_) for name, type_ in plan.schema.items()}
     return {name: text for name, text in texts.items() if text != "UNKNOWN"}
 
 
 def guessed(plan: Plan) -> dict[str, str]:
-    """The columns of a table that is not there yet.
+    """The columns of a table that does not exist yet.
 
-    Where the text does not tell a type, any will do: a refresh compiles again, with the types that
-    the table then has.
+    If the query does not tell a type, any will do: a refresh compiles again, with the types of the
+    stored table.
     """
     known = known_types(plan)
     return {name: known.get(name, "string") for name in plan.schema}
 
 
 def used_columns(plan: Plan | None, name: str, log: TableLog) -> dict[str, str]:
-    """The columns that a query uses of a source, as the log spells them; all, without a plan."""
+    """The columns that a query uses of a source, spelled as in the log; all without a plan."""
     there = visible(log.columns)
     if plan is None:
         return there
@@ -85,9 +86,9 @@ def used_columns(plan: Plan | None, name: str, log: TableLog) -> dict[str, str]:
 
 
 def fingerprint_of(text: Text | None, plan: Plan | None, zone: str) -> str:
-    """Changes when what is stored could not be built upon by this definition.
+    """Changes if the stored rows could not be updated with this definition.
 
-    An intermediate table has no text, and is named by what it holds.
+    An intermediate table has no text; its name depends on its contents.
     """
     hidden = ",".join(plan.stored_columns) if plan is not None else ""
     query = text.normal if text is not None else plan.name if plan is not None else ""

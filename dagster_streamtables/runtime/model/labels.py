@@ -1,6 +1,6 @@
-"""Owners, tags and group: what a stream table says of itself to people, and no refresh looks at.
+"""Owners, tags and group: labels of a stream table for people, ignored by refreshes.
 
-The rules are those of Dagster's assets, so that a mistake is found in the declaration that has it.
+The rules are those of Dagster's assets, so that a mistake is found in its declaration.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def checked_owners(owners: Iterable[str]) -> tuple[str, ...]:
 def checked_tags(tags: Mapping[str, str]) -> dict[str, str]:
     """
     Raises:
-        InvalidDefinition: A key or a value has characters that a tag cannot have, or too many.
+        InvalidDefinition: A key or a value has invalid characters, or too many.
     """
     found = {str(key): str(value) for key, value in tags.items()}
     for key, value in found.items():
@@ -55,7 +55,7 @@ def checked_tags(tags: Mapping[str, str]) -> dict[str, str]:
 def checked_group(group: str) -> str:
     """
     Raises:
-        InvalidDefinition: It has characters that the name of a group cannot have.
+        InvalidDefinition: It has invalid characters.
     """
     if group and not _GROUP.fullmatch(group):
         raise InvalidDefinition(

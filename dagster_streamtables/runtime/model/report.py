@@ -1,4 +1,4 @@
-"""`Refresh`: what one refresh did. The only thing the runtime tells the layer above."""
+"""`Refresh`: what one refresh did, as the runtime reports it to the layer above."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class Action(enum.StrEnum):
     """What a refresh did to the table."""
 
     NO_DATA = "NO_DATA"
-    """Nothing visible changed. The table is as fresh as its sources all the same."""
+    """Nothing visible changed. The table still became as fresh as its sources."""
     DIFFERENTIAL = "DIFFERENTIAL"
     """The change of the query was computed from the changes of the sources and folded in."""
     FULL = "FULL"
     """The query was run again, by the table's mode or because that was cheaper."""
     REINITIALIZE = "REINITIALIZE"
-    """The query was run again because what is stored could not be built upon."""
+    """The query was run again because the stored rows could not be updated."""
     SKIP = "SKIP"
-    """Newer versions of the sources do not agree with each other yet; the table was left alone."""
+    """Newer versions of the sources do not agree with each other yet; the table is unchanged."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Window:
     """The versions of one source that a refresh consumed, and how its change was read."""
 
     before: int | None
-    """The version the table reflected until now; None in a first refresh."""
+    """The version that the table reflected before; None for a first refresh."""
     after: int
-    """The version it reflects from now on."""
+    """The version that it reflects now."""
     capture: Capture
     rows: int | None
-    """Rows that came or went, an update counting as two; None where nobody had to know."""
+    """Rows inserted or deleted, an update counting as two; None if the refresh did not need it."""
     source_rows: int | None = field(default=None, compare=False)
     """Rows of the source afterwards, from its log's statistics."""
 
@@ -54,45 +54,45 @@ class Refresh:
     version: int
     """The table's Delta version afterwards."""
     data_version: str
-    """Changes exactly when the visible contents may have changed."""
+    """A data version, which changes exactly if the visible rows may have changed."""
     windows: Mapping[str, Window]
-    """One for each source, by its name in the query."""
+    """The window of each source, by its name in the query."""
     inserted: int = 0
     """Stored rows written, an updated row counting once here and once in `deleted`."""
     deleted: int = 0
     row_count: int | None = None
     """Rows in the table afterwards, from the log's statistics."""
     size_bytes: int | None = None
-    """Bytes of its files."""
+    """Bytes in the table's files."""
     files: int | None = None
     writer: str = ""
-    """``delta-rs``, ``spark``, or nothing where nothing was committed."""
+    """``delta-rs`` or ``spark``; empty if nothing was committed."""
     seconds: float = 0.0
     phases: Mapping[str, float] = field(default_factory=dict[str, float])
-    """Seconds by phase, in the order in which they ran."""
+    """Seconds by phase, in the order of the phases."""
     started: datetime | None = None
     data_timestamp: datetime | None = None
     """See `State.data_timestamp`."""
     intermediates: Mapping[str, Refresh] = field(default_factory=dict[str, "Refresh"])
     """The refreshes of the intermediate tables that it reads, by their names."""
     forecast: Forecast | None = None
-    """What either way was expected to take, where mode AUTO chose between them."""
+    """The expected duration of either way, if mode AUTO chose between them."""
     fallback: str = ""
-    """Why the query was run again though its change should have been computed, which points to a
-    defect of the compiler or to rows that it did not expect; empty where that is not so."""
+    """Why the query was run again although its change should have been computed; empty otherwise.
+    It indicates a defect of the compiler, or rows that it did not expect."""
     preview: Sequence[Mapping[str, Any]] = ()
     """Some of the rows that a differential refresh changed, where these were asked for; see
     `preview_of`."""
 
     @property
     def rows_in(self) -> int:
-        """Rows that came to or went from the sources, an update counting as two."""
+        """Rows inserted into or deleted from the sources, an update counting as two."""
         return sum(window.rows or 0 for window in self.windows.values())
 
     @property
     def change_ratio(self) -> float | None:
-        """The part of a source's rows that changed, of the source where that is the largest; None
-        where the sources were read as a whole."""
+        """The largest fraction of a source's rows that changed; None if the sources were read in
+        full."""
         parts = [
             (window.rows or 0) / max(window.source_rows or 0, 1)
             for window in self.windows.values()
@@ -102,7 +102,7 @@ class Refresh:
 
     @property
     def expected(self) -> float | None:
-        """Seconds that it was expected to take; None where nothing was expected."""
+        """The seconds that it was expected to take; None without a forecast."""
         if self.forecast is None:
             return None
         return {
@@ -112,7 +112,7 @@ class Refresh:
 
     @property
     def forecast_error(self) -> float | None:
-        """How many times as long as expected it took; None where nothing was expected."""
+        """Actual duration as a multiple of the expected one; None without a forecast."""
         expected = self.expected
         worked = self.seconds - self.phases.get(CONNECT, 0.0)
         return worked / expected if expected else None

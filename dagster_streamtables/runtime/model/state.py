@@ -1,7 +1,7 @@
-"""What a stream table knows of itself, kept in the commit that it describes.
+"""The state of a stream table, stored in the commit that it describes.
 
-Contents, frontier, and transaction number are one Delta commit, so they cannot fall out of step: a
-refresh that is killed has either happened or not. There is no other catalog.
+Rows, frontier and transaction number are one Delta commit, so they are always consistent: a refresh
+that is killed has either happened as a whole or not at all. No state is stored elsewhere.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Seen:
     columns: Mapping[str, str]
     """The columns that the query uses, and their types."""
     commit: str
-    """Digest of the commit of that version: a table that is put back from a backup and overtaken
-    has the same id and the same numbers, and another history."""
+    """A digest of that version's commit: a table that is restored from a backup and then written to
+    has the same id and version numbers, but another history."""
     encodings: Mapping[str, str] = field(default_factory=dict[str, str])
     """How they are read, where there is more to it than the type; see `encoding`."""
     rows: int | None = None
@@ -58,38 +58,38 @@ class State:
 
     table: str
     sequence: int
-    """Counts the commits of refreshes; also the commit's Delta transaction version."""
+    """Number of the refresh's commit, which is also its Delta transaction version."""
     query: str
     """Fingerprint of the definition."""
     sources: Mapping[str, Seen]
     data_version: str
     data_timestamp: float | None
-    """Seconds since 1970 at which the newest version was committed that it reflects, of the tables
-    at the bottom: a source that is a stream table counts by its own, not by its commit, which says
-    when somebody refreshed it."""
+    """The commit time of the newest version that it reflects, of the tables at the bottom, in
+    seconds since 1970: a source that is a stream table counts by its own timestamp, not by the time
+    of its refresh."""
     refresh: str
-    """Different for every refresh: tells a commit from another one of the same sequence."""
+    """Unique for each refresh: distinguishes commits of the same sequence number."""
     account: Account
-    """What the refresh did, and why."""
+    """What the refresh did and why."""
     base: int | None = None
-    """The version of the table itself that the refresh built upon; None where it replaced all."""
+    """The version of the table that the refresh updated; None if it replaced all rows."""
     now: str | None = None
-    """What the query took for the time, in ISO 8601; None if it does not ask for it."""
+    """The query's current time, in ISO 8601; None if it does not use it."""
     effort: Effort | None = None
-    """What the refresh took; None where it computed nothing."""
+    """The effort of the refresh; None if it computed nothing."""
     costs: Costs = field(default_factory=Costs)
-    """What the refreshes before it took."""
+    """The effort of earlier refreshes."""
     intermediates: Mapping[str, Kept] = field(default_factory=dict[str, Kept])
-    """The intermediate tables at the versions that reflect the same sources; none of them where the
-    table was made without."""
+    """The intermediate tables at the versions that reflect the same sources; empty if the table was
+    built without them."""
     whole: str = ""
-    """Fingerprint of a definition whose intermediate tables cannot be kept."""
+    """Fingerprint of a definition whose intermediate tables cannot be stored."""
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Of a definition in mode AUTO whose columns, once Spark had told their types, turned out not
-    to be maintainable: its fingerprint, and why."""
+    """The fingerprint of a definition in mode AUTO that Spark's column types proved impossible to
+    maintain, and why."""
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
-    """Refreshes that committed, this one among them, by their actions: of the table's whole life,
-    of which the log forgets the beginning."""
+    """Committed refreshes since the table was created, including this one, by action: the log keeps
+    only the newest."""
 
     @property
     def frontier(self) -> dict[str, int]:
@@ -100,7 +100,7 @@ class State:
 
     @classmethod
     def from_json(cls, text: str) -> State | None:
-        """The state in a commit's user metadata; None where the commit carries none."""
+        """The state in a commit's user metadata; None if there is none."""
         try:
             values = json.loads(text)
         except ValueError:
@@ -118,18 +118,18 @@ class State:
 
 @dataclass(frozen=True)
 class Refreshed:
-    """A stream table with the state that its last refresh left in it."""
+    """A stream table with the state of its last refresh."""
 
     log: TableLog
     state: State
     committed: int
-    """The version that carries `state`."""
+    """The version with `state`."""
     disturbed: bool
-    """Somebody else changed rows after that."""
+    """Whether somebody else changed rows after that."""
 
     @property
     def costs(self) -> Costs:
-        """What the refreshes took, with the one that committed last."""
+        """The effort of all refreshes, including the last commit."""
         effort, costs = self.state.effort, self.state.costs
         stamp = self.log.time_of(self.committed) if effort is not None else None
         if effort is None or stamp is None:
@@ -139,11 +139,11 @@ class Refreshed:
 
 @dataclass(frozen=True)
 class Stored:
-    """The table at the place of a stream table."""
+    """The table at the location of a stream table."""
 
     log: TableLog
     refreshed: Refreshed | None
-    """None where no commit carries a state that can be read."""
+    """None if no commit has a readable state."""
 
     @property
     def state(self) -> State | None:
@@ -156,9 +156,9 @@ def application(table: str) -> str:
 
 
 def state_of(table: str, log: TableLog) -> State | None:
-    """The state at one version of a table; None if it is no stream table.
+    """The state at one version of a table; None if it is not a stream table.
 
-    The transactions of a table are part of its snapshot, so any other table costs nothing here.
+    The transactions of a table are part of its snapshot, so other tables cost nothing here.
     """
     if log.transaction(application(table)) is None:
         return None
@@ -166,18 +166,18 @@ def state_of(table: str, log: TableLog) -> State | None:
 
 
 def data_timestamp(name: str, log: TableLog) -> float | None:
-    """How old the data of one version of a table is; see `State.data_timestamp`."""
+    """The timestamp of the data in one version of a table; see `State.data_timestamp`."""
     state = state_of(name, log)
     return log.committed_at if state is None else state.data_timestamp
 
 
 def state_in(commit: Commit) -> State | None:
-    """The state that a commit carries; None if it is not that of a refresh."""
+    """The state in a commit; None if no refresh made it."""
     return State.from_json(user_metadata(info_of(commit)))
 
 
 def read_state(log: TableLog) -> Stored:
-    """The newest state in a log up to its version, and whether the table still is what it says."""
+    """The newest state in a log up to its version, and whether the table was changed since."""
     for version in range(log.version, -1, -1):
         [(_, commit)] = log.commits(version - 1, version)
         if commit is None:
@@ -185,7 +185,7 @@ def read_state(log: TableLog) -> Stored:
         state = state_in(commit)
         if state is not None:
             disturbed = version != log.version and rows_moved(log, version)
-            # Both writers let another's append pass between our read and our commit.
+            # Both writers allow a foreign append between our read and our commit.
             if state.base is not None and state.base < version - 1:
                 disturbed |= rows_moved(log, state.base, version - 1)
             return Stored(log, Refreshed(log, state, version, disturbed))

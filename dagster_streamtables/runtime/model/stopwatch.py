@@ -1,4 +1,4 @@
-"""How long a refresh takes, and for what."""
+"""How long a refresh takes, by phase."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Clock:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """Count what runs to a phase, except for phases inside it, which count for themselves."""
+        """Count the time of a block to a phase, except for phases inside it."""
         begin, outside, self._within = time.perf_counter(), self._within, 0.0
         try:
             yield
@@ -33,7 +33,7 @@ class Clock:
 
     @property
     def worked(self) -> float:
-        """Seconds without the time to find a Spark session, or to start the server."""
+        """Seconds without the time to open a Spark session, or to start the server."""
         return self.seconds - self.phases.get(CONNECT, 0.0)
 
     @property

@@ -1,4 +1,4 @@
-"""`StreamTable`: the declaration of a table by its query, which everything else is handed."""
+"""`StreamTable`: the declaration of a table by its query."""
 
 from __future__ import annotations
 
@@ -33,43 +33,43 @@ class Mode(enum.StrEnum):
     """How a stream table is refreshed."""
 
     DIFFERENTIAL = "DIFFERENTIAL"
-    """By the change of its query; a query without a rule is refused when it is defined."""
+    """By the change of its query; a query that cannot be maintained is refused when defined."""
     FULL = "FULL"
-    """By running its query again whenever a source moved."""
+    """By running its query again whenever a source changed."""
     AUTO = "AUTO"
-    """By its change where the query allows it and measured refreshes of the table show that to be
-    cheaper; else in full."""
+    """By its change if the query can be maintained and measured refreshes of the table show that to
+    be cheaper; otherwise in full."""
 
 
 class OnSchemaChange(enum.StrEnum):
-    """What a refresh does when columns that the query uses are others than before."""
+    """What a refresh does if columns that the query uses have changed."""
 
     REINITIALIZE = "reinitialize"
     """Run the query again over the new columns."""
     FAIL = "fail"
-    """Leave the table as it is, until a full refresh is asked for."""
+    """Fail, and leave the table unchanged until a full refresh is requested."""
 
 
 class OnManualWrite(enum.StrEnum):
-    """What a refresh does when somebody else changed rows of the stream table."""
+    """What a refresh does if somebody else changed rows of the stream table."""
 
     REPAIR = "repair"
-    """Run the query again: what they wrote is gone."""
+    """Run the query again, which removes their rows."""
     REFUSE = "refuse"
-    """Leave the table as they left it, until a full refresh is asked for."""
+    """Fail, and leave the table unchanged until a full refresh is requested."""
 
 
 class CdcMode(enum.StrEnum):
     """Where the change of a source is read from, if rows were not only added."""
 
     AUTO = "auto"
-    """The Change Data Feed where it covers the window, else the differing files of both ends."""
+    """The Change Data Feed if it covers the window, otherwise the differing files of both ends."""
     SNAPSHOT = "snapshot"
     """The differing files of both ends: for a feed that cannot be trusted."""
     CDF = "cdf"
     """The Change Data Feed; a window that it does not cover fails the refresh."""
     ENABLE = "enable"
-    """As `auto`; and a refresh may switch the feed on at a source that has none."""
+    """As `auto`; and a refresh may turn the feed on for a source that has none."""
 
 
 def _checked_zone(name: str) -> str:
@@ -89,16 +89,16 @@ class StreamTable:
     """A Delta table defined by a query and kept up to date by refreshes.
 
     Raises:
-        InvalidDefinition: A name that is not one to three SQL identifiers joined by dots, an empty
-            query, a mode, a dialect or a time zone that does not exist, a ratio outside 0 to 1, or
-            owners, tags or a group that cannot be.
+        InvalidDefinition: The name is not one to three SQL identifiers joined by dots, the query is
+            empty, a mode, dialect or time zone does not exist, a ratio is outside 0 to 1, or
+            owners, tags or group are invalid.
     """
 
     name: Annotated[
         str,
         Shown(("mart.revenue",), default="folder and file: `mart/revenue.sql` is `mart.revenue`"),
     ]
-    """As queries say it: `revenue`, or `sales.revenue`."""
+    """The name in queries: `revenue`, or `sales.revenue`."""
     query: Annotated[
         str, Shown(("SELECT region, SUM(amount) AS total FROM orders GROUP BY region",))
     ]
@@ -110,7 +110,7 @@ class StreamTable:
     ] = None
     """How fresh the table is kept: a duration (`30s`, `5m`, `1h30m`, `1d`), a cron expression of
     five or six fields, or an alias such as `@hourly`. `CALCULATED`, in Python `None`, means as
-    fresh as the tightest table that reads this one."""
+    fresh as its readers need: the tightest of their schedules."""
     timezone: str = "UTC"
     """The time zone of a cron expression. Durations do not need it."""
     description: str = ""
@@ -133,18 +133,18 @@ class StreamTable:
         "spark"
     )
     """The SQL dialect of the query. `postgres` and `duckdb` are tested on their databases; others,
-    such as `snowflake`, are experimental, and warned of. A query that has no exact translation is
-    refused."""
+    such as `snowflake`, are experimental, and give a warning. A query without an exact translation
+    is refused."""
     session_timezone: Annotated[str, Normalized(_checked_zone)] = "UTC"
-    """Where the query's days and hours begin: Spark's `spark.sql.session.timeZone`."""
+    """The time zone of the query's days and hours: Spark's `spark.sql.session.timeZone`."""
     differential_max_change_ratio: Annotated[float, Range(0, 1)] = 0.15
-    """A refresh recomputes when more than this part of a source's rows changed, and more than
-    5,000 of them. 0 means never recompute for that reason, 1 means always. Mode `AUTO` goes by it
+    """A refresh recomputes if more than this fraction of a source's rows changed, and more than
+    5,000 of them. 0 means never recompute for that reason, 1 means always. Mode `AUTO` uses it
     until it has measured refreshes of both kinds."""
     on_schema_change: OnSchemaChange = OnSchemaChange.REINITIALIZE
-    """What a refresh does when columns that the query uses have changed."""
+    """What a refresh does if columns that the query uses have changed."""
     on_manual_write: OnManualWrite = OnManualWrite.REPAIR
-    """What a refresh does when somebody else changed rows of the stream table."""
+    """What a refresh does if somebody else changed rows of the stream table."""
     cdc_mode: CdcMode = CdcMode.AUTO
     """Where the change of a source is read from, if rows were not only added."""
     max_consecutive_errors: Annotated[int, Range(0)] = 3
@@ -153,25 +153,25 @@ class StreamTable:
     max_recursion_levels: Annotated[int, Range(1)] = 1_000
     """A recursion that finds rows in more rounds than this is stopped, and the refresh fails."""
     max_recursion_rows: Annotated[int, Range(1)] = 1_000_000
-    """A recursion that makes more rows than this, those it begins with included, is stopped, and
-    the refresh fails."""
+    """A recursion that makes more rows than this, including those of its base, is stopped, and the
+    refresh fails."""
     initialize: bool = True
-    """Whether the sensor makes the table when it is new. If not, it leaves the first refresh to a
-    person, and keeps the table up to date from then on."""
+    """Whether the sensor creates the table when it is new. If not, a person must start the first
+    refresh; the sensor keeps the table up to date from then on."""
     file: Annotated[str | None, INTERNAL] = None
     """The `.sql` or YAML file that the declaration was read from."""
     line: Annotated[int, Range(1), INTERNAL] = 1
     """The line of `file` in which the query begins."""
     views: Annotated[tuple[View, ...], INTERNAL] = ()
-    """Views that the query may name, beside those of the lake."""
+    """Views that the query may name, in addition to those of the lake."""
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
-        """The tables that the query reads, itself or through views, by their names in it.
+        """The tables that the query reads, directly or through views, by their names in it.
 
         Raises:
-            InvalidDefinition: A text is no query of its dialect, or views read one another in a
-                circle.
+            InvalidDefinition: A text is not a query in its dialect, or views read one another in a
+                cycle.
         """
         with self.blamed():
             if self._is_as_written:
@@ -179,7 +179,7 @@ class StreamTable:
             return sources_through(self.query, self.dialect, self._views)
 
     def text(self, columns: Mapping[str, Mapping[str, str]] | None = None) -> Text:
-        """The query in Spark SQL, with its views in their places: what is compiled and run.
+        """The query in Spark SQL with its views inlined, as it is compiled and run.
 
         Args:
             columns: The columns of the sources and their types in Spark, on which the meaning of
@@ -195,7 +195,7 @@ class StreamTable:
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
-        """Errors within, about the query, tell their place in the file that holds it."""
+        """Add to errors about the query their place in its file."""
         try:
             yield
         except StreamTablesError as error:
@@ -208,7 +208,7 @@ class StreamTable:
 
     @property
     def learns(self) -> bool:
-        """Whether mode AUTO goes by what refreshes took, beside the ratio."""
+        """Whether mode AUTO uses measurements of refreshes in addition to the ratio."""
         return 0 < self.differential_max_change_ratio < 1
 
     @property
@@ -217,7 +217,7 @@ class StreamTable:
 
     @cached_property
     def _as_written(self) -> Text:
-        # What is run as it is written, Spark alone has to understand.
+        # Only Spark has to understand a query that runs as written.
         return read(self.query) if self.mode is Mode.DIFFERENTIAL else as_written(self.query)
 
     @property
@@ -234,5 +234,5 @@ class StreamTable:
             )
         if not self.query.strip().rstrip(";").strip():
             raise InvalidDefinition(
-                "the query is empty", fix="write one SELECT, it is what the table will hold"
+                "the query is empty", fix="write one SELECT, which defines the table"
             ).about(self.name)

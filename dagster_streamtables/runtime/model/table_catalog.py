@@ -14,7 +14,7 @@ from dagster_streamtables.runtime.model.state import Stored, read_state, state_o
 
 @dataclass(frozen=True)
 class TableCatalog:
-    """Tables by their names, as their logs have them."""
+    """Tables by name, read through their logs."""
 
     names: Names
     logs: Logs
@@ -26,12 +26,12 @@ class TableCatalog:
         return self.logs.at(self.names.location(name), version)
 
     def stored(self, location: str) -> Stored | None:
-        """The stream table at a place; None where no table is."""
+        """The stream table at a location; None if there is none."""
         log = self.logs.newest(location)
         return None if log is None else read_state(log)
 
     def source(self, name: str, until: datetime | None, consumed: int) -> TableLog:
-        """A source as of a time, if that is no stream table, whose versions `align` chooses.
+        """A source as of a time. `align` chooses the versions of stream tables.
 
         Raises:
             MissingSource: There is none.

@@ -59,8 +59,8 @@ writers = pytest.mark.parametrize(
 
 
 @writers
-def test_killed_six_times(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
-    kill_and_recover(Lake(tmp_path, spark=spark), driver_rows, kills=6)
+def test_killed_three_times(driver_rows: int, spark: SparkSession, tmp_path: Path) -> None:
+    kill_and_recover(Lake(tmp_path, spark=spark), driver_rows, kills=3)
 
 
 @pytest.mark.long

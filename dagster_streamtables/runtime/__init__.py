@@ -1,14 +1,14 @@
 """`Plan` → `Refresh`: stream tables on Spark and Delta. It does not know who called it.
 
 lake       everything that can be done with a stream table, without an orchestrator
-refresh    one refresh, from what is new to the commit and its report
-checks     proofs over a stored table
-observe    what people ask: status, history, events
-compute    a plan run on Spark
-storage    one commit, whichever engine writes it
-model      values that everything else hands on
+refresh    one refresh, from new versions to the commit and its report
+checks     checks of a stored table
+observe    monitoring and control: status, history, events, suspension
+compute    runs a plan on Spark
+storage    writes a commit, with either engine
+model      values shared by the rest of the runtime
 spark      sessions, and the local server
 delta      logs and files, read without Spark
 
-Each imports only what stands below it; `observe` and `checks` stand side by side.
+Each imports only from those below it; `observe` and `checks` are on one level.
 """

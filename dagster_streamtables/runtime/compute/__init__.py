@@ -1,1 +1,1 @@
-"""A plan run on Spark: versions and changes of sources in, the change of the stored table out."""
+"""Run a plan on Spark: versions and changes of sources in, the change of the stored table out."""

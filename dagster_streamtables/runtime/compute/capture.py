@@ -1,7 +1,7 @@
-"""The change of a source as rows: a table in this process while it is small, else Spark's.
+"""The rows of a source's change: a table in this process if it is small, otherwise in Spark.
 
-Both have the columns that the query uses and `WEIGHT`, 1 for a row that came and -1 for one that
-went. A change may be un-netted and may repeat rows; whoever needs it otherwise nets it.
+Both have the columns that the query uses and `WEIGHT`, 1 for an inserted row and -1 for a deleted
+one. A change may repeat rows and is not necessarily netted; the caller nets it if necessary.
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -38,18 +38,18 @@ _WEIGHTS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage":
 def small_change(
     log: TableLog, change: SourceChange, columns: Sequence[str], *, limit: int
 ) -> pa.Table | None:
-    """The change, read here and netted; None where it has more than `limit` rows or needs Spark.
+    """The change, read here and netted; None if it has more than `limit` rows or needs Spark.
 
-    Spark is needed for what pyarrow does not read as Spark does: files under deletion vectors,
-    renamed columns, and what `data_rows` lists. Without a feed all rows of the files that came or
-    went come here, and cancel.
+    Spark is needed for what pyarrow does not read as Spark does: files with deletion vectors,
+    renamed columns, and what `data_rows` lists. Without a feed, all rows of the added and removed
+    files are read here, and cancel.
     """
     import pyarrow as pa
 
     if log.maps_columns or not _reads_partitions(log) or change.vectors or pads(log, columns):
         return None
     if any(set(log.partitions) - file.partition.keys() for file, _ in change.fed):
-        # Older writers do not say in which partition a file was that went.
+        # Older writers do not record the partition of a removed file.
         return None
     try:
         if change.capture is Capture.SNAPSHOTS:
@@ -64,14 +64,14 @@ def small_change(
 
 
 def adds_up(log: TableLog, change: SourceChange, rows: pa.Table | DataFrame) -> bool:
-    """Whether the rows that came and went make up the difference of the table's row counts."""
+    """Whether the weights of the rows add up to the difference of the table's row counts."""
     if change.capture is not Capture.FEED or change.held is None or log.row_count is None:
         return True
     return change.held + _net(rows) == log.row_count
 
 
 def _net(rows: Any) -> int:
-    """The sum of the weights; of what Spark reads, by a statement that reads one column."""
+    """The sum of the weights; in Spark, a statement that reads only one column."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -81,14 +81,14 @@ def _net(rows: Any) -> int:
 
 
 def copies(rows: pa.Table) -> int:
-    """Rows that came and rows that went."""
+    """The number of inserted and deleted rows."""
     import pyarrow.compute as pc
 
     return pc.sum(pc.abs(rows.column(WEIGHT))).as_py() or 0
 
 
 def _feed(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa.Table:
-    """The feed by its files: delta-rs would read their timestamps otherwise than Spark."""
+    """The feed, from its files: delta-rs would read their timestamps differently from Spark."""
     import pyarrow as pa
 
     parts = [_with_weight(schema_of(log, columns).empty_table(), pa.array([], pa.int64()))]
@@ -116,7 +116,7 @@ def _appended(log: TableLog, change: SourceChange, columns: Sequence[str]) -> pa
 def _differing(
     log: TableLog, change: SourceChange, columns: Sequence[str], limit: int
 ) -> pa.Table | None:
-    """The rows of the files that one end has and the other has not, netted."""
+    """The rows of the files that only one end has, netted."""
     import pyarrow as pa
 
     if change.lost or has_nested(schema_of(log, columns)):
@@ -129,7 +129,7 @@ def _differing(
 
 
 def _count(log: TableLog, files: Sequence[DataFile], *, most: int) -> int | None:
-    """Rows in all the files; None if they are more than `most`."""
+    """Number of rows in all the files; None if it exceeds `most`."""
     total = 0
     for file in files:
         total += log.rows_in(file.path) if file.rows is None else file.rows
@@ -146,14 +146,14 @@ def _rows_of(
     parts = [_with_weight(schema_of(log, columns).empty_table(), pa.array([], pa.int64()))]
     for file in files:
         rows = rows_of(log, file, columns)
-        # A table without columns has no rows either.
+        # Without columns, an Arrow table has no rows.
         count = rows.num_rows if columns else log.rows_in(file.path)
         parts.append(_with_weight(rows, pa.repeat(pa.scalar(weight, pa.int64()), count)))
     return pa.concat_tables(parts)
 
 
 def _with_weight(rows: pa.Table, weight: pa.Array | pa.ChunkedArray) -> pa.Table:
-    # A query such as SELECT COUNT(*) uses no column, and a table without columns has no rows.
+    # A query such as SELECT COUNT(*) uses no column; without columns, an Arrow table has no rows.
     import pyarrow as pa
 
     return rows.append_column(WEIGHT, weight) if rows.num_columns else pa.table({WEIGHT: weight})
@@ -163,10 +163,10 @@ _PARTITIONS = ("boolean", "tinyint", "smallint", "int", "bigint", "decimal", "st
 
 
 def _reads_partitions(log: TableLog) -> bool:
-    """Whether the log gives the values of the partition columns as Spark does.
+    """Whether the log has the values of the partition columns as Spark reads them.
 
-    delta-rs takes the escapes of a BINARY for its bytes, and a TIMESTAMP without a zone for one in
-    UTC, where Spark takes it for one in the zone of its session.
+    delta-rs reads the escapes of a BINARY as bytes, and a TIMESTAMP without a zone as UTC, while
+    Spark reads it in the zone of its session.
     """
     return all(log.columns[name].partition("(")[0] in _PARTITIONS for name in log.partitions)
 
@@ -174,7 +174,7 @@ def _reads_partitions(log: TableLog) -> bool:
 def large_change(
     spark: SparkSession, log: TableLog, change: SourceChange, columns: Sequence[str]
 ) -> DataFrame:
-    """The change as Spark reads it; netted for ``snapshots``, where carried-over rows cancel."""
+    """The change, read by Spark; netted for ``snapshots``, so that carried-over rows cancel."""
     if change.capture is Capture.FEED:
         return _feed_in_spark(spark, log, change, columns)
     names = _names(change)
@@ -201,13 +201,13 @@ def _feed_in_spark(
 
 
 def _names(change: SourceChange) -> list[str] | None:
-    """The names of the files that came or went; None where Spark may spell one otherwise."""
+    """The names of the added and removed files; None if Spark may spell one differently."""
     names = {file.name for file in (*change.added, *change.removed)}
     return sorted(names) if all(map(_PLAIN.fullmatch, names)) else None
 
 
 def _alone(log: TableLog, change: SourceChange, names: Sequence[str]) -> bool:
-    """Whether no file of these names was there before."""
+    """Whether no file with one of these names existed before."""
     added = {file.path for file in change.added}
     before = (file.name for path, file in live_files(log).items() if path not in added)
     return set(names).isdisjoint(before)
@@ -223,9 +223,9 @@ def _rows_of_files(
 ) -> DataFrame:
     """The rows of a version in files of some names, or in all.
 
-    Spark and the log spell a path differently, so files are found by name, and the same names are
-    read at both ends: files of other folders that have one of them (as after CONVERT TO DELTA,
-    where each partition may have its part-00000) are the same rows there, and cancel.
+    Spark and the log spell paths differently, so files are found by name, and the same names are
+    read at both ends: unchanged files of the same name in other folders (after CONVERT TO DELTA,
+    each partition may have a part-00000) have the same rows at both ends, and cancel.
     """
     from pyspark.sql import functions as F
 
@@ -239,9 +239,9 @@ def _rows_of_files(
 def at_version(spark: SparkSession, table: TableIdentity, version: int) -> DataFrame:
     """The rows of a Delta table at a version; the DataFrame keeps its snapshot.
 
-    Spark keeps logs by path, and by the options that begin with ``fs.``. A table that was dropped
-    and created again has its predecessor's path and, soon, its versions: its id among the options
-    keeps the two apart.
+    Spark caches logs by path and by the options that begin with ``fs.``. A table that was dropped
+    and recreated has its predecessor's path and, soon, its version numbers: the id among the
+    options distinguishes the two.
     """
     reader = spark.read.format("delta").option("fs.streamtables.table", table.id)
     return reader.option("versionAsOf", version).load(table.location)

@@ -1,7 +1,7 @@
-"""Types of a query's columns that only Spark knows, looked at before a table is built.
+"""Check column types that only Spark knows, before a table is built.
 
-The compiler refuses what it can tell from the text. The rest would fail in Delta or in Arrow with
-an error of theirs, or be recomputed at every refresh since no change of it can be taken away.
+The compiler refuses what it can tell from the text. The rest would fail with an error of Delta or
+Arrow, or be recomputed at every refresh, since no change of it can be subtracted.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _UNCOMPARABLE = ("map", "variant", "geometry", "geography")
 _NOT_BY_ARROW = ("variant", "void")
 
 Type = str | Mapping[str, Any]
-"""As Spark writes it in JSON."""
+"""A type in Spark's JSON."""
 
 
 def told(rows: DataFrame) -> dict[str, Type]:
-    """The columns of a query, and their types, as Spark has them."""
+    """The columns of a query, and their Spark types."""
     return {field.name: field.dataType.jsonValue() for field in rows.schema.fields}
 
 
@@ -45,42 +45,42 @@ def require_stored(types: Mapping[str, Type]) -> None:
 
 
 def unmaintained(types: Mapping[str, Type]) -> UnsupportedQuery | None:
-    """Why no change of a plan can be stored, given what its columns turn out to be."""
+    """Why no change of a plan can be stored, given its column types."""
     for column, type_ in types.items():
         unstored, kinds = _unstored(type_), list(_kinds(type_))
         if unstored is not None and column.startswith(_HIDDEN):
             return UnsupportedQuery(
                 f"the table's own state would hold values of the type {unstored.upper()}",
-                why="a group is kept by what it is grouped by and by its extrema and sums, and no "
-                "column of a Delta table has such a type",
-                fix="group by and aggregate numbers or texts in place of them, or choose mode FULL",
+                why="the table stores the keys, extrema and sums of each group, and no column of a "
+                "Delta table has such a type",
+                fix="group by and aggregate numbers or texts instead, or choose mode FULL",
             )
         if unstored is not None:
-            continue  # in no mode
+            continue  # refused in every mode
         kind = next((each for each in kinds if each.startswith(_UNCOMPARABLE)), None)
         if kind is not None:
             return UnsupportedQuery(
                 f'"{column}" holds a {kind.upper()}',
-                why="rows are told apart by comparing, and such values cannot be compared",
-                fix="take out the entries you need, make a string of it with to_json, or choose "
+                why="rows are distinguished by comparing, and such values cannot be compared",
+                fix="extract the entries you need, make a string of it with to_json, or choose "
                 "mode FULL",
             )
         if "void" in kinds:
             return UnsupportedQuery(
                 f'"{column}" holds a NULL of no type',
                 why="a row that changes has the types of the row that is stored, and NULL has none",
-                fix="say which with CAST(NULL AS …), or choose mode FULL",
+                fix="give it a type with CAST(NULL AS …), or choose mode FULL",
             )
     return None
 
 
 def are_of_arrow(types: Mapping[str, Type]) -> bool:
-    """Whether Arrow has all that the columns are; a VARIANT, it has as two texts in bytes."""
+    """Whether Arrow has types for the columns; for a VARIANT, it has only two binary strings."""
     return not any(kind in _NOT_BY_ARROW for type_ in types.values() for kind in _kinds(type_))
 
 
 def _unstored(type_: Type, *, listed: bool = False) -> str | None:
-    """What in a type Delta does not store; of nothing but NULLs, no list and no struct."""
+    """The part of a type that Delta cannot store, such as NULL in a list, or a struct of NULLs."""
     if isinstance(type_, str):
         return type_ if type_.startswith(_UNSTORED) or (type_ == "void" and listed) else None
     parts = _parts(type_)
@@ -92,7 +92,7 @@ def _unstored(type_: Type, *, listed: bool = False) -> str | None:
 
 
 def _kinds(type_: Type) -> Iterator[str]:
-    """The type, and those inside."""
+    """The type, and those inside it."""
     if isinstance(type_, str):
         yield type_
         return

@@ -1,7 +1,7 @@
-"""What a recomputed result and the stored rows differ in, as a change of the stored table.
+"""The difference between a recomputed result and the stored rows, as a change of the stored table.
 
-A table that is computed in full is mostly what it was. Who reads its changes (another stream table,
-a reader of its feed) should see the few rows that are others, not all rows going and coming back.
+Most rows of a recomputed table are unchanged. Readers of its changes (another stream table, a
+reader of its feed) should see only the few changed rows, not all rows deleted and inserted again.
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -27,17 +27,17 @@ if TYPE_CHECKING:
 def difference(
     log: TableLog, rows: pa.Table, key: Sequence[str] | None, *, limit: int
 ) -> pa.Table | None:
-    """The change that makes the stored rows equal to `rows`, in the form that writers take.
+    """The change that makes the stored rows equal to `rows`, in the form that writers expect.
 
     Args:
         log: The stored table.
-        rows: The result, all of it.
+        rows: The whole result.
         key: The columns that identify a row; None for a bag.
-        limit: Stored rows that may come to this process.
+        limit: Number of stored rows that may be read into this process.
 
     Returns:
-        The columns of `rows` and the weight; no row if nothing differs. None where the rows cannot
-        be compared here.
+        The columns of `rows` and the weight; no row if nothing differs. None if the rows cannot be
+        compared here.
     """
     import pyarrow as pa
 
@@ -62,7 +62,7 @@ def _weighted(rows: pa.Table, weight: int) -> pa.Table:
 
 
 def _one_a_key(change: pa.Table, key: Sequence[str]) -> pa.Table:
-    """The rows to store, and for each key that has none any more, one row with nothing else."""
+    """The rows to store, and for each key that no longer has one, a row with only the key."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

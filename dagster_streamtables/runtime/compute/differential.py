@@ -1,7 +1,7 @@
-"""Running a plan on Spark: captured changes in, the change of the stored table out.
+"""Run a plan on Spark: captured changes in, the change of the stored table out.
 
-What is small comes to this process as one Arrow table, by a statement that stops at the limit; what
-is larger stays a query in Spark. A fold that lost groups asks a second time, for those groups only.
+A small result comes to this process as one Arrow table, by a statement that stops at the limit; a
+larger one stays a query in Spark. A fold that lost groups runs a second statement, only for those.
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -52,9 +52,9 @@ if TYPE_CHECKING:
 
 
 def full(plan: Plan | None, text: Text, sources: Mapping[str, Source], inputs: Inputs) -> DataFrame:
-    """The user's own text over its sources, hidden columns beside it.
+    """The rows of the user's query over its sources, with the hidden columns.
 
-    An intermediate table has no text of the user's; its rows are made as they are compiled.
+    An intermediate table has no text of the user; its compiled query is run.
     """
     logs = {name: source.log for name, source in sources.items()}
     match plan:
@@ -79,7 +79,7 @@ def capture(
     changes: Mapping[str, SourceChange],
     inputs: Inputs,
 ) -> Captured:
-    """Read the change of every source that moved, here where it is small."""
+    """Read the change of every changed source, into this process if it is small."""
     moved: set[str] = set()
     windows: dict[str, Window] = {}
     views: dict[str, str] = {}
@@ -100,7 +100,7 @@ def capture(
 
 
 def _read(source: Source, change: SourceChange, inputs: Inputs) -> tuple[str | None, SourceChange]:
-    """A name for the rows, None if there are none; and the change as it was read in the end."""
+    """A name for the rows, None if there are none; and the change as it was finally read."""
     if change.lost:
         raise lost_version(source.log.location, change.before)
     log, columns = source.log, list(source.columns)
@@ -113,7 +113,7 @@ def _read(source: Source, change: SourceChange, inputs: Inputs) -> tuple[str | N
         if change.rows is None:
             change = replace(change, rows=copies(small))
         return (inputs.relations.local(small) if small.num_rows else None), change
-    # Some writers tell what an update made and not what it took away.
+    # Some writers record the new rows of an update, but not the old ones.
     return _read(source, change.without_feed, inputs)
 
 
@@ -142,7 +142,7 @@ def _bag(work: Work, bag: BagMaintenance) -> Computed:
 
 
 def _by_first_rows(work: Work, bag: BagMaintenance) -> Computed | None:
-    """The change of a table of the first rows of an order: what differs from the stored ones."""
+    """The change of a table of the first rows of an order: the difference from the stored ones."""
     engine = work.engine()
     first = bag.first_rows(engine) if netted_here(work.types) else None
     if first is None:
@@ -153,7 +153,7 @@ def _by_first_rows(work: Work, bag: BagMaintenance) -> Computed | None:
 
 
 def _row_by_row(work: Work, bag: BagMaintenance) -> Computed | None:
-    """The change of a table each of whose rows is made of one row of a source, if few changed."""
+    """The change of a table whose rows each come from one row of a source, if few changed."""
     engine = work.engine()
     largest = engine.statistics.largest_change
     if largest is None or largest > AT_ONCE or not netted_here(work.types):
@@ -165,14 +165,14 @@ def _row_by_row(work: Work, bag: BagMaintenance) -> Computed | None:
 
 
 def _large(work: Work, rows: DataFrame) -> Computed:
-    """What may be too much for this process, computed once however often it is looked at."""
+    """A change that may be too large for this process, computed only once in Spark."""
     kept, most = work.inputs.relations.kept(rows), work.inputs.limit
     many = kept.limit(most + 1).count() > most
     return work.spread(kept) if many else work.here(arrow_rows(kept))
 
 
 def _groups(work: Work, groups: GroupMaintenance) -> Computed:
-    """The change of groups: which are touched, and then their new rows."""
+    """The change of groups: first the touched groups, then their new rows."""
     touched = work.fetch(work.run(groups.touched))
     if touched is None:
         return _spread(work, groups)
@@ -184,7 +184,7 @@ def _groups(work: Work, groups: GroupMaintenance) -> Computed:
 
 
 def _folded(work: Work, groups: FoldMaintenance, touched: pa.Table) -> Computed:
-    """The stored groups with what the change adds to them, the lost ones grouped again."""
+    """The stored groups plus their partial sums, with the lost groups recomputed."""
     import pyarrow.compute as pc
 
     rows = _sums(work, groups, touched)
@@ -200,7 +200,7 @@ def _folded(work: Work, groups: FoldMaintenance, touched: pa.Table) -> Computed:
 
 
 def _sums(work: Work, groups: FoldMaintenance, touched: pa.Table) -> pa.Table:
-    """What a fold makes of the touched groups."""
+    """The fold of the touched groups."""
     stored = _stored(work, groups, touched)
     keys = {name: work.types[name] for name, _ in groups.key}
     if stored is None or not netted_here(keys):
@@ -211,7 +211,7 @@ def _sums(work: Work, groups: FoldMaintenance, touched: pa.Table) -> pa.Table:
 
 
 def _again(work: Work, groups: GroupMaintenance, keys: pa.Table) -> pa.Table:
-    """The groups of these keys as their sources have them now."""
+    """The groups of these keys, recomputed from the sources."""
     places = _local(work, keys, _stored(work, groups, keys))
     return arrow_rows(work.run(groups.regroup, places))
 
@@ -223,7 +223,7 @@ def _joined(known: pa.Table, again: pa.Table) -> pa.Table:
 
 
 def _stored(work: Work, groups: GroupMaintenance, touched: pa.Table) -> pa.Table | None:
-    """The stored rows of touched groups, where they can be read here."""
+    """The stored rows of touched groups; None if they cannot be read here."""
     keys = {name: touched.column(key) for name, key in groups.key}
     return stored_rows(work.stored, keys, list(work.types), limit=work.inputs.limit)
 
@@ -236,7 +236,7 @@ def _local(work: Work, touched: pa.Table, stored: pa.Table | None) -> dict[str, 
 
 
 def _spread(work: Work, groups: GroupMaintenance) -> Computed:
-    """A large change of groups, with the lost ones grouped again, all in Spark."""
+    """A large change of groups, with the lost ones recomputed, all in Spark."""
     kept = work.inputs.relations.kept(work.run(groups.change))
     if not isinstance(groups, FoldMaintenance):
         return work.spread(kept)

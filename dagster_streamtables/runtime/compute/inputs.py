@@ -1,4 +1,4 @@
-"""What a refresh reads: sources and their changes, bound to relations of a Spark session."""
+"""The inputs of a refresh: sources and their changes, bound to relations of a Spark session."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LIMIT, NARROW = 500_000, 2_000_000
-"""Rows of a change that may come to this process, of any width, and of narrow ones. A merge by
-delta-rs takes seconds where one by Spark takes ten times as many."""
+"""Rows of a change that may come to this process: of any width, and narrow ones. delta-rs merges
+them in a tenth of Spark's time."""
 _BYTES = 2**29
-"""What more than `LIMIT` rows may take here."""
+"""Memory that more than `LIMIT` rows may take here."""
 _PACKED = 4
-"""Parquet packs rows to a quarter or less."""
+"""Parquet compresses rows to a quarter or less."""
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a refresh reads with."""
+    """The session, limits and times with which a refresh reads."""
 
     session: Callable[[], Views]
-    """Opens the session at its first use: a refresh without data never does."""
+    """Opens the session at its first use: a refresh without data opens none."""
     stored: Callable[[str], Stored | None]
-    """The stream table at a place, at its newest version."""
+    """The stream table at a location, at its newest version."""
     driver_rows: int | None = None
-    """Rows that may come to this process; None: as many as their width allows."""
+    """Rows that may come to this process; None: depends on their width."""
     tables: tuple[TableLog, ...] = ()
-    """What is read and written, which tells how wide rows are."""
+    """The tables that are read and written, to estimate the width of rows."""
     preview: int = 0
-    """Changed rows that the report of a differential refresh holds."""
+    """Number of changed rows in the report of a differential refresh."""
     recursion: RecursionLimits = field(default_factory=RecursionLimits)
-    """How far its recursions may go."""
+    """The limits of its recursions."""
     now: str = ""
     """The time of this refresh, in ISO 8601."""
     then: str = ""
-    """The time that the stored rows know."""
+    """The time of the stored rows."""
 
     @cached_property
     def limit(self) -> int:
@@ -67,10 +67,9 @@ class Inputs:
         return Relations(self.session())
 
     def close(self) -> None:
-        """Drop the relations that were made.
+        """Drop the created relations.
 
-        A session that is gone took them along. That is no reason to call a refresh failed that may
-        have committed.
+        A session that has ended has none. That must not fail a refresh that may have committed.
         """
         if "relations" not in vars(self):
             return
@@ -86,10 +85,10 @@ class Captured:
     """The changes of all sources, bound to relations."""
 
     moved: frozenset[str]
-    """The sources of which a used column changed."""
+    """The sources with a change in a used column."""
     unmoved: frozenset[str]
     windows: Mapping[str, Window]
     changes: Mapping[str, SourceChange]
     logs: Mapping[str, TableLog]
-    """The sources as they are after the change."""
+    """The sources after the change."""
     bound: Mapping[str, str] = field(default_factory=dict[str, str])

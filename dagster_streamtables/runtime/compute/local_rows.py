@@ -1,8 +1,8 @@
-"""Rows of this process as Spark reads them: along with a statement, or from a file beside it.
+"""Local rows for Spark: sent along with a statement, or in a file.
 
-Along with a statement they are of exact size to the planner, which works out by itself what looks
-at each row alone. But it takes them apart row by row, and again at every place that reads them: to
-group 170,000 rows takes 0.9 seconds so, and 0.25 from a file, writing it included.
+The planner knows the exact size of rows in a statement, and itself evaluates what reads each row
+separately. But it converts them row by row, again at every place that reads them: grouping 170,000
+rows takes 0.9 s this way, and 0.25 s from a file, including writing it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 AT_ONCE = 5_000
-"""Rows that go along with a statement, and that Spark may make while it plans, without a job; more
-go by a file, if they can."""
+"""Up to this many rows are sent along with a statement, and Spark may evaluate them while planning,
+without a job; more go into a file, if possible."""
 
 
 def in_statement(spark: SparkSession, rows: pa.Table) -> DataFrame:
@@ -35,11 +35,11 @@ def in_statement(spark: SparkSession, rows: pa.Table) -> DataFrame:
 
 
 def in_file(spark: SparkSession, rows: pa.Table) -> tuple[DataFrame, Path] | None:
-    """The rows in a file, which is the caller's to delete; None where it takes a local relation.
+    """The rows in a file, which the caller must delete; None if they must be a local relation.
 
-    That is so for few rows; for Spark on another machine, which would not find the file; for types
-    that Parquet would give back otherwise; where the file cannot be written; and for a folder that
-    Spark would take for a pattern.
+    They must be if they are few; if Spark runs on another machine, without the file; for types that
+    Parquet would change; if the file cannot be written; and in a folder whose name Spark would read
+    as a pattern.
     """
     if rows.num_rows <= AT_ONCE or not _is_kept(rows.schema) or not shares_files(spark):
         return None
@@ -56,7 +56,7 @@ def in_file(spark: SparkSession, rows: pa.Table) -> tuple[DataFrame, Path] | Non
 
 
 def discard(path: Path) -> None:
-    """Delete a file of rows, if Spark's server did not when it started again."""
+    """Delete a file of rows, unless Spark's server did so at its restart."""
     with contextlib.suppress(OSError):
         path.unlink()
 
@@ -65,8 +65,8 @@ def _write(rows: pa.Table, path: Path) -> None:
     import pyarrow.parquet as pq
 
     path.parent.mkdir(exist_ok=True)
-    path.touch(mode=0o600, exist_ok=False)  # the folder of a session in this process is everybody's
-    # Read at once, whole, and on this machine: what makes a file small or easy to skip costs more.
+    path.touch(mode=0o600, exist_ok=False)  # with Spark in this process, the folder is public
+    # It is read at once, whole, on this machine: compression and statistics would only cost time.
     plain = rows.rename_columns(_numbered(rows.schema))
     pq.write_table(plain, path, compression="none", use_dictionary=False, write_statistics=False)
 
@@ -77,20 +77,20 @@ def _read(spark: SparkSession, schema: pa.Schema, path: Path) -> DataFrame:
 
     types = zip(_numbered(schema), schema.types, strict=True)
     reader = spark.read.schema(from_arrow_schema(pa.schema(list(types))))
-    # The calendar of days before 1582 is that of the local relation.
+    # Days before 1582 in the same calendar as in a local relation.
     reader = reader.option("datetimeRebaseMode", "CORRECTED").option("ignoreMissingFiles", "false")
     return reader.parquet(str(path)).toDF(*schema.names)
 
 
 def _numbered(schema: pa.Schema) -> list[str]:
-    """Names that differ to Spark where those of the rows may differ in case only."""
+    """Distinct names for Spark, since the names of the rows may differ only in case."""
     return [f"c{number}" for number in range(len(schema))]
 
 
 def _is_kept(schema: pa.Schema) -> bool:
-    """Whether Parquet gives back the columns as a local relation has them.
+    """Whether Parquet returns the same columns as a local relation.
 
-    A timestamp without a zone would become one with a zone, or not, by the settings of the session.
+    A timestamp without a zone may become one with a zone, depending on the session's settings.
     """
     from pyarrow import types
 
@@ -111,7 +111,7 @@ def _is_kept(schema: pa.Schema) -> bool:
 
 
 def _one_null_row(schema: pa.Schema) -> pa.Table:
-    """Spark takes no column types from a table without rows."""
+    """Spark reads no column types from a table without rows."""
     import pyarrow as pa
 
     return pa.table([pa.nulls(1, field.type) for field in schema], names=schema.names)

@@ -1,7 +1,7 @@
-"""What `Match` yields, made here: touched groups beside their stored rows.
+"""The result of `Match`, computed in this process: touched groups joined with their stored rows.
 
-A statement over the two is a join. Over the pairs it looks at each row by itself, and if they are
-few, Spark computes it while it plans, without a job.
+A statement over both would be a join. A statement over the pairs reads each row separately, and if
+they are few, Spark computes it while planning, without a job.
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -22,9 +22,9 @@ def matched(touched: pa.Table, stored: pa.Table, key: Sequence[tuple[str, str]])
     """Each row of `touched` with the stored row of its key, or NULLs.
 
     Args:
-        touched: What the change adds to each group, a row for each.
-        stored: Stored rows, each key once; those of other groups may be among them.
-        key: The stored key columns and those of `touched`, of types that `netted_here` knows.
+        touched: The partial sums of the change, one row per group.
+        stored: Stored rows, each key once; may include other groups.
+        key: The stored key columns and those of `touched`, of types that `netted_here` accepts.
     """
     beside = stored.take(_places(touched, stored, key))
     partial = touched.rename_columns([partial_column(name) for name in touched.column_names])
@@ -36,7 +36,7 @@ def matched(touched: pa.Table, stored: pa.Table, key: Sequence[tuple[str, str]])
 def _places(
     touched: pa.Table, stored: pa.Table, key: Sequence[tuple[str, str]]
 ) -> pa.Array | pa.ChunkedArray:
-    """For each touched group the number of its stored row, or NULL."""
+    """For each touched group, the index of its stored row, or NULL."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -55,7 +55,7 @@ def _values(columns: Sequence[pa.ChunkedArray], count: int) -> Iterable[tuple[ob
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times as numbers: Python knows the years from 1 to 9999 only."""
+    """Times as numbers: Python has only the years 1 to 9999."""
     import pyarrow as pa
 
     if pa.types.is_timestamp(column.type):

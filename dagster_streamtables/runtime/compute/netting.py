@@ -1,4 +1,4 @@
-"""Rows with weights, added up here; see `capture`."""
+"""Net weighted rows in this process; see `capture`."""
 
 # pyright: reportAttributeAccessIssue=false
 # pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def netted(rows: pa.Table) -> pa.Table:
-    """Equal rows with their weights added up, and no row of weight 0.
+    """Each row once, with the sum of its weights, without rows of weight 0.
 
-    An update that left the used columns as they were is two rows that cancel here, and then the
-    source need not be looked at further. Nested columns are left as they are: pyarrow cannot group
+    An update that did not change the used columns is two rows that cancel here; then the source
+    needs no further reading. Rows with nested columns are returned unchanged: pyarrow cannot group
     by them.
     """
     import pyarrow as pa
@@ -30,7 +30,7 @@ def netted(rows: pa.Table) -> pa.Table:
         return pa.table({WEIGHT: pa.array([total] if total else [], pa.int64())})
     if has_nested(rows.schema):
         return rows
-    # By number: pyarrow takes a name that begins with a dot or a bracket for a path.
+    # By number: pyarrow reads a name that begins with a dot or a bracket as a path.
     numbers = [str(number) for number in range(len(keys))]
     numbered = rows.select([*keys, WEIGHT]).rename_columns([*numbers, WEIGHT])
     grouped = numbered.group_by(numbers, use_threads=False).aggregate([(WEIGHT, "sum")])
@@ -49,8 +49,8 @@ _ALIKE = frozenset((*_WHOLE, "string", "binary", "date", "timestamp", "timestamp
 
 
 def netted_here(types: Mapping[str, str]) -> bool:
-    """Whether rows of these types are equal here where they are equal in Spark.
+    """Whether rows of these types are equal here exactly if they are equal in Spark.
 
-    The zeros and the NaNs of floats are not, and pyarrow groups by nothing nested.
+    Zeros and NaNs of floats are not, and pyarrow cannot group by nested types.
     """
     return all(type_.partition("(")[0] in _ALIKE for type_ in types.values())

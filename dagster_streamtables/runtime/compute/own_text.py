@@ -1,4 +1,4 @@
-"""The user's own text, run by plain Spark over versions of the tables that it names."""
+"""The user's own query, run by plain Spark over versions of its tables."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ def rows_of(
     limit: int,
     recursion: RecursionLimits,
 ) -> DataFrame:
-    """The rows of a text.
+    """The rows of a query.
 
     Args:
         text: The query.
-        tables: The versions of the tables that it names.
-        now: The time that it is told.
-        relations: Makes views.
-        limit: Of rows that may come to this process.
-        recursion: How far a recursion may go.
+        tables: The versions of its tables.
+        now: Its current time.
+        relations: Creates views.
+        limit: Number of rows that may come to this process.
+        recursion: The limits of a recursion.
 
     Raises:
-        InvalidDefinition: Spark reads another table than those.
+        InvalidDefinition: Spark reads a table that is not among `tables`.
     """
     sql = runnable(relations.over(text, tables, now), relations, limit=limit, recursion=recursion)
-    # Where a query must be, Spark takes no command. The line breaks end comments of the text.
+    # In a subquery, Spark accepts no command. The line breaks end comments of the text.
     sql = f"SELECT * FROM (\n{sql}\n)"
     if not text.confirmed:
         _require_known(sql, text, relations)
@@ -49,10 +49,9 @@ def rows_of(
 
 
 def _require_known(sql: str, text: Text, relations: Relations) -> None:
-    """That Spark's parser finds the same tables in a text that only its tokens tell of.
+    """Check that Spark's parser finds the same tables, in a text of which only tokens are known.
 
-    A table that was overlooked could be one that Spark knows by itself: its rows would be read, and
-    never followed.
+    An overlooked table could be one of Spark's own: its rows would be read, but its changes never.
     """
     [[explained]] = relations.spark.sql(f"EXPLAIN EXTENDED {sql}").collect()
     parsed = str(explained).partition("== Analyzed Logical Plan ==")[0]
@@ -63,5 +62,5 @@ def _require_known(sql: str, text: Text, relations: Relations) -> None:
         raise InvalidDefinition(
             f'Spark reads "{unknown[0].replace(", ", ".")}" and nothing follows it',
             why=f"the tables that were found in the query are: {', '.join(text.sources)}",
-            fix="write FROM and the name of the table in simpler words",
+            fix="write FROM and the name of the table in a simpler form",
         )

@@ -1,12 +1,12 @@
-"""The recursions of a text, made round by round, and not by Spark's own WITH RECURSIVE.
+"""The recursions of a query, run round by round instead of with Spark's own WITH RECURSIVE.
 
-Spark's has no UNION, goes no deeper than its session allows, and holds all rounds in memory, see
-`fixpoint`. So plain Spark makes the rows of such a table from its arms as the user wrote them, a
-statement for each round, and the text then reads them from a view. Nothing of the compiler's rules
-takes part: the text stays the independent oracle of the compiled path.
+Spark's has no UNION, is limited in depth by its session, and holds all rounds in memory; see
+`fixpoint`. So plain Spark computes the rows of a recursion from its branches as the user wrote
+them, one statement per round, and the query then reads them from a view. No rule of the compiler is
+used: the query remains an independent oracle of the compiled path.
 
-What Spark takes, it says itself: where there are no copies to leave out, it analyses the text as it
-is written, and the rounds have the types that it gives.
+For UNION ALL, Spark analyzes the recursion as written, and the rounds have the types that it
+returns.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _APART = 8
-"""Rounds whose rows are kept apart: a statement names all of them."""
+"""Number of rounds whose rows are kept separately: a statement names all of them."""
 
 
 def runnable(sql: str, relations: Relations, *, limit: int, recursion: RecursionLimits) -> str:
-    """The text with each recursion exchanged for its rows; as it is where it has none.
+    """The query with each recursion replaced by its rows; unchanged if it has none.
 
     Args:
-        sql: Over views of this session.
-        relations: Makes views.
-        limit: Of rows that may come to this process.
-        recursion: How far a recursion may go.
+        sql: A query over views of this session.
+        relations: Creates views.
+        limit: Number of rows that may come to this process.
+        recursion: The limits of a recursion.
 
     Raises:
-        RunawayRecursion: One goes further.
+        RunawayRecursion: A recursion exceeds the limits.
     """
     while True:
         try:
             text = read(sql)
-        except InvalidDefinition:  # what only Spark can read, it has to run
+        except InvalidDefinition:  # a query that only Spark can parse, Spark has to run
             return sql
         table = recursive_table(text)
         if table is None:
@@ -55,7 +55,7 @@ def runnable(sql: str, relations: Relations, *, limit: int, recursion: Recursion
         try:
             rows = _Rounds(table, relations, limit, recursion).rows()
         except RunawayRecursion:
-            # Spark ends a recursion of which a LIMIT needs no more.
+            # Spark ends a recursion when a LIMIT needs no more rows.
             if table.distinct or not table.is_limited:
                 raise
             return sql
@@ -90,13 +90,13 @@ class _Rounds:
         raise AssertionError("rounds are counted without an end")
 
     def _without(self, known: list[str]) -> str:
-        """What leaves out the rows that are known, where there are no copies."""
+        """For UNION: the SQL that removes the known rows."""
         if not self.table.distinct:
             return ""
         return "".join(f" EXCEPT SELECT * FROM {each}" for each in known)
 
     def _types(self) -> Callable[[DataFrame], DataFrame]:
-        """Casts rows to the types that Spark gives the table; without copies, as they come."""
+        """For UNION ALL: casts rows to Spark's types of the recursion. For UNION: no cast."""
         if self.table.distinct:
             return lambda rows: rows
         schema = self.relations.sql(self.table.written).schema

@@ -1,9 +1,9 @@
 """Versions of tables → the relations that a plan's SQL reads.
 
 A source before and after is a view of its version; see `version_views`. A small change enters as
-local rows: of known size to the planner, and never computed twice.
-Threads that refresh over one session meet in it: two relations of one name, or a version that
-is dropped while it is read, would be wrong rows.
+local rows: the planner knows their size, and they are never computed twice.
+Threads may share a session: two relations of one name, or a version that is dropped while it is
+read, would give wrong rows.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Relations:
-    """What one refresh or comparison reads, under names that are its own until it is closed."""
+    """The relations of one refresh or comparison, under unique names until it is closed."""
 
     def __init__(self, views: Views) -> None:
         self.spark = views.spark
@@ -51,10 +51,10 @@ class Relations:
         self.close()
 
     def close(self) -> None:
-        """Drop the rows that were named; let the views of versions go."""
+        """Drop the named rows, and release the views of versions."""
         while self._files:
             discard(self._files.pop())
-        while self._kept:  # while the views that they read are there
+        while self._kept:  # while the views that they read still exist
             self._kept.pop().unpersist()
         while self._own:
             self.spark.catalog.dropTempView(self._own.pop())
@@ -64,7 +64,7 @@ class Relations:
         self._bounds.clear()
 
     def at(self, snapshot: Snapshot) -> str:
-        """The name of a view of a table at a version, in backticks: what a reader of it sees."""
+        """The name, in backticks, of a view of a table's visible columns at a version."""
 
         def rows(spark: SparkSession) -> DataFrame:
             return _seen(at_version(spark, snapshot.table, snapshot.version))
@@ -72,14 +72,14 @@ class Relations:
         return self._version(snapshot, Reading.SEEN, rows)
 
     def scanned(self, log: TableLog, version: int) -> str:
-        """The same, read in the cheapest way.
+        """As `at`, read in the cheapest way.
 
         Args:
-            log: Of the table, at that version or a later one.
-            version: The version that is read.
+            log: The table's log, at that version or a later one.
+            version: The version to read.
 
         Raises:
-            LostHistory: It is no longer there.
+            LostHistory: The version no longer exists.
         """
         snapshot = log.snapshot_at(version)
         if snapshot is None:
@@ -92,11 +92,10 @@ class Relations:
         return self._version(snapshot, Reading.FILES, rows)
 
     def over(self, text: Text, tables: Mapping[str, Snapshot], now: str) -> str:
-        """A user's text over versions of the tables that it names, at a time.
+        """A user's query over versions of its tables, at a time.
 
-        A table that it mentions again is a view of its own each time. Where one view stands twice
-        in a statement, Spark gives the columns of one of them other identities, and forgets those
-        that USING and NATURAL JOIN hide.
+        A table that occurs twice becomes two views. If one view occurs twice in a statement, Spark
+        renumbers the columns of one of them, and loses those that USING and NATURAL JOIN hide.
         """
         times = Counter(tables[name] for name in text.mentions)
         return text.over(
@@ -106,7 +105,7 @@ class Relations:
 
     @property
     def views(self) -> set[str]:
-        """The names of all views that were made."""
+        """The names of all created views."""
         return {*self._used.values(), *(name.strip("`") for name in self._own)}
 
     def _again(self, snapshot: Snapshot) -> str:
@@ -116,7 +115,7 @@ class Relations:
         return self.named(rows.select(*[F.col(spark_name(n)).alias(n) for n in rows.columns]))
 
     def stored(self, snapshot: Snapshot) -> str:
-        """The same with the columns that a stream table keeps for itself, by Delta."""
+        """As `at`, with the hidden columns of a stream table, read through Delta."""
 
         def rows(spark: SparkSession) -> DataFrame:
             return at_version(spark, snapshot.table, snapshot.version)
@@ -130,13 +129,13 @@ class Relations:
         return f"`{self._used[key]}`"
 
     def local(self, rows: pa.Table) -> str:
-        """A name for local rows, in backticks, which statements by `sql` may read."""
+        """A name, in backticks, for local rows that statements of `sql` may read."""
         name = f"{VIEWS}{uuid.uuid4().hex}"
         self._local[name] = self.handed(rows), rows
         return f"`{name}`"
 
     def handed(self, rows: pa.Table) -> DataFrame:
-        """Local rows in Spark, until this is closed."""
+        """Local rows in Spark, until `close`."""
         found = in_file(self.spark, rows)
         if found is None:
             return in_statement(self.spark, rows)
@@ -145,40 +144,39 @@ class Relations:
         return handed
 
     def rows(self, view: str) -> pa.Table | None:
-        """The local rows of a name; None if its rows are not local ones."""
+        """The local rows of a name; None if its rows are not local."""
         _, rows = self._local.get(view.strip("`"), (None, None))
         return rows
 
     def largest(self, views: Iterable[str]) -> int | None:
-        """The most rows that any of these names has; None where the rows of one are not local."""
+        """The largest number of rows of these names; None if the rows of one are not local."""
         found = [self.rows(view) for view in views]
         counts = [rows.num_rows for rows in found if rows is not None]
         return max(counts, default=0) if len(counts) == len(found) else None
 
     def bounds(self, view: str, column: str) -> Bounds | None:
-        """Where the values of a column lie; None if the rows are not local ones.
+        """The ranges of a column's values; None if the rows are not local.
 
-        A plan asks at each join through which they come, and is told what was found at the first.
+        Cached, since a plan asks for them at each join that the rows pass.
         """
         rows = self.rows(view)
         if rows is None:
             return None
         if (view, column) not in self._bounds:
-            # A query may spell a column otherwise than the log.
+            # A query may spell a column differently from the log.
             spelled = {name.lower(): name for name in rows.column_names}
             self._bounds[view, column] = bounds(rows.column(spelled[column.lower()]))
         return self._bounds[view, column]
 
     def sql(self, text: str, *, gathered: bool = True) -> DataFrame:
-        """The rows of a query that reads what was named here.
+        """The rows of a query that reads relations named here.
 
         Args:
             text: The query.
-            gathered: Local rows are in one partition: what is grouped or joined then needs no
-                shuffle, and a shuffle is what costs. A query that looks at each row by itself
-                needs no partitions at all.
+            gathered: Whether local rows are in one partition: grouping and joining them then needs
+                no expensive shuffle. A query that reads each row separately needs no partitions.
         """
-        # Names that were drawn by lot here: no literal holds one.
+        # The names are random, so no literal contains one.
         read = {name: rows for name, (rows, _) in self._local.items() if f"`{name}`" in text}
         named = {name: rows.coalesce(1) if gathered else rows for name, rows in read.items()}
         return query(self.spark, text, named)
@@ -186,12 +184,12 @@ class Relations:
     def made(
         self, rows: DataFrame, *, limit: int, most: int | None = None
     ) -> tuple[str | None, int]:
-        """A name for a query's rows, computed now and once, and their number; None for no rows.
+        """A name for a query's rows, computed now and only once, and their number; None if empty.
 
         Args:
             rows: The query.
-            limit: So many may come to this process; more stay in Spark.
-            most: Where there are more, one more than so many is enough to tell.
+            limit: Number of rows that may come to this process; more stay in Spark.
+            most: Above this, counting stops at one more.
         """
         enough = rows if most is None else rows.limit(most + 1)
         here = arrow_rows(enough.limit(limit + 1))
@@ -201,12 +199,12 @@ class Relations:
         return self.named(kept), kept.count()
 
     def kept(self, rows: DataFrame) -> DataFrame:
-        """A query's rows, which Spark computes once and holds until this is closed."""
+        """A query's rows, which Spark computes once and caches until `close`."""
         self._kept.append(rows.persist())
         return self._kept[-1]
 
     def named(self, rows: DataFrame) -> str:
-        """The name of a view of a query's rows, in backticks; nothing is computed."""
+        """The name, in backticks, of a view of a query's rows; nothing is computed."""
         name = f"{VIEWS}{uuid.uuid4().hex}"
         rows.createOrReplaceTempView(name)
         self._own.append(name)
@@ -214,5 +212,5 @@ class Relations:
 
 
 def _seen(rows: DataFrame) -> DataFrame:
-    """Without the columns that a stream table keeps for itself."""
-    return rows.select(rows.colRegex("`(?s)(?!__st_).+`"))  # a name may hold a line break
+    """Without the hidden columns of a stream table."""
+    return rows.select(rows.colRegex("`(?s)(?!__st_).+`"))  # a name may contain a line break

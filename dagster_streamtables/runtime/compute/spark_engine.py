@@ -1,4 +1,4 @@
-"""Statements of the compiler, run on Spark: the names of relations become those of views."""
+"""Run the compiler's statements on Spark, with views in place of relations."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ STORED_ROWS = relation(STORED, Moment.BEFORE)
 
 @dataclass(frozen=True)
 class SparkEngine:
-    """Runs one statement, and before it the parts of its plan that the optimizer asks for."""
+    """Runs one statement, after the parts of its plan that the optimizer requests."""
 
     captured: Captured
     inputs: Inputs
     stored: TableLog | None = None
-    """The stream table; None where its rows are not read."""
+    """The stream table; None if its rows are not read."""
     more: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Relation → view, of local rows beside the captured changes."""
+    """Relation → view, for local rows in addition to the captured changes."""
 
     @cached_property
     def _views(self) -> dict[str, str]:
@@ -54,8 +54,8 @@ class SparkEngine:
             longest_source=max((log.row_count or 0 for log in logs), default=0),
             largest_change=self.inputs.relations.largest(self.captured.bound.values()),
             limit=self.inputs.limit,
-            # Rows that went through this process are no CHAR(n) any more, which Spark compares
-            # otherwise.
+            # Rows that passed through this process are no longer CHAR(n), which Spark compares
+            # differently.
             stages=not any(map(pads, logs)),
         )
 
@@ -94,7 +94,7 @@ class SparkEngine:
         return self.inputs.relations.sql(sql, gathered=gathered)
 
     def _versions(self, read: frozenset[str]) -> dict[str, str]:
-        """Views of the sources at both moments, and of the stored rows, where they are read."""
+        """Views of the sources before and after, and of the stored rows, if they are read."""
         found: dict[str, str] = {}
         for name, log in self.captured.logs.items():
             change = self.captured.changes.get(name)

@@ -1,7 +1,7 @@
-"""Temporary views of the versions of tables, in one Spark session on behalf of one stream table.
+"""Temporary views of versions of tables, in one Spark session for one stream table.
 
-Reading ``VERSION AS OF`` would build the old snapshot again in each statement; a view keeps it. The
-version that is *after* in this refresh is *before* in the next, so the newest two are kept.
+Reading ``VERSION AS OF`` would rebuild the old snapshot in each statement; a view keeps it. The
+version *after* of this refresh is *before* in the next, so the newest two are kept.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ Rows = Callable[["SparkSession"], "DataFrame"]
 
 
 class Reading(enum.Enum):
-    """How a version is read, and what of it."""
+    """How a version is read, and which columns."""
 
     SEEN = "seen"
-    """By Delta: what a reader sees."""
+    """Through Delta: the visible columns."""
     OWN = "own"
-    """By Delta: with the columns that a stream table keeps for itself."""
+    """Through Delta: all columns, including the hidden ones of a stream table."""
     FILES = "files"
-    """From its data files where they are the table, else by Delta: what a reader sees."""
+    """From the data files if they suffice, otherwise through Delta: the visible columns."""
 
     @property
     def kept(self) -> int:
-        """How many versions stay when nobody reads them: Delta's are snapshots in memory."""
+        """Number of unused versions to keep: those of Delta are snapshots in memory."""
         return 2 if self is Reading.FILES else 0
 
 
 class Views:
-    """The views of versions in one Spark session, on behalf of one stream table.
+    """The views of versions in one Spark session, for one stream table.
 
     Threads may share it, and a session may be shared by the `Views` of several stream tables.
     """
@@ -52,12 +52,12 @@ class Views:
         self._lock = threading.Lock()
 
     def use(self, snapshot: Snapshot, reading: Reading, rows: Rows) -> str:
-        """The name of a view, which stays until as many have left it as came to use it.
+        """The name of a view, which exists until each `use` was followed by a `leave`.
 
         Args:
-            snapshot: What is read.
-            reading: How it is read.
-            rows: Makes the rows, for a view that is not there yet.
+            snapshot: The version to read.
+            reading: How to read it.
+            rows: Creates the rows, if the view does not exist yet.
         """
         view = self._name(snapshot, reading)
         with self._lock:
@@ -69,7 +69,7 @@ class Views:
         return view
 
     def leave(self, views: Iterable[str]) -> None:
-        """Drop what nobody uses any more and no later refresh will."""
+        """Release views, and drop those that are unused and no later refresh will need."""
         with self._lock:
             self._users.subtract(views)
             for (_, reading), kept in self._kept.items():
@@ -92,6 +92,6 @@ _opening = threading.Lock()
 
 
 def views_of(spark: SparkSession, owner: str) -> Views:
-    """The views of a stream table in a session, the same ones for all that this process runs."""
+    """The views of a stream table in a session, shared by everything that this process runs."""
     with _opening:
         return _opened.setdefault((owner, spark), Views(spark, owner))

@@ -1,4 +1,4 @@
-"""What a refresh computes: a statement, and its rows, here where they are few, else in Spark."""
+"""Run the statements of a refresh; few rows come to this process, more stay in Spark."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Computed:
     """The change of a stored table."""
 
     local: pa.Table | None
-    """Its rows, where they came to this process."""
+    """Its rows, if they came to this process."""
     in_spark: Callable[[], DataFrame]
     """The same rows in Spark."""
     broken: bool = False
-    """What is stored is not what the sources say."""
+    """Whether the stored rows contradict the sources."""
 
     @property
     def empty(self) -> bool:
@@ -65,6 +65,6 @@ class Work:
 
 
 def fetched(rows: DataFrame, inputs: Inputs) -> pa.Table | None:
-    """The rows, brought here; None if they are too many."""
+    """The rows, read into this process; None if there are too many."""
     local = arrow_rows(rows.limit(inputs.limit + 1))
     return local if local.num_rows <= inputs.limit else None

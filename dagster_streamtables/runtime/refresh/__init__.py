@@ -1,1 +1,1 @@
-"""One refresh, from what is new to the commit and its report."""
+"""One refresh, from the new versions of the sources to the commit and its report."""

@@ -1,1 +1,1 @@
-"""One commit: rows and frontier, whichever engine writes them, and the commits read back."""
+"""Write rows and frontier in one commit, with either engine, and read the commits back."""

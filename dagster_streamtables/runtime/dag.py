@@ -1,4 +1,4 @@
-"""Work on the tables of a graph: each after those it needs, others at the same time."""
+"""Run work on the tables of a graph: each after those it needs, otherwise concurrently."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def in_order(
     *,
     parallel: int,
 ) -> Iterator[tuple[Key, Future[Result] | None]]:
-    """Run the work of every key once that of those it needs is done.
+    """Run the work of every key after that of the keys it needs.
 
     Args:
-        needs: From each key to those that go before; who is no key takes no part.
+        needs: Key → the keys that go before it; those that are not keys themselves are ignored.
         work: Runs in threads.
-        parallel: How many at once.
+        parallel: Number of concurrent threads.
 
     Yields:
-        Each key as its work ends; with None where that was not begun, because the work of one it
-        needs failed or was not begun.
+        Each key as its work ends; with None if it did not start, because the work of a key that it
+        needs failed or did not start.
 
     Raises:
-        graphlib.CycleError: There is no order.
+        graphlib.CycleError: The keys have no order.
     """
     within = {key: {each for each in before if each in needs} for key, before in needs.items()}
     sorter = TopologicalSorter(within)

@@ -1,8 +1,8 @@
-"""A stream table is deleted: its rows, its log, its intermediate tables, and its control.
+"""Delete a stream table: its rows, its log, its intermediate tables, and its control.
 
-On a local disk its folder is moved out of the way in one step and then deleted, so there is no
-moment with half a table. An object store has no such step; there the log goes first, newest commit
-first, and a reader finds an older version, then no table.
+On a local disk its folder is renamed in one step and then deleted, so nobody ever sees half a
+table. An object store has no such step; there the log is deleted first, newest commit first, so a
+reader finds an older version, then no table.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from dagster_streamtables.runtime.observe.retention import Retention
 
 @dataclass(frozen=True)
 class Dropped:
-    """A stream table that is no more."""
+    """A deleted stream table."""
 
     table: str
     location: str
     rows: int | None
-    """It had; None where its log did not say, or where there was nothing but a control."""
+    """Its number of rows; None if its log did not have it, or if only a control existed."""
     bytes: int
-    """Of its newest version."""
+    """The size of its newest version."""
     readers: tuple[str, ...]
-    """Stream tables of the same root whose next refresh will miss it."""
+    """Stream tables of the same root that read it, whose next refresh will fail."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Dropping:
         """
         Raises:
             MissingSource: There is no such table.
-            RefusedOperation: It is no stream table, or another one reads it.
+            RefusedOperation: It is not a stream table, or another one reads it.
         """
         location = self.catalog.names.location(name)
         log = self.catalog.newest(name)
@@ -63,7 +63,7 @@ class Dropping:
             raise RefusedOperation(
                 f'"{name}" is read by {", ".join(readers)}',
                 why="without it they cannot be refreshed",
-                fix="drop those first, or ask for it even if it is read (even_if_read, --force)",
+                fix="drop those first, or drop it even if it is read (even_if_read, --force)",
             )
         size = sum(log.file_sizes)
         done = Dropped(name, location, log.row_count, size, readers)
@@ -77,8 +77,8 @@ class Dropping:
             raise RefusedOperation(
                 f'"{name}" is no stream table',
                 where=log.location,
-                why="no commit of it carries the state of a refresh under that name",
-                fix="name a stream table; other tables are their owners' to delete",
+                why="no commit of it has the state of a refresh under that name",
+                fix="name a stream table; only their owners may delete other tables",
             )
 
     def _readers(self, name: str) -> tuple[str, ...]:
@@ -98,7 +98,7 @@ class Dropping:
         aside = Path(self.catalog.names.root) / FOLDER / "dropped"
         aside.mkdir(parents=True, exist_ok=True)
         Path(log.location).rename(aside / uuid.uuid4().hex)
-        # Those, too, that a killed process has left.
+        # Also those that a killed process left.
         shutil.rmtree(aside, ignore_errors=True)
 
 

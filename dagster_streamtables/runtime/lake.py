@@ -1,4 +1,4 @@
-"""`Lake`: all that can be done with a stream table, without an orchestrator."""
+"""`Lake`: everything that can be done with stream tables, without an orchestrator."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 class Lake:
     """Delta tables under one root, and the stream tables among them.
 
-    Making one costs nothing: Spark is found, or started, by the first refresh that has rows to work
-    on. Threads may share one, and several processes may have one each over the same root: of two
-    refreshes of one table at one time, the second fails with `ConflictingCommit`.
+    Creating one costs nothing: the first refresh with work to do finds or starts Spark. Threads may
+    share one, and several processes may each have one over the same root: of two concurrent
+    refreshes of one table, the second fails with `ConflictingCommit`.
     """
 
     @checked
@@ -67,12 +67,12 @@ class Lake:
                 ``<root>/sales/orders``, and ``orders`` is ``<root>/public/orders``.
             spark: A session, an address (``sc://…``, ``local[2]``), or None for the local server.
             storage_options: What delta-rs needs to reach an object store.
-            driver_rows: A change of up to so many rows is brought to this process and committed
-                by delta-rs; a larger one stays in Spark. None: 500,000 rows, and 2,000,000 where
-                they are narrow, of some hundred bytes.
-            preview_rows: So many changed rows are in the report of a differential refresh.
-            views: Queries that those of stream tables may name as they name tables. A view of a
-                stream table's own goes first.
+            driver_rows: A change of up to this many rows comes to this process and is committed by
+                delta-rs; a larger one stays in Spark. None: 500,000 rows, or 2,000,000 narrow ones
+                of some hundred bytes.
+            preview_rows: Number of changed rows in the report of a differential refresh.
+            views: Queries that those of stream tables may name like tables. A stream table's own
+                views take precedence.
         """
         text = str(root)
         self.root = text if "://" in text else str(Path(text).expanduser().absolute())
@@ -83,15 +83,15 @@ class Lake:
         self._driver_rows, self._preview = driver_rows, preview_rows
         self._views = tuple(views)
         self.controls = Controls(self.root, storage_options, self._views)
-        """Suspend a stream table, resume it, and see its errors."""
+        """Suspend or resume stream tables, and read their errors."""
         self.retention = Retention(self._names, self._logs, lambda name: self._session(name).spark)
-        """How far behind stream tables are and may be; a vacuum that leaves what they need."""
+        """How far behind stream tables are and may be, and a vacuum that keeps what they need."""
         self.checks = Checks(
             self._catalog,
             lambda table: self._session(table.name, table.session_timezone),
             lambda table: with_views(table, self._views),
         )
-        """Whether a stream table is right, whole, fresh, and as defined."""
+        """Whether a stream table is equal to its query, intact, fresh, and as defined."""
         self.monitor = Monitor(self._catalog, self.controls, self.retention)
         """Status, history, statistics and events of stream tables, without Spark."""
 
@@ -105,18 +105,18 @@ class Lake:
     ) -> Refresh:
         """Bring a stream table up to the newest versions of its sources, in at most one commit.
 
-        Versions that do not agree with each other, because two sources read a third one at
-        different versions, are never combined; see `align`.
+        Versions that do not agree, because two sources reflect different versions of a third one,
+        are never combined; see `align`.
 
         Args:
             table: The declaration. The table is created by its first refresh.
             full: Run the query again, whatever the change.
-            until: For sources that are no stream tables: leave out what came later. Tables that
-                are refreshed one after another until one time reflect one state.
+            until: Ignore later commits of sources that are not stream tables. Tables that are
+                refreshed one after another with one `until` reflect one state.
 
         Raises:
-            InvalidDefinition: The query cannot be maintained, or names what is not there.
-            MissingSource: A source is not there, or is no Delta table.
+            InvalidDefinition: The query cannot be maintained, or names what does not exist.
+            MissingSource: A source does not exist, or is not a Delta table.
             ConflictingCommit: Another refresh of the table committed first; nothing was written.
             FailedQuery: The query fails on the rows of its sources; nothing was written.
             SuspendedTable: It was suspended, or failed too often; nothing was read.
@@ -141,16 +141,16 @@ class Lake:
         max_concurrent: Annotated[int, Range(1)] = 4,
         told: Callable[[Outcome], None] = lambda outcome: None,
     ) -> list[Outcome]:
-        """Refresh tables, each after those of them that it reads, others at the same time.
+        """Refresh tables, each after those of them that it reads, otherwise concurrently.
 
-        A table that fails holds up those that read it; the others go on. All reflect their other
-        sources as they were when this began.
+        If a table fails, those that read it are skipped; the others go on. All read their other
+        sources as of the start of this call.
 
         Args:
             tables: The declarations, in any order.
             full: Run the queries again, whatever the change.
-            max_concurrent: How many at once, each by a thread, all on one Spark.
-            told: Called with each outcome as it comes, in this thread.
+            max_concurrent: Number of concurrent refreshes, each in a thread, all on one Spark.
+            told: Called with each outcome as it becomes known, in this thread.
 
         Raises:
             InvalidDefinition: Tables read one another in a cycle.
@@ -173,7 +173,7 @@ class Lake:
 
         Raises:
             MissingSource: There is no such table.
-            RefusedOperation: It is no stream table, or another one reads it.
+            RefusedOperation: It is not a stream table, or another one reads it.
         """
         dropping = Dropping(self._catalog, self.controls, self.retention)
         return dropping.drop(name, even_if_read=even_if_read)
@@ -190,10 +190,10 @@ class Lake:
 
         Args:
             table: The declaration.
-            upstream: Plans of stream tables that it reads and that are not there yet.
+            upstream: Plans of stream tables that it reads and that do not exist yet.
 
         Raises:
-            InvalidDefinition: The query cannot be maintained, or names what is not there.
+            InvalidDefinition: The query cannot be maintained, or names what does not exist.
             MissingSource: The columns of a source are not known.
         """
         table = with_views(table, self._views)
@@ -227,7 +227,7 @@ class Lake:
             upstream: As for `plan`.
 
         Raises:
-            InvalidDefinition: The query is no query, or names what is not there.
+            InvalidDefinition: The query is invalid, or names what does not exist.
             MissingSource: The columns of a source are not known.
         """
         try:
@@ -237,7 +237,7 @@ class Lake:
         return Explanation(table.name, table.mode, table.sources, plan)
 
     def read(self, name: str) -> DataFrame:
-        """The rows of a table as Spark has them now; the columns of its own state left out."""
+        """The present rows of a table in Spark, without its hidden columns."""
         log = self._catalog.newest(name)
         if log is None:
             raise missing(name, self.location(name))
@@ -249,11 +249,11 @@ class Lake:
         return self._names.location(name)
 
     def version(self, name: str) -> int | None:
-        """The newest Delta version of a table, in milliseconds; None where there is none."""
+        """The newest Delta version of a table, found in milliseconds; None if there is none."""
         return log.version if (log := self._catalog.newest(name)) is not None else None
 
     def columns(self, name: str) -> Mapping[str, str] | None:
-        """The visible columns of a table and their types; None where there is none."""
+        """The visible columns of a table and their types; None if there is no such table."""
         log = self._catalog.newest(name)
         return None if log is None else visible(log.columns)
 
@@ -280,11 +280,11 @@ class Lake:
         )
 
     def _session(self, table: str, zone: str | None = None) -> Views:
-        """The views of a stream table; its session is its own too, where Spark allows.
+        """The views of a stream table, in its own session, if Spark allows.
 
         Args:
             table: Its name.
-            zone: The time zone that its statements run in; None where none of them asks.
+            zone: The time zone of its statements; None if none of them depends on it.
         """
         from dagster_streamtables.runtime.spark.session import open_session
 

@@ -1,4 +1,4 @@
-"""`Outcome`: what became of one table in a refresh of many."""
+"""`Outcome`: the result for one table in a refresh of many."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 @dataclass(frozen=True)
 class Outcome:
-    """Exactly one of `refresh`, `error`, and `held_by` says something."""
+    """Exactly one of `refresh`, `error`, and `held_by` is set."""
 
     table: str
     refresh: Refresh | None = None
     error: Exception | None = None
-    """Why it failed. A `StreamTablesError`, or what nobody expected."""
+    """Why it failed: a `StreamTablesError`, or an unexpected error."""
     held_by: tuple[str, ...] = ()
-    """The tables it reads that failed, or were held up themselves: it was left alone."""
+    """The tables it reads that failed or were skipped, so that it was skipped."""
 
 
 def outcomes(
     tables: Iterable[StreamTable], refresh: Callable[[StreamTable], Refresh], *, parallel: int
 ) -> Iterator[Outcome]:
-    """Refresh tables, each after those it reads; who reads one that failed is left alone.
+    """Refresh tables, each after those it reads, and skip those that read a failed one.
 
     Raises:
         InvalidDefinition: Tables read one another in a cycle.

@@ -84,7 +84,7 @@ def test_a_feed_that_cannot_be_switched_on_fails_no_refresh(
     monkeypatch.setattr(feeds, "PROPERTY", "delta.noSuchProperty")
     done = refreshed(lake, asked)
     assert (done.action, done.windows["items"].capture) == (Action.DIFFERENTIAL, "snapshots")
-    assert 'the change feed of "items" could not be switched on: ' in done.reason
+    assert 'the change feed of "items" could not be turned on: ' in done.reason
     assert lake.controls.read(asked.name).errors == 0
 
 

@@ -40,7 +40,7 @@ def test_a_row_that_cannot_be_taken_away_starts_the_table_anew(
     done = refreshed(lake, LARGE)
 
     assert done.action is Action.REINITIALIZE
-    assert done.reason == "a row went that the table does not hold"
+    assert done.reason == "a deleted row is not in the table"
     assert done.row_count == 1
 
 

@@ -168,7 +168,7 @@ def test_a_source_that_was_put_back_and_overtaken(
     done = refreshed(lake, TOTALS)
 
     assert done.action is Action.REINITIALIZE
-    assert done.reason == '"orders" was put back: version 1 is not the one that was read last'
+    assert done.reason == '"orders" was restored: version 1 is not the one that was read last'
 
 
 def test_a_source_that_was_put_back_under_a_table_that_had_read_less_of_it(lake: Lake) -> None:

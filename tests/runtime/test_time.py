@@ -22,7 +22,7 @@ def test_time_alone_lets_a_query_run_again(mode: str, lake: Lake) -> None:
     refreshed(lake, table)
     before = stored(lake, table.name, ["seen"])
     done = refreshed(lake, table)
-    assert (done.action, done.reason.partition(";")[0]) == (Action.FULL, "time went on")
+    assert (done.action, done.reason.partition(";")[0]) == (Action.FULL, "time passed")
     after = stored(lake, table.name, ["seen"])
     assert not set(before) & set(after)
 

@@ -82,7 +82,7 @@ def test_p17_rows_leave_though_no_source_changed(
     monkeypatch.setattr(context, "datetime", Later)
     for each, deleted in ((recent, 1), (hidden, 1)):
         done = refreshed(lake, each)
-        assert (done.action, done.reason) == (Action.DIFFERENTIAL, "time went on")
+        assert (done.action, done.reason) == (Action.DIFFERENTIAL, "time passed")
         assert done.deleted == deleted
     assert lake.read("mart.hidden").collect()[0]["n"] == 2
 

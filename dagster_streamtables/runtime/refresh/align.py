@@ -1,10 +1,10 @@
-"""One frontier for all that a query reads, where two ways lead to one source.
+"""Choose one consistent frontier if a query reads a source through several paths.
 
 Tables B and C read A, and D reads both. If B reflects version 5 of A and C version 7, a reader of D
-would see a state that A never had. So D reads C as it was when it reflected version 5, if C has
-such a version; otherwise D waits for B. A query that reads B and A itself reads A at version 5.
+would see a state that A never had. So D reads C at a version that reflects version 5, if C has one;
+otherwise D waits for B. A query that reads B and A itself reads A at version 5.
 
-Versions agree, too, where no commit between them changed a row.
+Versions also agree if no commit between them changed a row.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dagster_streamtables.runtime.delta.source_change import rows_moved
 from dagster_streamtables.runtime.model.state import State
 
 _STEPS = 100
-"""Versions of a stream table that are looked at to find one that agrees with the others."""
+"""Number of versions of a stream table that are examined to find one that agrees."""
 
 
 @dataclass(frozen=True)
@@ -26,22 +26,22 @@ class Aligned:
 
     logs: Mapping[str, TableLog]
     waiting: str | None = None
-    """For what the refresh waits, if newer versions are there that do not agree."""
+    """What the refresh waits for, if newer versions do not agree; otherwise empty."""
 
 
 @dataclass(frozen=True)
 class TableLookup:
-    """How alignment looks at tables."""
+    """How alignment reads tables."""
 
     newest: Callable[[str], TableLog | None]
     at: Callable[[str, int], TableLog | None]
-    """A table at a version; None where that version can no longer be loaded."""
+    """A table at a version; None if that version can no longer be loaded."""
     state: Callable[[str, TableLog], State | None]
     """What a version of a stream table reflects; None for any other table."""
 
 
 Reflected = Mapping[str, Snapshot]
-"""A table, of all that are below → what is reflected of it."""
+"""Table at any depth below → the version of it that is reflected."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def aligned(
     Args:
         logs: The sources at their newest versions.
         consumed: The versions that the last refresh read, which agree; None before the first.
-        lookup: How to look at tables.
+        lookup: How to read tables.
     """
     versions = {name: log.version for name, log in logs.items()}
     if len(logs) < 2 or versions == consumed:
@@ -103,7 +103,7 @@ def _reflected(name: str, log: TableLog, lookup: TableLookup) -> dict[str, Snaps
 
 
 def _conflict(below: Mapping[str, Reflected], lookup: TableLookup) -> _Conflict | None:
-    """The first table that two sources reflect at versions that differ in a row."""
+    """The first table that two sources reflect at versions with different rows."""
     lowest: dict[str, tuple[str, Snapshot]] = {}
     for name, tables in below.items():
         for table, snapshot in tables.items():
@@ -126,7 +126,7 @@ def _differ(table: str, one: Snapshot, two: Snapshot, lookup: TableLookup) -> bo
 def _older(
     name: str, log: TableLog, conflict: _Conflict, floor: int, lookup: TableLookup
 ) -> TableLog | None:
-    """The newest version of the source ahead that reflects no more than the one behind."""
+    """The newest version of the source ahead that reflects no more than the source behind."""
     if name == conflict.table:
         return lookup.at(name, conflict.low) if conflict.low >= floor else None
     for older in _versions_before(name, log, floor, lookup):

@@ -1,4 +1,4 @@
-"""The end of a refresh: its commit is found in the log, and told."""
+"""The end of a refresh: find its commit in the log, and report it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dagster_streamtables.runtime.storage.target import NotStored, Target, Writt
 
 
 def effort(report: Refresh, clock: Clock) -> Effort | None:
-    """What the refresh took until now, when it is about to commit."""
+    """The effort of the refresh until now, just before its commit."""
     if any(window.rows is None for window in report.windows.values()):
         return None
     way = Way.DIFFERENTIAL if report.action is Action.DIFFERENTIAL else Way.FULL
@@ -33,7 +33,7 @@ def effort(report: Refresh, clock: Clock) -> Effort | None:
 
 
 def account(job: Job, report: Refresh, clock: Clock) -> Account:
-    """What the refresh did until now, when it is about to commit."""
+    """What the refresh did until now, just before its commit."""
     windows = report.windows.items()
     return Account(
         action=str(report.action),
@@ -59,7 +59,7 @@ def _fallbacks(job: Job, report: Refresh) -> int:
 
 
 def advance(job: Job, log: TableLog, inputs: Inputs, clock: Clock, report: Refresh) -> Refresh:
-    """Move the frontier over a window in which nothing visible came; `report` says why."""
+    """Move the frontier over a window without visible changes; `report` says why."""
     target = job.target(account(job, report, clock), changed=False)
     with clock.phase("commit"):
         _, made = committed(inputs, target, lambda: writer.advance(log, target, inputs))
@@ -69,23 +69,23 @@ def advance(job: Job, log: TableLog, inputs: Inputs, clock: Clock, report: Refre
 def committed(
     inputs: Inputs, target: Target, write: Callable[[], Written]
 ) -> tuple[Written, TableLog]:
-    """Write, and find the commit in the log, which alone says whether it was made.
+    """Write, and find the commit in the log, which alone proves that it was made.
 
-    An error does not. A connection may end and a checkpoint may fail after the commit, and a writer
-    that had no answer from a store tries again and meets its own commit. Silence does not either:
-    Spark skips a commit whose transaction number is taken. And the newest commit may be that of the
-    next refresh, by another process.
+    An error does not disprove it: a connection may end or a checkpoint fail after the commit, and a
+    writer without an answer from a store retries and meets its own commit. Success does not prove
+    it: Spark skips a commit whose transaction number is taken. And the newest commit may be that of
+    the next refresh, by another process.
 
     Raises:
         ConflictingCommit: Another refresh committed first; nothing of this one is in the log.
-        NotStored: A row went that is not stored, and nothing was written.
+        NotStored: The change deletes a row that is not stored; nothing was written.
     """
     try:
         written = write()
     except NotStored:
         raise
     except Exception:
-        with suppress(Exception):  # the first error is the one to tell
+        with suppress(Exception):  # report the first error
             made = _made(inputs, target)
             if made is not None:
                 return made
@@ -131,7 +131,7 @@ def finish(
 
 
 def extent(log: TableLog) -> dict[str, Any]:
-    """How large a table is, as a refresh reports it."""
+    """The size of a table, as in the report of a refresh."""
     sizes = log.file_sizes
     return {"row_count": log.row_count, "size_bytes": sum(sizes), "files": len(sizes)}
 
@@ -139,7 +139,7 @@ def extent(log: TableLog) -> dict[str, Any]:
 def finish_change(
     report: Refresh, log: TableLog, target: Target, written: Written, clock: Clock
 ) -> Refresh:
-    """`finish` where rows were added to those that were there, each time in a file more."""
+    """`finish` after a change, which adds a file each time; compacts if necessary."""
     if upkeep.has_many_small_files(log):
         with clock.phase("compact"):
             upkeep.keep_files_small(log)

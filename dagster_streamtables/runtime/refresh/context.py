@@ -1,4 +1,4 @@
-"""What a refresh is asked to do, and what it finds when it begins."""
+"""`Job`: the task of a refresh, and what it finds at its start."""
 
 from __future__ import annotations
 
@@ -29,42 +29,43 @@ from dagster_streamtables.runtime.storage.target import Target
 
 @dataclass(frozen=True)
 class Job:
-    """All that one refresh needs to know of its table before it starts."""
+    """Everything that one refresh knows of its table before it starts."""
 
     table: StreamTable
     text: Text
-    """Its query in Spark SQL, views and all; of an intermediate table, that of the table whose it
-    is."""
+    """Its query in Spark SQL with its views; for an intermediate table, the query of its stream
+    table."""
     fingerprint: str
     plan: Plan | None
-    """None in mode FULL, and in AUTO where the query cannot be maintained."""
+    """None in mode FULL, and in AUTO if the query cannot be maintained."""
     refusal: str | None
     location: str
     stored: Stored | None
     sources: Mapping[str, Source]
     full: bool
     waiting: str | None = None
-    """For what it waits, where newer versions of its sources do not agree with each other."""
+    """What it waits for, if newer versions of its sources do not agree with each other."""
     blocked: bool = False
-    """No versions of its sources agree."""
+    """Whether no versions of its sources agree."""
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     intermediates: Mapping[str, Kept] = field(default_factory=dict[str, Kept])
-    """The versions of intermediate tables that reflect the sources, as far as they are known."""
+    """The known versions of intermediate tables that reflect the sources."""
     whole: str = ""
-    """Fingerprint of a definition whose intermediate tables cannot be kept."""
+    """Fingerprint of a definition whose intermediate tables cannot be stored."""
     refused: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Fingerprint of a definition that only Spark could tell not to be maintainable, and why."""
+    """The fingerprint of a definition that Spark's column types proved impossible to maintain, and
+    why."""
     now: str = field(default_factory=lambda: datetime.now(UTC).isoformat())
-    """What the query is told when it asks for the time."""
+    """The current time in the query."""
 
     @cached_property
     def timed(self) -> bool:
-        """Whether the query asks for the time, however it is maintained."""
+        """Whether the query uses the current time, however it is maintained."""
         return self.plan.timed if self.plan is not None else asks_for_time(self.text)
 
     @property
     def reflects_all(self) -> bool:
-        """Whether the stored table has read the sources at these very versions."""
+        """Whether the stored table already reflects these versions of the sources."""
         last = self.refreshed
         versions = {name: source.log.version for name, source in self.sources.items()}
         return last is not None and last.state.frontier == versions
@@ -93,13 +94,13 @@ class Job:
         return self.plan.key if self.plan is not None else None
 
     def without_intermediates(self, plan: Plan) -> Job:
-        """The same, maintained by the laws alone."""
+        """The same job, maintained without intermediate tables."""
         plan, zone = plan.whole or plan, self.table.session_timezone
         own = fingerprint_of(self.text, plan, zone)
         return replace(self, plan=plan, fingerprint=own, intermediates={}, whole=self.fingerprint)
 
     def in_full(self, why: str) -> Job:
-        """The same without a change, where mode AUTO meets columns whose types forbid it."""
+        """The same job in full, if mode AUTO finds column types that forbid a change."""
         own = fingerprint_of(self.text, None, self.table.session_timezone)
         read = {
             name: Source(name, source.log, used_columns(None, name, source.log))
@@ -112,7 +113,7 @@ class Job:
 
     @property
     def costs(self) -> Costs:
-        """What refreshes of this query took."""
+        """The effort of refreshes of this query."""
         last = self.refreshed
         if last is None or last.state.query != self.fingerprint:
             return Costs()
@@ -126,7 +127,7 @@ class Job:
         replaces: bool = False,
         effort: Effort | None = None,
     ) -> Target:
-        """The table to write, with the state that the commit will carry."""
+        """The table to write, with the state for the commit."""
         before = self.refreshed.state if self.refreshed is not None else None
         data_version = (
             before.data_version if before is not None and not changed else uuid.uuid4().hex
@@ -165,13 +166,13 @@ class Job:
 
     @property
     def expected_rows(self) -> int:
-        """About how many the result has: as many as last time, or no more than were read."""
+        """Approximate rows of the result: as many as last time, or as the sources have at most."""
         held = self.stored.log.row_count if self.stored is not None else None
         return held or sum(source.log.row_count or 0 for source in self.sources.values())
 
     @property
     def sequence(self) -> int:
-        """One more than any commit of a refresh in the log, also where its state cannot be read."""
+        """One more than any refresh's commit in the log, even if its state cannot be read."""
         if self.stored is None:
             return 1
         known = self.stored.log.transaction(application(self.table.name))

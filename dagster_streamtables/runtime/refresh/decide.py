@@ -1,12 +1,12 @@
-"""What a refresh will do, decided from the logs before Spark is asked.
+"""Decide what a refresh does, from the logs, before Spark is used.
 
-the query, the identity of a source, or a column that it uses is another     REINITIALIZE
-the window cannot be read any more, or rows were changed by somebody else    REINITIALIZE
-no source moved, and the query does not ask for the time                     NO_DATA
+the query, the identity of a source, or a column that it uses changed        REINITIALIZE
+the window can no longer be read, or somebody else changed rows              REINITIALIZE
+no source changed, and the query does not use the current time               NO_DATA
 mode FULL; mode AUTO, and the query cannot be maintained                     FULL
-mode AUTO, and refreshes like this one were measured                         the cheaper way
-more rows changed than the ratio allows, and not only a few thousand          FULL
-else                                                                         DIFFERENTIAL
+mode AUTO, and similar refreshes were measured                               the cheaper way
+more rows changed than the ratio allows, and not only a few thousand         FULL
+otherwise                                                                    DIFFERENTIAL
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from dagster_streamtables.runtime.model.state import Refreshed, Stored
 from dagster_streamtables.runtime.model.stream_table import CdcMode, StreamTable
 
 FEW_ROWS = 5_000
-"""A change of up to so many rows is computed in a fraction of a second, whatever part of its source
-it is; the ratio decides beyond. In a table of nine rows an update and an insert are a third."""
+"""Up to this many changed rows are computed in a fraction of a second, whatever fraction of the
+source they are; above, the ratio decides. In nine rows, an update and an insert are a third."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Decision:
     reason: str
     forecast: Forecast | None = None
     fallback: str = ""
-    """As of `Refresh`."""
+    """As in `Refresh`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Unchanged(Decision):
-    """Nothing came: at most the frontier moves."""
+    """Nothing changed: at most the frontier moves."""
 
     log: TableLog
     """The stored table."""
@@ -50,7 +50,7 @@ class Unchanged(Decision):
 
 @dataclass(frozen=True, kw_only=True)
 class Differential(Decision):
-    """The change is computed, and what is stored is built upon."""
+    """The change is computed, and the stored rows are updated."""
 
     plan: Plan
     stored: Refreshed
@@ -59,21 +59,21 @@ class Differential(Decision):
 def foundation(
     stored: Stored | None, query: str, sources: Mapping[str, Source]
 ) -> Refreshed | Decision:
-    """What is stored, if it can be built upon; else the decision to make it anew."""
+    """The stored table if it can be updated, otherwise the decision to rebuild it."""
     if stored is None:
         return Decision(Action.REINITIALIZE, "there is no table yet")
     if stored.refreshed is None:
-        reason = "the table carries no frontier that a refresh could start from"
+        reason = "the table has no frontier from which a refresh could start"
         return Decision(Action.REINITIALIZE, reason)
     reason = _why_rebuild(stored.refreshed, query, sources)
     return stored.refreshed if reason is None else Decision(Action.REINITIALIZE, reason)
 
 
 def require_columns(stored: Stored | None, sources: Mapping[str, Source]) -> None:
-    """Refuse columns that are not those of the last refresh, as `on_schema_change` may ask.
+    """Refuse changed columns if `on_schema_change` says so.
 
     Raises:
-        SourceProblem: A column that the query uses is gone, or has another type.
+        SourceProblem: A column that the query uses was removed, or its type changed.
     """
     state = stored.state if stored is not None else None
     for name, source in sources.items() if state is not None else ():
@@ -83,30 +83,30 @@ def require_columns(stored: Stored | None, sources: Mapping[str, Source]) -> Non
         raise SourceProblem(
             f'columns of "{name}" that the query uses changed',
             why=_differing(seen.columns, source.columns),
-            fix="change them back, refresh in full once to go on with them, or set "
-            "on_schema_change to reinitialize; the table stays as it was",
+            fix="change them back, refresh in full once to accept them, or set on_schema_change "
+            "to reinitialize; the table is unchanged",
         )
 
 
 def require_untouched(stored: Stored | None) -> None:
-    """Refuse a table that is not as its last refresh left it, as `on_manual_write` may ask.
+    """Refuse a table that was changed after its last refresh, if `on_manual_write` says so.
 
     Raises:
-        SourceProblem: Somebody else changed its rows, or put another table in its place.
+        SourceProblem: Somebody else changed its rows, or replaced it by another table.
     """
     last = stored.refreshed if stored is not None else None
     if stored is None or (last is not None and not last.disturbed):
         return
     if last is None:
-        why = "no commit of it carries the state of a refresh: another table may be in its place"
+        why = "no commit of it has the state of a refresh: another table may have replaced it"
     else:
-        why = f"version {last.committed} is the last that a refresh wrote, and rows changed since"
+        why = f"version {last.committed} is the last that a refresh wrote; rows changed since"
     raise SourceProblem(
         "somebody else wrote into the table",
         where=stored.log.location,
         why=why,
-        fix="keep what they wrote elsewhere, and refresh in full once, which runs the query again; "
-        "or set on_manual_write to repair; the table stays as it is",
+        fix="save their rows elsewhere, and refresh in full once, which runs the query again; "
+        "or set on_manual_write to repair; the table is unchanged",
     )
 
 
@@ -139,7 +139,7 @@ def _why_rebuild(stored: Refreshed, query: str, sources: Mapping[str, Source]) -
             return _gone(name)
         if not source.log.has(seen.snapshot(source.log.location)):
             return (
-                f'"{name}" was put back: version {seen.version} is not the one that was read last'
+                f'"{name}" was restored: version {seen.version} is not the one that was read last'
             )
         if dict(seen.columns) != dict(source.columns) or seen.encodings != source.encodings:
             return f'columns of "{name}" that the query uses changed'
@@ -162,18 +162,18 @@ def choose(
     timed: bool = False,
     choice: Choice | None = None,
 ) -> Decision:
-    """What to do with a table that can be built upon.
+    """Decide what to do with a table that can be updated.
 
     Args:
         table: The declaration.
-        plan: None in mode FULL, and in AUTO where the query cannot be maintained.
+        plan: None in mode FULL, and in AUTO if the query cannot be maintained.
         stored: The table.
         sources: By name.
         changes: The window of each source.
-        full: The caller asked for it.
+        full: The caller requested a full refresh.
         refusal: Why the query cannot be maintained differentially, in mode AUTO.
-        timed: The query asks for the time, which goes on without any commit.
-        choice: The cheaper way, in mode AUTO and as far as refreshes were measured.
+        timed: The query uses the current time, which passes without any commit.
+        choice: The cheaper way, in mode AUTO if refreshes were measured.
     """
     lost = [name for name, change in changes.items() if change.lost]
     if lost:
@@ -185,10 +185,10 @@ def choose(
         return Unchanged(Action.NO_DATA, _why_nothing(changes), log=stored.log)
     if plan is None:
         why = "the mode is FULL" if refusal is None else f"the mode is AUTO, and {refusal}"
-        return Decision(Action.FULL, why if moved else "time went on")
+        return Decision(Action.FULL, why if moved else "time passed")
     differential = partial(Differential, Action.DIFFERENTIAL, plan=plan, stored=stored)
     if not moved:
-        return differential("time went on")
+        return differential("time passed")
     came = _what_moved(moved, changes)
     if choice is not None:
         reason = f"{came}; {choice}"
@@ -203,7 +203,7 @@ def choose(
 
 
 def captured(name: str, change: SourceChange, mode: CdcMode) -> SourceChange:
-    """The window of a source, read from where `cdc_mode` says.
+    """The window of a source, read as `cdc_mode` says.
 
     Raises:
         SourceProblem: The feed must be read, and it does not cover the window.

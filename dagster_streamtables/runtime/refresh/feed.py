@@ -1,9 +1,9 @@
-"""A source's Change Data Feed, switched on by choice (`CdcMode.ENABLE`).
+"""Turn on a source's Change Data Feed on request (`CdcMode.ENABLE`).
 
-The source is somebody else's table, so nothing does this unasked. A refresh that had to compare
-files has the source write a feed from then on. That is one commit, a setting without a row. The
-window across it is read from the files of both ends, since a feed that begins within a window does
-not cover it; the next ones are read from the feed, as long as it covers them.
+The source is somebody else's table, so this happens only on request. A refresh that had to compare
+files turns the feed on for the future, by one commit of a property without rows. The window with
+that commit is read from the files of both ends, since the feed does not cover it; later windows are
+read from the feed, as long as it covers them.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ PROPERTY = "delta.enableChangeDataFeed"
 
 
 def with_feeds(job: Job, done: Refresh, inputs: Inputs) -> Refresh:
-    """Switch on the feeds of sources that a refresh missed; the report says so.
+    """Turn on the feeds that a refresh missed; the report says so.
 
-    The refresh has committed, so what keeps a feed off, such as a permission, is told and does not
+    The refresh has committed, so an error, such as a missing permission, is reported and does not
     fail it.
     """
     told = [done.reason]
@@ -39,16 +39,16 @@ def with_feeds(job: Job, done: Refresh, inputs: Inputs) -> Refresh:
                 inputs.spark.sql(
                     f"ALTER TABLE delta.{spark_name(place)} SET TBLPROPERTIES ({PROPERTY} = true)"
                 )
-                told.append(f'the change feed of "{name}" is on from now on')
+                told.append(f'the change feed of "{name}" is now on')
         except Exception as error:
-            said = f'the change feed of "{name}" could not be switched on'
+            said = f'the change feed of "{name}" could not be turned on'
             logger.warning("%s: %s: %s", job.table.name, said, error)
             told.append(f"{said}: {first_line(str(error))}")
     return replace(done, reason="; ".join(told))
 
 
 def _missed(job: Job, done: Refresh) -> list[str]:
-    """Sources that write no feed, and whose files were compared; stream tables are our own."""
+    """Sources that write no feed and whose files were compared, without stream tables."""
     return [
         name
         for name, source in job.sources.items()
@@ -59,7 +59,7 @@ def _missed(job: Job, done: Refresh) -> list[str]:
 
 
 def _is_on(place: str, job: Job) -> bool:
-    """Whether another stream table over it was quicker."""
+    """Whether another stream table has turned it on already."""
     options = dict(job.storage_options or {})
     settings = DeltaTable(place, storage_options=options).metadata().configuration
     return (settings.get(PROPERTY) or "").lower() == "true"

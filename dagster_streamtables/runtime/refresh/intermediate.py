@@ -1,13 +1,13 @@
-"""The intermediate tables of a stream table: beside it, behind it, and brought up with it.
+"""Refresh the intermediate tables of a stream table together with it.
 
-They lie in the folder of the table, where no other reader looks, and go when it goes. A
-differential refresh brings them to the versions of the sources that it reads itself, each by a
-refresh of its own; then they are sources like the others, whose window is between the version that
-the table's frontier names and the newest.
+They are in the folder of the table, where no other reader looks, and are deleted with it. A
+differential refresh first brings each of them, by a refresh of its own, to the source versions that
+it reads itself; then they are ordinary sources, whose window is from the version in the table's
+frontier to the newest.
 
-A full refresh leaves them alone, and its frontier names none. The next differential one first
-brings them to that frontier: so they are also made. A refresh that is killed between their commits
-and the table's leaves them ahead of it, at versions that nobody asks for.
+A full refresh ignores them, and its frontier names none. The next differential refresh first brings
+them to that frontier, which also creates them. A refresh that is killed between their commits and
+the table's leaves them ahead of it, at versions that nobody reads.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from dagster_streamtables.runtime.model.stopwatch import Clock
 from dagster_streamtables.runtime.refresh.context import Job
 
 FOLDER = "_intermediate"
-"""In the folder of a stream table; Delta leaves alone what begins with an underscore."""
+"""In the folder of a stream table; Delta ignores names that begin with an underscore."""
 
 Run = Callable[[Job, Inputs, Clock], Refresh]
 
 
 class NotKept(Exception):
-    """An intermediate table cannot be made, or not as a Delta table."""
+    """An intermediate table cannot be computed, or not stored as a Delta table."""
 
 
 @dataclass
@@ -44,12 +44,12 @@ class Intermediates:
     """The intermediate tables of one refresh."""
 
     sources: dict[str, Source] = field(default_factory=dict[str, Source])
-    """As they are after the change of the sources."""
+    """The tables after the change of the sources."""
     changes: dict[str, SourceChange] = field(default_factory=dict[str, SourceChange])
     refreshes: dict[str, Refresh] = field(default_factory=dict[str, Refresh])
-    """What was done to each; where it had to be brought to the frontier first, that."""
+    """The refresh of each; if it had to be brought to the frontier first, that refresh."""
     before: dict[str, TableLog] = field(default_factory=dict[str, TableLog])
-    """As they were when the sources were at the frontier."""
+    """The tables before the change: with the sources at the frontier."""
 
     @property
     def kept(self) -> dict[str, Kept]:
@@ -60,18 +60,18 @@ class Intermediates:
 def refresh_intermediates(
     job: Job, whole: Plan, frontier: Mapping[str, int], inputs: Inputs, run: Run
 ) -> Intermediates:
-    """Bring the intermediate tables of a plan to the sources of a job.
+    """Bring the intermediate tables of a plan to the source versions of a job.
 
     Args:
         job: The refresh of the stream table.
         whole: Its plan.
-        frontier: The versions of the sources that it reflects.
-        inputs: What it reads with.
+        frontier: The source versions that it reflects.
+        inputs: Its inputs.
         run: Refreshes a table.
 
     Raises:
-        NotKept: One cannot be made; the table is to be maintained without any.
-        LostHistory: A source no longer has the version that the frontier names.
+        NotKept: One cannot be stored; the stream table must be maintained without any.
+        LostHistory: A source no longer has the version in the frontier.
     """
     done = Intermediates()
     now = {name: source.log for name, source in job.sources.items()}
@@ -91,7 +91,7 @@ def refresh_intermediates(
 
 
 def _known(job: Job, plan: Plan, inputs: Inputs) -> TableLog | None:
-    """The table at the frontier of the stream table, if there is such a version."""
+    """The table at the frontier of the stream table; None if there is no such version."""
     kept = job.intermediates.get(plan.name)
     stored = inputs.stored(location_of(job.location, plan.name)) if kept is not None else None
     if kept is None or stored is None or not stored.log.has(kept.snapshot(stored.log.location)):
@@ -112,7 +112,7 @@ def _at_frontier(job: Job, frontier: Mapping[str, int]) -> dict[str, TableLog]:
 def _refreshed(
     job: Job, plan: Plan, logs: Mapping[str, TableLog], inputs: Inputs, run: Run
 ) -> tuple[TableLog, Refresh]:
-    """The table as it reflects some versions of its sources."""
+    """The table, refreshed to some versions of its sources."""
     location = location_of(job.location, plan.name)
     read = {name: logs[name] for name in plan.reads}
     used = {name: used_columns(plan, name, log) for name, log in read.items()}
@@ -146,7 +146,7 @@ def _refreshed(
 
 
 def location_of(table: str, name: str) -> str:
-    """Where an intermediate table is, given where its stream table is.
+    """The location of an intermediate table, from that of its stream table.
 
     >>> location_of("/lake/sales/revenue", "__st_1a2b")
     '/lake/sales/revenue/_intermediate/1a2b'

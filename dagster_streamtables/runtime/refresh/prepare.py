@@ -1,4 +1,4 @@
-"""The beginning of a refresh: which versions it reads, and what its table is by now, as a `Job`."""
+"""The start of a refresh: the versions that it reads, and its stored table, as a `Job`."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Until = Mapping[str, datetime]
 def prepare(
     table: StreamTable, catalog: TableCatalog, *, full: bool = False, until: Until | None
 ) -> Job:
-    """What a refresh of a table finds.
+    """The job of a refresh of a table.
 
     Raises:
-        InvalidDefinition: The query cannot be maintained, or names what is not there.
-        MissingSource: A source is not there, or is no Delta table.
+        InvalidDefinition: The query cannot be maintained, or names what does not exist.
+        MissingSource: A source does not exist, or is not a Delta table.
     """
     location = catalog.names.location(table.name)
     stored = catalog.stored(location)
@@ -75,13 +75,13 @@ def prepare(
     kept_whole = state is not None and state.whole == fingerprint
     if plan is None:
         return job
-    # To Spark CHAR(n) is more than its text: `c = 'ab'` pads the literal. Stored, it is a text.
+    # For Spark, CHAR(n) is not just text: `c = 'ab'` pads the literal. Stored, it is text.
     padded = plan.intermediates and any(pads(log, used[name]) for name, log in logs.items())
     return job.without_intermediates(plan) if kept_whole or padded else job
 
 
 def with_views(table: StreamTable, views: Iterable[View]) -> StreamTable:
-    """The table with more views; its own go first."""
+    """The table with more views; its own take precedence."""
     own = {view.name for view in table.views}
     more = [view for view in views if view.name not in own]
     return replace(table, views=(*table.views, *more)) if more else table

@@ -1,4 +1,4 @@
-"""Some rows of a change, for people to look at."""
+"""Some rows of a change, shown in the report."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ CHANGE, COPIES = "__change", "__copies"
 def preview_of(change: pa.Table | None, log: TableLog, limit: int) -> list[dict[str, Any]]:
     """Up to `limit` rows of a change, with ``__change`` (``came`` or ``went``) and ``__copies``.
 
-    Of a table that is stored by key, a row that came takes the place of the one with its key.
+    In a table with a key, a row that came replaces the one with its key.
 
     Args:
-        change: Stored rows and their weights; None where Spark has them, and nothing is shown.
-        log: Of the stored table.
-        limit: 0 shows nothing, so that no data leave the table unless somebody asked for it.
+        change: Stored rows and their weights; None if Spark has them, then nothing is shown.
+        log: The log of the stored table.
+        limit: 0 shows nothing, so that no data leaves the table unless requested.
     """
     if change is None or not limit:
         return []

@@ -1,4 +1,4 @@
-"""A refresh that runs the query itself, over all rows of its sources."""
+"""A refresh that runs the whole query over all rows of its sources."""
 
 from __future__ import annotations
 
@@ -69,15 +69,15 @@ class _QueryResult:
     report: Refresh
     rows: DataFrame
     fits: bool = True
-    """Whether its rows may come here."""
+    """Whether its rows may come to this process."""
 
 
 def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
-    """The rows of the query; of a table that is built, once it is known that it can be kept.
+    """The rows of the query; for a new table, after checking that it can be stored.
 
     Raises:
-        InvalidDefinition: A column has a type that is not stored, or, where the mode asks for
-            changes, not compared.
+        InvalidDefinition: A column has a type that cannot be stored or, if the mode requires
+            changes, cannot be compared.
     """
     rows = differential.full(job.plan, job.text, job.sources, inputs)
     if report.action is not Action.REINITIALIZE:
@@ -98,18 +98,18 @@ def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
 def _correct(
     job: Job, log: TableLog, inputs: Inputs, clock: Clock, report: Refresh, rows: pa.Table
 ) -> Refresh | None:
-    """Store only what differs between the result and the table; None if that is not less."""
+    """Store only the difference between the result and the table; None if that is not cheaper."""
     if not writer.changes_cheaply(log):
         return None
     with clock.phase("compute"):
         change = difference(log, rows, job.key, limit=_limit(inputs))
     if change is None or change.num_rows > rows.num_rows // 2:
-        # Storing all of them anew costs less.
+        # Rewriting all of them costs less.
         return None
     if not change.num_rows:
         same = replace(report, reason=f"{report.reason}, the result is the same")
         if job.reflects_all and not job.full:
-            # Time went on, and the rows are what they were: the table stays as of then.
+            # Time passed and the rows are unchanged: the table keeps its time.
             return replace(same, seconds=clock.seconds, phases=clock.phases)
         return advance(job, log, inputs, clock, same)
     told = account(job, report, clock)
@@ -126,5 +126,5 @@ def _correct(
 
 
 def _limit(inputs: Inputs) -> int:
-    """Rows of a result that are compared with what is stored."""
+    """Number of rows of a result that are compared with the stored ones."""
     return min(inputs.limit, 100_000)

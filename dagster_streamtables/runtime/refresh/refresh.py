@@ -1,4 +1,4 @@
-"""One refresh from start to end: what is new, what to do about it, compute, commit, report."""
+"""One refresh from start to end: find what is new, decide, compute, commit, report."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ from dagster_streamtables.runtime.refresh.recompute import recompute
 from dagster_streamtables.runtime.storage import writer
 from dagster_streamtables.runtime.storage.target import NotStored, Rows
 
-# A frontier that stays behind costs the reading of a few commits; one commit now and then keeps
-# the window inside what a source retains.
+# A frontier that stays behind costs reading a few commits; an occasional commit keeps the window
+# within what a source retains.
 _ADVANCE_AFTER = 10
 
 
@@ -87,7 +87,7 @@ def _attempt(
     report: Refresh,
     changes: Mapping[str, SourceChange],
 ) -> Refresh | Decision:
-    """A differential refresh, or what to do where there cannot be one."""
+    """A differential refresh, or the decision if it is impossible."""
     try:
         with explained():
             return _differentiate(job, base, inputs, clock, report, changes)
@@ -95,16 +95,16 @@ def _attempt(
         reason = f"{_owner(job, error)} no longer has all files of the window"
         return Decision(Action.REINITIALIZE, reason)
     except TooLarge as error:
-        return _fallen_back(f"a key of the change has too many partners: {error.why}")
+        return _fallen_back(f"a key of the change matches too many rows: {error.why}")
     except RunawayRecursion as error:
-        # Where a subtree moves below itself, the change runs in a circle that the query does not.
+        # If a subtree moves below itself, the change has a cycle that the query does not have.
         return _fallen_back(f"the change does not end: {error.what}")
     except FailedQuery as error:
-        # A change may ask an expression of a row that was never there for a reader to see.
-        # If the query itself fails too, its own error is the one to tell.
+        # A change may evaluate an expression on a row that no reader could ever see.
+        # If the query itself fails, too, its own error is reported.
         return _fallen_back(f"the change could not be computed: {error.why}")
     except RejectedQuery as error:
-        # The query runs where its change does not: there are queries that Spark cannot plan.
+        # The query may run although its change does not: Spark cannot plan some queries.
         return _fallen_back(f"Spark could not run the change: {error.why}")
 
 
@@ -125,7 +125,7 @@ def _recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refre
 
 
 def _owner(job: Job, error: Exception) -> str:
-    """The source whose place an error names, or the stream table itself."""
+    """The source whose location an error names, or the stream table itself."""
     places = {f'"{name}"': source.log.location for name, source in job.sources.items()}
     places["the stream table itself"] = job.location
     return next((name for name, place in places.items() if f"{place}/" in str(error)), "a table")
@@ -166,7 +166,7 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
 
 
 def _choice(job: Job, state: State, changes: Mapping[str, SourceChange]) -> Choice | None:
-    """The cheaper way, as far as refreshes of the table were measured."""
+    """The cheaper way, by the measured refreshes of the table."""
     changed = [change.rows for change in changes.values()]
     rows = [source.log.row_count for source in job.sources.values()]
     if None in changed or None in rows:
@@ -236,8 +236,8 @@ def _differentiate(
                 inputs, target, lambda: writer.change(stored.log, target, rows, inputs)
             )
     except NotStored:
-        # A sum of floats below another operator has other last digits each time.
-        reason = "a row went that the table does not hold"
+        # The last digits of a sum of floats below another operator vary.
+        reason = "a deleted row is not in the table"
         again = replace(report, action=Action.REINITIALIZE, reason=reason)
         return recompute(job, inputs, clock, again)
     return finish_change(report, log, target, written, clock)

@@ -1,8 +1,8 @@
-"""Committing a small change with delta-rs: some hundredths of a second, no JVM.
+"""Commit a small change with delta-rs: some hundredths of a second, without a JVM.
 
-A bag's row may have several copies. MERGE deletes all copies of a row that it matches, so a row
-that loses some of them is deleted and the remaining number is inserted again; the copies are
-counted first, by the engine inside delta-rs, in the same snapshot that is then merged into.
+A bag's row may have several copies. MERGE deletes all copies of a row that it matches, so if a row
+loses some of them, it is deleted and the remaining number is inserted again. delta-rs's engine
+first counts the copies, in the snapshot into which it then merges.
 """
 
 # pyright: reportAttributeAccessIssue=false
@@ -45,7 +45,7 @@ _WRITES = frozenset(
 def can_write(log: TableLog) -> bool:
     """Whether delta-rs may write the table, and reads and compares its columns as Spark does.
 
-    Nested columns are left to Spark: their floats would have to be normalized inside.
+    Spark writes nested columns: the floats in them would have to be normalized.
     """
     nested = any(
         type_.startswith(("array", "map", "struct", "variant")) for type_ in log.columns.values()
@@ -55,7 +55,7 @@ def can_write(log: TableLog) -> bool:
 
 
 def write(target: Target, rows: pa.Table) -> Written:
-    """Make the table."""
+    """Create the table."""
     with commit_explained(made=True):
         write_deltalake(
             target.location,
@@ -63,14 +63,14 @@ def write(target: Target, rows: pa.Table) -> Written:
             mode="error",
             configuration={**PROPERTIES, FILE_SIZE: str(file_bytes(0))},
             storage_options=dict(target.storage_options or {}) or None,
-            # Of two that make the table at once, the other must not write its rows on top.
+            # Of two concurrent creators, the second must not add its rows.
             commit_properties=_properties(target, retries=0),
         )
     return Written(rows.num_rows, 0, "delta-rs")
 
 
 def replace(log: TableLog, target: Target, rows: pa.Table) -> Written:
-    """Store `rows` in place of everything."""
+    """Replace all rows by `rows`."""
     with commit_explained():
         write_deltalake(
             log.to_write(),
@@ -84,14 +84,14 @@ def replace(log: TableLog, target: Target, rows: pa.Table) -> Written:
 
 
 def change(log: TableLog, target: Target, rows: pa.Table) -> Written:
-    """Commit a change in the form that the table takes: of a bag, or of keys."""
+    """Commit a change, to a bag or to a table with a key."""
     if target.key is None:
         return _write_bag(log, target, rows)
     return _write_keyed(log, target, target.key, rows)
 
 
 def _write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
-    """Add and take away the copies of rows that `change` counts in its weight column."""
+    """Insert and delete as many copies of rows as the weight column of `change` says."""
     import pyarrow.compute as pc
 
     weight = change.column(WEIGHT)
@@ -139,7 +139,7 @@ def _write_keyed(log: TableLog, target: Target, key: tuple[str, ...], change: pa
 
 
 def advance(log: TableLog, target: Target) -> Written:
-    """Commit a new frontier and no rows."""
+    """Commit a new frontier without rows."""
     return _append(log, target, log.arrow_schema.empty_table())
 
 
@@ -175,7 +175,7 @@ def _properties(target: Target, *, retries: int | None = None) -> CommitProperti
 
 
 def _stored_copies(log: TableLog, rows: pa.Table) -> pa.ChunkedArray:
-    """For each row, how many copies of it are stored."""
+    """For each row, the number of its stored copies."""
     import pyarrow as pa
 
     wanted = rows.drop_columns([WEIGHT])
@@ -183,7 +183,7 @@ def _stored_copies(log: TableLog, rows: pa.Table) -> pa.ChunkedArray:
         log, wanted.append_column("__row", pa.array(range(rows.num_rows), pa.int64())), "__row"
     )
     with tempfile.TemporaryDirectory(prefix="streamtables-") as folder:
-        # The engine joins Delta tables only, so the rows to look for become one for a moment.
+        # The engine joins only Delta tables, so the rows become a temporary one.
         write_deltalake(folder, numbered)
         match = _same(wanted.column_names)
         bounds = "".join(f" AND {each}" for each in _bounds(wanted))
@@ -194,7 +194,7 @@ def _stored_copies(log: TableLog, rows: pa.Table) -> pa.ChunkedArray:
 
 
 def _copies(rows: pa.Table, numbers: pa.ChunkedArray) -> pa.Table:
-    """Each row as often as its number says, without the weight."""
+    """Each row repeated by its number, without the weight."""
     import numpy as np
 
     indices = np.repeat(np.arange(rows.num_rows), numbers.to_numpy())
@@ -212,7 +212,7 @@ def _marked(*parts: Any) -> pa.Table:
 
 
 def _fit(log: TableLog, rows: pa.Table, *extra: str) -> pa.Table:
-    """The rows in the stored table's column order and types."""
+    """The rows with the stored table's column order and types."""
     import pyarrow as pa
 
     stored = log.arrow_schema
@@ -225,19 +225,19 @@ def _fit(log: TableLog, rows: pa.Table, *extra: str) -> pa.Table:
 
 
 def _bounds(rows: pa.Table) -> list[str]:
-    """Where the values of `rows` lie, in literals, by which delta-rs leaves files unread."""
+    """The ranges of the values in `rows`, as literals, by which delta-rs skips files."""
     names = [name for name in rows.column_names if name != WEIGHT]
     conditions = (condition(exp.column(n, "t", quoted=True), rows.column(n)) for n in names)
     return [each for each in conditions if each is not None]
 
 
 def _same(names: Iterable[str]) -> str:
-    """Rows of the table and of the change agree in these columns; NULLs are equal."""
+    """The condition that a stored row equals a changed one in these columns; NULLs are equal."""
     columns = map(delta_rs_name, names)
     return _all(f"t.{column} IS NOT DISTINCT FROM s.{column}" for column in columns)
 
 
 def _all(conditions: Any) -> str:
-    # delta-rs reads `a AND t.x IS NOT DISTINCT FROM s.x` wrongly unless each part is enclosed.
+    # delta-rs misreads `a AND t.x IS NOT DISTINCT FROM s.x` unless each part is in parentheses.
     parts = [f"({each})" for each in conditions]
     return " AND ".join(parts) if parts else "(true)"

@@ -1,7 +1,7 @@
-"""What refreshes of a stream table did: the commits of its log, which carry their accounts.
+"""The past refreshes of a stream table, from the accounts in the commits of its log.
 
 The log goes back as far as the table keeps it (``delta.logRetentionDuration``, 30 days). A refresh
-that committed nothing, because nothing came, is not in it.
+that committed nothing, because no source changed, is not in it.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from dagster_streamtables.runtime.model.stopwatch import CONNECT
 from dagster_streamtables.runtime.storage.target import Written
 
 COMMIT = "commit"
-"""The phase whose time is known only from the commit's own."""
-# delta-rs and Spark, MERGE and WRITE: what of a commit's metrics are rows that came, or went.
+"""The phase whose duration is known only from the time of the commit."""
+# Inserted and deleted rows in the metrics of delta-rs and Spark, of MERGE and WRITE.
 _CAME = (
     ("num_target_rows_inserted", "num_target_rows_updated"),
     ("numTargetRowsInserted", "numTargetRowsUpdated"),
@@ -46,38 +46,38 @@ _WENT = (
 
 @dataclass(frozen=True)
 class PastRefresh:
-    """One refresh, as its commit tells it."""
+    """One refresh, by its commit."""
 
     table: str
     version: int
-    """The table's Delta version that it made."""
+    """The table's Delta version that it committed."""
     time: datetime | None
     """When it was committed."""
     frontier: Mapping[str, int]
-    """The version of each source that the table reflected from then on."""
+    """The version of each source that the table then reflected."""
     action: str
     reason: str
     mode: str
     rows_in: int
-    """Rows that came to or went from the sources, an update counting as two."""
+    """Rows inserted into or deleted from the sources, an update counting as two."""
     inserted: int | None
     """Stored rows written, an updated row counting once here and once in `deleted`."""
     deleted: int | None
     seconds: float
     phases: Mapping[str, float]
-    """Seconds by phase; what came after the commit, such as a compaction, is not among them."""
+    """Seconds by phase, without phases after the commit, such as a compaction."""
     windows: Mapping[str, Window]
     data_timestamp: datetime | None
     """See `State.data_timestamp`."""
     fallback: str = ""
-    """As of `Refresh`."""
+    """As in `Refresh`."""
     forecast_error: float | None = None
-    """How many times as long as expected it took; None where nothing was expected."""
+    """Actual duration as a multiple of the expected one; None without a forecast."""
 
 
 @dataclass(frozen=True)
 class Statistics:
-    """Refreshes of a table added up, as far as its log goes back."""
+    """The totals of a table's refreshes, as far as its log goes back."""
 
     table: str
     refreshes: int
@@ -93,7 +93,7 @@ class Statistics:
 
 
 def past_refreshes(name: str, log: TableLog, limit: int | None = None) -> list[PastRefresh]:
-    """The refreshes that the log still knows, newest first."""
+    """The refreshes that are still in the log, newest first."""
     return list(islice(_past(name, log), limit))
 
 
@@ -167,7 +167,7 @@ def _windows(account: Account, state: State) -> dict[str, Window]:
 
 
 def written_by(commit: Commit, state: State) -> Written:
-    """What a commit of a refresh did, as it says itself."""
+    """What a commit of a refresh did, by its own account."""
     info = info_of(commit)
     inserted, deleted = state.account.rows or _rows(info)
     by_spark = "spark" in str(info.get("engineInfo") or "").lower()

@@ -1,6 +1,6 @@
-"""Committing a large change with Spark, or to a table that delta-rs does not write.
+"""Commit a large change with Spark, or to a table that delta-rs cannot write.
 
-The same as `delta_rs_writer` does, in SQL. A change that only adds rows is an append; every other
+Does what `delta_rs_writer` does, in SQL. A change that only inserts rows is an append; every other
 one is one MERGE.
 """
 
@@ -27,18 +27,18 @@ from dagster_streamtables.runtime.storage.target import PROPERTIES, NotStored, T
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 
-_NOT_STORED = "a row went that is not stored"
-# The confs belong to the session, and a session that the user handed in may serve many threads.
+_NOT_STORED = "a deleted row is not stored"
+# The confs belong to the session, and a user's session may serve many threads.
 _writing: defaultdict[SparkSession, threading.Lock] = defaultdict(threading.Lock)
 
 
 def write(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
-    """Make the table."""
+    """Create the table."""
     return _overwrite(spark, target, rows)
 
 
 def replace(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
-    """Store `rows` in place of everything."""
+    """Replace all rows by `rows`."""
     _allow_types(spark, target, rows)
     return _overwrite(spark, target, rows)
 
@@ -60,10 +60,10 @@ def _overwrite(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
 
 
 def _allow_types(spark: SparkSession, target: Target, rows: DataFrame) -> None:
-    """Let the table have columns without a time zone.
+    """Allow the table to have timestamps without a time zone.
 
-    Delta allows them by itself where a table is made, and wants to be told where one has them later
-    on. The commit moves no rows.
+    Delta allows them when it creates a table; for an existing one, this property must be set. The
+    commit changes no rows.
     """
     if "timestamp_ntz" in rows.schema.simpleString():
         feature = "'delta.feature.timestampNtz' = 'supported'"
@@ -71,10 +71,10 @@ def _allow_types(spark: SparkSession, target: Target, rows: DataFrame) -> None:
 
 
 def _of_plain_types(rows: DataFrame) -> DataFrame:
-    """The columns without what their sources say of them beside the type.
+    """The columns without the metadata of their sources.
 
-    A column that was CHAR(5) would be so here too, by Spark and not by delta-rs; and the first of
-    two that UNION ALL puts together is asked, so what came from the other would be padded.
+    A column that was CHAR(5) would also be one here, for Spark but not for delta-rs; and UNION ALL
+    takes the metadata of its first side, so values of the other would be padded.
     """
     from pyspark.sql import functions as F
 
@@ -83,7 +83,7 @@ def _of_plain_types(rows: DataFrame) -> DataFrame:
 
 
 def change(relations: Relations, log: TableLog, target: Target, rows: DataFrame) -> Written:
-    """Commit a change in the form that the table takes: of a bag, or of keys."""
+    """Commit a change, to a bag or to a table with a key."""
     view = relations.named(rows)
     names = [name for name in rows.columns if name != WEIGHT]
     if target.key is None:
@@ -95,15 +95,15 @@ def change(relations: Relations, log: TableLog, target: Target, rows: DataFrame)
 def write_bag(
     spark: SparkSession, target: Target, change: str, types: Mapping[str, str], stored: str
 ) -> Written:
-    """Add and take away copies of rows.
+    """Insert and delete copies of rows.
 
     Args:
         spark: The session.
         target: The table.
-        change: A view of distinct stored rows, at least one, and in the weight column how many
-            copies come or go.
+        change: A view of distinct stored rows, at least one; the weight column has the number of
+            copies to insert or delete.
         types: Its columns, without the weight, and their types.
-        stored: A relation with the table's rows as they are.
+        stored: A relation with the table's present rows.
     """
     weights = f"MIN({WEIGHT}) AS least, SUM({WEIGHT}) AS came"
     [(least, came)] = spark.sql(f"SELECT {weights} FROM {change}").collect()
@@ -142,7 +142,7 @@ def write_keyed(
 
 
 def advance(spark: SparkSession, target: Target) -> Written:
-    """Commit a new frontier and no rows."""
+    """Commit a new frontier without rows."""
     empty = spark.sql(f"SELECT * FROM delta.{spark_name(target.location)} WHERE false")
     with _as_we_write(spark):
         _as_refresh(empty.write.format("delta").mode("append"), target).save(target.location)
@@ -150,7 +150,7 @@ def advance(spark: SparkSession, target: Target) -> Written:
 
 
 def _as_refresh(writer: DataFrameWriter, target: Target) -> DataFrameWriter:
-    """The commit says which refresh it is, and is made once."""
+    """Mark the commit with its refresh, so that it is made only once."""
     return (
         writer.option("userMetadata", target.state.to_json())
         .option("txnAppId", target.application)
@@ -161,7 +161,7 @@ def _as_refresh(writer: DataFrameWriter, target: Target) -> DataFrameWriter:
 def _append(
     spark: SparkSession, target: Target, change: str, names: Sequence[str], came: int
 ) -> Written:
-    """Add rows, each as often as its weight says; none goes."""
+    """Insert rows, each repeated by its weight; none is deleted."""
     copies = f"explode(array_repeat(1, CAST({WEIGHT} AS INT))) AS __st_copy"
     rows = spark.sql(f"SELECT {_list(names)} FROM {change} LATERAL VIEW {copies}")
     writer = rows.write.format("delta").mode("append")
@@ -212,9 +212,9 @@ def _stored_only() -> Iterator[None]:
 
 @contextmanager
 def _as_we_write(spark: SparkSession) -> Iterator[None]:
-    """Files are written as `WRITE_SETTINGS` has it; one at a time in a session where it is not so.
+    """Write files with `WRITE_SETTINGS`; one writer at a time if the session's settings differ.
 
-    Under the lock it is surely seen how the session is, and not what another thread lent to it.
+    Under the lock, the session has its own settings, not those that another thread set temporarily.
     """
     with ExitStack() as held:
         held.enter_context(_writing[spark])

@@ -1,4 +1,4 @@
-"""What is written to a stored table: where, with which rows, and in files of which size."""
+"""The target of a write: a stored table, its rows, and the size of its files."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 FILES = 32
-"""Into which a stream table is divided, as to change a row is to write its file anew."""
+"""Number of files of a stream table: changing a row rewrites its file."""
 FILE_BYTES = tuple(size * 2**20 for size in (2, 4, 8, 16))
-"""The largest of which there are so many, else the smallest. It takes a tenth to a quarter of a
-second to write one; of 100 MB, as Delta's writers make them for want of a size, more than one."""
+"""The largest size that still gives 32 files, or the smallest. Writing such a file takes 0.1 to
+0.25 s; one of 100 MB, the default of Delta's writers, takes more than 1 s."""
 FILE_ROWS = 100_000, 1_000_000
-"""The least and the most for Spark, which counts rows."""
+"""The minimum and maximum for Spark, which limits files by rows."""
 FILE_SIZE = "delta.targetFileSize"
-"""A property that delta-rs heeds, and Spark does not know."""
+"""A property that delta-rs follows, and Spark does not know."""
 
 PROPERTIES: Mapping[str, str] = {
     "delta.enableChangeDataFeed": "true",
-    # delta-rs cannot leave deletion vectors as they are, and pyarrow cannot read under them.
+    # delta-rs cannot preserve deletion vectors, and pyarrow cannot apply them.
     "delta.enableDeletionVectors": "false",
     "delta.checkpointInterval": "20",
 }
 
 
 def file_bytes(size: int) -> int:
-    """For a file of a table of so many bytes."""
+    """The size of a file in a table of `size` bytes."""
     return max((each for each in FILE_BYTES if each * FILES <= size), default=FILE_BYTES[0])
 
 
 class NotStored(Exception):
-    """A change takes away a row that the table does not hold; nothing was written."""
+    """A change deletes a row that the table does not contain; nothing was written."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows to be written."""
+    """The rows to write."""
 
     local: pa.Table | None
-    """The rows, where they came to this process."""
+    """The rows, if they came to this process."""
     in_spark: Callable[[], DataFrame]
-    """The same rows in Spark, asked for only where Spark writes them."""
+    """The same rows in Spark, called only if Spark writes them."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Target:
-    """A stored table to be written, and what goes into the commit beside the rows."""
+    """A stored table to write, and what the commit stores in addition to the rows."""
 
     location: str
     state: State
@@ -68,19 +68,19 @@ class Target:
     """The columns that identify a row; None for a bag."""
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
     read: int = -1
-    """The version that the refresh found; -1 for a table that it makes."""
+    """The version that the refresh found; -1 for a table that it creates."""
     rows: int = 0
-    """About how many it has, or will have."""
+    """Approximate number of rows after the write."""
 
     @property
     def file_rows(self) -> int:
-        """How many rows Spark writes to a file."""
+        """Number of rows that Spark writes to a file."""
         least, most = FILE_ROWS
         return min(most, max(least, self.rows // FILES))
 
     def counting(self, inserted: int, deleted: int) -> Target:
-        """The same, its account telling the rows: the metrics of a MERGE that puts copies back
-        count those, too."""
+        """The same target, with the rows in its account: the metrics of a MERGE that reinserts
+        copies count those, too."""
         told = replace(self.state.account, rows=(inserted, deleted))
         return replace(self, state=replace(self.state, account=told))
 

@@ -1,9 +1,9 @@
-"""What keeps a Delta table quick to read: few files, and none that nobody needs.
+"""Keep a Delta table fast to read: few files, and no unneeded ones.
 
-Every refresh adds a file or more, most of them tiny, and a reader opens each. So when 32 files are
-small, they are put together: a refresh pays for that once in about thirty times, and a row is
-carried over about once. Files do not grow beyond what a small change writes anew quickly.
-Checkpoints of the log (every 20 commits, see `storage`) are the writers' own.
+Every refresh adds files, most of them tiny, and a reader opens each. So when 32 files are small,
+they are merged: about one refresh in thirty pays for that, and each row is rewritten about once.
+Files stay small enough for a small change to rewrite them quickly. The writers themselves write
+checkpoints of the log (every 20 commits, see `target`).
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 
 _MANY = 32
 _SMALL = 2**16
-"""Bytes below which a file is small in any table; in a large one it is below a 128th of it."""
+"""Bytes below which a file is small in any table; in a large one, below 1/128 of the table."""
 _VACUUM = {
-    # The length of time is ours to know; and the commits that it makes say what was deleted.
+    # `hours` is already safe; and the commits of the vacuum record what it deleted.
     "spark.databricks.delta.retentionDurationCheck.enabled": "false",
     "spark.databricks.delta.vacuum.logging.enabled": "true",
-    # Folders are listed in so many tasks, however few they are; by default 10,000, two minutes.
+    # Number of tasks that list folders, however few; the default, 10,000, takes two minutes.
     "spark.sql.sources.parallelPartitionDiscovery.parallelism": "16",
 }
 
 
 def has_many_small_files(log: TableLog) -> bool:
-    """So many that are small for a table of that size."""
+    """Whether `_MANY` files are small for a table of this size."""
     sizes = log.file_sizes
     if len(sizes) < _MANY:
         return False
@@ -46,33 +46,33 @@ def has_many_small_files(log: TableLog) -> bool:
 
 
 def keep_files_small(log: TableLog) -> None:
-    """Tell the merges of delta-rs how large files are to be, unless somebody else has told them."""
+    """Set the file size for the merges of delta-rs, unless somebody else has set one."""
     wanted, told = file_bytes(sum(log.file_sizes)), log.settings.get(FILE_SIZE)
     if told == str(wanted) or told not in (None, *map(str, target.FILE_BYTES)):
         return
     try:
         log.to_write().alter.set_table_properties({FILE_SIZE: str(wanted)})
     except (DeltaError, OSError):
-        return  # as below; or delta-rs does not write such tables
+        return  # as below; or delta-rs cannot write the table
 
 
 def compact(log: TableLog) -> None:
-    """Put small files together; no row changes, and readers of changes see nothing.
+    """Merge small files; no row changes, and readers of changes see nothing.
 
-    Not where delta-rs would put other rows into the new file than Spark reads in the old ones.
+    Skipped if delta-rs would read the old files differently from Spark.
     """
     if not alike(log):
         return
     try:
         log.to_write().optimize.compact(target_size=file_bytes(sum(log.file_sizes)))
     except (DeltaError, OSError):
-        return  # somebody else committed, or the disk is full; the next refresh tries again
+        return  # somebody else committed, or the disk is full; the next refresh retries
 
 
 def vacuum(spark: SparkSession, log: TableLog, *, hours: int, dry: bool) -> list[str]:
-    """Delete files that went out of use longer ago than a number of hours.
+    """Delete files that have been unused for more than a number of hours.
 
-    Spark does it, as delta-rs leaves the files of the change feed.
+    Spark does it, since delta-rs does not delete files of the Change Data Feed.
 
     Returns:
         For a dry run, the files that would be deleted, up to 1000.
@@ -84,7 +84,7 @@ def vacuum(spark: SparkSession, log: TableLog, *, hours: int, dry: bool) -> list
 
 
 def deleted_files(log: TableLog) -> int:
-    """Files that the vacuum which made the newest version says it deleted."""
+    """Number of files deleted by the vacuum that committed the newest version."""
     for _, commit in log.commits(log.version - 1, log.version):
         return int(metrics_of(info_of(commit or ())).get("numDeletedFiles", 0))
     return 0

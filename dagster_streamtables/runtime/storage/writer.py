@@ -1,15 +1,14 @@
-"""The stored table: its rows replaced or changed, its frontier with them, in one commit.
+"""Write the stored table: replace or change its rows together with its frontier, in one commit.
 
-Spark computes, the smaller writer commits: a MERGE in Spark costs more than a second whatever its
-size, one in delta-rs some hundredths. So a change that is here as a table in this process is
-committed by delta-rs where the stored table's protocol lets it, and every other one by Spark. Which
-of the two it is, only this module asks. Both do the same to the table:
+A MERGE in Spark takes more than a second whatever its size, one in delta-rs some hundredths. So a
+change in this process is committed by delta-rs if the stored table's protocol allows it, and every
+other one by Spark. Only this module decides between the two. Both do the same:
 
-    write     the table is made of rows
-    replace   rows are stored in place of everything
-    change    of a bag: rows of weight n > 0 are stored n times more, of weight -n stored n times
-              less; of a table with a key: 1 stores the row in place of the key's, -1 deletes that
-    advance   the frontier moves, and no rows
+    write     create the table with rows
+    replace   replace all rows
+    change    of a bag: a row of weight n > 0 gains n copies, a row of weight -n loses n copies;
+              of a table with a key: 1 stores the row for its key, -1 deletes the key's row
+    advance   move the frontier without rows
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ from dagster_streamtables.runtime.storage.target import Rows, Target, Written
 
 
 def write(target: Target, rows: Rows, inputs: Inputs) -> Written:
-    """Make the table of its first rows."""
+    """Create the table with its first rows."""
     if rows.local is not None:
         return delta_rs_writer.write(target, rows.local)
     return spark_writer.write(inputs.spark, target, rows.in_spark())
 
 
 def replace(log: TableLog, target: Target, rows: Rows, inputs: Inputs) -> Written:
-    """Store rows in place of everything."""
+    """Replace all rows."""
     if rows.local is not None and delta_rs_writer.can_write(log):
         return delta_rs_writer.replace(log, target, rows.local)
     return spark_writer.replace(inputs.spark, target, rows.in_spark())
 
 
 def change(log: TableLog, target: Target, rows: Rows, inputs: Inputs) -> Written:
-    """Store and delete the rows that a change counts in its weight column.
+    """Insert and delete rows by the weight column of a change.
 
     Raises:
-        NotStored: A row of a bag goes that is not stored.
+        NotStored: The change deletes a row of a bag that is not stored.
     """
     if rows.local is not None and delta_rs_writer.can_write(log):
         return delta_rs_writer.change(log, target, rows.local)
@@ -46,12 +45,12 @@ def change(log: TableLog, target: Target, rows: Rows, inputs: Inputs) -> Written
 
 
 def changes_cheaply(log: TableLog) -> bool:
-    """Whether a small change of the table costs much less than to store all rows anew."""
+    """Whether a small change of the table costs much less than rewriting all rows."""
     return delta_rs_writer.can_write(log)
 
 
 def advance(log: TableLog, target: Target, inputs: Inputs) -> Written:
-    """Commit a new frontier and no rows."""
+    """Commit a new frontier without rows."""
     if delta_rs_writer.can_write(log):
         return delta_rs_writer.advance(log, target)
     return spark_writer.advance(inputs.spark, target)

@@ -126,6 +126,19 @@ def test_only_rows_that_are_touched_lie_where_what_touches_them_does() -> None:
     assert bounds_of(replace(touched, keep=False), "id", known) is None
 
 
+def test_rows_that_nothing_touches_lie_below_and_above_the_bounds() -> None:
+    columns = (("id", exp.DataType.build("bigint")),)
+    rows, change = (Scan("orders", columns, moment) for moment in (Moment.AFTER, Moment.CHANGE))
+    link = Link(((column("id"), column("id")),))
+
+    def known(relation: str, column: str) -> Bounds | None:
+        return SEVEN_TO_NINE if relation == "orders@change" else None
+
+    touched = Restriction(rows, (change,), (link,))
+    assert "BETWEEN 7 AND 9" in render(bounded(touched, known))
+    assert "BETWEEN" not in render(bounded(replace(touched, keep=False), known))
+
+
 def test_equal_values_of_types_with_different_orders_are_not_bounded() -> None:
     query = "SELECT o.id, r.country FROM orders AS o JOIN regions AS r ON o.id = r.name"
     assert found(query, "orders") == []

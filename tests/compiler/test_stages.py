@@ -13,7 +13,8 @@ from compiler.casefile import Case
 from compiler.database import TABLES, Database, Prepared
 from compiler.test_cases import follow_windows, quick
 from dagster_streamtables.compiler import compile_query
-from dagster_streamtables.compiler.rewrite.stages import next_stage
+from dagster_streamtables.compiler.operators.interning import rebuild
+from dagster_streamtables.compiler.rewrite.stages import next_stage, with_rows
 
 cases = [case for case in casefile.load() if not (case.error or case.spark)]
 
@@ -66,3 +67,13 @@ def test_cheap_plans_have_none() -> None:
     ):
         plan = compile_query(query, TABLES)
         assert next_stage(plan.change(stored=_guessed(plan.stored_columns))) is None
+
+
+def test_a_part_of_a_recursion_is_no_stage() -> None:
+    """It reads the rows of a round, which are not there before the recursion runs."""
+    for case in (case for case in STAGED if "RECURSIVE" in case.query):
+        plan = compile_query(case.query, TABLES)
+        step = rebuild(plan.change(stored=_guessed(plan.stored_columns)))
+        while (stage := next_stage(step)) is not None:
+            assert not stage.open
+            step = with_rows(step, stage, "made")

@@ -229,7 +229,7 @@ def _require_zone(session: SparkSession, zone: str | None) -> None:
     if zone is None or has == zone or {has, zone} <= set(_UTC):
         return
     raise EnvironmentProblem(
-        f"the Spark session that was handed in has the time zone {has}, and the query needs {zone}",
+        f"the given Spark session has the time zone {has}, and the query needs {zone}",
         why="days and hours begin at other times there, and a refresh does not change your session",
         fix=f"set {_ZONE} to {zone} on it, give the stream table session_timezone={has!r}, or pass "
         "an address instead of the session",

@@ -51,7 +51,14 @@ def test_a_duration_is_a_window(schedule: str, fail: float, warn: float) -> None
     assert policy(schedule) == expected
 
 
-@pytest.mark.parametrize("schedule", ["30s", "2h", "0 9,10,18 * * *", "@daily"])
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        "30s",
+        "0 9,10,18 * * *",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("2h", "@daily")),
+    ],
+)
 def test_what_passes_is_what_the_daemon_calls_fresh(schedule: str) -> None:
     """Judged by Dagster's own evaluators, at every moment of some days."""
     judged, last = policy(schedule), datetime(2026, 3, 28, 9, 10, tzinfo=UTC)

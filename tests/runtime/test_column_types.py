@@ -49,7 +49,7 @@ def test_a_type_that_cannot_be_kept_is_named_and_nothing_written(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("query", [MAP, KEY, VARIANT])
+@pytest.mark.parametrize("query", [pytest.param(MAP, marks=pytest.mark.long), KEY, VARIANT])
 def test_auto_runs_in_full_what_turns_out_not_to_be_maintainable(
     spark: SparkSession, lake: Lake, query: str
 ) -> None:

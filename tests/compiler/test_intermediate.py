@@ -44,7 +44,11 @@ def test_the_delta_is_the_one_written_down(case: Case, database: Database) -> No
     follow_case(Prepared(plan_of(case)), case, database)
 
 
-@pytest.mark.parametrize("case", cases, ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=[pytest.mark.long] * (n % 2)) for n, case in enumerate(cases)],
+    ids=str,
+)
 @given(data=st.data())
 @quick
 def test_before_plus_change_is_after(case: Case, database: Database, data: st.DataObject) -> None:

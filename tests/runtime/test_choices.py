@@ -60,7 +60,7 @@ def test_a_feed_is_switched_on_by_choice_and_read_once_it_covers_the_window(lake
     assert window(auto)[0] == "snapshots"
     assert PROPERTY not in table.metadata().configuration, "nobody asked for it"
     capture, reason = window(asked)
-    assert (capture, 'feed of "items" is on' in reason) == ("snapshots", True)
+    assert (capture, 'feed of "items" is now on' in reason) == ("snapshots", True)
     table.update_incremental()
     assert table.metadata().configuration[PROPERTY] == "true"
     version = table.version()

@@ -28,7 +28,7 @@ from runtime.writers import CHANGES, change, rows
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 TABLES = (
     StreamTable(

@@ -17,7 +17,7 @@ from runtime.orders import ACCOUNT, LARGE, orders
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 ROWS, BYTES = 1000, 4096
 

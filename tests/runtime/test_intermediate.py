@@ -17,7 +17,7 @@ from runtime.delta import refreshed, write
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 ABOVE = StreamTable(
     "above",
@@ -215,7 +215,7 @@ def test_rows_that_are_too_many_to_be_sent_around(tmp_path: Path, spark: SparkSe
             spark.conf.unset(name)
 
     assert done.action is Action.FULL
-    assert "too many partners" in done.reason
+    assert "matches too many rows" in done.reason
     assert lake.check(table).equal
 
 

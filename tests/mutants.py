@@ -25,7 +25,14 @@ from breakage import broken, module_of
 ROOT = Path(__file__).parent.parent
 COMPILER = Path("dagster_streamtables/compiler")
 TESTS = Path("tests/compiler")
-HARNESS = ("__init__.py", "casefile.py", "database.py", "intermediate.py", "test_cases.py")
+HARNESS = (
+    "__init__.py",
+    "casefile.py",
+    "conftest.py",
+    "database.py",
+    "intermediate.py",
+    "test_cases.py",
+)
 OWN = {
     "stages": "test_stages.py",
     "runtime_filters": "test_runtime_filters.py",

@@ -24,9 +24,12 @@ it and Spark answers otherwise than SQL says, `delta of Spark` has the change th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
+
+import pytest
 
 CASES = Path(__file__).parent / "cases"
 _SECTION = re.compile(r"^--- (before|change|delta|delta of Spark|error)\n", flags=re.M)
@@ -73,6 +76,18 @@ def _lines(delta: str) -> list[tuple[str, ...]]:
 def load(pattern: str = "*.sql") -> list[Case]:
     """All cases of the files that match, in the order in which they are written."""
     return [case for path in sorted(CASES.glob(pattern)) for case in _read(path)]
+
+
+_FEW = 3
+
+
+def every_second_long(cases: Iterable[Case]) -> Iterator[pytest.ParameterSet]:
+    """Parameters of a test, of which every second of a file is long, but for files of few."""
+    for _, group in groupby(cases, key=lambda case: case.file):
+        of_file = list(group)
+        for n, case in enumerate(of_file):
+            is_long = n % 2 and len(of_file) > _FEW
+            yield pytest.param(case, marks=[pytest.mark.long] if is_long else [])
 
 
 def _read(path: Path) -> Iterator[Case]:

@@ -25,6 +25,7 @@ from dagster_streamtables.compiler import (
     Statement,
     Statistics,
     Text,
+    compile_query,
     maintenance_of,
 )
 from dagster_streamtables.compiler.operators.render import render
@@ -164,6 +165,13 @@ class Prepared:
             every = self.plan.change(stored=stored)
             self._reads[types] = has_recursions(every) or table in render(every, pretty=False)
         return self._reads[types]
+
+
+@cache
+def staged(query: str, *, over_intermediates: bool = False) -> Prepared:
+    """The plan of a query whose stages run first."""
+    plan = compile_query(query, TABLES)
+    return Prepared(plan.with_intermediates if over_intermediates else plan, staged=True)
 
 
 class DuckEngine:

@@ -36,11 +36,6 @@ quick = settings(
 thorough = settings(quick, max_examples=300, derandomize=False)
 
 
-@pytest.fixture(scope="module")
-def database() -> Database:
-    return Database()
-
-
 @cache
 def prepared(case: Case) -> Prepared:
     return Prepared(compile_query(case.query, TABLES))

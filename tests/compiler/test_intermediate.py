@@ -9,8 +9,8 @@ from hypothesis import given, settings, strategies as st
 from sqlglot import exp
 
 from compiler import casefile
-from compiler.casefile import Case
-from compiler.database import TABLES, Database, Prepared
+from compiler.casefile import Case, every_second_long
+from compiler.database import TABLES, Database, Prepared, staged
 from compiler.test_cases import follow_case, follow_windows, quick
 from dagster_streamtables.compiler import Plan, compile_query
 from dagster_streamtables.compiler.maintain.partial import Adding
@@ -22,11 +22,6 @@ def plan_of(case: Case) -> Plan:
     return compile_query(case.query, TABLES).with_intermediates
 
 
-@cache
-def staged(case: Case) -> Prepared:
-    return Prepared(plan_of(case), staged=True)
-
-
 cases = [
     case
     for case in casefile.load()
@@ -34,25 +29,16 @@ cases = [
 ]
 
 
-@pytest.fixture(scope="module")
-def database() -> Database:
-    return Database()
-
-
 @pytest.mark.parametrize("case", cases, ids=str)
 def test_the_delta_is_the_one_written_down(case: Case, database: Database) -> None:
     follow_case(Prepared(plan_of(case)), case, database)
 
 
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=[pytest.mark.long] * (n % 2)) for n, case in enumerate(cases)],
-    ids=str,
-)
+@pytest.mark.parametrize("case", every_second_long(cases), ids=str)
 @given(data=st.data())
 @quick
 def test_before_plus_change_is_after(case: Case, database: Database, data: st.DataObject) -> None:
-    follow_windows(staged(case), database, data)
+    follow_windows(staged(case.query, over_intermediates=True), database, data)
 
 
 @given(data=st.data())
@@ -64,10 +50,10 @@ def test_a_recursion_reads_them(database: Database, data: st.DataObject) -> None
         " ON o.customer = r.id WHERE r.depth < 3 AND o.id IN (SELECT id FROM customers))"
         " SELECT id, customer, depth FROM r"
     )
-    plan = compile_query(query, TABLES).with_intermediates
+    prepared = staged(query, over_intermediates=True)
 
-    assert len(plan.intermediates) == 1
-    follow_windows(Prepared(plan, staged=True), database, data)
+    assert len(prepared.plan.intermediates) == 1
+    follow_windows(prepared, database, data)
 
 
 def tables_of(query: str) -> int:

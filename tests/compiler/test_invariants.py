@@ -24,11 +24,6 @@ def plan_of(query: str) -> Plan:
 keyed = [case for case in cases if plan_of(case.query).entry is not Entry.BAG]
 
 
-@pytest.fixture(scope="module")
-def database() -> Database:
-    return Database()
-
-
 def broken(database: Database, stored: Stored) -> list[str]:
     """What the stored table breaks, in the words of the rules."""
     asked = Invariants(stored.plan, stored.types)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
 
 import pytest
 from hypothesis import given, settings, strategies as st
 from sqlglot import exp, parse_one
 
-from compiler.database import TABLES, Database, Prepared
+from compiler.database import TABLES, Database, staged
 from compiler.test_cases import follow_windows, quick, thorough
 from dagster_streamtables.compiler import Bounds, compile_query
 from dagster_streamtables.compiler.operators import Moment, Restriction, Scan, column
@@ -49,16 +48,11 @@ QUERIES = {
 }
 
 
-@pytest.fixture(scope="module")
-def database() -> Database:
-    return Database()
-
-
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
 @settings(quick, max_examples=6)
 def test_bounds_change_no_row(name: str, database: Database, data: st.DataObject) -> None:
-    follow_windows(staged(name), database, data)
+    follow_windows(staged(QUERIES[name]), database, data)
 
 
 @pytest.mark.long
@@ -66,12 +60,7 @@ def test_bounds_change_no_row(name: str, database: Database, data: st.DataObject
 @given(data=st.data())
 @thorough
 def test_bounds_change_no_row_at_length(name: str, database: Database, data: st.DataObject) -> None:
-    follow_windows(staged(name), database, data)
-
-
-@cache
-def staged(name: str) -> Prepared:
-    return Prepared(compile_query(QUERIES[name], TABLES), staged=True)
+    follow_windows(staged(QUERIES[name]), database, data)
 
 
 def found(query: str, changed: str) -> list[str]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from compiler.database import TABLES, Database, Prepared
+from compiler.database import TABLES, Database, staged
 from compiler.test_cases import follow_windows, quick, thorough
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.operators.render import render
@@ -48,16 +46,11 @@ QUERIES = {
 }
 
 
-@pytest.fixture(scope="module")
-def database() -> Database:
-    return Database()
-
-
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
 @settings(quick, max_examples=5)
 def test_it_is_the_same_relation(name: str, database: Database, data: st.DataObject) -> None:
-    follow_windows(staged(name), database, data)
+    follow_windows(staged(QUERIES[name]), database, data)
 
 
 @pytest.mark.long
@@ -67,12 +60,7 @@ def test_it_is_the_same_relation(name: str, database: Database, data: st.DataObj
 def test_it_is_the_same_relation_at_length(
     name: str, database: Database, data: st.DataObject
 ) -> None:
-    follow_windows(staged(name), database, data)
-
-
-@cache
-def staged(name: str) -> Prepared:
-    return Prepared(compile_query(QUERIES[name], TABLES), staged=True)
+    follow_windows(staged(QUERIES[name]), database, data)
 
 
 def found(query: str, changed: str) -> list[str]:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import groupby
-
 import pytest
 from hypothesis import given, strategies as st
 
 from compiler import casefile
-from compiler.casefile import Case
-from compiler.database import TABLES, Database, Prepared
+from compiler.casefile import Case, every_second_long
+from compiler.database import TABLES, Database, staged
 from compiler.test_cases import follow_windows, quick
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.operators.interning import rebuild
@@ -29,34 +26,13 @@ def _guessed(names: tuple[str, ...]) -> dict[str, str]:
 
 
 STAGED = [case for case in cases if has_stages(case)]
-_FEW = 3
 
 
-def left_out() -> Iterator[Case]:
-    """Every second case of a file, but for files of few."""
-    for _, group in groupby(STAGED, key=lambda case: case.file):
-        several = list(group)
-        yield from several[1::2] if len(several) > _FEW else ()
-
-
-LONG = set(left_out())
-
-
-@pytest.fixture(scope="module")
-def database() -> Database:
-    return Database()
-
-
-@pytest.mark.parametrize(
-    "case",
-    [pytest.param(case, marks=[pytest.mark.long] * (case in LONG)) for case in STAGED],
-    ids=str,
-)
+@pytest.mark.parametrize("case", every_second_long(STAGED), ids=str)
 @given(data=st.data())
 @quick
 def test_stages_change_no_row(case: Case, database: Database, data: st.DataObject) -> None:
-    plan = compile_query(case.query, TABLES)
-    follow_windows(Prepared(plan, staged=True), database, data)
+    follow_windows(staged(case.query), database, data)
 
 
 def test_cheap_plans_have_none() -> None:

@@ -1,0 +1,155 @@
+"""`Ledger`: a Delta log without rows, each of whose commits stores one JSON value.
+
+It stores what several processes change at once, on this machine or in an object store: a commit
+succeeds only if its version does not exist yet, which is what Delta demands of a store. Old commits
+are deleted at checkpoints. A log is never deleted, so no writer can meet another log of the
+same version numbers: what is removed is a value too.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake.exceptions import DeltaError
+from deltalake.schema import Field, PrimitiveType
+
+from dagster_streamtables.runtime.delta.actions import Action, info_in
+from dagster_streamtables.runtime.delta.log_folder import Mark, log_at_place
+from dagster_streamtables.runtime.errors.tables import damaged
+from dagster_streamtables.runtime.errors.translate import log_explained
+
+_SCHEMA = Schema([Field("value", PrimitiveType("string"))])
+_VALUE, _WRITER = "streamtablesValue", "streamtablesWriter"
+KEPT = "interval 1 day"
+
+
+class OvertakenAppend(Exception):
+    """Another writer committed the version first; nothing was written."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One commit of a ledger."""
+
+    version: int
+    value: Any
+    """A JSON value."""
+
+
+class Ledger:
+    """A sequence of JSON values, numbered from 0. Threads and processes may share it."""
+
+    def __init__(
+        self,
+        location: str,
+        storage_options: Mapping[str, str] | None = None,
+        *,
+        kept: str = KEPT,
+        checkpoint_every: int = 20,
+    ) -> None:
+        """
+        Args:
+            location: A folder, or the URI of one in an object store.
+            storage_options: What delta-rs needs to reach it.
+            kept: How long a commit is kept at least, as an interval of Delta; the newest is always
+                kept. It takes effect when the ledger is created.
+            checkpoint_every: Number of commits after which old ones are deleted; likewise.
+        """
+        self.location = location
+        self._options = dict(storage_options or {}) or None
+        self._properties = {
+            "delta.logRetentionDuration": kept,
+            "delta.checkpointInterval": str(checkpoint_every),
+        }
+        self._log = log_at_place(location, storage_options)
+        self._newest: tuple[Entry, Mark] | None = None
+
+    def read(self) -> Entry | None:
+        """The newest entry; None if there is none.
+
+        Raises:
+            DamagedTable: The newest commit is not one of a ledger.
+        """
+        with log_explained(self.location):
+            known = self._newest
+            if known is None or self._log.mark(known[0].version) != known[1]:
+                version = self._log.newest()
+                known = None if version is None else self._known(version)
+            while known is not None:
+                following = self._known(known[0].version + 1)
+                if following is None:
+                    break
+                known = following
+        self._newest = known
+        return None if known is None else known[0]
+
+    def at(self, version: int) -> Entry | None:
+        """One entry; None if its commit was deleted, or does not exist yet.
+
+        Raises:
+            DamagedTable: The commit is not one of a ledger.
+        """
+        with log_explained(self.location):
+            content = self._log.read(version) if version >= 0 else None
+        return None if content is None else self._entry(version, info_in(content))
+
+    def append(self, value: Any, after: int | None) -> int:
+        """Commit a value as the version that follows `after`, and return that version.
+
+        Args:
+            value: A JSON value.
+            after: The newest version that the caller knows; None to create the ledger.
+
+        Raises:
+            OvertakenAppend: That version exists already.
+        """
+        writer = uuid.uuid4().hex
+        properties = CommitProperties(
+            custom_metadata={_VALUE: json.dumps(value), _WRITER: writer}, max_commit_retries=0
+        )
+        version = 0 if after is None else after + 1
+        try:
+            self._commit(after, properties)
+        except (DeltaError, OSError) as error:
+            found = self._info(version)
+            if found is None:
+                with log_explained(self.location):
+                    raise
+            # A store that answers late is asked again, and then reports our own commit.
+            if found.get(_WRITER) != writer:
+                raise OvertakenAppend(f"{self.location}: version {version} exists") from error
+        return version
+
+    def _commit(self, after: int | None, properties: CommitProperties) -> None:
+        if after is None:
+            DeltaTable.create(
+                self.location,
+                _SCHEMA,
+                mode="error",
+                configuration=self._properties,
+                storage_options=self._options,
+                commit_properties=properties,
+            )
+            return
+        table = DeltaTable(self.location, version=after, storage_options=self._options)
+        table.create_write_transaction([], "append", _SCHEMA, commit_properties=properties)
+
+    def _known(self, version: int) -> tuple[Entry, Mark] | None:
+        # The mark first: if the file is replaced in between, the next read finds another mark.
+        mark = self._log.mark(version)
+        entry = None if mark is None else self.at(version)
+        return None if mark is None or entry is None else (entry, mark)
+
+    def _info(self, version: int) -> Action | None:
+        content = self._log.read(version)
+        return None if content is None else info_in(content)
+
+    def _entry(self, version: int, info: Action) -> Entry:
+        if _VALUE not in info:
+            raise damaged(self.location, f"version {version} is a foreign commit, without a value")
+        return Entry(version, json.loads(info[_VALUE]))

@@ -1,0 +1,140 @@
+"""A ledger: a value per commit, and of two writers of one version only one succeeds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+from deltalake import DeltaTable, Schema
+
+from dagster_streamtables.errors import DamagedTable
+from dagster_streamtables.runtime.storage.ledger import Entry, Ledger, OvertakenAppend
+
+HOSTILE = {"text": 'a"\\\n\u2028é', "large": 2**62, "fine": 0.1, "nothing": None, "list": [1, [2]]}
+APPENDS = 200
+WRITER = f"""
+import json, sys
+from dagster_streamtables.runtime.storage.ledger import Ledger, OvertakenAppend
+
+ledger, done = Ledger(sys.argv[1]), []
+while len(done) < {APPENDS}:
+    newest = ledger.read()
+    try:
+        done.append(ledger.append([sys.argv[2], len(done)], newest and newest.version))
+    except OvertakenAppend:
+        pass
+print(json.dumps(done))
+"""
+
+
+@pytest.fixture(params=["folder", "uri"])
+def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> Ledger:
+    place = tmp_path / "some ledger"
+    return Ledger(str(place) if request.param == "folder" else f"file://{tmp_path}/ledger")
+
+
+def test_values_are_numbered_from_zero(ledger: Ledger) -> None:
+    assert ledger.read() is None
+    assert ledger.append(HOSTILE, None) == 0
+    assert ledger.read() == Entry(0, HOSTILE)
+    assert ledger.append(None, 0) == 1
+    assert ledger.read() == Entry(1, None)
+    assert (ledger.at(0), ledger.at(2), ledger.at(-1)) == (Entry(0, HOSTILE), None, None)
+
+
+def test_only_one_writer_commits_a_version(ledger: Ledger) -> None:
+    other = Ledger(ledger.location)
+    ledger.append("mine", None)
+    with pytest.raises(OvertakenAppend):
+        other.append("theirs", None)
+    other.append("theirs", 0)
+    with pytest.raises(OvertakenAppend):
+        ledger.append("late", 0)
+    assert ledger.read() == other.read() == Entry(1, "theirs")
+
+
+def test_a_gap_is_never_left(ledger: Ledger) -> None:
+    ledger.append("first", None)
+    with pytest.raises(DamagedTable):
+        ledger.append("third", 1)
+    assert ledger.read() == Entry(0, "first")
+
+
+@pytest.mark.parametrize("form", ["{}", "file://{}"])
+def test_two_processes_lose_nothing_and_overwrite_nothing(form: str, tmp_path: Path) -> None:
+    place = form.format(tmp_path / "raced")
+    started = [
+        subprocess.Popen([sys.executable, "-c", WRITER, place, name], stdout=subprocess.PIPE)
+        for name in ("a", "b")
+    ]
+    of_a, of_b = (json.loads(each.communicate()[0]) for each in started)
+
+    assert sorted(of_a + of_b) == list(range(2 * APPENDS))
+    ledger = Ledger(place)
+    for name, versions in (("a", of_a), ("b", of_b)):
+        found = [ledger.at(version) for version in versions]
+        assert found == [Entry(version, [name, i]) for i, version in enumerate(versions)]
+    assert ledger.read() is not None
+    assert DeltaTable(place).version() == 2 * APPENDS - 1
+
+
+def test_of_many_that_create_it_one_does(tmp_path: Path) -> None:
+    together = Barrier(8)
+
+    def create(number: int) -> int | None:
+        together.wait()
+        try:
+            Ledger(str(tmp_path / "new")).append(number, None)
+        except OvertakenAppend:
+            return None
+        return number
+
+    with ThreadPoolExecutor(8) as pool:
+        [winner] = [n for n in pool.map(create, range(8)) if n is not None]
+    assert Ledger(str(tmp_path / "new")).read() == Entry(0, winner)
+
+
+def test_a_reader_sees_what_others_append(tmp_path: Path) -> None:
+    reader, writer = (Ledger(str(tmp_path / "l")) for _ in range(2))
+    version = None
+    for number in range(45):
+        version = writer.append(number, version)
+        if number % 7 == 0:
+            assert reader.read() == Entry(number, number)
+
+
+def test_old_commits_are_deleted_and_the_newest_stays(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path / "l"), kept="interval 0 seconds", checkpoint_every=5)
+    version = None
+    for number in range(23):
+        version = ledger.append(number, version)
+    assert ledger.at(0) is None
+    assert ledger.at(22) == ledger.read() == Ledger(ledger.location).read() == Entry(22, 22)
+    assert len(list((tmp_path / "l").rglob("*.json"))) < 10
+    assert ledger.append("next", 22) == 23
+
+
+def test_a_ledger_in_place_of_another_is_noticed(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path / "l"))
+    ledger.append("old", None)
+    assert ledger.read() == Entry(0, "old")
+    (tmp_path / "l").rename(tmp_path / "away")
+    assert ledger.read() is None
+    Ledger(str(tmp_path / "l")).append("new", None)
+    assert ledger.read() == Entry(0, "new")
+
+
+def test_a_foreign_commit_is_refused(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path / "l"))
+    ledger.append("mine", None)
+    foreign = DeltaTable(ledger.location)
+    schema: Schema = foreign.schema()
+    foreign.create_write_transaction([], "append", schema)
+    with pytest.raises(DamagedTable, match="cannot be read") as refused:
+        ledger.read()
+    assert "version 1 is a foreign commit" in refused.value.why

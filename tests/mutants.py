@@ -10,6 +10,7 @@ cases on DuckDB until one notices. A mutant that none notices fails the command.
 
 from __future__ import annotations
 
+import ast
 import re
 import shutil
 import subprocess
@@ -91,14 +92,15 @@ def main(words: list[str]) -> int:
 
 
 def mistakes(mutants: list[Mutant]) -> list[str]:
-    """All texts that are no longer in their modules, before any test runs for minutes."""
+    """All texts that are no longer in their modules or make no Python, before any test runs."""
     found: list[str] = []
     if len({each.title for each in mutants}) < len(mutants):
         found.append("two mutants have one title")
     for mutant in mutants:
         try:
-            mutant.module(ROOT)
-        except ValueError as mistake:
+            source = mutant.module(ROOT).read_text()
+            ast.parse(broken(source, mutant.rule, mutant.broken, mutant.within))
+        except (ValueError, SyntaxError) as mistake:
             found.append(f"{mutant.title}: {mistake}")
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dagster_streamtables.compiler.maintain.bag import row_by_row
 from dagster_streamtables.compiler.maintain.strategy import (
@@ -13,7 +13,8 @@ from dagster_streamtables.compiler.maintain.strategy import (
     RegroupStrategy,
     Types,
 )
-from dagster_streamtables.compiler.plan.optimize import Engine, optimized
+from dagster_streamtables.compiler.operators import Step
+from dagster_streamtables.compiler.plan.optimize import SIMPLIFIED, Engine, optimized
 from dagster_streamtables.compiler.plan.plan import Plan, types_of
 from dagster_streamtables.compiler.plan.statement import Statement
 from dagster_streamtables.compiler.rewrite.simplify import simplify
@@ -25,24 +26,33 @@ class BagMaintenance:
 
     strategy: BagStrategy
     types: Types
+    _changes: dict[frozenset[str], Step] = field(
+        default_factory=dict[frozenset[str], Step], init=False, repr=False, compare=False
+    )
 
     def change(self, engine: Engine) -> Statement:
         """Distinct stored rows with the nonzero number of copies to insert or delete."""
-        return optimized(self.strategy.change(self.types), engine)
+        return optimized(self._simplified(engine), engine, SIMPLIFIED)
 
     def row_by_row(self, engine: Engine) -> Statement | None:
         """The rows before netting, if each is derived from one changed row of one source; or None.
 
         Over local rows Spark computes them while planning, without a job; netting needs a job.
         """
-        change = simplify(self.strategy.change(self.types), unmoved=engine.statistics.unmoved)
-        made = row_by_row(change)
+        made = row_by_row(self._simplified(engine))
         return None if made is None else Statement(made)
 
     def first_rows(self, engine: Engine) -> Statement | None:
         """All rows of the table after the change, for a query with LIMIT; otherwise None."""
         rows = self.strategy.first_rows(self.types)
         return None if rows is None else optimized(rows, engine)
+
+    def _simplified(self, engine: Engine) -> Step:
+        """The change, derived once: a refresh asks whether it is row by row before it runs it."""
+        unmoved = engine.statistics.unmoved
+        if unmoved not in self._changes:
+            self._changes[unmoved] = simplify(self.strategy.change(self.types), unmoved=unmoved)
+        return self._changes[unmoved]
 
 
 @dataclass(frozen=True)

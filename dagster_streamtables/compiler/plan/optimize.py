@@ -139,7 +139,9 @@ def _runtime_filters(step: Step, engine: Engine) -> Step:
 
 EACH: tuple[Pass, ...] = (_semijoin_reduction, _runtime_filters)
 """The passes for every statement, including those of rounds and stages."""
-PASSES: tuple[Pass, ...] = (_simplified, _recursions, _stages, *EACH)
+SIMPLIFIED: tuple[Pass, ...] = (_recursions, _stages, *EACH)
+"""The passes for a step that is already simplified."""
+PASSES: tuple[Pass, ...] = (_simplified, *SIMPLIFIED)
 
 
 def optimized(step: Step, engine: Engine, passes: Sequence[Pass] = PASSES) -> Statement:

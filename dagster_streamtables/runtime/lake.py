@@ -31,6 +31,7 @@ from dagster_streamtables.runtime.observe.control import Controls
 from dagster_streamtables.runtime.observe.explanation import Explanation
 from dagster_streamtables.runtime.observe.monitor import Monitor
 from dagster_streamtables.runtime.observe.retention import Retention
+from dagster_streamtables.runtime.observe.slots import Slots
 from dagster_streamtables.runtime.outcome import Outcome, outcomes
 from dagster_streamtables.runtime.refresh import refresh as refreshing
 from dagster_streamtables.runtime.refresh.context import Job
@@ -84,6 +85,8 @@ class Lake:
         self._views = tuple(views)
         self.controls = Controls(self.root, storage_options, self._views)
         """Suspend or resume stream tables, and read their errors."""
+        self.slots = Slots(self.root, storage_options)
+        """The durable positions of readers of changes."""
         self.retention = Retention(self._names, self._logs, lambda name: self._session(name).spark)
         """How far behind stream tables are and may be, and a vacuum that keeps what they need."""
         self.checks = Checks(

@@ -104,6 +104,22 @@ def files_below(place: str, storage_options: Mapping[str, str] | None) -> Any:
     return pyarrow.fs.PyFileSystem(DeltaStorageHandler(place, dict(storage_options or {})))
 
 
+def folders_in(root: str, path: str, storage_options: Mapping[str, str] | None) -> list[str]:
+    """The names of the folders in a folder below a root; none if there is no such folder yet.
+
+    Raises:
+        EnvironmentProblem: The root cannot be read.
+    """
+    import pyarrow.fs
+
+    if not is_remote(root) and not Path(root).exists():
+        return []
+    with root_explained(root):
+        selector = pyarrow.fs.FileSelector(path, allow_not_found=True)
+        listed = files_below(root, storage_options).get_file_info(selector)
+    return [each.base_name for each in listed if each.type is pyarrow.fs.FileType.Directory]
+
+
 def _tables(files: Any, parts: tuple[str, ...]) -> Iterator[str]:
     import pyarrow.fs
 

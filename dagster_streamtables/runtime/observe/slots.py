@@ -1,0 +1,280 @@
+"""`Slots`: the durable positions of readers of changes, below one root.
+
+Each slot is a ledger, ``<root>/_streamtables/slots/<name>``. Whatever is done to a slot is one
+commit of its whole value: of two processes that change it at once, the second reads it again and
+decides anew. So a slot has one reader, wherever readers run, and no lock can stay behind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import TypeVar
+
+from dagster_streamtables.runtime.delta.names import folders_in, is_remote
+from dagster_streamtables.runtime.errors import slots as errors
+from dagster_streamtables.runtime.errors.tables import damaged
+from dagster_streamtables.runtime.model.slot import Held, Reader, Slot, SlotStatus
+from dagster_streamtables.runtime.observe.control import FOLDER
+from dagster_streamtables.runtime.observe.log_heads import asked
+from dagster_streamtables.runtime.storage.ledger import Entry, Ledger, OvertakenAppend
+
+_FOLDER = f"{FOLDER}/slots"
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_ATTEMPTS = 50
+# A slot is rewritten at each acknowledgment, and only its newest value is ever read.
+_KEPT = "interval 1 hour"
+_Changed = TypeVar("_Changed", Slot, None)
+
+
+class Slots:
+    """The slots below one root. Threads and processes may share them.
+
+    Methods raise `InvalidDefinition` for what cannot be the name of a slot, and, except for
+    `create` and `release`, `MissingSlot` if there is none of that name.
+    """
+
+    def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
+        """
+        Args:
+            root: As for `Lake`.
+            storage_options: What delta-rs needs to reach an object store.
+        """
+        self._root = root.rstrip("/")
+        self._options = storage_options
+        self._ledgers: dict[str, Ledger] = {}
+
+    def names(self) -> list[str]:
+        """The names of the slots, sorted."""
+        return [slot.name for slot in self.all()]
+
+    def all(self) -> list[Slot]:
+        """The slots, sorted by name.
+
+        Raises:
+            DamagedTable: One of them cannot be read.
+        """
+        names = sorted(filter(_NAME.fullmatch, folders_in(self._root, _FOLDER, self._options)))
+        found = asked(self._found, names, remote=is_remote(self._root))
+        return [slot for slot in found if slot is not None]
+
+    def read(self, name: str) -> Slot:
+        found = self._found(name)
+        if found is None:
+            raise errors.missing_slot(name, ", ".join(self.names()))
+        return found
+
+    def create(self, slot: Slot) -> Slot:
+        """
+        Raises:
+            RefusedOperation: There is one of that name.
+        """
+
+        def created(known: Slot | None) -> Slot:
+            if known is not None:
+                raise errors.existing_slot(slot.name, known.relation)
+            return slot
+
+        return self._commit(slot.name, created)
+
+    def drop(self, name: str, *, even_if_read: bool = False) -> None:
+        """Remove a slot, which then holds nothing.
+
+        Raises:
+            SlotInUse: A reader's lease runs.
+        """
+
+        def dropped(slot: Slot) -> None:
+            if not even_if_read:
+                slot.require_no_reader(_now())
+
+        self._change(name, dropped)
+
+    def take(
+        self,
+        name: str,
+        reader: str,
+        lease: timedelta,
+        *,
+        fingerprint: str | None = None,
+        restart: bool = False,
+    ) -> Slot:
+        """Become the reader of a slot, if nobody else is; an expired lease is taken over.
+
+        Args:
+            name: The slot.
+            reader: Identifies the reader, who may take what it has.
+            lease: How long nobody else may take it, unless it is renewed.
+            fingerprint: That of the relation that is to be read; None for any.
+            restart: A lost slot becomes active, without a position and without what it held.
+
+        Raises:
+            SlotInUse: The lease of another reader runs.
+            LostSlot: It is lost, and not to be restarted.
+            RefusedOperation: It follows another relation.
+        """
+
+        def taken(slot: Slot) -> Slot:
+            now = _now()
+            if fingerprint not in (None, slot.fingerprint):
+                raise errors.of_another_relation(name, slot.relation)
+            slot.require_no_reader(now, but=reader)
+            if slot.lost and not restart:
+                raise errors.lost_slot(name, slot.reason)
+            if slot.lost:
+                slot = replace(slot, status=SlotStatus.ACTIVE, reason="", token="", held={})
+            mine = Reader.until(reader, lease.total_seconds(), now)
+            return replace(slot, reader=mine, used_at=now)
+
+        return self._change(name, taken)
+
+    def ack(self, name: str, reader: str, token: str, held: Mapping[str, Held]) -> Slot:
+        """Move a slot forward to what its reader has processed, and renew the lease.
+
+        Args:
+            name: The slot.
+            reader: Its reader. A lease that ended is renewed if nobody else took the slot.
+            token: The new position.
+            held: What must stay readable from now on, by the name of each source.
+
+        Raises:
+            SlotInUse: Another reader took it over; nothing was written.
+            LostSlot: It was let go meanwhile.
+            RefusedOperation: The position would go back.
+        """
+
+        def acknowledged(slot: Slot) -> Slot:
+            now, mine = _now(), slot.require_reader(reader)
+            for source, new in held.items():
+                old = slot.held.get(source)
+                if old is not None and new.precedes(old):
+                    raise errors.goes_back(name, source, new.version, old.version)
+            return replace(
+                slot, token=token, held=dict(held), acked_at=now, used_at=now,
+                reader=mine.renewed(now),
+            )  # fmt: skip
+
+        return self._change(name, acknowledged)
+
+    def renew(self, name: str, reader: str) -> Slot:
+        """Begin the lease anew.
+
+        Raises:
+            SlotInUse: Another reader took it over.
+            LostSlot: It was let go meanwhile.
+        """
+
+        def renewed(slot: Slot) -> Slot:
+            now = _now()
+            return replace(slot, used_at=now, reader=slot.require_reader(reader).renewed(now))
+
+        return self._change(name, renewed)
+
+    def release(self, name: str, reader: str) -> None:
+        """End the lease of a reader, so that another need not wait. Does nothing if the slot has
+        another reader, or does not exist."""
+
+        def released(slot: Slot) -> Slot:
+            mine = slot.reader is not None and slot.reader.id == reader
+            return replace(slot, used_at=_now(), reader=None) if mine else slot
+
+        with suppress(errors.MissingSlot):
+            self._change(name, released)
+
+    def move(self, name: str, token: str, held: Mapping[str, Held]) -> Slot:
+        """Set the position by hand, forward or back. A lost slot becomes active.
+
+        Raises:
+            SlotInUse: A reader's lease runs.
+        """
+
+        def moved(slot: Slot) -> Slot:
+            now = _now()
+            slot.require_no_reader(now)
+            return replace(
+                slot, token=token, held=dict(held), acked_at=now, used_at=now, reader=None,
+                status=SlotStatus.ACTIVE, reason="",
+            )  # fmt: skip
+
+        return self._change(name, moved)
+
+    def mark_lost(self, name: str, why: str) -> Slot:
+        """Let go of what a slot holds. The first reason stays."""
+        return self._change(name, lambda slot: slot if slot.lost else slot.let_go(why))
+
+    def expire(self, now: datetime | None = None) -> list[Slot]:
+        """Let go of the slots whose deadline has passed, and return them."""
+        now = now or _now()
+        due = [slot for slot in self.all() if slot.expires_within(timedelta(0), now)]
+        return [each for slot in due if (each := self._expire(slot.name, now)) is not None]
+
+    def _expire(self, name: str, now: datetime) -> Slot | None:
+        def expired(slot: Slot) -> Slot:
+            # It may have been used since it was found to be due.
+            if not slot.expires_within(timedelta(0), now):
+                return slot
+            last = slot.used_at.isoformat(timespec="seconds")
+            return slot.let_go(f"nobody has used it since {last}, and its deadline has passed")
+
+        with suppress(errors.MissingSlot):
+            found = self._change(name, expired)
+            return found if found.lost else None
+        return None
+
+    def _change(self, name: str, change: Callable[[Slot], _Changed]) -> _Changed:
+        """Change an existing slot."""
+
+        def changed(slot: Slot | None) -> _Changed:
+            if slot is None:
+                raise errors.missing_slot(name, ", ".join(self.names()))
+            return change(slot)
+
+        return self._commit(name, changed)
+
+    def _commit(self, name: str, change: Callable[[Slot | None], _Changed]) -> _Changed:
+        """Commit what a slot becomes, decided anew each time that somebody else was first.
+
+        A dropped slot becomes a value without one. Its log stays, so that a writer that knows its
+        version numbers cannot meet another log.
+        """
+        ledger = self._ledger(name)
+        for _ in range(_ATTEMPTS):
+            entry = ledger.read()
+            before = self._slot(ledger, entry)
+            after = change(before)
+            if after is before:
+                return after
+            value = None if after is None else after.to_json()
+            try:
+                ledger.append(value, None if entry is None else entry.version)
+            except OvertakenAppend:
+                continue
+            return after
+        raise errors.crowded_slot(name)
+
+    def _found(self, name: str) -> Slot | None:
+        ledger = self._ledger(name)
+        return self._slot(ledger, ledger.read())
+
+    def _slot(self, ledger: Ledger, entry: Entry | None) -> Slot | None:
+        if entry is None or entry.value is None:  # it was dropped
+            return None
+        try:
+            return Slot.from_json(entry.value)
+        except (ValueError, TypeError, KeyError) as error:
+            raise damaged(ledger.location, f"the slot in it cannot be read: {error}") from error
+
+    def _ledger(self, name: str) -> Ledger:
+        if not _NAME.fullmatch(name):
+            raise errors.no_name(name)
+        if name not in self._ledgers:
+            place = f"{self._root}/{_FOLDER}/{name}"
+            self._ledgers[name] = Ledger(place, self._options, kept=_KEPT)
+        return self._ledgers[name]
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)

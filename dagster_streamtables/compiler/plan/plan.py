@@ -46,7 +46,7 @@ class Plan:
     whole: Plan | None = None
     """The same plan without intermediate tables; None if it has none."""
 
-    @property
+    @cached_property
     def timed(self) -> bool:
         """Whether the result depends on the time of the refresh."""
         return False
@@ -169,12 +169,8 @@ class QueryPlan(Plan):
     def sources(self) -> tuple[str, ...]:
         return self.text.sources
 
-    @property
-    def timed(self) -> bool:
-        return self._timed
-
     @cached_property
-    def _timed(self) -> bool:
+    def timed(self) -> bool:
         return asks_for_time(self.text)
 
     @cached_property

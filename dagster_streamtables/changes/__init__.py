@@ -1,0 +1,1 @@
+"""What changed in a relation between two points in time, for readers that follow it."""

@@ -1,0 +1,1 @@
+"""Timestamps ↔ versions: the persisted timeline of the millisecond clock."""

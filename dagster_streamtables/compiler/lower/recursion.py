@@ -9,20 +9,7 @@ from functools import reduce
 from sqlglot import exp
 
 from dagster_streamtables.compiler.lower.scope import Scope
-from dagster_streamtables.compiler.operators import (
-    Filter,
-    Join,
-    Keep,
-    Operator,
-    OuterJoin,
-    Project,
-    Recursion,
-    Reference,
-    SemiJoin,
-    Unfold,
-    Union,
-)
-from dagster_streamtables.compiler.operators.apply import Apply, Lateral
+from dagster_streamtables.compiler.operators import Operator, Recursion, Reference, Union
 from dagster_streamtables.compiler.operators.closure import Closure
 from dagster_streamtables.compiler.text.refusal import Refusal
 
@@ -78,21 +65,13 @@ def _mentions(query: exp.Expr, name: str) -> bool:
     return any(table.name == name and not table.db for table in query.find_all(exp.Table))
 
 
-_EITHER = (Filter, Project, Unfold, Join, Union)
-_LEFT = (OuterJoin, SemiJoin, Apply, Keep, Lateral)
-
-
 def _is_linear(step: Operator) -> bool:
     """Whether the rows derived from a row do not depend on other rows of the recursion."""
     if isinstance(step, Reference) or not step.open:
         return True
     opened = [each for each in step.inputs if each.open]
-    if isinstance(step, _LEFT) and opened != [step.left]:
-        return False
-    if isinstance(step, Join) and len(opened) > 1:
-        return False
-    several = isinstance(step, (*_EITHER, *_LEFT))
-    return several and all(_is_linear(each) for each in opened if isinstance(each, Operator))
+    below = (each for each in opened if isinstance(each, Operator))
+    return step.is_linear_in(opened) and all(map(_is_linear, below))
 
 
 def _refused(node: exp.Expr, what: str, why: str) -> Refusal:

@@ -15,6 +15,7 @@ Without keys there is one group, and SQL returns a row for it even when it is em
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -46,6 +47,10 @@ class Aggregate(Operator):
     def schema(self) -> Schema:
         keys = {key: self.input.schema[key] for key in self.keys}
         return {**keys, **{name: type_of(call) for name, call in self.measures}}
+
+    @property
+    def computed(self) -> Mapping[str, exp.Expr]:
+        return dict(self.measures)
 
     def empty_if(self, *inputs: bool) -> bool:
         return bool(self.keys) and all(inputs)

@@ -66,6 +66,13 @@ class Operator(Step):
     cost: ClassVar[str]
     """What its change reads."""
 
+    def is_linear_in(self, inputs: Sequence[Step]) -> bool:
+        """Whether the rows derived from a row of these inputs depend on no other row of them.
+
+        The step of a recursion reads the recursion through such operators only.
+        """
+        return False
+
     def at(self, moment: Moment) -> Operator:
         """The same relation, with the sources read at a moment."""
         sides = (each for each in self.inputs if isinstance(each, Operator))

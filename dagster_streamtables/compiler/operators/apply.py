@@ -18,6 +18,7 @@ the rows with its key, and only those rows of ``Rᵢ`` are read whose keys occur
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -99,6 +100,10 @@ class Apply(Question):
         return {**self.left.schema, self.name: self.type}
 
     @property
+    def computed(self) -> Mapping[str, exp.Expr]:
+        return {self.name: self.question}
+
+    @property
     def kind(self) -> str:
         return "Apply"
 
@@ -169,6 +174,13 @@ class Lateral(Question):
     @property
     def schema(self) -> Schema:
         return {**self.left.schema, **dict(self.made)}
+
+    @property
+    def computed(self) -> Mapping[str, exp.Expr]:
+        if not isinstance(self.question, exp.Query):
+            return {}
+        names = (name for name, _ in self.made)
+        return dict(zip(names, self.question.selects, strict=True))
 
     @property
     def kind(self) -> str:

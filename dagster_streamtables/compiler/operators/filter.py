@@ -12,6 +12,7 @@ rejects predicates for which it may differ.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -35,6 +36,9 @@ class Filter(Operator):
     @property
     def schema(self) -> Schema:
         return self.input.schema
+
+    def is_linear_in(self, inputs: Sequence[Step]) -> bool:
+        return True
 
     def delta(self) -> Operator:
         return self.over(before_failing(self.input, [self.predicate]))

@@ -15,6 +15,7 @@ reconstruction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -47,6 +48,9 @@ class Join(Operator):
     @property
     def schema(self) -> Schema:
         return {**self.left.schema, **self.right.schema}
+
+    def is_linear_in(self, inputs: Sequence[Step]) -> bool:
+        return len(inputs) == 1
 
     def empty_if(self, *inputs: bool) -> bool:
         return any(inputs)

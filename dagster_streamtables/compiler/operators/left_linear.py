@@ -22,6 +22,7 @@ a key, any change on the right recomputes every left row.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -53,6 +54,9 @@ class LeftLinear(Operator):
     @property
     def weighted(self) -> bool:
         return self.left.weighted
+
+    def is_linear_in(self, inputs: Sequence[Step]) -> bool:
+        return list(inputs) == [self.left]
 
     def empty_if(self, *inputs: bool) -> bool:
         return inputs[0]

@@ -7,6 +7,7 @@ Rows that become equal are not merged: two rows of weight 1 mean the same as one
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -36,6 +37,13 @@ class Project(Operator):
     @property
     def schema(self) -> Schema:
         return {name: type_of(expression) for name, expression in self.outputs}
+
+    @property
+    def computed(self) -> Mapping[str, exp.Expr]:
+        return dict(self.outputs)
+
+    def is_linear_in(self, inputs: Sequence[Step]) -> bool:
+        return True
 
     def delta(self) -> Operator:
         return self.over(before_failing(self.input, (e for _, e in self.outputs)))

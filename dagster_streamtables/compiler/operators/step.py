@@ -92,6 +92,14 @@ class Step(ABC):
         return frozenset[str]().union(*(each.open for each in self.inputs))
 
     @property
+    def computed(self) -> Mapping[str, exp.Expr]:
+        """The columns that it computes, each with its expression over columns of the inputs.
+
+        Lineage reads it: other columns are those of the same name below, or have no origin.
+        """
+        return {}
+
+    @property
     def mentions(self) -> tuple[int, ...]:
         """How often `select` names each of its inputs."""
         return (1,) * len(self.inputs)

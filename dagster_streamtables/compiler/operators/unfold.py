@@ -9,6 +9,7 @@ on the row alone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -40,6 +41,13 @@ class Unfold(Operator):
     @property
     def schema(self) -> Schema:
         return {**self.input.schema, **dict(self.made)}
+
+    @property
+    def computed(self) -> Mapping[str, exp.Expr]:
+        return {name: self.function for name, _ in self.made}
+
+    def is_linear_in(self, inputs: Sequence[Step]) -> bool:
+        return True
 
     def delta(self) -> Operator:
         return self.over(self.input.change)

@@ -9,6 +9,7 @@ otherwise a column could be INT in one refresh and BIGINT in the next.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,6 +39,9 @@ class Union(Sum):
     __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
     cost: ClassVar[str] = "the change"
+
+    def is_linear_in(self, inputs: Sequence[Step]) -> bool:
+        return True
 
     def delta(self) -> Operator:
         sides = Sides(self.left.after, self.right.after)

@@ -11,6 +11,7 @@ A window over another window is two operators, each with its own partitions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -41,6 +42,10 @@ class Window(Operator):
     @property
     def schema(self) -> Schema:
         return {**self.input.schema, **{name: type_of(call) for name, call in self.outputs}}
+
+    @property
+    def computed(self) -> Mapping[str, exp.Expr]:
+        return dict(self.outputs)
 
     def delta(self) -> Operator:
         change = self.input.change

@@ -11,19 +11,7 @@ from itertools import zip_longest
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators import (
-    Aggregate,
-    Apply,
-    Lateral,
-    Project,
-    Recursion,
-    Reference,
-    Scan,
-    Step,
-    Sum,
-    Unfold,
-    Window,
-)
+from dagster_streamtables.compiler.operators import Recursion, Reference, Scan, Step, Sum
 
 Origins = tuple[tuple[str, str], ...]
 _Columns = dict[str, Origins]
@@ -69,25 +57,9 @@ def _lineage(step: Step, inputs: list[_Columns], references: _References) -> _Co
         known = references.get(step.name, [])
         return {name: o or () for name, o in zip_longest(step.schema, known) if name is not None}
     below = {name: origins for each in inputs for name, origins in each.items()}
-    if isinstance(step, Project):
-        return {name: _read(expression, below) for name, expression in step.outputs}
+    computed = {name: _read(value, below) for name, value in step.computed.items()}
     # Other columns, such as the time of a refresh or the number of a grouping set, have no origin.
-    return {name: below.get(name, ()) for name in step.schema} | _made(step, below)
-
-
-def _made(step: Step, below: _Columns) -> _Columns:
-    """The columns that a step adds to those of its inputs."""
-    match step:
-        case Aggregate(measures=outputs) | Window(outputs=outputs):
-            return {name: _read(call, below) for name, call in outputs}
-        case Unfold():
-            return {name: _read(step.function, below) for name, _ in step.made}
-        case Apply():
-            return {step.name: _read(step.question, below)}
-        case Lateral(question=exp.Query() as question):
-            values = zip(step.made, question.selects, strict=True)
-            return {name: _read(value, below) for (name, _), value in values}
-    return {}
+    return {name: below.get(name, ()) for name in step.schema} | computed
 
 
 def _read(expression: exp.Expr, below: Mapping[str, Origins]) -> Origins:

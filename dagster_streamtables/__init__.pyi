@@ -1,5 +1,6 @@
 """The public names, and the modules that have them: the one list, which `__init__` reads."""
 
+from .changes.output.envelope import Debezium as Debezium, Upsert as Upsert
 from .compiler import View as View
 from .compiler.dialect.support import ExperimentalDialect as ExperimentalDialect
 from .components.component import StreamTablesComponent as StreamTablesComponent

@@ -1,0 +1,1 @@
+"""The changed rows of one timestamp → record batches, or bytes, for a reader."""

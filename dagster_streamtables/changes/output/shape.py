@@ -1,0 +1,163 @@
+"""The changed rows of a timestamp, in the columns, the envelope and the order of a reader."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
+
+import pyarrow as pa
+
+from dagster_streamtables.changes.output.batches import filled
+from dagster_streamtables.changes.output.column_types import as_type, check_ordered, whole
+from dagster_streamtables.changes.output.envelope import Envelope
+from dagster_streamtables.changes.output.groups import ENOUGH, Groups, groups_of
+from dagster_streamtables.changes.output.layout import layout_of
+from dagster_streamtables.changes.output.order import (
+    Given,
+    Term,
+    order_terms,
+    sort_indices,
+    whole_order,
+)
+from dagster_streamtables.compiler import WEIGHT
+from dagster_streamtables.errors import RefusedOperation
+
+
+class Shape:
+    """What a subscription gives out; made once for each.
+
+    Attributes:
+        schema: Of all batches.
+        ordering: How the chunks of `rows` must be sorted if there is more than one.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        *,
+        envelope: Envelope | None = None,
+        order_by: Given = (),
+        progress: bool = False,
+        names: str = "delta",
+        batch_rows: int = 65_536,
+    ) -> None:
+        """Args: schema: The columns of the relation, without the diff."""
+        _check_options(envelope, order_by, batch_rows)
+        self._layout = layout_of(schema, envelope, progress=progress, names=names)
+        self._envelope, self._progress, self._batch_rows = envelope, progress, batch_rows
+        self.schema = self._layout.whole
+        self.ordering = self._ordering(order_by)
+
+    def rows(self, timestamp: int, chunks: Iterable[pa.Table]) -> Iterator[pa.RecordBatch]:
+        """The rows of one timestamp, in batches of `batch_rows`; the last one may have fewer.
+
+        Args:
+            chunks: Its consolidated rows, with their diffs as ``WEIGHT``: each distinct row once.
+                One chunk may be in any order; several must be sorted by `ordering`.
+        """
+        some = (chunk for chunk in chunks if chunk.num_rows)
+        ahead = list(islice(some, 2))
+        order = self.ordering if len(ahead) == 1 else ()
+        tables = map(self._typed, chain(_emptied(ahead), some))
+        changes = self._by_key(tables, order) if self._envelope else self._raw(tables, order)
+        for batch in filled(changes, self._batch_rows):
+            yield self._stamped(timestamp, batch)
+
+    def progress(self, timestamp: int) -> pa.RecordBatch:
+        """The row that says: no more rows of earlier timestamps. Only of a shape with progress."""
+        nothing = [pa.nulls(1, field.type) for field in self._layout.changes]
+        stamp = [pa.array([timestamp], pa.int64()), pa.array([True])]
+        return pa.RecordBatch.from_arrays([*stamp, *nothing], schema=self.schema)
+
+    def _stamped(self, timestamp: int, changes: pa.RecordBatch) -> pa.RecordBatch:
+        stamp: list[pa.Scalar] = [pa.scalar(timestamp, pa.int64())]
+        stamp += [pa.scalar(False)] if self._progress else []
+        repeated = [pa.repeat(value, changes.num_rows) for value in stamp]
+        return pa.RecordBatch.from_arrays([*repeated, *changes.columns], schema=self.schema)
+
+    def _ordering(self, order_by: Given) -> tuple[Term, ...]:
+        if self._envelope:
+            for column in self._layout.key:
+                check_ordered(self._layout.relation, column, "a key")
+            return (*(Term(column) for column in self._layout.key), Term(WEIGHT))
+        terms = order_terms(order_by, self._layout.relation.names)
+        for term in terms:
+            if term.column != WEIGHT:
+                check_ordered(self._layout.relation, term.column, "sorted by")
+        return whole_order(terms, self._layout.relation) if terms else ()
+
+    def _typed(self, chunk: pa.Table) -> pa.Table:
+        """The columns in the order and of the types of the relation, and the diff."""
+        columns = [as_type(chunk.column(field.name), field.type) for field in self._layout.relation]
+        diff = as_type(chunk.column(WEIGHT), pa.int64())
+        return pa.table([*columns, diff], names=[*self._layout.relation.names, WEIGHT])
+
+    def _raw(self, tables: Iterable[pa.Table], order: Sequence[Term]) -> Iterator[pa.Table]:
+        for table in tables:
+            columns = [table.column(name) for name in (WEIGHT, *self._layout.relation.names)]
+            rows = pa.Table.from_arrays(columns, schema=self._layout.changes)
+            if not order:
+                yield rows
+                continue
+            rows, numbers = rows.combine_chunks(), sort_indices(table, order)
+            for start in range(0, rows.num_rows, self._batch_rows):
+                yield rows.take(numbers.slice(start, self._batch_rows))
+
+    def _by_key(self, tables: Iterable[pa.Table], order: Sequence[Term]) -> Iterator[pa.Table]:
+        held = None
+        for table in tables:
+            if order:
+                yield from self._states(table, self._groups(table, order))
+                continue
+            table = pa.concat_tables([held, table]) if held is not None else table
+            table = table.combine_chunks()
+            groups = self._groups(table)
+            # The next chunk may begin with more rows of the last key.
+            ended = len(groups) - 1
+            yield from self._states(table, groups.slice(0, ended))
+            held = table.slice(groups.first[ended].as_py(), ENOUGH)
+        if held is not None:
+            yield from self._states(held, self._groups(held))
+
+    def _groups(self, table: pa.Table, order: Sequence[Term] = ()) -> Groups:
+        *keys, diffs = (whole(table.column(name)) for name in (*self._layout.key, WEIGHT))
+        if not order:
+            return groups_of(keys, diffs)
+        numbers = sort_indices(table, order)
+        groups = groups_of([each.take(numbers) for each in keys], diffs.take(numbers))
+        return groups.through(numbers)
+
+    def _states(self, table: pa.Table, groups: Groups) -> Iterator[pa.Table]:
+        assert self._envelope
+        states = pa.array(self._envelope.states)
+        columns = {name: whole(table.column(name)) for name in self._layout.relation.names}
+        for start in range(0, len(groups), self._batch_rows):
+            part = groups.slice(start, self._batch_rows)
+            arrays = [states.take(part.case)]
+            arrays += [part.gather(columns[name], part.first) for name in self._layout.key]
+            for _, side in self._envelope.sides:
+                numbers = part.before if side == "before" else part.after
+                arrays += [part.gather(columns[name], numbers) for name in self._layout.values]
+            yield pa.Table.from_arrays(arrays, schema=self._layout.changes)
+
+
+def _emptied(chunks: list[pa.Table]) -> Iterator[pa.Table]:
+    """The chunks, which this list no longer holds in memory once they are given out."""
+    while chunks:
+        yield chunks.pop(0)
+
+
+def _check_options(envelope: Envelope | None, order_by: Given, batch_rows: int) -> None:
+    if envelope is not None and not isinstance(envelope, Envelope):
+        raise RefusedOperation(
+            f'envelope="{envelope}" is not an envelope',
+            fix='write envelope=Upsert("id") or envelope=Debezium("id"), with the columns of a key',
+        )
+    if envelope is not None and order_by:
+        raise RefusedOperation(
+            "an envelope and an order exclude each other",
+            why="the rows of an envelope are sorted by its key",
+            fix="leave out order_by, or the envelope",
+        )
+    if batch_rows < 1:
+        raise RefusedOperation("batch_rows must be 1 or more", fix="leave it out: 65536 is usual")

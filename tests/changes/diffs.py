@@ -1,0 +1,32 @@
+"""Changed rows of one timestamp, as tests write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from dagster_streamtables.changes.output.shape import Shape
+from dagster_streamtables.compiler import WEIGHT
+
+KV = pa.schema([("k", pa.int64()), ("v", pa.string())])
+"""The relation of most examples: a key and a value."""
+
+
+def chunk(schema: pa.Schema, rows: Iterable[Sequence[Any]]) -> pa.Table:
+    """Rows that begin with their diff: ``(-1, 1, "a")``."""
+    columns = list(zip(*rows, strict=True)) or [()] * (len(schema) + 1)
+    diffs = pa.array(columns[0], pa.int64())
+    arrays = [pa.array(c, f.type) for c, f in zip(columns[1:], schema, strict=True)]
+    return pa.table([*arrays, diffs], names=[*schema.names, WEIGHT])
+
+
+def shown(shape: Shape, *chunks: pa.Table, timestamp: int = 1) -> list[tuple[Any, ...]]:
+    """All rows of the output."""
+    return [row for batch in shape.rows(timestamp, chunks) for row in tuples(batch)]
+
+
+def tuples(batch: pa.RecordBatch) -> list[tuple[Any, ...]]:
+    columns = [column.to_pylist() for column in batch.columns]
+    return list(zip(*columns, strict=True))

@@ -30,12 +30,12 @@ from dagster_streamtables.orchestration.automation.sensor_settings import Sensor
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator, asset_key
-from dagster_streamtables.orchestration.checks.check_settings import (
-    CheckSettings,
+from dagster_streamtables.orchestration.checks.build_checks import (
     build_check_schedules,
     build_checks,
     build_quick_checks,
 )
+from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.declare.load import Declared, read_files
 from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS

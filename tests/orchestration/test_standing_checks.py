@@ -21,7 +21,7 @@ from dagster_streamtables import (
     build_catalog,
     build_definitions,
 )
-from dagster_streamtables.orchestration.checks.check_settings import build_quick_checks
+from dagster_streamtables.orchestration.checks.build_checks import build_quick_checks
 from dagster_streamtables.orchestration.instance.last_runs import read_history
 from dagster_streamtables.orchestration.instance.standing_checks import (
     results_to_carry,

@@ -17,7 +17,7 @@ from dagster_streamtables import (
     build_stream_table_assets,
 )
 from dagster_streamtables.orchestration.catalog import metadata
-from dagster_streamtables.orchestration.checks.check_settings import (
+from dagster_streamtables.orchestration.checks.build_checks import (
     build_check_schedules,
     build_checks,
 )

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 
 from dagster_streamtables.orchestration.catalog import metadata
-from dagster_streamtables.orchestration.checks import equality_check, quick_checks, state_checks
+from dagster_streamtables.orchestration.checks.check_kinds import KINDS
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.instance.standing_checks import results_to_carry
 from dagster_streamtables.runtime.model.report import Action
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
-
-_ALL = (equality_check.CHECK_NAME, state_checks.STATE, state_checks.SCHEMA, *quick_checks.NAMES)
 
 
 def tell_checks(
@@ -38,7 +36,7 @@ def tell_checks(
     """
     try:
         evaluated = quick.of(lake, key, datetime.now(UTC)) if quick is not None else []
-        names = set(_ALL) - {each.check_name for each in evaluated}
+        names = {kind.name for kind in KINDS} - {each.check_name for each in evaluated}
         others = [dg.AssetCheckKey(key, name) for name in sorted(names)]
         changed = (made.metadata or {}).get(metadata.ACTION) != str(Action.NO_DATA)
         for each in [*evaluated, *results_to_carry(context.instance, others, changed=changed)]:

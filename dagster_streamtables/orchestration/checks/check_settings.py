@@ -1,35 +1,18 @@
-"""All checks of a code location, and their schedules."""
+"""The settings of the checks of a code location."""
 
 from __future__ import annotations
 
 import zoneinfo
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated
 
 import dagster as dg
 
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.catalog.catalog import Catalog
-from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
-from dagster_streamtables.orchestration.checks import equality_check, retention_check, state_checks
-from dagster_streamtables.orchestration.checks.equality_check import (
-    build_check_schedule,
-    build_equality_checks,
-)
-from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
-from dagster_streamtables.orchestration.checks.retention_check import (
-    WARN_BEFORE,
-    build_retention_checks,
-)
-from dagster_streamtables.orchestration.checks.state_checks import (
-    build_freshness_checks,
-    build_schema_checks,
-    build_state_checks,
-)
 from dagster_streamtables.orchestration.declare.schedule import Cron as Schedule, parse_schedule
 from dagster_streamtables.runtime.checks.sample import Sample
+from dagster_streamtables.runtime.observe.events import WARN_BEFORE
 from dagster_streamtables.setting import Range, Where, normalize_fields
 
 
@@ -88,64 +71,3 @@ class CheckSettings:
         """The default status of the schedules."""
         on, off = dg.DefaultScheduleStatus.RUNNING, dg.DefaultScheduleStatus.STOPPED
         return on if self.enabled else off
-
-
-def build_checks(
-    catalog: Catalog, settings: CheckSettings, name: str = RESOURCE_KEY
-) -> Iterator[dg.AssetChecksDefinition]:
-    """All checks of all tables that are not broken, one op for each kind.
-
-    Args:
-        catalog: The stream tables.
-        settings: The settings of the checks.
-        name: The name of the resource, and the prefix of the names of the ops.
-    """
-    if not catalog.sound:
-        return
-    about: dict[str, Any] = {"tables": catalog, "resource_key": name}
-    yield build_equality_checks(name=f"{name}_equality", sample=settings.sample, **about)
-    yield build_state_checks(name=f"{name}_state", **about)
-    yield build_schema_checks(name=f"{name}_columns", **about)
-    yield build_freshness_checks(name=f"{name}_freshness", grace=settings.grace, **about)
-    yield build_retention_checks(
-        name=f"{name}_retention", warn_before=settings.warn_before, **about
-    )
-
-
-def build_quick_checks(catalog: Catalog, settings: CheckSettings) -> QuickChecks | None:
-    """The checks that are evaluated without a separate run."""
-    if settings.quick is None:
-        return None
-    return QuickChecks(
-        catalog,
-        every=settings.quick,
-        grace=settings.grace,
-        warn_before=settings.warn_before,
-    )
-
-
-def build_check_schedules(
-    catalog: Catalog,
-    settings: CheckSettings,
-    executor: dg.ExecutorDefinition | None,
-    name: str = RESOURCE_KEY,
-) -> Iterator[dg.ScheduleDefinition]:
-    """The schedules of the checks that have one."""
-    crons = {
-        "equality": (equality_check.CHECK_NAME, settings.equality),
-        "state": (state_checks.STATE, settings.state),
-        "columns": (state_checks.SCHEMA, settings.columns),
-        "freshness": (state_checks.FRESHNESS, settings.freshness),
-        "retention": (retention_check.CHECK_NAME, settings.retention),
-    }
-    for kind, (check_name, cron) in crons.items():
-        if cron and catalog.sound:
-            yield build_check_schedule(
-                check_name,
-                cron,
-                tables=catalog,
-                name=f"{name}_{kind}_schedule",
-                timezone=settings.timezone,
-                default_status=settings.status,
-                executor=executor,
-            )

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -20,23 +21,16 @@ from dagster._core.storage.asset_check_execution_record import AssetCheckExecuti
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
+from dagster_streamtables.orchestration.checks.check_kinds import KINDS
+from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 from dagster_streamtables.orchestration.checks.equality_check import not_answered
-from dagster_streamtables.orchestration.checks.retention_check import (
-    CHECK_NAME as RETENTION,
-    history_is_kept,
-)
-from dagster_streamtables.orchestration.checks.state_checks import (
-    FRESHNESS,
-    WARN,
-    reflects_its_sources,
-)
+from dagster_streamtables.orchestration.checks.state_checks import WARN
 from dagster_streamtables.orchestration.instance.last_runs import History
 from dagster_streamtables.orchestration.instance.standing_checks import COMPLETED
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
 
-NAMES = (FRESHNESS, RETENTION)
 _SECONDS_OF_A_TICK = 1.0
 _DEAD_AFTER = timedelta(hours=1)
 
@@ -44,19 +38,16 @@ _DEAD_AFTER = timedelta(hours=1)
 class QuickChecks:
     """The settings of the quick checks, and when this process last evaluated them."""
 
-    def __init__(
-        self, catalog: Catalog, *, every: timedelta, grace: timedelta, warn_before: timedelta
-    ) -> None:
+    def __init__(self, catalog: Catalog, settings: CheckSettings, every: timedelta) -> None:
         """
         Args:
             catalog: The stream tables.
+            settings: The settings of the checks.
             every: How often the sensor evaluates the checks of a table.
-            grace: How long a refresh may take.
-            warn_before: How long before history may be lost a check fails.
         """
         self._entries = {entry.name: entry for entry in catalog.sound}
         self._names = {entry.key: name for name, entry in self._entries.items()}
-        self._every, self._grace, self._warn_before = every, grace, warn_before
+        self._settings, self._every = settings, every
         self._looked: dict[str, datetime] = {}
 
     def of(self, lake: Lake, key: dg.AssetKey, now: datetime) -> list[dg.AssetCheckEvaluation]:
@@ -64,12 +55,12 @@ class QuickChecks:
         if key not in self._names:
             return []
         examined = self._entries[self._names[key]].examined
-        table, schedule = examined.table, examined.schedule
-        asked: dict[str, Callable[[], dg.AssetCheckResult]] = {
-            FRESHNESS: lambda: reflects_its_sources(lake, table, schedule, now, self._grace),
-            RETENTION: lambda: history_is_kept(lake, table, WARN, self._warn_before),
-        }
-        return [_evaluation(key, name, ask) for name, ask in asked.items()]
+        found: list[dg.AssetCheckEvaluation] = []
+        for kind in KINDS:
+            if kind.quick is not None:
+                evaluate = partial(kind.quick, lake, examined, now, self._settings)
+                found.append(_evaluation(key, kind.name, evaluate))
+        return found
 
     def news(
         self, lake: Lake, instance: dg.DagsterInstance, past: Mapping[str, History], now: datetime
@@ -112,10 +103,10 @@ class QuickChecks:
 
 
 def _evaluation(
-    key: dg.AssetKey, name: str, ask: Callable[[], dg.AssetCheckResult]
+    key: dg.AssetKey, name: str, evaluate: Callable[[], dg.AssetCheckResult]
 ) -> dg.AssetCheckEvaluation:
     try:
-        result = ask()
+        result = evaluate()
     except StreamTablesError as error:
         result = not_answered(key, name, WARN, error)
     return dg.AssetCheckEvaluation(

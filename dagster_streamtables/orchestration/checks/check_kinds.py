@@ -1,0 +1,83 @@
+"""The kinds of checks, each declared once: its op, its schedule, and how logs alone answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from dagster_streamtables.orchestration.checks import equality_check, retention_check, state_checks
+from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
+from dagster_streamtables.orchestration.checks.equality_check import build_equality_checks
+from dagster_streamtables.orchestration.checks.retention_check import (
+    build_retention_checks,
+    history_is_kept,
+)
+from dagster_streamtables.orchestration.checks.state_checks import (
+    WARN,
+    build_freshness_checks,
+    build_schema_checks,
+    build_state_checks,
+    reflects_its_sources,
+)
+from dagster_streamtables.orchestration.declare.analyze import Examined
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.lake import Lake
+
+Quick = Callable[["Lake", Examined, datetime, CheckSettings], dg.AssetCheckResult]
+
+
+@dataclass(frozen=True)
+class CheckKind:
+    """One check that each stream table has."""
+
+    kind: str
+    """The field of `CheckSettings` with its schedule; part of the names of its op and schedule."""
+    name: str
+    """The name that Dagster shows."""
+    build: Callable[..., dg.AssetChecksDefinition]
+    """Makes its op."""
+    takes: tuple[str, ...] = ()
+    """The fields of `CheckSettings` that `build` takes."""
+    quick: Quick | None = None
+    """Evaluates it from logs alone, without a run; None if it reads more than logs."""
+
+    def cron(self, settings: CheckSettings) -> str | None:
+        """When to run it; None if only by hand."""
+        return getattr(settings, self.kind)
+
+    def op(self, settings: CheckSettings, name: str, **about: object) -> dg.AssetChecksDefinition:
+        """Its op for the tables of a code location; `name` is the prefix of its name."""
+        taken = {each: getattr(settings, each) for each in self.takes}
+        return self.build(name=f"{name}_{self.kind}", **taken, **about)
+
+
+def _freshness(
+    lake: Lake, examined: Examined, now: datetime, settings: CheckSettings
+) -> dg.AssetCheckResult:
+    return reflects_its_sources(lake, examined.table, examined.schedule, now, settings.grace)
+
+
+def _retention(
+    lake: Lake, examined: Examined, now: datetime, settings: CheckSettings
+) -> dg.AssetCheckResult:
+    return history_is_kept(lake, examined.table, WARN, settings.warn_before)
+
+
+KINDS = (
+    CheckKind("equality", equality_check.CHECK_NAME, build_equality_checks, ("sample",)),
+    CheckKind("state", state_checks.STATE, build_state_checks),
+    CheckKind("columns", state_checks.SCHEMA, build_schema_checks),
+    CheckKind("freshness", state_checks.FRESHNESS, build_freshness_checks, ("grace",), _freshness),
+    CheckKind(
+        "retention",
+        retention_check.CHECK_NAME,
+        build_retention_checks,
+        ("warn_before",),
+        _retention,
+    ),
+)

@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import dagster
@@ -118,6 +119,20 @@ def test_imports_point_one_way(path: Path) -> None:
             assert ROOMS.index(theirs) <= ROOMS.index(room), (
                 f"{room} imports {rest}, which stands above it: move what both need to a room below"
             )
+
+
+def test_no_modules_import_each_other() -> None:
+    """Not for types either: what two modules need is a module, or a protocol, of its own."""
+    names = {name_of(path): path for path in ALL}
+
+    def imported(path: Path) -> Iterator[str]:
+        for name in imports(path):
+            root, _, rest = name.partition(".")
+            if root == PACKAGE.name:
+                yield rest if rest in names else rest.rpartition(".")[0]
+
+    graph = {name: [*imported(path)] for name, path in names.items() if name != "__init__"}
+    TopologicalSorter(graph).prepare()
 
 
 @modules

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from dagster_streamtables.errors import Place
-
-if TYPE_CHECKING:
-    from dagster_streamtables.compiler.text.query_text import Text
 
 Edit = tuple[int, int, str]
 """Start, stop (exclusive), and the replacement."""
@@ -32,21 +29,37 @@ def edited(sql: str, edits: Iterable[Edit]) -> str:
     return sql
 
 
+class Located(Protocol):
+    """A text whose words have positions."""
+
+    def shown(self, start: int, end: int) -> Place | str:
+        """The position of a span, for the `where` of an error."""
+        ...
+
+    def words(self, start: int, end: int) -> list[str]:
+        """The words of a span, in lower case."""
+        ...
+
+    def span_of(self, words: list[str]) -> tuple[int, int] | None:
+        """The span that has the words; None if none has, or several."""
+        ...
+
+
 class Origin(Protocol):
     """The text that another one was made from; it maps positions back."""
 
-    def shown(self, start: int, end: int, made: Text) -> Place | str: ...
+    def shown(self, start: int, end: int, made: Located) -> Place | str: ...
 
 
 @dataclass(frozen=True)
 class Edited:
     """The origin of a text in which spans were replaced."""
 
-    text: Text
+    text: Located
     edits: tuple[Edit, ...]
     """In ascending order."""
 
-    def shown(self, start: int, end: int, made: Text) -> Place | str:
+    def shown(self, start: int, end: int, made: Located) -> Place | str:
         del made
         return self.text.shown(self._before(start)[0], self._before(end)[1])
 
@@ -66,16 +79,8 @@ class Edited:
 class Retold:
     """The origin of a text printed from a tree, or translated from another dialect."""
 
-    text: Text
+    text: Located
 
-    def shown(self, start: int, end: int, made: Text) -> Place | str:
-        words = [t.text.lower() for t in made.tokens if start <= t.start and t.end <= end]
-        there = self.text.tokens
-        found = [
-            i
-            for i in range(len(there) - len(words) + 1)
-            if words and [t.text.lower() for t in there[i : i + len(words)]] == words
-        ]
-        if len(found) != 1:
-            return ""
-        return self.text.shown(there[found[0]].start, there[found[0] + len(words) - 1].end)
+    def shown(self, start: int, end: int, made: Located) -> Place | str:
+        span = self.text.span_of(made.words(start, end))
+        return "" if span is None else self.text.shown(*span)

@@ -77,6 +77,20 @@ class Text:
             return underline(self.sql, start, end)
         return self.origin.shown(start, end, self)
 
+    def words(self, start: int, end: int) -> list[str]:
+        """The words of ``sql[start : end + 1]``, in lower case."""
+        return [t.text.lower() for t in self.tokens if start <= t.start and t.end <= end]
+
+    def span_of(self, words: list[str]) -> tuple[int, int] | None:
+        """The first and last position of the words; None if they are not there exactly once."""
+        own = [token.text.lower() for token in self.tokens]
+        starts = range(len(own) - len(words) + 1) if words else ()
+        found = [i for i in starts if own[i : i + len(words)] == words]
+        if len(found) != 1:
+            return None
+        [first] = found
+        return self.tokens[first].start, self.tokens[first + len(words) - 1].end
+
     def with_edits(self, edits: Iterable[Edit]) -> Text:
         """The text with spans replaced.
 

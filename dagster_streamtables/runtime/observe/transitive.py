@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from dagster_streamtables.runtime.observe.status import Status
+from dagster_streamtables.runtime.observe.health import SourceHealth
+
+
+class Reflects(Protocol):
+    """What a status says of one table by itself."""
+
+    @property
+    def sources(self) -> Sequence[SourceHealth]: ...
+
+    @property
+    def data_timestamp(self) -> datetime | None: ...
 
 
 def behind_since(
-    name: str, found: Mapping[str, Status], known: dict[str, datetime | None]
+    name: str, found: Mapping[str, Reflects], known: dict[str, datetime | None]
 ) -> datetime | None:
     """The first commit time that a table does not reflect, directly or through stream tables.
 
@@ -32,7 +41,7 @@ def behind_since(
 
 
 def data_as_of(
-    name: str, found: Mapping[str, Status], known: dict[str, datetime | None]
+    name: str, found: Mapping[str, Reflects], known: dict[str, datetime | None]
 ) -> datetime | None:
     """The commit time of the newest version that a table reflects, of the tables at the bottom.
 

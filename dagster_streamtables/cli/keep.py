@@ -16,27 +16,31 @@ from dagster_streamtables.cli.output import (
     err,
     errors_in_words,
     grid,
-    lasting,
     out,
     plain,
     show_json,
     size,
 )
 from dagster_streamtables.cli.project import open_lake
+from dagster_streamtables.cli.slot_table import history_left, show_slots, slot_rows
 from dagster_streamtables.runtime.observe.health import SourceHealth
 
 
 @app.command()
 def retention(root: Root, as_json: Json = False) -> None:
-    """Show how far tables are behind their sources, and how long these keep the history."""
+    """Show how far tables and slots are behind their sources, and how long these keep the
+    history."""
     with errors_in_words():
         kept = open_lake(root).retention
         answers = Answers(kept.stream_tables(), kept.of)
+        slots = kept.slots()
     found = list(chain.from_iterable(answers))
     if as_json:
-        show_json([{**plain(each), "versions_behind": each.versions_behind} for each in found])
+        tables = ({**plain(each), "versions_behind": each.versions_behind} for each in found)
+        show_json([*tables, *slot_rows(slots)])
     else:
         _show(found)
+        show_slots(slots)
     answers.require_all()
 
 
@@ -45,16 +49,12 @@ def _show(found: Sequence[SourceHealth]) -> None:
     columns = ("stream table", "source", *numbers, "read by", "history left")
     shown = grid(*columns, right=numbers)
     for each in found:
-        left = "all" if each.seconds_left is None else _left(each.seconds_left)
+        left = history_left(each.seconds_left)
         shown.add_row(
             each.table, each.source, str(each.frontier), count(each.newest),
             size(each.bytes_behind), each.capture, each.lost or left,
         )  # fmt: skip
     out.print(shown)
-
-
-def _left(seconds: float) -> str:
-    return "none: may be deleted any time" if seconds < 0 else lasting(seconds)
 
 
 @app.command()
@@ -66,19 +66,27 @@ def vacuum(
         typer.Option(min=0, help="Keep files this long. Default: the table's own setting."),
     ] = None,
     dry_run: Annotated[bool, typer.Option(help="Only count the files.")] = False,
+    force: Annotated[
+        bool, typer.Option(help="Delete what slots need, too; these slots are then lost.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Delete unused files of a table, except those that a stream table still needs."""
+    """Delete unused files of a table, except those that a stream table or a slot still needs."""
     keep = None if keep_hours is None else timedelta(hours=keep_hours)
     with errors_in_words(), err.status("Looking for files"):
-        done = open_lake(root).retention.vacuum(table, keep=keep, dry=dry_run)
+        done = open_lake(root).retention.vacuum(table, keep=keep, dry=dry_run, force=force)
     since = None if done.held_since is None else datetime.fromtimestamp(done.held_since, UTC)
     if as_json:
         about = {"table": table, "dry_run": dry_run, "files": done.files, "hours": done.hours}
-        show_json({**about, "held_since": since})
+        show_json({**about, "held_since": since, "held_by": done.held_by, "lost": done.lost})
         return
     if since is not None:
         at = since.isoformat(timespec="seconds")
-        out.print(f"Stream tables still need {table} as of {at}: files in use since then are kept.")
+        kept = [each for each in done.held_by if each not in done.lost]
+        who = f"Stream tables or slots ({', '.join(kept)})" if kept else "Stream tables"
+        out.print(f"{who} still need {table} as of {at}: files in use since then are kept.")
+    if done.lost:
+        said = "would be lost" if dry_run else "are lost"
+        out.print(f"These slots {said}: {', '.join(done.lost)}.")
     said = "would be deleted" if dry_run else "were deleted"
     out.print(f"{done.files} files, unused for more than {done.hours} hours, {said}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -35,9 +35,11 @@ from dagster_streamtables.cli.output import (
     size,
 )
 from dagster_streamtables.cli.project import open_lake, open_project
+from dagster_streamtables.cli.slot_table import show_slots, slot_rows
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.observe.control import FailedRefresh
 from dagster_streamtables.runtime.observe.events import ALERTS
+from dagster_streamtables.runtime.observe.slot_health import SlotHealth
 from dagster_streamtables.runtime.observe.status import Condition, Status
 from dagster_streamtables.runtime.storage.history import PastRefresh, Statistics
 
@@ -58,7 +60,7 @@ def status(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the status of stream tables; of a single named table, in full.
+    """Show the status of stream tables and slots; of a single named table, in full.
 
     Reads only Delta logs. Without declarations, finds the tables by their logs, and knows no
     schedules.
@@ -66,12 +68,15 @@ def status(
     with errors_in_words():
         project = open_project(root=root, tables=folder, module=module, file=file)
         found = _named(project.logs.monitor.status(project.expected), tables)
+        slots = _of_tables(project.logs.retention.slots(), tables, project.logs.location)
     if as_json:
-        show_json(found)
+        show_json([*found, *slot_rows(slots)])
     elif tables and len(found) == 1:
         _show_one(found[0])
     else:
         _show_all(found)
+    if not as_json:
+        show_slots(slots)
     if strict and any(each.stale or each.status in _ILL for each in found):
         raise typer.Exit(NO)
 
@@ -88,6 +93,18 @@ def _named(found: list[Status], names: list[str] | None) -> list[Status]:
                 f'there is no stream table "{name}"', fix=f"the stream tables are: {there}"
             )
     return [each for each in found if not names or each.table in names]
+
+
+def _of_tables(
+    slots: list[SlotHealth], names: list[str] | None, location: Callable[[str], str]
+) -> list[SlotHealth]:
+    """The slots that follow one of the named tables, by name or by place; all if none is named."""
+    places = {location(name) for name in names or ()}
+    return [
+        each
+        for each in slots
+        if not names or any(source.location in places for source in each.sources)
+    ]
 
 
 def _show_all(found: list[Status]) -> None:

@@ -15,6 +15,7 @@ from dagster_streamtables.metrics.families import FAMILIES, PREFIX
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.health import SourceHealth
 from dagster_streamtables.runtime.observe.monitor import Monitor
+from dagster_streamtables.runtime.observe.slot_health import SlotHealth
 from dagster_streamtables.runtime.observe.status import Condition, Expected, Status
 from dagster_streamtables.runtime.storage.history import PastRefresh
 
@@ -24,7 +25,7 @@ Declarations = Callable[[], Iterable[StreamTable | Expected]]
 
 
 class StreamTablesCollector(Collector):
-    """The metrics of the stream tables below one root.
+    """The metrics of the stream tables and slots below one root.
 
     Examples:
         ```python
@@ -67,6 +68,18 @@ class StreamTablesCollector(Collector):
         for status in self._monitor.status(self._last):
             yield from _of_table(status)
             yield from self._of_history(status)
+        yield from self._of_slots()
+
+    def _of_slots(self) -> Iterator[Sample]:
+        try:
+            found = self._monitor.retention.slots()
+        except Exception as error:
+            logger.warning("the slots cannot be read: %s", error)
+            yield "slots_unreadable", (), 1
+            return
+        yield "slots_unreadable", (), 0
+        for slot in found:
+            yield from _of_slot(slot)
 
     def _of_history(self, status: Status) -> Iterator[Sample]:
         table = (status.table,)
@@ -111,6 +124,15 @@ def _of_source(health: SourceHealth) -> Iterator[Sample]:
     yield "source_bytes_behind", labels, health.bytes_behind
     yield "source_history_seconds_left", labels, health.seconds_left
     yield "source_history_lost", labels, bool(health.lost)
+
+
+def _of_slot(health: SlotHealth) -> Iterator[Sample]:
+    name = health.slot.name
+    for each in health.sources:
+        yield "slot_lag_versions", (name, each.source), each.versions_behind
+        yield "slot_lag_seconds", (name, each.source), each.seconds_behind
+        yield "slot_lag_bytes", (name, each.source), each.bytes_behind
+    yield "slot_lost", (name,), bool(health.lost)
 
 
 def _of_refresh(past: PastRefresh) -> Iterator[Sample]:

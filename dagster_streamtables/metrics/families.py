@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 TABLE = ("table",)
 SOURCE = ("table", "source")
+SLOT = ("slot", "source")
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,21 @@ FAMILIES: Mapping[str, About] = {
     ),
     "refreshes": About("Refreshes that committed.", ("table", "action"), counter=True),
     "failed_refreshes": About("Failed attempts to refresh, for any reason.", counter=True),
+    "slot_lag_versions": About(
+        "Versions of a source that the reader of the slot has not acknowledged.", SLOT
+    ),
+    "slot_lag_seconds": About(
+        "Time since the first rows that the reader of the slot has not acknowledged; 0 if none.",
+        SLOT,
+    ),
+    "slot_lag_bytes": About(
+        "Size of the files added to a source that the reader of the slot has not acknowledged.",
+        SLOT,
+    ),
+    "slot_lost": About(
+        "Whether the reader of the slot must begin anew, because changes are lost.", ("slot",)
+    ),
+    "slots_unreadable": About("Whether the slots could not be read in this scrape.", ()),
     "unreadable": About("Whether the table could not be read in this scrape."),
     "declarations_unreadable": About("Whether the declarations could not be read.", ()),
     "collect_seconds": About("Duration of this scrape.", ()),

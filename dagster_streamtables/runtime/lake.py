@@ -87,7 +87,9 @@ class Lake:
         """Suspend or resume stream tables, and read their errors."""
         self.slots = Slots(self.root, storage_options)
         """The durable positions of readers of changes."""
-        self.retention = Retention(self._names, self._logs, lambda name: self._session(name).spark)
+        self.retention = Retention(
+            self._names, self._logs, self.slots, lambda name: self._session(name).spark
+        )
         """How far behind stream tables are and may be, and a vacuum that keeps what they need."""
         self.checks = Checks(
             self._catalog,

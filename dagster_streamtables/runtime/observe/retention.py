@@ -1,17 +1,17 @@
-"""The history that sources of stream tables keep for the next refreshes.
+"""The history that sources keep for the next refreshes of stream tables, and for slots.
 
 A refresh reads the commits after its frontier, the rows that they changed, and often the rows
 before. Delta deletes both: log entries, ``delta.logRetentionDuration`` after they were written (at
 a checkpoint), and unused files, ``delta.deletedFileRetentionDuration`` after a commit removed them
 (at a VACUUM). A refresh that comes too late rebuilds the table, which is correct and costs a run of
-its query.
+its query. A slot's reader that comes too late must begin anew.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
@@ -28,6 +28,12 @@ from dagster_streamtables.runtime.observe.health import (
     health_of,
     out_of_use_since,
 )
+from dagster_streamtables.runtime.observe.slot_health import (
+    SlotHealth,
+    needs_of_slots,
+    slot_health,
+)
+from dagster_streamtables.runtime.observe.slots import Slots
 from dagster_streamtables.runtime.refresh.intermediate import location_of
 from dagster_streamtables.runtime.storage import upkeep
 from dagster_streamtables.setting import Range, checked
@@ -46,17 +52,25 @@ class Vacuumed:
     hours: int
     """Files that have been unused for longer than this are deleted."""
     held_since: float | None
-    """If stream tables need more than was requested: since when, in seconds since 1970."""
+    """If more was kept than requested, for stream tables or slots: since when, in seconds since
+    1970."""
     files: int
     """Number of deleted files; in a dry run, of those that would be deleted, up to 1000."""
+    held_by: tuple[str, ...] = ()
+    """Slots that need more than was requested."""
+    lost: tuple[str, ...] = ()
+    """Of these, the slots that were let go, because it was forced; in a dry run, that would be."""
 
 
 class Retention:
-    """The stream tables below one root, by their logs, and the history that they need."""
+    """The stream tables and slots below one root, and the history that they need."""
 
-    def __init__(self, names: Names, logs: Logs, session: Callable[[str], SparkSession]) -> None:
+    def __init__(
+        self, names: Names, logs: Logs, slots: Slots, session: Callable[[str], SparkSession]
+    ) -> None:
         self._names = names
         self._logs = logs
+        self._slots = slots
         self._session = session
 
     def stream_tables(self) -> list[str]:
@@ -81,34 +95,58 @@ class Retention:
         """The sources that a stream table read last, by the names in its query."""
         return tuple(self._seen(table))
 
+    def slots(self) -> list[SlotHealth]:
+        """The slots, sorted by name, and how far they are behind."""
+        return [slot_health(slot, self._logs) for slot in self._slots.all()]
+
     @checked
     def vacuum(
-        self, name: str, *, keep: Annotated[timedelta, Range(0)] | None = None, dry: bool = False
+        self,
+        name: str,
+        *,
+        keep: Annotated[timedelta, Range(0)] | None = None,
+        dry: bool = False,
+        force: bool = False,
     ) -> Vacuumed:
-        """Delete the unused files of a table that no stream table needs. For a stream table, also
-        those of its intermediate tables.
+        """Delete the unused files of a table that no stream table and no slot needs. For a stream
+        table, also those of its intermediate tables.
+
+        A slot whose deadline has passed is let go first.
 
         Args:
             name: A source or a stream table.
             keep: How long unused files are kept; None for the table's own setting.
             dry: Delete nothing; return what would be deleted.
+            force: Delete what slots need, too, and mark these as lost.
 
         Raises:
             MissingSource: There is no such table.
+            DamagedTable: A slot cannot be read, so what it needs is unknown.
         """
         log = self._newest(name)
-        done = self._vacuumed(name, log, self.needed_since(name), keep, dry)
+        if not dry:
+            self._slots.expire()
+        wanted = files_kept_for(log) if keep is None else keep.total_seconds()
+        since, slots = self._needed_by_tables(log), self._needed_by_slots(log)
+        held_by = [slot for slot, each in slots.items() if _age(each) > wanted]
+        lost = [slot for slot in held_by if force and _age(slots[slot]) > max(wanted, _age(since))]
+        if not dry:  # before the files are gone, lest a slot seems intact whose files are not
+            for slot in lost:
+                self._slots.mark_lost(slot, f'a forced vacuum of "{name}" deleted what it held')
+        kept = [each for slot, each in slots.items() if slot not in lost]
+        done = self._vacuumed(name, log, _earliest([since, *kept]), keep, dry)
         below = [
             self._vacuumed(name, each, since, keep, dry)
             for each, since in self._intermediates(name, log)
         ]
-        return replace(done, files=done.files + sum(each.files for each in below))
+        files = done.files + sum(each.files for each in below)
+        return replace(done, files=files, held_by=tuple(held_by), lost=tuple(lost))
 
     def _vacuumed(
         self, name: str, log: TableLog, since: float | None, keep: timedelta | None, dry: bool
     ) -> Vacuumed:
         wanted = files_kept_for(log) if keep is None else keep.total_seconds()
-        needed = 0.0 if since is None else time.time() - since + _MARGIN
+        needed = _age(since)
         hours = math.ceil(max(wanted, needed) / 3600)
         paths = upkeep.vacuum(self._session(name), log, hours=hours, dry=dry)
         return Vacuumed(
@@ -129,23 +167,31 @@ class Retention:
         return self._logs.newest(log.location) or log
 
     def needed_since(self, source: str) -> float | None:
-        """Since when, in seconds since 1970, stream tables need files that a source has removed.
+        """Since when, in seconds since 1970, stream tables and slots need files that a source has
+        removed.
 
-        None if no stream table reflects a version with a removed file.
+        None if no stream table reflects a version with a removed file, and no slot holds one.
         """
         log = self._newest(source)
+        return _earliest([self._needed_by_tables(log), *self._needed_by_slots(log).values()])
+
+    def _needed_by_slots(self, log: TableLog) -> Mapping[str, float]:
+        due = timedelta(0)
+        slots = [slot for slot in self._slots.all() if not slot.expires_within(due)]
+        return needs_of_slots(slots, log, self._logs)
+
+    def _needed_by_tables(self, log: TableLog) -> float | None:
         found = (
             self._health(table, name, seen)
             for table in self.stream_tables()
             for name, seen in self._seen(table).items()
             if self._names.location(name) == log.location
         )
-        times = [
+        return _earliest(
             out_of_use_since(log, health.frontier, log.version)
             for health in found
             if not health.lost
-        ]
-        return min((time_ for time_ in times if time_ is not None), default=None)
+        )
 
     def _newest(self, name: str) -> TableLog:
         log = self._logs.newest(self._names.location(name))
@@ -165,3 +211,12 @@ class Retention:
     def _health(self, table: str, name: str, seen: Seen) -> SourceHealth:
         log = self._logs.newest(self._names.location(name))
         return health_of(table, name, seen, log)
+
+
+def _age(since: float | None) -> float:
+    """How long files must be kept that are needed since a time."""
+    return 0.0 if since is None else time.time() - since + _MARGIN
+
+
+def _earliest(times: Iterable[float | None]) -> float | None:
+    return min((each for each in times if each is not None), default=None)

@@ -139,6 +139,14 @@ def test_keys_ascend_and_null_is_a_key_that_comes_last() -> None:
     ]
 
 
+def test_keys_are_sorted_also_where_the_first_and_the_last_are_in_their_places() -> None:
+    diffs = chunk(KV, [(1, 1, "a"), (1, 3, "c"), (1, 2, "b"), (1, 4, "d")])
+
+    assert [row[2:] for row in shown(Shape(KV, envelope=Upsert("k")), diffs)] == [
+        (1, "a"), (2, "b"), (3, "c"), (4, "d"),
+    ]  # fmt: skip
+
+
 def test_nan_is_one_key_and_so_are_both_zeros() -> None:
     schema = pa.schema([("k", pa.float64()), ("v", pa.string())])
     other_nan = -math.nan

@@ -113,8 +113,8 @@ class Line:
         plan = plan_of(self.cases[0])
         laws = dict(laws_of(plan))
         places = "<br>".join(f"{case.file}: {case.name}" for case in self.cases)
-        cells = (self.construct, ", ".join(laws), "; ".join(laws.values()), plan.entry, places)
-        return _row(*cells)
+        costs, kind = "; ".join(laws.values()), plan.strategy_kind
+        return _row(self.construct, ", ".join(laws), costs, kind, places)
 
 
 @cache
@@ -134,7 +134,7 @@ def laws_of(plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _operators(plan: Plan) -> Iterator[Operator]:
-    """The operators of the query; not the groups at its root, which `plan.entry` is about."""
+    """The operators of the query; not the groups at its root, which are of the strategy."""
     grouped = isinstance(plan.strategy, GroupStrategy)
     seen: set[Step] = {plan.strategy.groups.aggregate} if grouped else set()
     waiting: list[Step] = [plan.view]

@@ -28,7 +28,7 @@ from dagster_streamtables.cli.output import (
     out,
     show_json,
 )
-from dagster_streamtables.cli.project import Project, open_project, require_declarations, sound
+from dagster_streamtables.cli.project import LakeProject, open_project, require_declarations, sound
 from dagster_streamtables.compiler import Plan
 from dagster_streamtables.errors import StreamTablesError, legible
 from dagster_streamtables.runtime.checks.compare import Comparison
@@ -62,7 +62,7 @@ def explain(
         raise typer.Exit(NO)
 
 
-def _plans(project: Project, table: str) -> dict[str, Plan]:
+def _plans(project: LakeProject, table: str) -> dict[str, Plan]:
     """Plans of the upstream stream tables: they give the columns of tables not created yet."""
     plans: dict[str, Plan] = {}
     for each in sound(project.chosen([table], above=True)):

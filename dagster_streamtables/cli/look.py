@@ -41,7 +41,7 @@ from dagster_streamtables.runtime.observe.control import FailedRefresh
 from dagster_streamtables.runtime.observe.events import ALERTS
 from dagster_streamtables.runtime.observe.slot_health import SlotHealth
 from dagster_streamtables.runtime.observe.status import Condition, Status
-from dagster_streamtables.runtime.storage.history import PastRefresh, Statistics
+from dagster_streamtables.runtime.storage.history import PastRefresh, RefreshStatistics
 
 _COLORS = {Condition.ERROR: "red", Condition.SUSPENDED: "yellow", Condition.NEW: "cyan"}
 Number = Annotated[int, typer.Option("--limit", "-n", min=1, help="Show this many, newest first.")]
@@ -243,7 +243,7 @@ def stats(tables: Some = None, *, root: Root, as_json: Json = False) -> None:
     found.require_all()
 
 
-def _show_statistics(found: Sequence[Statistics]) -> None:
+def _show_statistics(found: Sequence[RefreshStatistics]) -> None:
     numbers = ("refreshes", "rows in", "inserted", "deleted", "median", "p95", "most")
     shown = grid("table", "since", *numbers, "actions", right=numbers)
     for each in found:

@@ -19,7 +19,7 @@ from dagster_streamtables.runtime.observe.status import Expected
 
 
 @dataclass(frozen=True)
-class Project:
+class LakeProject:
     """Declared stream tables, and the lake that holds them."""
 
     declared: tuple[Declared, ...]
@@ -71,7 +71,7 @@ def sound(examined: Sequence[Examined]) -> list[StreamTable]:
     return [each.table for each in examined if each.error is None]
 
 
-def open_project(*, root: str, tables: str, module: str, file: str) -> Project:
+def open_project(*, root: str, tables: str, module: str, file: str) -> LakeProject:
     """Load the declarations that the options name, if any.
 
     Raises:
@@ -85,7 +85,7 @@ def open_project(*, root: str, tables: str, module: str, file: str) -> Project:
         return _of_code_location(root, module, file)
     declared = tuple(read_folder(tables)) if tables else ()
     lake = open_lake(root)
-    return Project(declared, lake, lambda: lake)
+    return LakeProject(declared, lake, lambda: lake)
 
 
 def open_lake(root: str) -> Lake:
@@ -104,7 +104,7 @@ def open_lake(root: str) -> Lake:
     return Lake(root)
 
 
-def require_declarations(project: Project) -> Project:
+def require_declarations(project: LakeProject) -> LakeProject:
     """The project, which must have declarations: for commands that need the query."""
     if not project.declared:
         raise InvalidDefinition(
@@ -115,15 +115,15 @@ def require_declarations(project: Project) -> Project:
     return project
 
 
-def _of_code_location(root: str, module: str, file: str) -> Project:
+def _of_code_location(root: str, module: str, file: str) -> LakeProject:
     # Importing Dagster takes a second.
     from dagster_streamtables.orchestration.code_location import load_code_location
 
     found = load_code_location(module=module, file=file)
     if root:
         lake = open_lake(root)
-        return Project(found.tables, lake, lambda: lake)
-    return Project(found.tables, found.resource.logs(), found.resource.lake)
+        return LakeProject(found.tables, lake, lambda: lake)
+    return LakeProject(found.tables, found.resource.logs(), found.resource.lake)
 
 
 def _unknown(name: str, known: list[str]) -> InvalidDefinition:

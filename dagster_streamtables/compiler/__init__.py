@@ -16,7 +16,7 @@ they import nothing from inside it.
 
 from dagster_streamtables.compiler.dialect import UnknownType, checked_dialect
 from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
-from dagster_streamtables.compiler.maintain.strategy import STORED, TOUCHED, Entry
+from dagster_streamtables.compiler.maintain.strategy import STORED, TOUCHED, StrategyKind
 from dagster_streamtables.compiler.operators import WEIGHT, Moment, relation
 from dagster_streamtables.compiler.operators.zeros import zero_marks
 from dagster_streamtables.compiler.plan.compile import compile_query, with_one_answer
@@ -47,7 +47,6 @@ __all__ = [
     "WEIGHT",
     "BagMaintenance",
     "Bounds",
-    "Entry",
     "FoldMaintenance",
     "GroupMaintenance",
     "Invariants",
@@ -60,6 +59,7 @@ __all__ = [
     "Rule",
     "Statement",
     "Statistics",
+    "StrategyKind",
     "Text",
     "UnknownType",
     "View",

@@ -10,7 +10,7 @@ from compiler import casefile
 from compiler.casefile import Case
 from compiler.database import TABLES, Database, Prepared, Stored, _in_duckdb
 from compiler.test_cases import difference, play
-from dagster_streamtables.compiler import Entry, Invariants, Plan, compile_query
+from dagster_streamtables.compiler import Invariants, Plan, StrategyKind, compile_query
 
 TABLE = f"`{Stored.TABLE}`"
 cases = [case for case in casefile.load() if not (case.error or case.spark)]
@@ -21,7 +21,7 @@ def plan_of(query: str) -> Plan:
     return compile_query(query, TABLES)
 
 
-keyed = [case for case in cases if plan_of(case.query).entry is not Entry.BAG]
+keyed = [case for case in cases if plan_of(case.query).strategy_kind is not StrategyKind.BAG]
 
 
 def broken(database: Database, stored: Stored) -> list[str]:

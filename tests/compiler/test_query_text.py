@@ -6,7 +6,7 @@ import pytest
 
 from compiler import casefile
 from compiler.database import TABLES
-from dagster_streamtables.compiler import Entry, compile_query, read, sources_of
+from dagster_streamtables.compiler import StrategyKind, compile_query, read, sources_of
 from dagster_streamtables.compiler.operators.render import render
 from dagster_streamtables.compiler.text.query_text import as_written
 from dagster_streamtables.compiler.text.spark import require_interpreted
@@ -58,27 +58,30 @@ def test_a_path_is_a_name() -> None:
     assert "COUNT(`/data/orders.v1`.`n`)" in plan.full_text.sql
 
 
+BAG, FOLD, REGROUP = StrategyKind
+
+
 @pytest.mark.parametrize(
-    ("query", "entry", "key", "hidden"),
+    ("query", "kind", "key", "hidden"),
     [
-        ("SELECT id FROM orders", Entry.BAG, None, 0),
-        ("SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer", Entry.FOLD, 1, 0),
-        ("SELECT customer, SUM(amount) AS s FROM orders GROUP BY customer", Entry.FOLD, 1, 2),
-        ("SELECT COUNT(amount) AS n, SUM(amount) AS s FROM orders", Entry.FOLD, 0, 1),
-        ("SELECT MIN(amount) AS m FROM orders GROUP BY customer, id", Entry.FOLD, 2, 3),
-        ("SELECT AVG(amount) AS a FROM orders", Entry.FOLD, 0, 3),
-        ("SELECT DISTINCT customer, amount FROM orders", Entry.FOLD, 2, 1),
-        ("SELECT id FROM orders UNION SELECT id FROM customers", Entry.FOLD, 1, 1),
-        ("SELECT id FROM orders UNION ALL SELECT id FROM customers", Entry.BAG, None, 0),
-        ("SELECT COUNT(*) AS n FROM orders HAVING COUNT(*) > 1", Entry.REGROUP, 0, 0),
-        ("SELECT COUNT(DISTINCT id) AS n FROM orders GROUP BY customer", Entry.REGROUP, 1, 1),
+        ("SELECT id FROM orders", BAG, None, 0),
+        ("SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer", FOLD, 1, 0),
+        ("SELECT customer, SUM(amount) AS s FROM orders GROUP BY customer", FOLD, 1, 2),
+        ("SELECT COUNT(amount) AS n, SUM(amount) AS s FROM orders", FOLD, 0, 1),
+        ("SELECT MIN(amount) AS m FROM orders GROUP BY customer, id", FOLD, 2, 3),
+        ("SELECT AVG(amount) AS a FROM orders", FOLD, 0, 3),
+        ("SELECT DISTINCT customer, amount FROM orders", FOLD, 2, 1),
+        ("SELECT id FROM orders UNION SELECT id FROM customers", FOLD, 1, 1),
+        ("SELECT id FROM orders UNION ALL SELECT id FROM customers", BAG, None, 0),
+        ("SELECT COUNT(*) AS n FROM orders HAVING COUNT(*) > 1", REGROUP, 0, 0),
+        ("SELECT COUNT(DISTINCT id) AS n FROM orders GROUP BY customer", REGROUP, 1, 1),
     ],
 )
 def test_the_root_decides_how_the_change_enters(
-    query: str, entry: Entry, key: int | None, hidden: int
+    query: str, kind: StrategyKind, key: int | None, hidden: int
 ) -> None:
     plan = compile_query(query, TABLES)
-    assert plan.entry is entry
+    assert plan.strategy_kind is kind
     assert (None if plan.key is None else len(plan.key)) == key
     assert len(plan.hidden) == hidden
     assert all(name.startswith("__st_") for name in plan.hidden)

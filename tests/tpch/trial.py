@@ -32,7 +32,7 @@ class Trial:
     def begin(self, lake: Lake) -> None:
         """Create both tables; a query that is refused takes no part from then on."""
         try:
-            self.entry = lake.plan(self._table).entry.value
+            self.entry = lake.plan(self._table).strategy_kind.value
         except StreamTablesError as error:
             self.refused = str(error)
             return

@@ -30,7 +30,7 @@ def java_pattern(pattern: str, *, posix: bool) -> str | None:
     >>> java_pattern("^a.+$", posix=True), java_pattern("[[:alpha:]]", posix=True)
     ('(?s)^a.+\\\\z', None)
     """
-    reader = _Reader(pattern, _POSIX_CLASSES if posix else _CLASSES)
+    reader = _PatternReader(pattern, _POSIX_CLASSES if posix else _CLASSES)
     if not reader.read():
         return None
     # Without a flag, Java's dot stops at five kinds of line breaks.
@@ -94,7 +94,7 @@ def java_format(format_: str) -> str | None:
     return "".join(_FORMATS.get(part, part) for part in parts)
 
 
-class _Reader:
+class _PatternReader:
     """Reads a pattern once, and stops at anything it does not know."""
 
     def __init__(self, pattern: str, classes: dict[str, str]) -> None:

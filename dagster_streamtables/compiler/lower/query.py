@@ -18,7 +18,7 @@ from dagster_streamtables.compiler.analyze.bind import Columns, Parsed
 from dagster_streamtables.compiler.lower.grouping import Grouping, grouped_by, settled
 from dagster_streamtables.compiler.lower.pushdown import timed
 from dagster_streamtables.compiler.lower.recursion import recursive
-from dagster_streamtables.compiler.lower.relations import Relations
+from dagster_streamtables.compiler.lower.relations import FromClause
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.set_operations import combined
 from dagster_streamtables.compiler.lower.subqueries import Subqueries
@@ -145,7 +145,7 @@ def _from(
     subqueries: Subqueries | None = None,
 ) -> Operator:
     subqueries = subqueries or Subqueries(_query, _from)
-    rows = Relations(query, scope, _query, subqueries).rows()
+    rows = FromClause(query, scope, _query, subqueries).rows()
     return subqueries.where(rows, exp.and_(*conditions), scope) if conditions else rows
 
 

@@ -35,7 +35,7 @@ _MADE: dict[str, tuple[str, ...]] = {
 """
 
 
-class Relations:
+class FromClause:
     """The FROM clause of one SELECT."""
 
     def __init__(

@@ -10,7 +10,7 @@ from dagster_streamtables.compiler.lower.scope import Scope, rewritten
 from dagster_streamtables.compiler.operators import (
     Operator,
     Project,
-    Window,
+    Windowed,
     column,
     type_of,
     typed,
@@ -35,7 +35,7 @@ def with_windows(
         together.setdefault(by, []).append((name, typed(call, type_of(node))))
         held[node] = typed(column(name), type_of(node))
     for by, outputs in together.items():
-        rows = Window(rows, by, tuple(outputs))
+        rows = Windowed(rows, by, tuple(outputs))
 
     def settle(node: exp.Expr) -> exp.Expr:
         return held[node].copy() if node in held else node

@@ -56,7 +56,7 @@ Types = Mapping[str, exp.DataType]
 """The columns of the stored table."""
 
 
-class Entry(enum.StrEnum):
+class StrategyKind(enum.StrEnum):
     """The strategies for applying a change to the stored table."""
 
     BAG = "bag"
@@ -67,7 +67,7 @@ class Entry(enum.StrEnum):
 class Strategy(ABC):
     """How the change of a query is applied to its table."""
 
-    entry: ClassVar[Entry]
+    kind: ClassVar[StrategyKind]
     law: ClassVar[str]
     """The strategy on one line, for people to read."""
 
@@ -97,7 +97,7 @@ class BagStrategy(Strategy):
 
     view: Operator
 
-    entry: ClassVar[Entry] = Entry.BAG
+    kind: ClassVar[StrategyKind] = StrategyKind.BAG
     law: ClassVar[str] = "bag: inserted rows are added, deleted rows are removed"
 
     @property
@@ -182,7 +182,7 @@ class GroupStrategy(Strategy):
 class FoldStrategy(GroupStrategy):
     """The change of each group is added to its stored row."""
 
-    entry: ClassVar[Entry] = Entry.FOLD
+    kind: ClassVar[StrategyKind] = StrategyKind.FOLD
     law: ClassVar[str] = "fold: the change of each group is added to its stored row"
 
     def change(self, types: Types) -> Step:
@@ -213,7 +213,7 @@ class RegroupStrategy(GroupStrategy):
 
     having: exp.Expr | None = None
 
-    entry: ClassVar[Entry] = Entry.REGROUP
+    kind: ClassVar[StrategyKind] = StrategyKind.REGROUP
     law: ClassVar[str] = "regroup: the touched groups are recomputed"
 
     def change(self, types: Types) -> Step:

@@ -32,7 +32,7 @@ from dagster_streamtables.compiler.operators.timed import Timed, TimedFilter
 from dagster_streamtables.compiler.operators.top import Top
 from dagster_streamtables.compiler.operators.unfold import Unfold
 from dagster_streamtables.compiler.operators.union import Typed, Union
-from dagster_streamtables.compiler.operators.window import Window
+from dagster_streamtables.compiler.operators.window import Windowed
 
 __all__ = [
     "SET",
@@ -70,7 +70,7 @@ __all__ = [
     "Typed",
     "Unfold",
     "Union",
-    "Window",
+    "Windowed",
     "all_of",
     "as_column",
     "as_weight",

@@ -1,4 +1,4 @@
-"""Window: columns computed from the rows of the same partition.
+"""Windowed: columns computed from the rows of the same partition.
 
     Δ ω(R) = ω(R⁺ ⋉ K) − ω(R⁻ ⋉ K)        K = the partitions that occur in ΔR
 
@@ -29,7 +29,7 @@ from dagster_streamtables.compiler.operators.step import Schema, Step
 
 
 @dataclass(frozen=True)
-class Window(Operator):
+class Windowed(Operator):
     input: Operator
     keys: tuple[str, ...]
     outputs: tuple[tuple[str, exp.Expr], ...]

@@ -19,7 +19,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.maintain.bag import root_of_bag
 from dagster_streamtables.compiler.maintain.fold import Fold
 from dagster_streamtables.compiler.maintain.groups import Groups
-from dagster_streamtables.compiler.maintain.strategy import STORED, Entry, FoldStrategy
+from dagster_streamtables.compiler.maintain.strategy import STORED, FoldStrategy, StrategyKind
 from dagster_streamtables.compiler.operators import Expand, Moment, Scan, Top, column
 from dagster_streamtables.compiler.plan.plan import Plan
 from dagster_streamtables.compiler.text.spark import DIALECT
@@ -58,7 +58,7 @@ class Invariants:
         """The most rows that the table can have; None if unbounded."""
         if self.plan.key == ():
             return 1
-        top = root_of_bag(self.plan.view) if self.plan.entry is Entry.BAG else None
+        top = root_of_bag(self.plan.view) if self.plan.strategy_kind is StrategyKind.BAG else None
         if isinstance(top, Top) and isinstance(top.limit, exp.Literal) and top.limit.is_int:
             return int(top.limit.this)
         return None

@@ -10,7 +10,7 @@ from typing import Self
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import Columns
-from dagster_streamtables.compiler.maintain.strategy import AnyStrategy, Entry, strategy_of
+from dagster_streamtables.compiler.maintain.strategy import AnyStrategy, StrategyKind, strategy_of
 from dagster_streamtables.compiler.operators import Aggregate, Operator, Schema, Step
 from dagster_streamtables.compiler.operators.render import render
 from dagster_streamtables.compiler.operators.scan import scans_of
@@ -84,8 +84,8 @@ class Plan:
         )
 
     @property
-    def entry(self) -> Entry:
-        return self.strategy.entry
+    def strategy_kind(self) -> StrategyKind:
+        return self.strategy.kind
 
     @property
     def key(self) -> tuple[str, ...] | None:

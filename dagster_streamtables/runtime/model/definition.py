@@ -92,5 +92,5 @@ def fingerprint_of(text: Text | None, plan: Plan | None, zone: str) -> str:
     """
     hidden = ",".join(plan.stored_columns) if plan is not None else ""
     query = text.normal if text is not None else plan.name if plan is not None else ""
-    entry = plan.entry if plan is not None else "full"
-    return hashlib.sha256("\x00".join([query, hidden, entry, zone]).encode()).hexdigest()[:16]
+    strategy = plan.strategy_kind if plan is not None else "full"
+    return hashlib.sha256("\x00".join([query, hidden, strategy, zone]).encode()).hexdigest()[:16]

@@ -15,7 +15,7 @@ from dagster_streamtables.runtime.observe.retention import Retention
 from dagster_streamtables.runtime.observe.status import Expected, Status, Statuses
 from dagster_streamtables.runtime.storage.history import (
     PastRefresh,
-    Statistics,
+    RefreshStatistics,
     past_refreshes,
     statistics,
 )
@@ -51,7 +51,7 @@ class Monitor:
         """The newest failed attempts, newest first, even if a later one succeeded."""
         return list(self.controls.read(name).failures)
 
-    def statistics(self, name: str) -> Statistics:
+    def statistics(self, name: str) -> RefreshStatistics:
         return statistics(name, self.history(name))
 
     def events(

@@ -76,7 +76,7 @@ class PastRefresh:
 
 
 @dataclass(frozen=True)
-class Statistics:
+class RefreshStatistics:
     """The totals of a table's refreshes, as far as its log goes back."""
 
     table: str
@@ -97,7 +97,7 @@ def past_refreshes(name: str, log: TableLog, limit: int | None = None) -> list[P
     return list(islice(_past(name, log), limit))
 
 
-def statistics(name: str, past: Sequence[PastRefresh]) -> Statistics:
+def statistics(name: str, past: Sequence[PastRefresh]) -> RefreshStatistics:
     """
     >>> def full(version, seconds):
     ...     known = (None, {}, "FULL", "", "FULL", 1, 1, 0, seconds, {}, {}, None)
@@ -107,7 +107,7 @@ def statistics(name: str, past: Sequence[PastRefresh]) -> Statistics:
     (10.5, 19.0, {'FULL': 20})
     """
     seconds = sorted(each.seconds for each in past)
-    return Statistics(
+    return RefreshStatistics(
         table=name,
         refreshes=len(past),
         since=past[-1].time if past else None,

@@ -64,11 +64,15 @@ def refresh(
         ready = sound(chosen)
         with _progress() as progress:
             task = progress.add_task("", total=len(ready))
+
+            def advance(outcome: Outcome) -> None:
+                progress.update(task, advance=1, description=outcome.table)
+
             done = project.work().refresh_all(
                 ready,
                 full=full,
                 max_concurrent=max_concurrent,
-                told=lambda outcome: progress.update(task, advance=1, description=outcome.table),
+                on_outcome=advance,
             )
     found = [*broken, *done]
     show_json([_values(each) for each in found]) if as_json else _show(found)

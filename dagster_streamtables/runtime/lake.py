@@ -144,7 +144,7 @@ class Lake:
         *,
         full: bool = False,
         max_concurrent: Annotated[int, Range(1)] = 4,
-        told: Callable[[Outcome], None] = lambda outcome: None,
+        on_outcome: Callable[[Outcome], None] = lambda outcome: None,
     ) -> list[Outcome]:
         """Refresh tables, each after those of them that it reads, otherwise concurrently.
 
@@ -155,7 +155,7 @@ class Lake:
             tables: The declarations, in any order.
             full: Run the queries again, whatever the change.
             max_concurrent: Number of concurrent refreshes, each in a thread, all on one Spark.
-            told: Called with each outcome as it becomes known, in this thread.
+            on_outcome: Called with each outcome as it becomes known, in this thread.
 
         Raises:
             InvalidDefinition: Tables read one another in a cycle.
@@ -170,7 +170,7 @@ class Lake:
         found: list[Outcome] = []
         for outcome in outcomes(declared, work, parallel=max_concurrent):
             found.append(outcome)
-            told(outcome)
+            on_outcome(outcome)
         return found
 
     def drop(self, name: str, *, even_if_read: bool = False) -> Dropped:

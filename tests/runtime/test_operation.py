@@ -313,7 +313,7 @@ def test_a_graph_is_refreshed_in_order_and_a_failure_holds_up_who_reads_it(lake:
     found = lake.refresh_all(
         [higher, TOP, above, fails, TOTALS],
         max_concurrent=2,
-        told=lambda outcome: told.append(outcome.table),
+        on_outcome=lambda outcome: told.append(outcome.table),
     )
     by = {each.table: each for each in found}
     assert told == [each.table for each in found]

@@ -72,8 +72,8 @@ def errors_in_words() -> Iterator[None]:
         if os.environ.get("STREAMTABLES_TRACEBACK"):
             raise
         said = f"{UNEXPECTED}: {type(error).__name__}: {first_line(str(error))}"
-        told = "set STREAMTABLES_TRACEBACK=1 for the traceback, and report it"
-        err.print(said, f"fix: {told}", sep="\n\n", markup=False, soft_wrap=True)
+        fix = "set STREAMTABLES_TRACEBACK=1 for the traceback, and report it"
+        err.print(said, f"fix: {fix}", sep="\n\n", markup=False, soft_wrap=True)
         raise typer.Exit(1) from None
 
 

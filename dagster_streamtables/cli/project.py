@@ -52,15 +52,15 @@ class LakeProject:
             InvalidDefinition: A name is not declared.
         """
         known = {each.name: each for each in self.examined}
-        asked = list(names or known)
-        for name in asked:
+        chosen = list(names or known)
+        for name in chosen:
             if name not in known:
                 raise _unknown(name, list(known))
         edges = reads(self.examined)
         turned = readers(edges)
-        more = {found for name in asked if above for found in upstream(name, edges)}
-        more |= {found for name in asked if below for found in upstream(name, turned)}
-        return [each for name, each in known.items() if name in {*asked, *more}]
+        more = {found for name in chosen if above for found in upstream(name, edges)}
+        more |= {found for name in chosen if below for found in upstream(name, turned)}
+        return [each for name, each in known.items() if name in {*chosen, *more}]
 
     def one(self, name: str) -> Examined:
         return self.chosen([name])[0]

@@ -18,7 +18,7 @@ from sqlglot.errors import OptimizeError, SchemaError, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
-from dagster_streamtables.compiler.analyze.normalize import arranged
+from dagster_streamtables.compiler.analyze.normalize import normalized
 from dagster_streamtables.compiler.analyze.refuse import refuse
 from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.analyze.validate import check
@@ -71,7 +71,7 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
 
 def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
     every = {name: kind for columns in sources.values() for name, kind in columns.items()}
-    tree = arranged(text.tree, every)
+    tree = normalized(text.tree, every)
     scans = _flatten_table_names(tree, text, sources)
     columns: dict[str, object] = {
         flat: {column: type_from(type_) for column, type_ in sources[name].items()}
@@ -280,9 +280,9 @@ def _unresolved(
         what, fix = f"there is no output column {name}", "count the columns of the SELECT list"
     else:
         owners = [table for table, columns in sources.items() if name in map(str.lower, columns)]
-        asked = next((c for c in text.tree.find_all(exp.Column) if c.name.lower() == name), None)
-        shown = asked.sql(DIALECT) if asked else name
-        ambiguous = len(owners) > 1 and asked is not None and not asked.table
+        written = next((c for c in text.tree.find_all(exp.Column) if c.name.lower() == name), None)
+        shown = written.sql(DIALECT) if written else name
+        ambiguous = len(owners) > 1 and written is not None and not written.table
         what = f'column "{shown}" ' + ("is ambiguous" if ambiguous else "does not exist")
         known = [each for columns in sources.values() for each in columns]
         near = difflib.get_close_matches(name, known, n=3)

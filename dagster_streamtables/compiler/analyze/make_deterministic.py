@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
-from dagster_streamtables.compiler.analyze.ordered_aggregates import Insertion, open_aggregates
+from dagster_streamtables.compiler.analyze.ordered_aggregates import Insertion, missing_orders
 from dagster_streamtables.compiler.text.aggregate_calls import function_of, is_grouped
 from dagster_streamtables.compiler.text.aliases import own_columns
 from dagster_streamtables.compiler.text.places import place, span
@@ -53,7 +53,7 @@ def determined(text: Text, qualified: exp.Query) -> Text:
     found = [
         *_ties_of_windows(text, qualified),
         *_ties_of_limits(text, qualified),
-        *open_aggregates(text),
+        *missing_orders(text),
     ]
     return text.with_edits(each.edit for each in sorted(set(found), key=lambda each: each.words))
 

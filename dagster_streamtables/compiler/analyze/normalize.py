@@ -23,7 +23,7 @@ from dagster_streamtables.compiler.text.aliases import is_group
 from dagster_streamtables.compiler.text.refusal import Refusal
 
 
-def arranged(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
+def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
     """A rewritten copy of the tree.
 
     Args:

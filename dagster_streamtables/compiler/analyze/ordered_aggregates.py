@@ -68,7 +68,8 @@ class _Call:
         return text.sql[self.marks[number].end + 1 : self.marks[number + 1].start].strip()
 
 
-def open_aggregates(text: Text) -> Iterator[Insertion]:
+def missing_orders(text: Text) -> Iterator[Insertion]:
+    """What to insert into aggregates that depend on an order and have none."""
     wanted = _LISTS | _STRINGS | set(_EXTREMES) | _BY | {"mode"}
     tokens = text.tokens
     for i, token in enumerate(tokens[:-1]):

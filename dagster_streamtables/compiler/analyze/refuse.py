@@ -182,8 +182,8 @@ def _is_by_name(node: exp.Expr) -> bool:
 def _takes_any(query: exp.Query) -> bool:
     """Whether it takes some rows without saying which; in EXISTS that does not matter."""
     limited = query.args.get("limit") or query.args.get("offset")
-    asked = query.find_ancestor(exp.Exists, exp.Select)
-    return bool(limited) and not query.args.get("order") and not isinstance(asked, exp.Exists)
+    around = query.find_ancestor(exp.Exists, exp.Select)
+    return bool(limited) and not query.args.get("order") and not isinstance(around, exp.Exists)
 
 
 def _kind(join: exp.Join) -> str:

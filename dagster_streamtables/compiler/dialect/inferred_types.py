@@ -235,9 +235,9 @@ class Kinds:
         return Kind.UNKNOWN
 
     def _in_scope(self, column: exp.Column, scope: Scope) -> Iterable[Kind | None]:
-        asked, name = column.table.lower(), column.name.lower()
+        qualifier, name = column.table.lower(), column.name.lower()
         for alias, (_, source) in scope.selected_sources.items():
-            if not asked or asked == alias.lower():
+            if not qualifier or qualifier == alias.lower():
                 yield self._of_source(source, name, scope, alias)
 
     def _of_source(

@@ -65,5 +65,5 @@ def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:
 def _settled(text: Text, sources: Mapping[str, Columns]) -> tuple[Text, Parsed]:
     text = with_clock(without_quantifiers(text))
     parsed = parse(text, sources)
-    told = determined(text, parsed.tree)
-    return (text, parsed) if told is text else (told, parse(told, sources))
+    decided = determined(text, parsed.tree)
+    return (text, parsed) if decided is text else (decided, parse(decided, sources))

@@ -121,8 +121,8 @@ def _stages(step: Step, engine: Engine) -> Step:
         if stage is None:
             break
         name = f"__st_stage_{number}"
-        asked = optimized(as_statement(stage), engine, EACH)
-        count = engine.bring(relation(name, Moment.CHANGE), asked, statistics.few)
+        statement = optimized(as_statement(stage), engine, EACH)
+        count = engine.bring(relation(name, Moment.CHANGE), statement, statistics.few)
         if count is None:
             break  # The remaining stages would hardly have fewer rows.
         step = with_rows(step, stage, name if count else None)

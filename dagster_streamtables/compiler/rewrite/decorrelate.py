@@ -47,14 +47,14 @@ def decorrelated(step: Step) -> Step:
     """The step over groups if it is such a question; otherwise the step itself."""
     match step:
         case Question(asks=[rows], question=question):
-            asked = question.this if isinstance(question, exp.Not) else question
-            match asked:
+            positive = question.this if isinstance(question, exp.Not) else question
+            match positive:
                 case exp.Subquery(this=exp.Select() as query) if isinstance(step, Apply):
                     return _of_groups(step, query, rows)
                 case exp.Exists(this=exp.Select() as query) if _is_plain(query):
                     return replace(step, asks=(_distinct(rows, _keys(query, step.left, rows)),))
                 case exp.In():
-                    query = asked.args["query"].this
+                    query = positive.args["query"].this
                     whole = _is_plain(query) and not query.args.get("where")
                     keys = list(rows.schema) if whole else []
                     return replace(step, asks=(_distinct(rows, keys),))
@@ -164,6 +164,6 @@ def _over_groups(query: exp.Select, names: dict[exp.Expr, str]) -> exp.Select:
         zero = [exp.Literal.number(0)]
         return exp.Coalesce(this=value, expressions=zero) if isinstance(node, exp.Count) else value
 
-    asked = query.copy()
-    asked.set("expressions", [each.transform(settle) for each in asked.expressions])
-    return asked
+    grouped = query.copy()
+    grouped.set("expressions", [each.transform(settle) for each in grouped.expressions])
+    return grouped

@@ -199,8 +199,8 @@ class _Run:
         found: list[Operator] = []
         made, total = start, 0
         for level in itertools.count():
-            asked = unknown(_named(made, reference), found)
-            new, count = self.evaluate(asked, self.bound.rows - total)
+            unknown_rows = unknown(_named(made, reference), found)
+            new, count = self.evaluate(unknown_rows, self.bound.rows - total)
             if isinstance(new, Empty):
                 return reduce(Union, found) if found else new
             total += count

@@ -87,10 +87,10 @@ def _bounded(step: Step, known: Known) -> Step:
             return step.over(left, _within(right, left, _turned(_pairs(step)), known))
         case Restriction(input=rows, touched=[touched], links=[link]) if not link.loose:
             # Spark looks up one key for =, but two for <=>.
-            told = replace(step, links=(replace(link, never_null=_none_null(step, known)),))
+            known_keys = replace(step, links=(replace(link, never_null=_none_null(step, known)),))
             if step.keep and isinstance(rows, Operator):
                 rows = _within(rows, touched, link.pairs, known)
-            return told.over(rows, touched)
+            return known_keys.over(rows, touched)
         case _:
             return step
 

@@ -79,8 +79,8 @@ def _bare(step: Step) -> Step:
     finds a better one."""
     if not isinstance(step, Question):
         return step
-    asked = (_without(right, step.left) for right in step.rights)
-    return step.over(step.left, *asked)
+    rights = (_without(right, step.left) for right in step.rights)
+    return step.over(step.left, *rights)
 
 
 def _without(right: Operator, left: Operator) -> Step:
@@ -97,8 +97,8 @@ def _both_sides(step: Step) -> Step:
             touched, keys = _touching(left, pairs, right)
             return step.over(left, _down(right, touched, keys) if keys else right)
         case Question(left=left):
-            asked = zip(step.rights, step.links, strict=True)
-            rights = (_for(left, right, () if link.loose else link.pairs) for right, link in asked)
+            sides = zip(step.rights, step.links, strict=True)
+            rights = (_for(left, right, () if link.loose else link.pairs) for right, link in sides)
             return step.over(left, *rights)
         case _:
             return step

@@ -61,15 +61,15 @@ def build_alert_sensor(
         controls = getattr(context.resources, resource_key).logs().controls
         found = look(context.instance, names, controls, before)
         desk = before.taken(found.alerts, len(functions))
-        told, errors = replace(desk, positions=found.positions).delivered(functions)
-        context.update_cursor(told.to_cursor())
-        if errors and told == before:
+        after, errors = replace(desk, positions=found.positions).delivered(functions)
+        context.update_cursor(after.to_cursor())
+        if errors and after == before:
             # The cursor is unchanged, so the tick may fail, for people to see it.
             raise _undelivered(len(errors), errors[0]) from errors[0]
         if errors:
             context.log.error(str(_undelivered(len(errors), errors[0])))
-        done = len(desk.waiting) - len(told.waiting)
-        said = f"Alerts delivered: {done}; to retry: {len(told.waiting)}."
+        done = len(desk.waiting) - len(after.waiting)
+        said = f"Alerts delivered: {done}; to retry: {len(after.waiting)}."
         return dg.SkipReason(said if desk.waiting else "No new alerts.")
 
     return alerts

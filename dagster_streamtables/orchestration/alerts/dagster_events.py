@@ -227,9 +227,9 @@ def _refreshed_again(
     """Recoveries of failed tables that were materialized since."""
     since = {e.table: e.since for e in desk.open if e.about == REFRESH}
     since |= {table: alert.at.timestamp() for table, alert in failed.items()}
-    asked = [key for key, name in names.items() if name in since]
+    wanted = [key for key, name in names.items() if name in since]
     found: list[Alert] = []
-    for record in instance.get_asset_records(asked) if asked else ():
+    for record in instance.get_asset_records(wanted) if wanted else ():
         entry, table = record.asset_entry, names[record.asset_entry.asset_key]
         last = entry.last_materialization
         if last is not None and last.timestamp > since[table]:

@@ -38,9 +38,9 @@ def refresh_one(
         until = _beginning(context)(spec)
         refresh = lake.refresh(table, full=full, until=until)
     except Exception as error:
-        told = _readable(context, spec.key, error)
+        readable = _readable(context, spec.key, error)
         # The cause may be a page of Java, so it goes only to the log of the step.
-        raise keys.failure(told, allow_retries=may_pass(error)) from None
+        raise keys.failure(readable, allow_retries=may_pass(error)) from None
     yield from _record(context, lake, spec, refresh, until)
 
 

@@ -31,7 +31,7 @@ from dagster_streamtables.orchestration.instance.last_runs import (
 )
 from dagster_streamtables.orchestration.instance.standing_checks import results_to_repeat
 from dagster_streamtables.runtime.model.report import Action
-from dagster_streamtables.runtime.observe.log_heads import Heads, asked
+from dagster_streamtables.runtime.observe.log_heads import Heads, answers
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
@@ -179,7 +179,7 @@ def _stopped(due: Sequence[CatalogEntry], lake: Lake) -> dict[str, str]:
     """
     by_name = {entry.name: entry for entry in due}
     remote = "://" in lake.root
-    found = asked(lambda name: _suspended(by_name[name], lake), by_name, remote=remote)
+    found = answers(lambda name: _suspended(by_name[name], lake), by_name, remote=remote)
     return dict(zip(by_name, found, strict=True))
 
 

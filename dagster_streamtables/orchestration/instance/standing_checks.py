@@ -65,18 +65,18 @@ def results_to_carry(
         changed: Whether the rows have changed since the checks were evaluated.
     """
     for record in completed(instance, checks).values():
-        told = _untargeted(record)
-        when = told.metadata.get(EVALUATED)
+        evaluation = _untargeted(record)
+        when = evaluation.metadata.get(EVALUATED)
         if when is None and not changed:
-            yield told
+            yield evaluation
             continue
         # The time of the original evaluation, not that of a repetition.
         at = when.value if isinstance(when, dg.TimestampMetadataValue) else record.create_timestamp
-        said = (told.description or "").split(_SINCE)[0]
+        said = (evaluation.description or "").split(_SINCE)[0]
         yield replace(
-            told,
+            evaluation,
             description=f"{said}{_SINCE}{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC.",
-            metadata={**told.metadata, EVALUATED: dg.MetadataValue.timestamp(at)},
+            metadata={**evaluation.metadata, EVALUATED: dg.MetadataValue.timestamp(at)},
         )
 
 

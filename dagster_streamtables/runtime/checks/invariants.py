@@ -194,24 +194,24 @@ def _of_the_rows(
     if gone:
         return [Violation(planned.name, f"the stored table has no column {', '.join(gone)}")], []
     relation = relations.stored(log.snapshot)
-    asked = Invariants(plan, log.columns)
-    found, most = asked.rules, asked.most_rows
+    invariants = Invariants(plan, log.columns)
+    found, most = invariants.rules, invariants.most_rows
     violations: list[Violation] = []
     sample: list[dict[str, Any]] = []
     if found or most is not None:
         [(rows, *counts)] = [
-            tuple(row) for row in relations.sql(asked.counts_sql(relation)).collect()
+            tuple(row) for row in relations.sql(invariants.counts_sql(relation)).collect()
         ]
         said = zip(found, counts, strict=True)
         violations = [Violation(planned.name, f"not so: {r.says}", n) for r, n in said if n]
         if violations:
-            sample += _rows(planned, asked.rows_sql(relation, limit=SAMPLE), relations)
+            sample += _rows(planned, invariants.rows_sql(relation, limit=SAMPLE), relations)
             sample = [row | {"__broken": _words(row["__broken"], found)} for row in sample]
         if most is not None and rows > most:
             violations.append(
                 Violation(planned.name, f"it has {rows} rows, and {most} at most are correct")
             )
-    copies = asked.copies_sql(relation, limit=SAMPLE)
+    copies = invariants.copies_sql(relation, limit=SAMPLE)
     twice = _rows(planned, copies, relations) if copies is not None else []
     if twice:
         what = f"several rows have one key ({', '.join(plan.key or ())})"

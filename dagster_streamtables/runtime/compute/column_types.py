@@ -23,7 +23,7 @@ Type = str | Mapping[str, Any]
 """A type in Spark's JSON."""
 
 
-def told(rows: DataFrame) -> dict[str, Type]:
+def spark_types(rows: DataFrame) -> dict[str, Type]:
     """The columns of a query, and their Spark types."""
     return {field.name: field.dataType.jsonValue() for field in rows.schema.fields}
 

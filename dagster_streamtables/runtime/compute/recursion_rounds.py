@@ -73,11 +73,11 @@ class _Rounds:
         """The name of a view of all rows."""
         table, steps = self.table, self.table.steps
         in_types = self._types()
-        first = asked = in_types(self.relations.sql(table.statement(table.bases)))
+        first = rows = in_types(self.relations.sql(table.statement(table.bases)))
         known: list[str] = []
         total = 0
         for level in itertools.count():
-            new, count = self._made(asked, self.recursion.rows - total)
+            new, count = self._made(rows, self.recursion.rows - total)
             if new is None:
                 return self.relations.named(self._all(known) if known else first)
             total += count
@@ -86,7 +86,7 @@ class _Rounds:
             if len(known) == _APART:
                 known = [self._made(self._all(known))[0] or new]
             following = table.statement(steps, new) + self._without(known)
-            asked = in_types(self.relations.sql(following))
+            rows = in_types(self.relations.sql(following))
         raise AssertionError("rounds are counted without an end")
 
     def _without(self, known: list[str]) -> str:

@@ -154,7 +154,7 @@ class TableLog:
         compares them differently. All metadata counts that is not known to be harmless.
         """
         found = {field["name"]: encoding(field) for field in self.fields}
-        return {name: digest(told.encode()) for name, told in found.items() if told}
+        return {name: digest(text.encode()) for name, text in found.items() if text}
 
     @property
     def maps_columns(self) -> bool:

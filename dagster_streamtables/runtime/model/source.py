@@ -20,4 +20,4 @@ class Source:
     @property
     def encodings(self) -> dict[str, str]:
         """How they are read, if the schema has more than the type; see `encoding`."""
-        return {name: told for name, told in self.log.encodings.items() if name in self.columns}
+        return {name: each for name, each in self.log.encodings.items() if name in self.columns}

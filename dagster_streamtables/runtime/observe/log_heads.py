@@ -65,7 +65,7 @@ class Heads:
         """The newest versions of many tables, without those that cannot be read."""
         names = list(dict.fromkeys(names))
         remote = any(is_remote(self._location(name)) for name in names)
-        return dict(filter(None, asked(self._asked, names, remote=remote)))
+        return dict(filter(None, answers(self._asked, names, remote=remote)))
 
     def frontier(self, name: str) -> Mapping[str, int] | None:
         """The version of each source that a stream table reflects; None if never refreshed."""
@@ -110,7 +110,7 @@ class Heads:
         return self._folders[location]
 
 
-def asked(
+def answers(
     question: Callable[[str], _Answer], names: Iterable[str], *, remote: bool
 ) -> list[_Answer]:
     """The answers for some names: concurrently if each takes a round trip."""

@@ -19,7 +19,7 @@ from dagster_streamtables.runtime.errors import slots as errors
 from dagster_streamtables.runtime.errors.tables import damaged
 from dagster_streamtables.runtime.model.slot import Held, Reader, Slot, SlotStatus
 from dagster_streamtables.runtime.observe.control import FOLDER
-from dagster_streamtables.runtime.observe.log_heads import asked
+from dagster_streamtables.runtime.observe.log_heads import answers
 from dagster_streamtables.runtime.storage.ledger import Entry, Ledger, OvertakenAppend
 
 _FOLDER = f"{FOLDER}/slots"
@@ -58,7 +58,7 @@ class Slots:
             DamagedTable: One of them cannot be read.
         """
         names = sorted(filter(_NAME.fullmatch, folders_in(self._root, _FOLDER, self._options)))
-        found = asked(self._found, names, remote=is_remote(self._root))
+        found = answers(self._found, names, remote=is_remote(self._root))
         return [slot for slot in found if slot is not None]
 
     def read(self, name: str) -> Slot:

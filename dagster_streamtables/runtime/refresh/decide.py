@@ -111,12 +111,12 @@ def require_untouched(stored: Stored | None) -> None:
 
 
 def _differing(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    told: list[str] = []
+    differences: list[str] = []
     for name in sorted({*before, *after}):
         was, is_ = before.get(name, "not used"), after.get(name, "not used")
         if was != is_:
-            told.append(f"{name} was {was}, and is {is_}")
-    return "; ".join(told)
+            differences.append(f"{name} was {was}, and is {is_}")
+    return "; ".join(differences)
 
 
 def _why_rebuild(stored: Refreshed, query: str, sources: Mapping[str, Source]) -> str | None:

@@ -31,7 +31,7 @@ def with_feeds(job: Job, done: Refresh, inputs: Inputs) -> Refresh:
     The refresh has committed, so an error, such as a missing permission, is reported and does not
     fail it.
     """
-    told = [done.reason]
+    reasons = [done.reason]
     for name in _missed(job, done) if job.table.cdc_mode is CdcMode.ENABLE else ():
         place = job.sources[name].log.location
         try:
@@ -39,12 +39,12 @@ def with_feeds(job: Job, done: Refresh, inputs: Inputs) -> Refresh:
                 inputs.spark.sql(
                     f"ALTER TABLE delta.{spark_name(place)} SET TBLPROPERTIES ({PROPERTY} = true)"
                 )
-                told.append(f'the change feed of "{name}" is now on')
+                reasons.append(f'the change feed of "{name}" is now on')
         except Exception as error:
             said = f'the change feed of "{name}" could not be turned on'
             logger.warning("%s: %s: %s", job.table.name, said, error)
-            told.append(f"{said}: {first_line(str(error))}")
-    return replace(done, reason="; ".join(told))
+            reasons.append(f"{said}: {first_line(str(error))}")
+    return replace(done, reason="; ".join(reasons))
 
 
 def _missed(job: Job, done: Refresh) -> list[str]:

@@ -9,7 +9,7 @@ from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.column_types import (
     are_of_arrow,
     require_stored,
-    told,
+    spark_types,
     unmaintained,
 )
 from dagster_streamtables.runtime.compute.difference import difference
@@ -47,8 +47,8 @@ def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refres
         corrected = _correct(job, old, inputs, clock, report, local)
         if corrected is not None:
             return corrected
-    told = account(job, report, clock)
-    target = job.target(told, changed=True, replaces=True, effort=effort(report, clock))
+    so_far = account(job, report, clock)
+    target = job.target(so_far, changed=True, replaces=True, effort=effort(report, clock))
 
     def write() -> Written:
         stored = Rows(local, lambda: rows)
@@ -82,7 +82,7 @@ def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
     rows = differential.full(job.plan, job.text, job.sources, inputs)
     if report.action is not Action.REINITIALIZE:
         return _QueryResult(job, report, rows)
-    types = told(rows)
+    types = spark_types(rows)
     refusal = unmaintained(types) if job.plan is not None else None
     if refusal is not None and job.table.mode is not Mode.AUTO:
         raise refusal
@@ -90,7 +90,7 @@ def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
         job = job.in_full(refusal.what)
         report = replace(report, reason=f"{report.reason}; the mode is AUTO, and {refusal.what}")
         rows = differential.full(None, job.text, job.sources, inputs)
-        types = told(rows)
+        types = spark_types(rows)
     require_stored(types)
     return _QueryResult(job, report, rows, are_of_arrow(types))
 
@@ -112,8 +112,8 @@ def _correct(
             # Time passed and the rows are unchanged: the table keeps its time.
             return replace(same, seconds=clock.seconds, phases=clock.phases)
         return advance(job, log, inputs, clock, same)
-    told = account(job, report, clock)
-    target = job.target(told, changed=True, effort=effort(report, clock))
+    so_far = account(job, report, clock)
+    target = job.target(so_far, changed=True, effort=effort(report, clock))
     changed = Rows(change, lambda: inputs.relations.handed(change))
     try:
         with clock.phase("commit"):

@@ -227,8 +227,8 @@ def _differentiate(
             return _keep(job, stored.log, inputs, clock, same, changes)
         return advance(job, stored.log, inputs, clock, same)
     report = replace(report, preview=preview_of(computed.local, stored.log, inputs.preview))
-    told = account(job, report, clock)
-    target = job.target(told, changed=True, effort=effort(report, clock))
+    so_far = account(job, report, clock)
+    target = job.target(so_far, changed=True, effort=effort(report, clock))
     rows = Rows(computed.local, computed.in_spark)
     try:
         with clock.phase("commit"):

@@ -81,8 +81,8 @@ class Target:
     def counting(self, inserted: int, deleted: int) -> Target:
         """The same target, with the rows in its account: the metrics of a MERGE that reinserts
         copies count those, too."""
-        told = replace(self.state.account, rows=(inserted, deleted))
-        return replace(self, state=replace(self.state, account=told))
+        account = replace(self.state.account, rows=(inserted, deleted))
+        return replace(self, state=replace(self.state, account=account))
 
     @property
     def application(self) -> str:

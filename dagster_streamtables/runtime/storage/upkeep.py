@@ -47,8 +47,8 @@ def has_many_small_files(log: TableLog) -> bool:
 
 def keep_files_small(log: TableLog) -> None:
     """Set the file size for the merges of delta-rs, unless somebody else has set one."""
-    wanted, told = file_bytes(sum(log.file_sizes)), log.settings.get(FILE_SIZE)
-    if told == str(wanted) or told not in (None, *map(str, target.FILE_BYTES)):
+    wanted, found = file_bytes(sum(log.file_sizes)), log.settings.get(FILE_SIZE)
+    if found == str(wanted) or found not in (None, *map(str, target.FILE_BYTES)):
         return
     try:
         log.to_write().alter.set_table_properties({FILE_SIZE: str(wanted)})

@@ -8,6 +8,7 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Barrier
+from typing import Any
 
 import pytest
 from deltalake import DeltaTable, Schema
@@ -117,6 +118,22 @@ def test_old_commits_are_deleted_and_the_newest_stays(tmp_path: Path) -> None:
     assert ledger.at(22) == ledger.read() == Ledger(ledger.location).read() == Entry(22, 22)
     assert len(list((tmp_path / "l").rglob("*.json"))) < 10
     assert ledger.append("next", 22) == 23
+
+
+def test_an_own_commit_that_is_reported_as_failed_is_one(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A store whose answer is lost is asked again, and then says that the version exists."""
+    commit = Ledger._commit
+
+    def answered_late(*parts: Any) -> None:
+        commit(*parts)
+        commit(*parts)
+
+    monkeypatch.setattr(Ledger, "_commit", answered_late)
+    assert ledger.append("first", None) == 0
+    assert ledger.append("second", 0) == 1
+    assert ledger.read() == Entry(1, "second")
 
 
 def test_a_ledger_in_place_of_another_is_noticed(tmp_path: Path) -> None:

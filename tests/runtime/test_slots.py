@@ -311,6 +311,17 @@ def test_what_is_held_comes_from_a_log(tmp_path: Path) -> None:
     assert found.committed_at.timestamp() == log.committed_at
 
 
+def test_what_changes_nothing_is_not_committed(slots: Slots) -> None:
+    slots.create(slot())
+    slots.mark_lost("crm", "gone")
+    slots.mark_lost("crm", "again")
+    slots.release("crm", "nobody")
+    slots.expire()
+    newest = Ledger(f"{slots._root}/_streamtables/slots/crm").read()
+    assert newest is not None
+    assert newest.version == 1
+
+
 def test_a_slot_in_an_unknown_format_is_damaged(slots: Slots) -> None:
     slots.create(slot())
     Ledger(f"{slots._root}/_streamtables/slots/crm").append({**slot().to_json(), "format": 99}, 0)

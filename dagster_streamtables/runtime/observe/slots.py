@@ -26,7 +26,7 @@ _FOLDER = f"{FOLDER}/slots"
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _ATTEMPTS = 50
 # A slot is rewritten at each acknowledgment, and only its newest value is ever read.
-_KEPT = "interval 1 hour"
+_KEPT = "interval 10 minutes"
 _Changed = TypeVar("_Changed", Slot, None)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from deltalake import CommitProperties, DeltaTable, Schema
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Schema
 from deltalake.exceptions import DeltaError
 from deltalake.schema import Field, PrimitiveType
 
@@ -62,6 +62,7 @@ class Ledger:
         """
         self.location = location
         self._options = dict(storage_options or {}) or None
+        self._every = checkpoint_every
         self._properties = {
             "delta.logRetentionDuration": kept,
             "delta.checkpointInterval": str(checkpoint_every),
@@ -137,7 +138,12 @@ class Ledger:
             )
             return
         table = DeltaTable(self.location, version=after, storage_options=self._options)
-        table.create_write_transaction([], "append", _SCHEMA, commit_properties=properties)
+        # delta-rs would list the log after each commit, to see whether a checkpoint is due.
+        due = (after + 2) % self._every == 0
+        hooks = PostCommitHookProperties(create_checkpoint=due, cleanup_expired_logs=due)
+        table.create_write_transaction(
+            [], "append", _SCHEMA, commit_properties=properties, post_commithook_properties=hooks
+        )
 
     def _known(self, version: int) -> tuple[Entry, Mark] | None:
         # The mark first: if the file is replaced in between, the next read finds another mark.

@@ -19,7 +19,6 @@ from dagster_streamtables.compiler.dialect.inferred_types import (
 )
 from dagster_streamtables.compiler.dialect.query import Query, Rule, literal_int, literal_text
 from dagster_streamtables.compiler.dialect.rules import COMMON, Dialect, Reason, Rules
-from dagster_streamtables.errors import InvalidDefinition
 
 _T = exp.DataType.Type
 EXAMINED = frozenset({
@@ -44,16 +43,7 @@ _BY_BYTES = "add COLLATE with a binary collation, if bytes should be compared"
 
 
 def others(dialect: str) -> Dialect:
-    """
-    Raises:
-        InvalidDefinition: The dialect's differences from Spark were not examined.
-    """
-    if dialect not in EXAMINED:
-        raise InvalidDefinition(
-            f"{dialect} cannot be translated",
-            why="its differences from Spark SQL were not examined",
-            fix="write the query in Spark SQL, or in another dialect",
-        )
+    """The rules of an examined dialect."""
     mended: Rules = {**_MENDED, exp.Like: functions.like(escaped=dialect in _ESCAPES)}
     refused: dict[type[exp.Expr], Reason] = {}
     if dialect in FRACTIONS_ARE_FLOATS:

@@ -27,30 +27,33 @@ class ExperimentalDialect(UserWarning):
 
 
 def checked_dialect(name: str) -> str:
-    """Check that a dialect exists, and warn once per process if it is experimental.
+    """Check that a dialect can be translated, and warn once per process if it is experimental.
 
     Raises:
-        InvalidDefinition: sqlglot does not know the dialect.
+        InvalidDefinition: There is no such dialect, or nobody examined how it differs from Spark.
     """
-    known = sorted(set(sqlglot.Dialect.classes) - {"", DIALECT})
+    known = sorted({SPARK, *TESTED, *EXAMINED})
     if name in EXAMINED:
         _warn(name)
     if name in known:
         return name
+    names = f"the dialects are {', '.join(known)}"
+    if name in sqlglot.Dialect.classes and name not in ("", DIALECT):
+        raise InvalidDefinition(
+            f'queries in the SQL dialect "{name}" cannot be translated',
+            why=f"its differences from Spark SQL were not examined; {names}",
+            fix="write the query in Spark SQL, or in another dialect",
+        )
     near = difflib.get_close_matches(name.lower(), known, n=3)
     raise InvalidDefinition(
         f'there is no SQL dialect "{name}"',
-        why=f"the dialects are {', '.join(known)}",
+        why=names,
         fix=f"did you mean {' or '.join(near)}?" if near else f'write "{SPARK}"',
     )
 
 
 def rules_of(name: str) -> Dialect:
-    """The rules of a dialect: what is kept, rewritten and refused.
-
-    Raises:
-        InvalidDefinition: The dialect's differences from Spark were not examined.
-    """
+    """The rules of a dialect: what is kept, rewritten and refused."""
     return TESTED[name] if name in TESTED else others(name)
 
 

@@ -259,7 +259,7 @@ def test_a_classic_session_of_dagster_pyspark_refreshes(tmp_path: Path, write: W
 def test_a_classic_session_without_delta_is_told_so(tmp_path: Path, write: Write) -> None:
     write("sales.orders", id=[1, 2], customer=[1, 2], amount=[10, 5])
     done = classic(tmp_path, "without")
-    last = "the Spark session knows no Delta tables"
+    last = "the Spark session is not configured for Delta"
     assert f'EnvironmentProblem: stream table "mart.revenue": {last}' in done.stderr
 
 
@@ -271,5 +271,5 @@ def test_what_spark_says_of_a_session_without_delta() -> None:
     )
     problem = machine_problem(RuntimeError(said))
     assert problem is not None
-    assert problem.what == "the Spark session knows no Delta tables"
+    assert problem.what == "the Spark session is not configured for Delta"
     assert machine_problem(RuntimeError(said.replace("delta.", "avro."))) is None

@@ -85,7 +85,7 @@ def ready(lake: Lake, table: StreamTable) -> None:
 
 
 FULL = "the disk is full"
-DENIED = "a file may not be read or written"
+DENIED = "no permission to read or write a file"
 UNREADABLE = "the log of a table cannot be read"
 NO_FILE = '"orders" names a file that is not there, or cannot be read'
 
@@ -317,7 +317,7 @@ def test_spark_is_killed_in_the_middle_of_a_statement(
 
     with unharmed(lake, table), monkeypatch.context() as patch:
         patch.setattr(module, step, with_a_killer)
-        told(lake, table, LostSpark, "Spark went away in the middle of the refresh")
+        told(lake, table, LostSpark, "Spark stopped during the refresh")
     source(lake).delete("id >= 20")
 
     done = refreshed(lake, table)
@@ -347,6 +347,6 @@ def test_an_enormous_change(driver_rows: int, own_home: Path, tmp_path: Path) ->
     try:
         lake.refresh(table)
     except EnvironmentProblem as error:
-        assert "not enough memory" in error.what or "Spark went away" in error.what
+        assert "not enough memory" in error.what or "Spark stopped" in error.what
         assert lake.frontier(table) == {"orders": 0}
     refreshed(Lake(lake.root), table)

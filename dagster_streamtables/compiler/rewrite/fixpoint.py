@@ -75,7 +75,7 @@ class RecursionLimits:
             why="UNION ALL never ends on a cycle in the rows, and UNION never ends with a column "
             "that grows, such as n + 1",
             fix="bound it in the query (WHERE depth < 50), use UNION if the rows form a cycle, or "
-            f"raise {setting} if it does end; the table stays as it was",
+            f"raise {setting} if it does end; the table is unchanged",
         )
 
 

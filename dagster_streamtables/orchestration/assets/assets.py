@@ -20,7 +20,7 @@ from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 RETRIES = dg.RetryPolicy(
     max_retries=3, delay=1, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
 )
-"""For transient errors: another refresh committed first, or Spark went away. Errors that need a
+"""For transient errors: another refresh committed first, or Spark stopped. Errors that need a
 person are never retried."""
 
 

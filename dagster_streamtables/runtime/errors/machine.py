@@ -1,7 +1,7 @@
-"""What the machine under a refresh lacks, told from the words of whoever met it first.
+"""Errors of the machine under a refresh (disk, permissions, memory, Spark), found in messages.
 
-delta-rs, Spark and Python each have words of their own around those of the operating system, which
-are the same in all three.
+delta-rs, Spark and Python each wrap the message of the operating system, which is the same in all
+three.
 """
 
 from __future__ import annotations
@@ -32,30 +32,29 @@ _NO_DELTA = re.compile(
     r"\[DATA_SOURCE_NOT_FOUND\].*\bdelta\b|\[DELTA_CONFIGURE_SPARK_SESSION_WITH_EXTENSION_AND_CATALOG"
 )
 _MARKS = re.compile(r"\x1b\[\d+m|↳")
-STAYS = "the table stays as it was"
+STAYS = "the table is unchanged"
 _LACKS = (
-    (_FULL, "the disk is full", f"make room, and refresh again; {STAYS}"),
+    (_FULL, "the disk is full", f"free some space and refresh again; {STAYS}"),
     (
         _DENIED,
-        "a file may not be read or written",
-        "give the user of this process, and that of Spark, the permission, and refresh again; "
-        + STAYS,
+        "no permission to read or write a file",
+        "grant it to the users of this process and of Spark, and refresh again; " + STAYS,
     ),
     (
         _NO_DELTA,
-        "the Spark session knows no Delta tables",
-        "start its Spark with the JARs, the extension and the catalog of Delta: the confs that "
-        f"delta_settings() gives; {STAYS}",
+        "the Spark session is not configured for Delta",
+        "start its Spark with Delta's JARs, extension and catalog: the confs that "
+        f"delta_settings() returns; {STAYS}",
     ),
 )
 
 
 class TooLarge(EnvironmentProblem):
-    """A side of a join that was taken for small is not."""
+    """A side of a join that was expected to be small is not."""
 
 
 def machine_problem(error: BaseException) -> EnvironmentProblem | None:
-    """What the machine lacks, where that is what the error says."""
+    """The problem of the machine that an error reports; None if it reports none."""
     message = _MARKS.sub("", str(error))
     for pattern, what, fix in _LACKS:
         line = line_of(message, pattern)
@@ -64,23 +63,22 @@ def machine_problem(error: BaseException) -> EnvironmentProblem | None:
     line = line_of(message, _SENT)
     if line is not None:
         return TooLarge(
-            "a join sends around more rows than there is memory for",
+            "a join broadcasts more rows than fit in memory",
             why=line,
-            fix=f"give Spark more memory by STREAMTABLES_SPARK_MEMORY and restart it; {STAYS}",
+            fix=f"raise STREAMTABLES_SPARK_MEMORY and restart Spark; {STAYS}",
         )
     if isinstance(error, MemoryError) or _MEMORY.search(message):
         return EnvironmentProblem(
             "there is not enough memory for the refresh",
-            why=line_of(message, _MEMORY) or "this process could not get more",
-            fix="give Spark more by STREAMTABLES_SPARK_MEMORY and restart it, or bring fewer rows "
-            f"here by driver_rows; {STAYS}",
+            why=line_of(message, _MEMORY) or "this process could not allocate more",
+            fix="raise STREAMTABLES_SPARK_MEMORY and restart Spark, or lower driver_rows; " + STAYS,
         )
     line = line_of(message, _ENDED)
     if line is None and type(error).__module__.partition(".")[0] != "grpc":
         return None
     return LostSpark(
-        "Spark went away in the middle of the refresh",
+        "Spark stopped during the refresh",
         why=line or first_line(message),
-        fix="refresh again: the local server is started anew, a cluster must be there again; "
-        "if it ends each time, look at its log and give it more memory",
+        fix="refresh again, which restarts the local server; a cluster must be running. If Spark "
+        "stops each time, read its log and give it more memory",
     )

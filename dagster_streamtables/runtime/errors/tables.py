@@ -1,4 +1,4 @@
-"""Errors of tables: one that is not there or cannot be read, or that others write meanwhile."""
+"""Errors of tables that are missing or unreadable, or that others write at the same time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def missing(name: str, place: str) -> MissingSource:
     error = MissingSource(
         f'source "{name}" is not a Delta table' if there else f'there is no table "{name}"',
         where=place,
-        why="its folder has no Delta log" if there else "nothing is stored at that place",
+        why="its folder has no Delta log" if there else "nothing is stored there",
         fix="create it, refresh the stream table of that name first, or correct the query",
     )
     error.source = name
@@ -36,31 +36,31 @@ def missing(name: str, place: str) -> MissingSource:
 
 
 def damaged(place: str, why: str) -> DamagedTable:
-    """The log at a place is there and says nothing that can be read."""
+    """The error of a log that exists and cannot be read."""
     return DamagedTable(
         "the log of a table cannot be read",
         where=place,
         why=why,
-        fix="bring the file back; an empty newest commit, which a crash leaves, may be deleted; "
-        "so may a whole stream table, its next refresh makes it anew",
+        fix="restore the file. An empty newest commit, left by a crash, can be deleted; so can a "
+        "whole stream table, which its next refresh rebuilds",
     )
 
 
 def empty(commit: str) -> DamagedTable:
-    """A commit without an action.
+    """The error of a commit without an action.
 
-    A full disk, or a machine that lost its power, leaves one behind. To take it for a commit that
-    changes nothing would leave its rows out for good once its content is back.
+    A full disk or a power failure leaves one behind. To treat it as a commit that changes nothing
+    would lose its rows for good once its content is restored.
     """
     return damaged(commit, "it is empty, and a commit has at least one action")
 
 
 def lost_race(why: str) -> ConflictingCommit:
-    """The error of whoever commits second."""
+    """The error of the writer that commits second."""
     return ConflictingCommit(
         "another writer committed to the table during the refresh",
         why=why,
-        fix="refresh again; nothing of this attempt was written",
+        fix="refresh again; this attempt wrote nothing",
     )
 
 
@@ -69,9 +69,9 @@ def lost_version(location: str, version: int) -> LostHistory:
 
 
 def lost_file(error: LostHistory) -> DamagedTable:
-    """The same where nothing else can be tried."""
+    """The error of lost history that no other way of reading avoids."""
     return DamagedTable(
-        "a file of a table is not there, or cannot be read",
+        "a file of a table is missing or unreadable",
         where=place_in(str(error)),
         why=first_line(str(error)),
         fix="restore the file, or repair its table (FSCK REPAIR TABLE, RESTORE)",
@@ -79,9 +79,9 @@ def lost_file(error: LostHistory) -> DamagedTable:
 
 
 def unreadable_root(root: str, error: Exception) -> EnvironmentProblem:
-    """The words are those of the operating system or the store, of which each has its own."""
+    """The error of a root; its reason is in the words of the operating system or the store."""
     return EnvironmentProblem(
         f'the root "{root}" cannot be read',
         why=first_line(str(error)),
-        fix="give a folder, or a URI that delta-rs knows, and the permission to read it",
+        fix="name a folder, or a URI that delta-rs supports, and grant permission to read it",
     )

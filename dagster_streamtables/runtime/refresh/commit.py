@@ -94,7 +94,7 @@ def committed(
     if made is None:
         raise ConflictingCommit(
             "another refresh of the table committed first",
-            fix="refresh again; nothing of this attempt was written",
+            fix="refresh again; this attempt wrote nothing",
         ).about(target.state.table)
     return written, made[1]
 

@@ -126,6 +126,17 @@ class SourceProblem(StreamTablesError):
     """A source is missing, is not a Delta table, or lost needed data: its owner must act."""
 
 
+class LostRelation(SourceProblem):
+    """A followed table was dropped, or a column that its follower reads: follow it again."""
+
+
+class HistoryUnavailable(SourceProblem):
+    """A table no longer has the history that a follower needs: it must begin with a new snapshot.
+
+    A vacuum deleted files, the log was cleaned up, or another table took the place.
+    """
+
+
 class DamagedTable(SourceProblem):
     """A log or a data file, of a source or of the stream table, exists but cannot be read."""
 

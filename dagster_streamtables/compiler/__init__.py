@@ -28,6 +28,7 @@ from dagster_streamtables.compiler.plan.maintenance import (
     GroupMaintenance,
     all_rows,
     maintenance_of,
+    unstored_change,
 )
 from dagster_streamtables.compiler.plan.optimize import Statistics
 from dagster_streamtables.compiler.plan.plan import Plan, QueryPlan
@@ -80,6 +81,7 @@ __all__ = [
     "stored_column",
     "text_of",
     "type_text",
+    "unstored_change",
     "views_of",
     "with_one_answer",
     "zero_marks",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
@@ -14,8 +13,9 @@ from dagster_streamtables.errors import SourceProblem, StreamTablesError, Unsupp
 from dagster_streamtables.runtime.checks.compare import Comparison
 from dagster_streamtables.runtime.checks.lake_checks import Checks
 from dagster_streamtables.runtime.checks.sample import Sample
+from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.compute.inputs import Inputs
-from dagster_streamtables.runtime.compute.version_views import Views, views_of
+from dagster_streamtables.runtime.compute.version_views import Views
 from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.delta.names import Names
 from dagster_streamtables.runtime.delta.quote import spark_name
@@ -78,22 +78,24 @@ class Lake:
         text = str(root)
         self.root = text if "://" in text else str(Path(text).expanduser().absolute())
         self._names = Names(self.root)
-        self._given, self.storage_options = spark, storage_options
+        self.storage_options = storage_options
         self._logs = Logs(storage_options)
         self._catalog = TableCatalog(self._names, self._logs)
-        self._driver_rows, self._preview = driver_rows, preview_rows
+        self._preview = preview_rows
         self._views = tuple(views)
+        self.access = Access(self._catalog, self._views, spark, driver_rows)
+        """The tables and the Spark sessions, for what follows their changes."""
         self.controls = Controls(self.root, storage_options, self._views)
         """Suspend or resume stream tables, and read their errors."""
         self.slots = Slots(self.root, storage_options)
         """The durable positions of readers of changes."""
         self.retention = Retention(
-            self._names, self._logs, self.slots, lambda name: self._session(name).spark
+            self._names, self._logs, self.slots, lambda name: self.access.session(name).spark
         )
         """How far behind stream tables are and may be, and a vacuum that keeps what they need."""
         self.checks = Checks(
             self._catalog,
-            lambda table: self._session(table.name, table.session_timezone),
+            lambda table: self.access.session(table.name, table.session_timezone),
             lambda table: with_views(table, self._views),
         )
         """Whether a stream table is equal to its query, intact, fresh, and as defined."""
@@ -246,7 +248,7 @@ class Lake:
         log = self._catalog.newest(name)
         if log is None:
             raise missing(name, self.location(name))
-        rows = self._session(name).spark.read.format("delta").load(log.location)
+        rows = self.access.session(name).spark.read.format("delta").load(log.location)
         return rows.select(*[spark_name(column) for column in visible(log.columns)])
 
     def location(self, name: str) -> str:
@@ -270,29 +272,16 @@ class Lake:
     def _inputs(self, job: Job, clock: Clock) -> Inputs:
         def session() -> Views:
             with clock.phase(CONNECT):
-                return self._session(job.table.name, job.table.session_timezone)
+                return self.access.session(job.table.name, job.table.session_timezone)
 
         state = job.stored.state if job.stored is not None else None
         return Inputs(
             session=session,
             stored=self._catalog.stored,
-            driver_rows=self._driver_rows,
+            driver_rows=self.access.driver_rows,
             tables=job.tables,
             preview=self._preview,
             recursion=job.table.recursion,
             now=job.now,
             then=(state.now if state is not None else None) or job.now,
         )
-
-    def _session(self, table: str, zone: str | None = None) -> Views:
-        """The views of a stream table, in its own session, if Spark allows.
-
-        Args:
-            table: Its name.
-            zone: The time zone of its statements; None if none of them depends on it.
-        """
-        from dagster_streamtables.runtime.spark.session import open_session
-
-        about = f"{self.root}#{table}" if zone in (None, "UTC") else f"{self.root}#{table}#{zone}"
-        identity = str(uuid.uuid5(uuid.NAMESPACE_URL, about))
-        return views_of(open_session(self._given, session_id=identity, zone=zone), about)

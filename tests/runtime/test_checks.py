@@ -151,7 +151,7 @@ def test_a_frontier_ahead_of_its_source_is_found(orders: Orders) -> None:
     orders.write(ROWS, 10)
     lake.refresh(BAG)
     (Path(lake.location("orders")) / "_delta_log" / f"{1:020d}.json").unlink()
-    found = Lake(lake.root, spark=lake._given).checks.invariants(BAG)
+    found = Lake(lake.root, spark=lake.access.spark).checks.invariants(BAG)
     assert [str(each) for each in found.violations] == [
         "paid: it reflects version 1 of orders, which is at 0"
     ]
@@ -170,7 +170,7 @@ def test_an_intermediate_table_is_looked_at_and_missed(orders: Orders) -> None:
     # The version that the frontier names is whole; what came after it is nobody's.
     assert lake.checks.invariants(ABOVE).violations == ()
     shutil.rmtree(below)
-    [found] = Lake(lake.root, spark=lake._given).checks.invariants(ABOVE).violations
+    [found] = Lake(lake.root, spark=lake.access.spark).checks.invariants(ABOVE).violations
     assert found.what == "the intermediate table no longer exists"
 
 

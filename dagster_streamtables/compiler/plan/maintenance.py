@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dagster_streamtables.compiler.maintain.bag import row_by_row
+from dagster_streamtables.compiler.maintain.bag import cast, row_by_row
 from dagster_streamtables.compiler.maintain.strategy import (
     BagStrategy,
     FoldStrategy,
@@ -13,7 +13,7 @@ from dagster_streamtables.compiler.maintain.strategy import (
     RegroupStrategy,
     Types,
 )
-from dagster_streamtables.compiler.operators import Step
+from dagster_streamtables.compiler.operators import Net, Step
 from dagster_streamtables.compiler.plan.optimize import SIMPLIFIED, Engine, optimized
 from dagster_streamtables.compiler.plan.plan import Plan, types_of
 from dagster_streamtables.compiler.plan.statement import Statement
@@ -122,6 +122,20 @@ def maintenance_of(plan: Plan, stored: Mapping[str, str]) -> Maintenance:
             return RegroupMaintenance(strategy, types)
         case BagStrategy() as strategy:
             return BagMaintenance(strategy, types)
+
+
+def unstored_change(plan: Plan, columns: Mapping[str, str], engine: Engine) -> Statement:
+    """The change of a query whose rows are stored nowhere: both ends are read from its sources.
+
+    Args:
+        plan: The plan of the query, without intermediate tables.
+        columns: The columns of the result and their types in Spark's spelling.
+        engine: Runs the statement.
+
+    Returns:
+        Distinct rows with the nonzero number of copies that came or went.
+    """
+    return optimized(Net(cast(plan.view.change, types_of(columns))), engine)
 
 
 def all_rows(plan: Plan, engine: Engine) -> Statement:

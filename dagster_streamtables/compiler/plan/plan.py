@@ -11,7 +11,14 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import Columns
 from dagster_streamtables.compiler.maintain.strategy import AnyStrategy, StrategyKind, strategy_of
-from dagster_streamtables.compiler.operators import Aggregate, Operator, Schema, Step
+from dagster_streamtables.compiler.operators import (
+    Aggregate,
+    Operator,
+    Project,
+    Scan,
+    Schema,
+    Step,
+)
 from dagster_streamtables.compiler.operators.render import render
 from dagster_streamtables.compiler.operators.scan import scans_of
 from dagster_streamtables.compiler.plan.explain import OperatorLine, lines, outline
@@ -172,6 +179,16 @@ class QueryPlan(Plan):
     @cached_property
     def timed(self) -> bool:
         return asks_for_time(self.text)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether its rows are those of one source, each column unchanged and under its name."""
+        view = self.view
+        while isinstance(view, Project):
+            if any(not isinstance(e, exp.Column) or e.name != name for name, e in view.outputs):
+                return False
+            view = view.input
+        return isinstance(view, Scan)
 
     @cached_property
     def full_text(self) -> Text:

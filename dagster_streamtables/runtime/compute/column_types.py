@@ -74,6 +74,18 @@ def unmaintained(types: Mapping[str, Type]) -> UnsupportedQuery | None:
     return None
 
 
+def require_comparable(types: Mapping[str, Type]) -> None:
+    """
+    Raises:
+        InvalidDefinition: A column has a type that no Delta table has.
+        UnsupportedQuery: Rows cannot be told apart by a column.
+    """
+    require_stored(types)
+    problem = unmaintained(types)
+    if problem is not None:
+        raise problem
+
+
 def are_of_arrow(types: Mapping[str, Type]) -> bool:
     """Whether Arrow has types for the columns; for a VARIANT, it has only two binary strings."""
     return not any(kind in _NOT_BY_ARROW for type_ in types.values() for kind in _kinds(type_))

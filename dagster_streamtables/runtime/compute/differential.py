@@ -87,7 +87,8 @@ def capture(
         change, source = changes[name], sources[name]
         if not change.moved:
             continue
-        rows, change = _read(source, change, inputs)
+        read, change = read_change(source, change, inputs)
+        rows = _bound(read, inputs)
         windows[name] = Window(
             change.before, change.after, change.capture, change.rows, source.log.row_count
         )
@@ -99,8 +100,14 @@ def capture(
     return Captured(frozenset(moved), frozenset(sources) - moved, windows, changes, logs, views)
 
 
-def _read(source: Source, change: SourceChange, inputs: Inputs) -> tuple[str | None, SourceChange]:
-    """A name for the rows, None if there are none; and the change as it was finally read."""
+def read_change(
+    source: Source, change: SourceChange, inputs: Inputs
+) -> tuple[pa.Table | DataFrame, SourceChange]:
+    """The rows of a change, in this process if they are few, and the change as it was finally read.
+
+    Returns:
+        The columns of the source and the weight, netted if they are here and none is nested.
+    """
     if change.lost:
         raise lost_version(source.log.location, change.before)
     log, columns = source.log, list(source.columns)
@@ -108,13 +115,20 @@ def _read(source: Source, change: SourceChange, inputs: Inputs) -> tuple[str | N
     if small is None:
         large = large_change(inputs.spark, log, change, columns)
         if adds_up(log, change, large):
-            return inputs.relations.named(large), change
+            return large, change
     elif adds_up(log, change, small):
-        if change.rows is None:
-            change = replace(change, rows=copies(small))
-        return (inputs.relations.local(small) if small.num_rows else None), change
+        return small, change if change.rows is not None else replace(change, rows=copies(small))
     # Some writers record the new rows of an update, but not the old ones.
-    return _read(source, change.without_feed, inputs)
+    return read_change(source, change.without_feed, inputs)
+
+
+def _bound(rows: pa.Table | DataFrame, inputs: Inputs) -> str | None:
+    """A name for the rows; None if there are none."""
+    import pyarrow as pa
+
+    if not isinstance(rows, pa.Table):
+        return inputs.relations.named(rows)
+    return inputs.relations.local(rows) if rows.num_rows else None
 
 
 def change(plan: Plan, stored: TableLog, captured: Captured, inputs: Inputs) -> Computed:

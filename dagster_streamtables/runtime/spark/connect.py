@@ -8,7 +8,7 @@ columns.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -51,6 +51,30 @@ def arrow_rows(rows: DataFrame) -> pa.Table:
     return table.cast(
         to_arrow_schema(schema, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
     )
+
+
+def arrow_batches(rows: DataFrame) -> Iterator[pa.Table]:
+    """As `arrow_rows`, a few megabytes at a time, in the order of the query.
+
+    A session in this process has no such way: its rows come at once.
+    """
+    if not is_connect(rows):
+        yield rows.toArrow()
+        return
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    connected: Any = rows
+    client = connected._session.client
+    plan = connected._plan.to_proto(client)
+    schema: pa.Schema | None = None
+    for part in client.to_table_as_iterator(plan, connected._plan.observations):
+        if isinstance(part, StructType):
+            schema = to_arrow_schema(
+                part, error_on_duplicated_field_names_in_struct=True, timezone="UTC"
+            )
+        elif part.num_rows:
+            yield part if schema is None else part.cast(schema)
 
 
 def _plan(rows: Any) -> Any:

@@ -1,0 +1,1 @@
+"""What is followed: a stored table, or a SELECT that is maintained without being stored."""

@@ -1,0 +1,94 @@
+"""A frontier: the sources of a relation, each at one version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dagster_streamtables.errors import HistoryUnavailable, LostRelation
+from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
+from dagster_streamtables.runtime.delta.source_change import change_between
+from dagster_streamtables.runtime.errors.tables import missing
+from dagster_streamtables.runtime.model.table_catalog import TableCatalog
+
+Frontier = Mapping[str, TableLog]
+"""Source, by its name in the query → its log at the version that is read."""
+
+
+def newest(catalog: TableCatalog, names: Iterable[str]) -> dict[str, TableLog]:
+    """The sources as they are now.
+
+    Raises:
+        MissingSource: One does not exist.
+    """
+    found = {name: catalog.newest(name) for name in names}
+    for name, log in found.items():
+        if log is None:
+            raise missing(name, catalog.names.location(name))
+    return {name: log for name, log in found.items() if log is not None}
+
+
+def at_version(catalog: TableCatalog, name: str, now: TableLog, version: int) -> TableLog:
+    """A source at a version that is not newer than `now`.
+
+    Raises:
+        HistoryUnavailable: The log no longer has it.
+    """
+    log = now if version == now.version else catalog.at(name, version)
+    if log is None:
+        raise unavailable(name, now, version, "the log was cleaned up")
+    return log
+
+
+def require_same_history(name: str, now: TableLog | None, then: Snapshot) -> TableLog:
+    """Check that a source still has the version that was read last.
+
+    Raises:
+        LostRelation: It was dropped, and perhaps created again.
+        HistoryUnavailable: It was restored from a copy, or put back, and has another history now.
+    """
+    if now is None or now.id != then.table.id:
+        again = "" if now is None else ", and another table was created in its place"
+        raise LostRelation(
+            f'"{name}" was dropped{again}',
+            where=then.table.location,
+            why="what was followed does not exist any more",
+            fix="follow the new table from its beginning, with a snapshot",
+        )
+    if not now.has(then):
+        if now.commit_at(then.version) is None and now.version > then.version:
+            raise unavailable(name, now, then.version, "the log was cleaned up")
+        raise unavailable(name, now, then.version, "its files were put back from a copy")
+    return now
+
+
+def unavailable(name: str, now: TableLog, version: int, cause: str) -> HistoryUnavailable:
+    oldest = earliest(now)
+    return HistoryUnavailable(
+        f'version {version} of "{name}" is not available any more: {cause}',
+        where=now.location,
+        why=f"versions {oldest} to {now.version} can be read",
+        fix="follow it from a newer version, with a snapshot; a slot keeps the history that it "
+        "needs, as far as vacuums go through streamtables",
+    )
+
+
+def earliest(now: TableLog) -> int:
+    """The oldest version whose rows and changes can still be read."""
+    low, high = 0, now.version
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_readable(now, middle) else (middle + 1, high)
+    return low
+
+
+def is_readable(now: TableLog, version: int) -> bool:
+    """Whether the log can rebuild a version, and all its files are still there."""
+    if version == now.version:
+        return True
+    if now.at(version) is None:
+        return False
+    change = change_between(now, version)
+    if change.lost:
+        return False
+    paths = [file.path for file in change.without_feed.removed if "://" not in file.path]
+    return all(info.type.name != "NotFound" for info in now.files.get_file_info(paths))

@@ -1,0 +1,165 @@
+"""Read a relation: its rows at a frontier, and what changed between two.
+
+There is one class for each way: the rows of a stored table, a query whose change is computed, and a
+query that is run at both ends and compared.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from dagster_streamtables.changes.output.order import Term
+from dagster_streamtables.compiler import WEIGHT
+from dagster_streamtables.runtime.compute.access import Access
+from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
+from dagster_streamtables.runtime.model.source import Source
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.spark import whole_rows
+from dagster_streamtables.runtime.spark.connect import arrow_batches
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame
+
+Sources = Mapping[str, Source]
+Order = Sequence[Term]
+Windows = Mapping[str, SourceChange]
+
+_SESSION = "_subscriptions"
+
+
+@dataclass(frozen=True)
+class Times:
+    """The current time in the query at both ends of a window, in ISO 8601."""
+
+    then: str
+    now: str
+
+
+@dataclass(frozen=True)
+class Span:
+    """From one frontier to another."""
+
+    before: Sources
+    after: Sources
+    times: Times
+
+    @property
+    def windows(self) -> dict[str, SourceChange]:
+        """The change of each source."""
+        return {name: _window(self.before[name], source) for name, source in self.after.items()}
+
+
+@dataclass(frozen=True)
+class Reading(ABC):
+    """How the rows of one relation are read.
+
+    All rows are in Arrow tables with the columns of `schema` and the weight, each distinct row
+    once. A single table has them in no order; of several, each continues the requested order.
+    """
+
+    access: Access
+    declaration: StreamTable
+    first: Sources
+    """The sources as of the version whose columns are followed."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The columns of the rows, without the weight."""
+
+    @abstractmethod
+    def rows(self, at: Sources, now: str, inputs: Inputs) -> DataFrame:
+        """The rows at a frontier in Spark, with their copies."""
+
+    @abstractmethod
+    def computed(
+        self, span: Span, windows: Windows, inputs: Inputs, order: Order
+    ) -> Iterator[pa.Table]:
+        """What changed in a span in which a source moved, by the rule of the relation."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether the rows depend on the current time."""
+        return False
+
+    def snapshot(self, at: Sources, now: str, order: Order) -> Iterator[pa.Table]:
+        """Each distinct row at a frontier, with its number of copies."""
+        with closing(self.inputs(at, Times(now, now))) as inputs:
+            yield from self.given(_weighted(self.rows(at, now, inputs), 1), order)
+
+    def change(self, span: Span, order: Order) -> Iterator[pa.Table]:
+        """What changed; the weight is negative for rows that went."""
+        windows = span.windows
+        if self.timed or any(each.moved for each in windows.values()):
+            with closing(self.inputs(span.after, span.times)) as inputs:
+                yield from self.computed(span, windows, inputs, order)
+
+    def difference(self, span: Span, order: Order) -> Iterator[pa.Table]:
+        """As `change`, by comparing all rows of both frontiers."""
+        if self.timed or any(each.moved for each in span.windows.values()):
+            with closing(self.inputs(span.after, span.times)) as inputs:
+                yield from self.compared(span, inputs, order)
+
+    def compared(self, span: Span, inputs: Inputs, order: Order) -> Iterator[pa.Table]:
+        old = _weighted(self.rows(span.before, span.times.then, inputs), -1)
+        new = _weighted(self.rows(span.after, span.times.now, inputs), 1)
+        yield from self.given(new.unionAll(old), order)
+
+    def given(self, rows: DataFrame, order: Order, *, net: bool = True) -> Iterator[pa.Table]:
+        """The weighted rows of Spark in the requested order, a few megabytes at a time.
+
+        Args:
+            rows: The columns of `schema`, by position, and the weight.
+            order: Their order.
+            net: Whether equal rows are still to be added up.
+        """
+        import pyarrow as pa
+
+        rows = rows.toDF(*self.schema.names, WEIGHT)
+        if net:
+            rows = whole_rows.netted(rows, {n: t for n, t in rows.dtypes if n != WEIGHT})
+        if order:
+            rows = rows.repartition(1).sortWithinPartitions(*map(_sorted, order))
+        schema = self.schema.append(pa.field(WEIGHT, pa.int64()))
+        for part in arrow_batches(rows):
+            yield part.cast(schema)
+
+    def inputs(self, at: Sources, times: Times) -> Inputs:
+        zone = self.declaration.session_timezone
+        return Inputs(
+            session=lambda: self.access.session(_SESSION, zone),
+            stored=lambda location: None,
+            driver_rows=self.access.driver_rows,
+            tables=tuple(source.log for source in at.values()),
+            recursion=self.declaration.recursion,
+            now=times.now,
+            then=times.then,
+        )
+
+
+def _window(before: Source, after: Source) -> SourceChange:
+    change = change_between(after.log, before.log.version)
+    # With the number of rows, a feed that lacks some is noticed.
+    return replace(change, held=before.log.row_count) if change.fed else change
+
+
+def _weighted(rows: DataFrame, weight: int) -> DataFrame:
+    from pyspark.sql import functions as F
+
+    return rows.withColumn(WEIGHT, F.lit(weight).cast("bigint"))
+
+
+def _sorted(term: Term) -> Column:
+    from pyspark.sql import functions as F
+
+    column: Any = F.col(spark_name(term.column))
+    if term.descending:
+        return column.desc_nulls_first() if term.nulls_first else column.desc_nulls_last()
+    return column.asc_nulls_first() if term.nulls_first else column.asc_nulls_last()

@@ -1,0 +1,93 @@
+"""Follow a stored table: by its log and its feed, in this process where few rows changed."""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.changes.relation.reading import (
+    Order,
+    Reading,
+    Sources,
+    Span,
+    Times,
+    Windows,
+)
+from dagster_streamtables.compiler import WEIGHT
+from dagster_streamtables.runtime.compute.capture import at_version
+from dagster_streamtables.runtime.compute.column_types import require_comparable
+from dagster_streamtables.runtime.compute.differential import read_change
+from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.compute.netting import has_nested, netted
+from dagster_streamtables.runtime.delta.data_rows import schema_of
+from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.stored_rows import stored_rows
+from dagster_streamtables.runtime.model.source import Source
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True)
+class TableReading(Reading):
+    """The rows of one stored table, some of its columns in any order."""
+
+    columns: tuple[str, ...]
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        log = self._only(self.first).log
+        wanted = set(self.columns)
+        require_comparable({f["name"]: f["type"] for f in log.fields if f["name"] in wanted})
+        return schema_of(log, self.columns)
+
+    def snapshot(self, at: Sources, now: str, order: Order) -> Iterator[pa.Table]:
+        import pyarrow as pa
+
+        with closing(self.inputs(at, Times(now, now))) as inputs:
+            here = self._small(at, inputs)
+        if here is None:
+            yield from super().snapshot(at, now, order)
+        elif here.num_rows:
+            copies = pa.array([1] * here.num_rows, pa.int64())
+            yield netted(here.append_column(WEIGHT, copies))
+
+    def rows(self, at: Sources, now: str, inputs: Inputs) -> DataFrame:
+        log = self._only(at).log
+        rows = at_version(inputs.spark, log.snapshot.table, log.version)
+        return rows.select(*map(spark_name, self.columns))
+
+    def computed(
+        self, span: Span, windows: Windows, inputs: Inputs, order: Order
+    ) -> Iterator[pa.Table]:
+        import pyarrow as pa
+
+        source = self._only(span.after)
+        named = replace(source, columns={n: source.columns[n] for n in self.columns})
+        [window] = windows.values()
+        rows, _ = read_change(named, window, inputs)
+        if not isinstance(rows, pa.Table):
+            yield from self.given(rows, order)
+        elif has_nested(rows.schema) and rows.num_rows:
+            yield from self.given(inputs.relations.handed(rows), order)
+        elif rows.num_rows:
+            yield netted(rows)
+
+    def _small(self, at: Sources, inputs: Inputs) -> pa.Table | None:
+        """The rows, read in this process; None if they are many or Spark has to read them."""
+        log = self._only(at).log
+        if has_nested(self.schema) or log.row_count is None or log.row_count > inputs.limit:
+            return None
+        rows = stored_rows(log, {}, self.columns, limit=inputs.limit)
+        return None if rows is None else rows.cast(self.schema)
+
+    def _only(self, sources: Sources) -> Source:
+        [source] = sources.values()
+        return source

@@ -42,8 +42,7 @@ class _OwnText(Reading):
     text: Text
     """In Spark SQL, with a unique answer."""
 
-    @cached_property
-    def schema(self) -> pa.Schema:
+    def read_schema(self) -> pa.Schema:
         from pyspark.sql.pandas.types import to_arrow_schema
 
         with closing(self.inputs(self.first, Times(_ANY, _ANY))) as inputs:

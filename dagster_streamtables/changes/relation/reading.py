@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.changes.output.order import Term
@@ -69,10 +70,17 @@ class Reading(ABC):
     first: Sources
     """The sources as of the version whose columns are followed."""
 
-    @property
-    @abstractmethod
+    @cached_property
     def schema(self) -> pa.Schema:
         """The columns of the rows, without the weight."""
+        return self.read_schema()
+
+    @abstractmethod
+    def read_schema(self) -> pa.Schema:
+        """
+        Raises:
+            UnsupportedQuery: Rows cannot be told apart by a column.
+        """
 
     @abstractmethod
     def rows(self, at: Sources, now: str, inputs: Inputs) -> DataFrame:

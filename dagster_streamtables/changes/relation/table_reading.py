@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.changes.relation.reading import (
     Order,
@@ -41,8 +40,7 @@ class TableReading(Reading):
 
     columns: tuple[str, ...]
 
-    @cached_property
-    def schema(self) -> pa.Schema:
+    def read_schema(self) -> pa.Schema:
         log = self._only(self.first).log
         wanted = set(self.columns)
         require_comparable({f["name"]: f["type"] for f in log.fields if f["name"] in wanted})
@@ -72,7 +70,7 @@ class TableReading(Reading):
         source = self._only(span.after)
         named = replace(source, columns={n: source.columns[n] for n in self.columns})
         [window] = windows.values()
-        rows, _ = read_change(named, window, inputs)
+        rows: Any = read_change(named, window, inputs)[0]
         if not isinstance(rows, pa.Table):
             yield from self.given(rows, order)
         elif has_nested(rows.schema) and rows.num_rows:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.compiler import (
     TOUCHED,
@@ -122,7 +122,7 @@ def read_change(
     return read_change(source, change.without_feed, inputs)
 
 
-def _bound(rows: pa.Table | DataFrame, inputs: Inputs) -> str | None:
+def _bound(rows: Any, inputs: Inputs) -> str | None:
     """A name for the rows; None if there are none."""
     import pyarrow as pa
 

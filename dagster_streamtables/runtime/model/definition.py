@@ -7,7 +7,14 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler import Plan, QueryPlan, Text, blame_view, compile_query, type_text
+from dagster_streamtables.compiler import (
+    Plan,
+    QueryPlan,
+    Text,
+    blame_view,
+    compile_query,
+    type_text,
+)
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
@@ -18,9 +25,7 @@ if TYPE_CHECKING:
 _HIDDEN = "__st_"
 
 
-def compiled(
-    table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, str]]
-) -> QueryPlan:
+def compiled(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, str]]) -> QueryPlan:
     """The plan of a stream table.
 
     Raises:
@@ -45,9 +50,7 @@ def _compiled(
 
 
 @functools.lru_cache(maxsize=1024)
-def _plan(
-    text: Text, columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]
-) -> QueryPlan:
+def _plan(text: Text, columns: tuple[tuple[str, tuple[tuple[str, str], ...]], ...]) -> QueryPlan:
     """Cached: compiling takes longer than a refresh that finds nothing to do."""
     return compile_query(text, {name: dict(each) for name, each in columns})
 

@@ -47,6 +47,7 @@ ROOMS = (
     "runtime/checks",
     "runtime",
     "changes/output",
+    "changes/relation",
     "changes/clock",
     "changes",
     "metrics",

@@ -79,6 +79,12 @@ class Timeline:
                 return Tick(ts, _of({**known, **newer}, found))
         raise _crowded()
 
+    @property
+    def last(self) -> int:
+        """The newest recorded time; -1 if there is none."""
+        entry = self._ledger.read()
+        return -1 if entry is None else _ts(entry)
+
     def ticks(self, after: int, tables: Iterable[str]) -> Iterator[Tick]:
         """The ticks after a time at which one of some tables had moved, in order.
 

@@ -39,6 +39,32 @@ def at_version(catalog: TableCatalog, name: str, now: TableLog, version: int) ->
     return log
 
 
+def version_until(now: TableLog, time: float) -> int:
+    """The newest version that was committed until a time, in seconds since 1970; -1 for none.
+
+    As Delta's time travel does, it stops at the first version that is not later.
+    """
+    version = now.version
+    while version >= 0:
+        committed = now.time_of(version)
+        if committed is None:
+            return -1
+        if committed <= time:
+            return version
+        version -= 1
+    return version
+
+
+def require_same_table(name: str, now: TableLog | None, then: TableLog) -> TableLog:
+    """
+    Raises:
+        LostRelation: A source was dropped, and perhaps created again.
+    """
+    if now is None or now.id != then.id:
+        raise _dropped(name, now, then.location)
+    return now
+
+
 def require_same_history(name: str, now: TableLog | None, then: Snapshot) -> TableLog:
     """Check that a source still has the version that was read last.
 
@@ -47,18 +73,22 @@ def require_same_history(name: str, now: TableLog | None, then: Snapshot) -> Tab
         HistoryUnavailable: It was restored from a copy, or put back, and has another history now.
     """
     if now is None or now.id != then.table.id:
-        again = "" if now is None else ", and another table was created in its place"
-        raise LostRelation(
-            f'"{name}" was dropped{again}',
-            where=then.table.location,
-            why="what was followed does not exist any more",
-            fix="follow the new table from its beginning, with a snapshot",
-        )
+        raise _dropped(name, now, then.table.location)
     if not now.has(then):
         if now.commit_at(then.version) is None and now.version > then.version:
             raise unavailable(name, now, then.version, "the log was cleaned up")
         raise unavailable(name, now, then.version, "its files were put back from a copy")
     return now
+
+
+def _dropped(name: str, now: TableLog | None, location: str) -> LostRelation:
+    again = "" if now is None else ", and another table was created in its place"
+    return LostRelation(
+        f'"{name}" was dropped{again}',
+        where=location,
+        why="what was followed does not exist any more",
+        fix="follow the new table from its beginning, with a snapshot",
+    )
 
 
 def unavailable(name: str, now: TableLog, version: int, cause: str) -> HistoryUnavailable:

@@ -1,6 +1,12 @@
 """The public names, and the modules that have them: the one list, which `__init__` reads."""
 
+from .changes.clock.bounds import (
+    AtLeast as AtLeast,
+    EmptyBoundsWarning as EmptyBoundsWarning,
+)
 from .changes.output.envelope import Debezium as Debezium, Upsert as Upsert
+from .changes.subscribe import subscribe as subscribe, tail as tail
+from .changes.subscription import Subscription as Subscription
 from .compiler import View as View
 from .compiler.dialect.support import ExperimentalDialect as ExperimentalDialect
 from .components.component import StreamTablesComponent as StreamTablesComponent
@@ -9,7 +15,9 @@ from .errors import (
     DamagedTable as DamagedTable,
     EnvironmentProblem as EnvironmentProblem,
     FailedQuery as FailedQuery,
+    HistoryUnavailable as HistoryUnavailable,
     InvalidDefinition as InvalidDefinition,
+    LostRelation as LostRelation,
     LostSpark as LostSpark,
     RefusedOperation as RefusedOperation,
     SourceProblem as SourceProblem,

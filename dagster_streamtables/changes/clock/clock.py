@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from dagster_streamtables.changes.clock.bounds import AsOf, Bound
 from dagster_streamtables.changes.relation.frontier import Frontier
@@ -29,7 +29,11 @@ class Instant:
 class Clock(Protocol):
     """One way to count time. Its answers are the same whenever they are asked for again."""
 
-    name: str
+    name: ClassVar[str]
+
+    def instant(self, timestamp: int, frontier: Frontier) -> Instant:
+        """A timestamp whose frontier is known."""
+        ...
 
     def first(self, as_of: AsOf) -> Instant | None:
         """The instant at which a subscription begins; None if it is in the future.

@@ -10,7 +10,8 @@ from typing import ClassVar
 from dagster_streamtables.changes.clock.bounds import AsOf, AtLeast, Bound, milliseconds
 from dagster_streamtables.changes.clock.clock import Instant, Versions, present
 from dagster_streamtables.changes.clock.timeline import Tick, Timeline
-from dagster_streamtables.changes.relation import frontier
+from dagster_streamtables.changes.relation import frontier as frontiers
+from dagster_streamtables.changes.relation.frontier import Frontier
 from dagster_streamtables.changes.relation.relation import Relation
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 
@@ -26,6 +27,9 @@ class MillisecondClock:
 
     name: ClassVar[str] = NAME
 
+    def instant(self, timestamp: int, frontier: Frontier) -> Instant:
+        return Instant(timestamp, frontier, _iso(timestamp), self._versions(frontier))
+
     def first(self, as_of: AsOf) -> Instant | None:
         now = milliseconds(present())
         if as_of is None:
@@ -39,8 +43,8 @@ class MillisecondClock:
             wanted, found = self._readable(wanted, found)
         for name, log in self._newest().items():
             version = found[self._place(name)][1]
-            if version < 0 or not frontier.is_readable(log, version):
-                raise frontier.unavailable(name, log, version, "its history was removed")
+            if version < 0 or not frontiers.is_readable(log, version):
+                raise frontiers.unavailable(name, log, version, "its history was removed")
         return self._instant(Tick(wanted, found), self._newest(), None)
 
     def next(self, last: Instant) -> Instant | None:
@@ -50,7 +54,7 @@ class MillisecondClock:
         newest = {}
         for name, log in last.frontier.items():
             now = self.relation.access.catalog.newest(name)
-            newest[name] = frontier.require_same_history(name, now, log.snapshot)
+            newest[name] = frontiers.require_same_history(name, now, log.snapshot)
         now = milliseconds(present())
         due = self.relation.timed and now - last.timestamp >= _TIMED_EVERY
         if not due and self._versions(newest) == {k: v for k, v in last.seen.items() if v[0]}:
@@ -87,7 +91,7 @@ class MillisecondClock:
     def _at(self, wanted: int) -> Versions:
         """What a past time means; by commit times where nobody has recorded it."""
         by_commits = {
-            self._place(name): (log.id, frontier.version_until(log, wanted / 1000))
+            self._place(name): (log.id, frontiers.version_until(log, wanted / 1000))
             for name, log in self._newest().items()
         }
         if wanted > self.timeline.last:
@@ -97,7 +101,7 @@ class MillisecondClock:
 
     def _readable(self, wanted: int, found: Versions) -> tuple[int, Versions]:
         """The oldest time at or after one at which all sources can be read."""
-        oldest = {self._place(n): frontier.earliest(log) for n, log in self._newest().items()}
+        oldest = {self._place(n): frontiers.earliest(log) for n, log in self._newest().items()}
         if all(found[place][1] >= version for place, version in oldest.items()):
             return wanted, found
         for tick in self.timeline.ticks(wanted, oldest):
@@ -122,20 +126,20 @@ class MillisecondClock:
         self, tick: Tick, newest: Mapping[str, TableLog], since: Mapping[str, TableLog] | None
     ) -> Instant:
         logs = dict(self._logs(tick.versions, newest))
-        now = datetime.fromtimestamp(tick.ts / 1000, UTC).isoformat()
-        return Instant(tick.ts, self.relation.agreeing(logs, since), now, tick.versions)
+        frontier = self.relation.agreeing(logs, since)
+        return Instant(tick.ts, frontier, _iso(tick.ts), tick.versions)
 
     def _logs(
         self, versions: Versions, known: Mapping[str, TableLog]
     ) -> Iterator[tuple[str, TableLog]]:
         catalog = self.relation.access.catalog
         for name in self.relation.sources:
-            now = frontier.require_same_table(name, catalog.newest(name), known[name])
+            now = frontiers.require_same_table(name, catalog.newest(name), known[name])
             version = versions[self._place(name)][1]
-            yield name, frontier.at_version(catalog, name, now, version)
+            yield name, frontiers.at_version(catalog, name, now, version)
 
     def _newest(self) -> dict[str, TableLog]:
-        return frontier.newest(self.relation.access.catalog, self.relation.sources)
+        return frontiers.newest(self.relation.access.catalog, self.relation.sources)
 
     def _versions(self, logs: Mapping[str, TableLog]) -> dict[str, tuple[str, int]]:
         return {self._place(name): (log.id, log.version) for name, log in logs.items()}
@@ -156,3 +160,7 @@ class MillisecondClock:
 
 def _ms(bound: Bound) -> int:
     return bound if isinstance(bound, int) else milliseconds(bound)
+
+
+def _iso(timestamp: int) -> str:
+    return datetime.fromtimestamp(timestamp / 1000, UTC).isoformat()

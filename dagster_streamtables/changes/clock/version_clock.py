@@ -8,12 +8,15 @@ from typing import ClassVar
 
 from dagster_streamtables.changes.clock.bounds import AsOf, AtLeast, Bound
 from dagster_streamtables.changes.clock.clock import Instant, present
-from dagster_streamtables.changes.relation import frontier
+from dagster_streamtables.changes.relation import frontier as frontiers
+from dagster_streamtables.changes.relation.frontier import Frontier
 from dagster_streamtables.changes.relation.relation import Relation
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 
 NAME = "version"
+_ANY = "1970-01-01T00:00:00+00:00"
+"""The current time, which no query with this clock uses."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,9 @@ class VersionClock:
             )
         return cls(relation, relation.sources[0])
 
+    def instant(self, timestamp: int, frontier: Frontier) -> Instant:
+        return Instant(timestamp, frontier, _ANY)
+
     def first(self, as_of: AsOf) -> Instant | None:
         now = self._newest()
         if as_of is None:
@@ -52,14 +58,14 @@ class VersionClock:
         if version is None or version > now.version:
             return None
         if isinstance(as_of, AtLeast):
-            version = max(version, frontier.earliest(now))
-        elif version < 0 or not frontier.is_readable(now, version):
-            raise frontier.unavailable(self.source, now, version, "its history was removed")
+            version = max(version, frontiers.earliest(now))
+        elif version < 0 or not frontiers.is_readable(now, version):
+            raise frontiers.unavailable(self.source, now, version, "its history was removed")
         return self._at(now, version)
 
     def next(self, last: Instant) -> Instant | None:
         known = last.frontier[self.source]
-        now = frontier.require_same_history(
+        now = frontiers.require_same_history(
             self.source, self.relation.access.catalog.newest(self.source), known.snapshot
         )
         return None if now.version == known.version else self._at(now, known.version + 1)
@@ -80,10 +86,10 @@ class VersionClock:
         return None
 
     def _newest(self) -> TableLog:
-        return frontier.newest(self.relation.access.catalog, [self.source])[self.source]
+        return frontiers.newest(self.relation.access.catalog, [self.source])[self.source]
 
     def _at(self, now: TableLog, version: int) -> Instant:
-        log = frontier.at_version(self.relation.access.catalog, self.source, now, version)
+        log = frontiers.at_version(self.relation.access.catalog, self.source, now, version)
         return _instant(self.source, log)
 
     def _version(self, wanted: Bound, now: TableLog) -> int | None:
@@ -92,9 +98,8 @@ class VersionClock:
             return wanted
         if wanted > present():
             return None
-        return frontier.version_until(now, wanted.timestamp())
+        return frontiers.version_until(now, wanted.timestamp())
 
 
 def _instant(name: str, log: TableLog) -> Instant:
-    # No query that uses the current time has this clock.
-    return Instant(log.version, {name: log}, "1970-01-01T00:00:00+00:00")
+    return Instant(log.version, {name: log}, _ANY)

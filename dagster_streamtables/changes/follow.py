@@ -1,0 +1,184 @@
+"""`Follower`: what a subscription gives out next, without ever waiting for it."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.changes.clock.bounds import (
+    AsOf,
+    Bound,
+    EmptyBoundsWarning,
+    require_order,
+)
+from dagster_streamtables.changes.clock.clock import Clock, Instant
+from dagster_streamtables.changes.output.shape import Shape
+from dagster_streamtables.changes.position import Position
+from dagster_streamtables.changes.relation.frontier import Frontier, unavailable
+from dagster_streamtables.changes.relation.reading import Times
+from dagster_streamtables.changes.relation.relation import Relation
+from dagster_streamtables.errors import DamagedTable, HistoryUnavailable
+from dagster_streamtables.runtime.errors.tables import LostHistory
+from dagster_streamtables.runtime.errors.translate import explained
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_RESTARTS, _WITHIN = 3, 3600.0
+"""Lost history is replaced by a new snapshot at most this often, in so many seconds."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a subscription gives out next."""
+
+    batch: pa.RecordBatch | None = None
+    """None if only the position moves."""
+    position: Position | None = None
+    """What has been read once the batch is processed; None while its timestamp goes on."""
+    snapshot: bool = False
+    """Whether a snapshot begins here, which replaces whatever was read before."""
+
+
+@dataclass
+class Follower:
+    """Reads a relation from a beginning, timestamp by timestamp.
+
+    The iterators give None whenever nothing is there yet.
+    """
+
+    relation: Relation
+    clock: Clock
+    shape: Shape
+    up_to: Bound | None
+    progress: bool
+    progress_seconds: float
+    resnapshot: bool
+    _restarts: list[float] = field(default_factory=list[float])
+    _told: float = 0.0
+
+    def begun(self, as_of: AsOf, *, snapshot: bool) -> Iterator[Event | None]:
+        """All events from a time on."""
+        known = as_of if self.progress and isinstance(as_of, int) else None
+        if known is not None:
+            yield Event(self.shape.progress(known))
+        while (first := self.clock.first(as_of)) is None:
+            yield None
+        if self.progress and known is None:
+            yield Event(self.shape.progress(first.timestamp))
+        if not self._is_empty(first):
+            yield from self._from(first, snapshot=snapshot)
+
+    def resumed(self, last: Instant, *, snapshot: bool) -> Iterator[Event | None]:
+        """All events after an instant that was read before, or with its snapshot."""
+        if self.progress:
+            yield Event(self.shape.progress(last.timestamp + (not snapshot)))
+        yield from self._from(last, snapshot=snapshot)
+
+    def _is_empty(self, first: Instant) -> bool:
+        if self.up_to is None:
+            return False
+        end = self.clock.timestamp(self.up_to)
+        if end is not None:
+            require_order(first.timestamp, end)
+        if not self.clock.reaches(first, self.up_to):
+            return False
+        told = f"the subscription begins and ends at {first.timestamp}, so it is empty"
+        warnings.warn(told, EmptyBoundsWarning, stacklevel=2)
+        return True
+
+    def _from(self, first: Instant, *, snapshot: bool) -> Iterator[Event | None]:
+        """The events of an instant and those after it; where history is lost, by choice, a new
+        snapshot."""
+        try:
+            if snapshot:
+                yield Event(position=self._position(first, snapshot=True))
+                rows = self.relation.snapshot(first.frontier, first.now, self.shape.ordering)
+                yield from self._batches(first, rows, snapshot=True)
+            else:
+                yield Event(position=self._position(first))
+            yield from self._changes(first)
+            return
+        except HistoryUnavailable:
+            if not self._may_restart():
+                raise
+        yield from self._from(self._newest(), snapshot=True)
+
+    def _may_restart(self) -> bool:
+        """Whether a new snapshot is wanted, and the last ones were not just now."""
+        now = time.monotonic()
+        self._restarts = [each for each in self._restarts if now - each < _WITHIN]
+        if not self.resnapshot or len(self._restarts) >= _RESTARTS:
+            return False
+        self._restarts.append(now)
+        return True
+
+    def _newest(self) -> Instant:
+        first = self.clock.first(None)
+        assert first is not None, "the newest time is never in the future"
+        return first
+
+    def _changes(self, last: Instant) -> Iterator[Event | None]:
+        while True:
+            following = self.clock.next(last)
+            if following is None:
+                if self._is_over(last):
+                    return
+                yield self._idle(last)
+                continue
+            if self.up_to is not None and self.clock.reaches(following, self.up_to):
+                return
+            times = Times(last.now, following.now)
+            order = self.shape.ordering
+            rows = self.relation.change(last.frontier, following.frontier, times, order)
+            yield from self._batches(following, rows)
+            last = following
+
+    def _is_over(self, last: Instant) -> bool:
+        """Whether nothing more can come."""
+        if not self.relation.sources and not self.relation.timed:
+            return True
+        return self.up_to is not None and self.clock.passed(last, self.up_to)
+
+    def _batches(
+        self, at: Instant, rows: Iterable[pa.Table], *, snapshot: bool = False
+    ) -> Iterator[Event]:
+        """The rows of an instant; the last event has its position."""
+        held: pa.RecordBatch | None = None
+        for batch in self.shape.rows(at.timestamp, self._read(at.frontier, rows)):
+            if held is not None:
+                yield Event(held, snapshot=snapshot)
+                snapshot = False
+            held = batch
+        yield Event(held, self._position(at), snapshot)
+        if self.progress:
+            self._told = time.monotonic()
+            yield Event(self.shape.progress(at.timestamp + 1), self._position(at))
+
+    def _idle(self, last: Instant) -> Event | None:
+        if not self.progress or time.monotonic() - self._told < self.progress_seconds:
+            return None
+        self._told = time.monotonic()
+        timestamp = self.clock.idle(last)
+        return None if timestamp is None else Event(self.shape.progress(timestamp))
+
+    def _read(self, at: Frontier, rows: Iterable[pa.Table]) -> Iterator[pa.Table]:
+        """
+        Raises:
+            HistoryUnavailable: A file that was to be read is gone.
+        """
+        try:
+            with explained():
+                yield from rows
+        except (LostHistory, DamagedTable) as error:
+            name, log = next(iter(at.items()))
+            told = (each for each in at.items() if each[1].location in str(error))
+            name, log = next(told, (name, log))
+            raise unavailable(name, log, log.version, "files that it needs were deleted") from error
+
+    def _position(self, at: Instant, *, snapshot: bool = False) -> Position:
+        relation, clock = self.relation.fingerprint, self.clock.name
+        return Position.of(relation, clock, at.timestamp, at.frontier, snapshot=snapshot)

@@ -1,0 +1,112 @@
+"""`Position`: how far a subscription was read, and the resume token that says it."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dagster_streamtables.errors import RefusedOperation
+from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity, TableLog
+
+_FORMAT = 1
+_DIGEST = 8
+
+
+@dataclass(frozen=True)
+class Position:
+    """All changes up to a timestamp, that one included, were read.
+
+    A reader that stores a position in the transaction that stores the rows, and resumes there,
+    loses no row and gets none twice.
+    """
+
+    fingerprint: str
+    """Of the relation; see `Relation.fingerprint`."""
+    clock: str
+    timestamp: int
+    frontier: Mapping[str, Snapshot]
+    """Source → the version that `timestamp` means."""
+    snapshot: bool = False
+    """Whether the snapshot at `timestamp` is still to be read."""
+
+    @classmethod
+    def of(
+        cls,
+        fingerprint: str,
+        clock: str,
+        timestamp: int,
+        frontier: Mapping[str, TableLog],
+        *,
+        snapshot: bool = False,
+    ) -> Position:
+        versions = {name: log.snapshot for name, log in frontier.items()}
+        return cls(fingerprint, clock, timestamp, versions, snapshot)
+
+    @property
+    def token(self) -> str:
+        """The position as text of letters, digits, ``-`` and ``_``."""
+        seen = {
+            name: [each.table.location, each.table.id, each.version, each.commit]
+            for name, each in self.frontier.items()
+        }
+        values = {"f": _FORMAT, "r": self.fingerprint, "c": self.clock, "t": self.timestamp}
+        values |= {"s": int(self.snapshot), "v": seen}
+        content = json.dumps(values, separators=(",", ":")).encode()
+        return base64.urlsafe_b64encode(_digest(content) + content).decode().rstrip("=")
+
+
+def position_of(token: str) -> Position:
+    """
+    Raises:
+        RefusedOperation: The text is no token, or was damaged.
+    """
+    try:
+        packed = base64.urlsafe_b64decode(token.encode() + b"=" * (-len(token) % 4))
+        content = packed[_DIGEST:]
+        if packed[:_DIGEST] != _digest(content):
+            raise ValueError("its parts do not fit together")
+        return _read(json.loads(content))
+    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+        raise RefusedOperation(
+            "the resume token is damaged",
+            why=f"{str(token)[:20]!r} cannot be read: {error}",
+            fix="give the token of a subscription unchanged, or begin without one",
+        ) from error
+
+
+def _read(values: Mapping[str, Any]) -> Position:
+    if values["f"] != _FORMAT:
+        raise ValueError(f"it has the format {values['f']}, and {_FORMAT} is known here")
+    frontier = {
+        name: Snapshot(TableIdentity(place, id_), version, commit)
+        for name, (place, id_, version, commit) in values["v"].items()
+    }
+    return Position(values["r"], values["c"], values["t"], frontier, bool(values["s"]))
+
+
+def require_same_subscription(position: Position, fingerprint: str, clock: str) -> None:
+    """
+    Raises:
+        RefusedOperation: The token is of a subscription to something else.
+    """
+    if position.fingerprint != fingerprint:
+        raise RefusedOperation(
+            "the resume token is of another subscription",
+            why="it was given for another relation, or the relation has other columns now",
+            fix="give the token to the subscription that it came from, or begin without one",
+        )
+    if position.clock != clock:
+        raise RefusedOperation(
+            f'the resume token counts by the clock "{position.clock}", not by "{clock}"',
+            why="a timestamp of one clock means nothing to another",
+            fix=f'choose clock="{position.clock}", or begin without the token',
+        )
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).digest()[:_DIGEST]

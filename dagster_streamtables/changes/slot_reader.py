@@ -1,0 +1,68 @@
+"""`SlotReader`: the one reader of a slot, which moves it and keeps others out."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from datetime import timedelta
+
+from dagster_streamtables.changes.position import Position, position_of
+from dagster_streamtables.runtime.model.slot import Held, Slot
+from dagster_streamtables.runtime.model.table_catalog import TableCatalog
+from dagster_streamtables.runtime.observe.slots import Slots
+
+LEASE = timedelta(seconds=60)
+_RENEW_AFTER = 20.0
+
+
+class SlotReader:
+    """Holds a slot until it is released, or its process has been gone for a minute."""
+
+    def __init__(self, slots: Slots, slot: Slot, reader: str, catalog: TableCatalog) -> None:
+        self._slots, self._name, self._reader, self._catalog = slots, slot.name, reader, catalog
+        self.position = position_of(slot.token) if slot.token else None
+        """What was acknowledged last; None for nothing."""
+        self._renewed = time.monotonic()
+        self._acknowledged = slot.token
+
+    @classmethod
+    def take(
+        cls, slots: Slots, name: str, fingerprint: str, catalog: TableCatalog, *, restart: bool
+    ) -> SlotReader:
+        """Become the reader of a slot.
+
+        Raises:
+            MissingSlot: There is none of that name.
+            SlotInUse: Somebody else reads it.
+            LostSlot: It was let go, and is not to be restarted.
+            RefusedOperation: It is a slot of another relation.
+        """
+        reader = uuid.uuid4().hex
+        slot = slots.take(name, reader, LEASE, fingerprint=fingerprint, restart=restart)
+        return cls(slots, slot, reader, catalog)
+
+    def ack(self, position: Position) -> None:
+        token = position.token
+        if token != self._acknowledged:
+            held = held_by(position, self._catalog)
+            self._slots.ack(self._name, self._reader, token, held)
+            self._acknowledged, self._renewed = token, time.monotonic()
+
+    def renew(self) -> None:
+        """Keep others out while nothing is there to be acknowledged."""
+        if time.monotonic() - self._renewed > _RENEW_AFTER:
+            self._slots.renew(self._name, self._reader)
+            self._renewed = time.monotonic()
+
+    def release(self) -> None:
+        self._slots.release(self._name, self._reader)
+
+
+def held_by(position: Position, catalog: TableCatalog) -> dict[str, Held]:
+    """What a vacuum must leave for a position."""
+    found: dict[str, Held] = {}
+    for name, snapshot in position.frontier.items():
+        log = catalog.at(name, snapshot.version)
+        if log is not None:
+            found[name] = Held.of(log)
+    return found

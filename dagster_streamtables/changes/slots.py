@@ -1,0 +1,78 @@
+"""Slots of subscriptions: make one ahead of its reader, or move one by hand."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from dagster_streamtables.changes.clock.bounds import AsOf
+from dagster_streamtables.changes.clock.clock import Clock, Instant
+from dagster_streamtables.changes.position import Position
+from dagster_streamtables.changes.relation.relation import Relation
+from dagster_streamtables.errors import RefusedOperation
+from dagster_streamtables.runtime.model.slot import Held, Slot
+from dagster_streamtables.runtime.observe.slots import Slots
+
+
+def new_slot(
+    slots: Slots,
+    name: str,
+    relation: Relation,
+    clock: Clock,
+    as_of: AsOf,
+    *,
+    snapshot: bool = True,
+    deadline: timedelta | None = None,
+) -> Slot:
+    """Make a slot that holds what its first reader will need.
+
+    Raises:
+        RefusedOperation: There is one of that name, or the time is in the future.
+        HistoryUnavailable: The time can no longer be read.
+    """
+    first = _first(clock, as_of)
+    slot = Slot.new(
+        name,
+        relation.given,
+        fingerprint=relation.fingerprint,
+        clock=clock.name,
+        held=_held(first),
+        token=_position(relation, clock, first, snapshot=snapshot).token,
+        deadline=deadline,
+    )
+    return slots.create(slot)
+
+
+def move_slot(
+    slots: Slots, name: str, relation: Relation, clock: Clock, as_of: AsOf, *, snapshot: bool
+) -> Slot:
+    """Let the next reader of a slot begin at a time: with its rows, or with the changes after it.
+
+    Raises:
+        RefusedOperation: The time is in the future.
+        HistoryUnavailable: It can no longer be read.
+        SlotInUse: The slot is being read.
+    """
+    first = _first(clock, as_of)
+    token = _position(relation, clock, first, snapshot=snapshot).token
+    return slots.move(name, token, _held(first))
+
+
+def _first(clock: Clock, as_of: AsOf) -> Instant:
+    first = clock.first(as_of)
+    if first is None:
+        raise RefusedOperation(
+            f"a slot cannot begin at {as_of}",
+            why="that time is in the future, and a slot holds versions that exist",
+            fix="give a time that has passed, or none for now",
+        )
+    return first
+
+
+def _position(relation: Relation, clock: Clock, at: Instant, *, snapshot: bool) -> Position:
+    return Position.of(
+        relation.fingerprint, clock.name, at.timestamp, at.frontier, snapshot=snapshot
+    )
+
+
+def _held(at: Instant) -> dict[str, Held]:
+    return {name: Held.of(log) for name, log in at.frontier.items()}

@@ -1,0 +1,185 @@
+"""`Subscription`: the changes of a relation as an iterator, by `fetch`, or in asynchronous code."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.changes.follow import Event
+from dagster_streamtables.changes.position import Position
+from dagster_streamtables.changes.slot_reader import SlotReader
+from dagster_streamtables.errors import RefusedOperation
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Subscription:
+    """The changes of a relation, in batches of Arrow.
+
+    A batch has the rows of one timestamp. A timestamp with more rows than a batch may have comes in
+    several, all but the last with `partial` true. One thread reads a subscription; another may
+    `close` it.
+
+    Attributes:
+        schema: Of all batches.
+        poll_interval: Seconds between looks at the logs while nothing changes.
+    """
+
+    def __init__(
+        self,
+        events: Iterator[Event | None],
+        schema: pa.Schema,
+        *,
+        start: Position | None,
+        poll_interval: float,
+        slot: SlotReader | None,
+    ) -> None:
+        self.schema = schema
+        self.poll_interval = poll_interval
+        self._events = events
+        self._slot = slot
+        self._position = self._before = start
+        self._rest: pa.RecordBatch | None = None
+        self._closed = threading.Event()
+        self._ended = False
+        self.partial = False
+        """Whether the last batch left out rows of its timestamp, which the next one continues."""
+        self.snapshots = 0
+        """The number of snapshots that have begun. The second one and those after it replace
+        whatever was read before them: history was lost."""
+
+    @property
+    def token(self) -> str | None:
+        """The position after everything that was given out, to resume at; None before the first.
+
+        Rows of a timestamp of which only a part was given out come again after resuming.
+        """
+        position = self._position if self._rest is None else self._before
+        return None if position is None else position.token
+
+    @property
+    def timestamp(self) -> int | None:
+        """The timestamp of `token`."""
+        position = self._position if self._rest is None else self._before
+        return None if position is None else position.timestamp
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Batches as they come; waits for the next one, until the subscription ends."""
+        while (batch := self._next(None)) is not None:
+            yield batch
+
+    def fetch(self, n: int | None = 1, timeout: float | None = None) -> pa.Table:
+        """Up to a number of rows.
+
+        Args:
+            n: The most rows; None for all that are there. 0 begins the subscription.
+            timeout: Seconds to wait for `n` rows, or, for all, to collect them; 0 for what is
+                there now. None waits for one row and returns with it what is there.
+
+        Returns:
+            Fewer rows, or none, if the time is over or the subscription has ended.
+        """
+        import pyarrow as pa
+
+        deadline = None if timeout is None else time.monotonic() + timeout
+        found: list[pa.RecordBatch] = []
+        count = 0
+        while n is None or count < n:
+            enough = bool(found) and timeout is None
+            batch = self._next(time.monotonic() if enough else deadline)
+            if batch is None:
+                break
+            if n is not None and count + batch.num_rows > n:
+                batch, self._rest = batch.slice(0, n - count), batch.slice(n - count)
+            found.append(batch)
+            count += batch.num_rows
+        if n == 0 and self._position is None:
+            self._begin(deadline)
+        return pa.Table.from_batches(found, self.schema)
+
+    async def aiter(self) -> AsyncIterator[pa.RecordBatch]:
+        """As the iterator, without blocking the event loop; each batch is read in a thread."""
+        try:
+            while (batch := await asyncio.to_thread(self._next, None)) is not None:
+                yield batch
+        finally:
+            self._closed.set()
+
+    def ack(self) -> None:
+        """Move the slot to `token`: everything that was given out has been processed.
+
+        Raises:
+            RefusedOperation: The subscription has no slot.
+            SlotInUse: Another reader took the slot over; nothing was moved.
+            LostSlot: The slot was let go.
+        """
+        if self._slot is None:
+            raise RefusedOperation(
+                "a subscription without a slot has nothing to acknowledge",
+                fix='give it a name, as in slot="search_index", or store its token yourself',
+            )
+        position = self._position if self._rest is None else self._before
+        if position is not None:
+            self._slot.ack(position)
+
+    def close(self) -> None:
+        """End the subscription; its slot is free for the next reader. May be called again."""
+        self._closed.set()
+        if self._slot is not None:
+            self._slot.release()
+
+    def __enter__(self) -> Subscription:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _begin(self, deadline: float | None) -> None:
+        """Fix the time at which the subscription begins."""
+        while self._position is None and not self._ended:
+            batch = self._next(deadline)
+            if batch is None:
+                return
+            self._rest = batch
+
+    def _next(self, deadline: float | None) -> pa.RecordBatch | None:
+        """The next batch; None at the deadline, or if there is none any more."""
+        if self._rest is not None:
+            rest, self._rest = self._rest, None
+            return rest
+        while not (self._ended or self._closed.is_set()):
+            try:
+                event = next(self._events)
+            except StopIteration:
+                self._ended = True
+                self.close()
+                break
+            if event is not None:
+                if (batch := self._taken(event)) is not None:
+                    return batch
+            elif not self._wait(deadline):
+                break
+        return None
+
+    def _taken(self, event: Event) -> pa.RecordBatch | None:
+        self._before = self._position
+        self._position = event.position or self._position
+        if event.batch is None:
+            return None
+        self.snapshots += event.snapshot
+        self.partial = event.position is None and event.batch.num_rows > 0
+        return event.batch
+
+    def _wait(self, deadline: float | None) -> bool:
+        """Wait for the next look; false if the deadline is over."""
+        if self._slot is not None:
+            self._slot.renew()
+        left = self.poll_interval if deadline is None else deadline - time.monotonic()
+        if left <= 0:
+            return False
+        self._closed.wait(min(left, self.poll_interval))
+        return True

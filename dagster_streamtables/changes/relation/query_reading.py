@@ -20,7 +20,7 @@ from dagster_streamtables.changes.relation.reading import (
     Windows,
 )
 from dagster_streamtables.compiler import QueryPlan, Text, asks_for_time, unstored_change
-from dagster_streamtables.runtime.compute.column_types import require_comparable, told
+from dagster_streamtables.runtime.compute.column_types import require_comparable, spark_types
 from dagster_streamtables.runtime.compute.differential import capture
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.compute.own_text import rows_of
@@ -47,7 +47,7 @@ class _OwnText(Reading):
 
         with closing(self.inputs(self.first, Times(_ANY, _ANY))) as inputs:
             rows = self.rows(self.first, _ANY, inputs)
-            require_comparable(told(rows))
+            require_comparable(spark_types(rows))
             return plain_schema(to_arrow_schema(rows.schema, timezone="UTC"))
 
     def rows(self, at: Sources, now: str, inputs: Inputs) -> DataFrame:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from dagster_streamtables.runtime.compute.local_rows import in_statement
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 from histories.oracle import live
 from histories.rows import arrow_type
@@ -113,7 +114,8 @@ def _held(spark: SparkSession, root: Path, name: str, version: int, named: dict[
         seen = [f for f in schema["fields"] if not f["name"].startswith("__st_")]
         kinds = pa.schema([(f["name"], arrow_type(f["type"])) for f in seen])
         parts = [_rows(path).select(kinds.names).cast(kinds) for path in files]
-        named[view] = spark.createDataFrame(pa.concat_tables([kinds.empty_table(), *parts]))
+        # Versions may be empty, of which Spark makes no relation by itself.
+        named[view] = in_statement(spark, pa.concat_tables([kinds.empty_table(), *parts]))
     return view
 
 

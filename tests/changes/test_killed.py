@@ -1,0 +1,109 @@
+"""A subscriber that is killed at random moments loses no row, and stores none twice.
+
+The sink stores rows and token in one transaction; see `sink`. A slot is acknowledged after it, so
+what a killed sink had stored and not acknowledged comes again, and the sink knows it by its time.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sqlite3
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from dagster_streamtables import Lake
+
+TESTS = Path(__file__).parent.parent
+
+ways = pytest.mark.parametrize("slot", ["-", "index"], ids=["token", "slot"])
+
+
+def test_killed_three_times(tmp_path: Path) -> None:
+    kill_and_compare(tmp_path, "-", kills=3)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3600)
+@ways
+def test_killed_a_hundred_times(slot: str, tmp_path: Path) -> None:
+    kill_and_compare(tmp_path, slot, kills=100)
+
+
+def kill_and_compare(folder: Path, slot: str, *, kills: int) -> None:
+    lake, dice = Lake(folder / "lake"), random.Random(kills)
+    place, database = lake.location("t"), folder / "sink.db"
+    write_deltalake(place, _rows(dice, 20), configuration={"delta.enableChangeDataFeed": "true"})
+    for _ in range(kills):
+        with _sink(lake, database, slot) as sink:
+            assert sink.stdout is not None
+            sink.stdout.readline()
+            end = time.monotonic() + dice.random() * 0.6
+            while time.monotonic() < end:
+                _change(place, dice)
+            sink.kill()
+        _free(lake, slot)
+    with _sink(lake, database, slot) as sink:
+        newest = DeltaTable(place).version()
+        _wait_for(database, place, newest)
+        sink.kill()
+    assert _stored(database) == _held(place)
+
+
+def _sink(lake: Lake, database: Path, slot: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "changes.sink", lake.root, str(database), slot]
+    path = os.pathsep.join([str(TESTS), str(TESTS.parent)])
+    environment = {**os.environ, "PYTHONPATH": path}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+
+
+def _free(lake: Lake, slot: str) -> None:
+    """What the end of a lease does, without waiting a minute for it."""
+    if slot != "-":
+        reader = lake.slots.read(slot).reader
+        if reader is not None:
+            lake.slots.release(slot, reader.id)
+
+
+def _rows(dice: random.Random, count: int) -> pa.Table:
+    keys = [dice.randrange(1000) for _ in range(count)]
+    return pa.table({"k": pa.array(keys, pa.int64()), "v": [f"v{key % 5}" for key in keys]})
+
+
+def _change(place: str, dice: random.Random) -> None:
+    match dice.randrange(5):
+        case 0:
+            DeltaTable(place).delete(f"k % 17 = {dice.randrange(17)}")
+        case 1:
+            updates = {"v": f"'w{dice.randrange(9)}'"}
+            DeltaTable(place).update(predicate=f"k % 13 = {dice.randrange(13)}", updates=updates)
+        case 2:
+            write_deltalake(place, _rows(dice, 30), mode="overwrite")
+        case _:
+            write_deltalake(place, _rows(dice, 5), mode="append")
+
+
+def _wait_for(database: Path, place: str, version: int) -> None:
+    """Until the sink has the table, or a minute is over, after which the comparison tells."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end and _stored(database) != _held(place):
+        time.sleep(0.2)
+    assert DeltaTable(place).version() == version
+
+
+def _stored(database: Path) -> Counter[tuple[int, str]]:
+    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as store:
+        rows = store.execute("SELECT k, v, SUM(diff) FROM rows GROUP BY k, v").fetchall()
+    return Counter({(k, v): n for k, v, n in rows if n})
+
+
+def _held(place: str) -> Counter[tuple[int, str]]:
+    rows = DeltaTable(place).to_pyarrow_table().to_pylist()
+    return Counter((row["k"], row["v"]) for row in rows)

@@ -38,7 +38,9 @@ class Event:
     batch: pa.RecordBatch | None = None
     """None if only the position moves."""
     position: Position | None = None
-    """What has been read once the batch is processed; None while its timestamp goes on."""
+    """What has been read once the batch is processed; None if that is as before."""
+    partial: bool = False
+    """Whether the timestamp of the batch goes on in the next one."""
     snapshot: bool = False
     """Whether a snapshot begins here, which replaces whatever was read before."""
 
@@ -62,21 +64,22 @@ class Follower:
 
     def begun(self, as_of: AsOf, *, snapshot: bool) -> Iterator[Event | None]:
         """All events from a time on."""
-        known = as_of if self.progress and isinstance(as_of, int) else None
-        if known is not None:
-            yield Event(self.shape.progress(known))
         while (first := self.clock.first(as_of)) is None:
             yield None
-        if self.progress and known is None:
+        # Nothing is given out before it is known that the bounds and the history allow it.
+        empty = self._is_empty(first)
+        if self.progress:
             yield Event(self.shape.progress(first.timestamp))
-        if not self._is_empty(first):
+        if not empty:
             yield from self._from(first, snapshot=snapshot)
 
     def resumed(self, last: Instant, *, snapshot: bool) -> Iterator[Event | None]:
         """All events after an instant that was read before, or with its snapshot."""
+        empty = snapshot and self._is_empty(last)
         if self.progress:
             yield Event(self.shape.progress(last.timestamp + (not snapshot)))
-        yield from self._from(last, snapshot=snapshot)
+        if not empty:
+            yield from self._from(last, snapshot=snapshot)
 
     def _is_empty(self, first: Instant) -> bool:
         if self.up_to is None:
@@ -127,7 +130,9 @@ class Follower:
             if following is None:
                 if self._is_over(last):
                     return
-                yield self._idle(last)
+                if (idle := self._idle(last)) is not None:
+                    yield idle
+                yield None
                 continue
             if self.up_to is not None and self.clock.reaches(following, self.up_to):
                 return
@@ -137,9 +142,14 @@ class Follower:
             yield from self._batches(following, rows)
             last = following
 
+    @property
+    def _is_finite(self) -> bool:
+        """Whether the rows can never change."""
+        return not self.relation.sources and not self.relation.timed
+
     def _is_over(self, last: Instant) -> bool:
         """Whether nothing more can come."""
-        if not self.relation.sources and not self.relation.timed:
+        if self._is_finite:
             return True
         return self.up_to is not None and self.clock.passed(last, self.up_to)
 
@@ -150,11 +160,11 @@ class Follower:
         held: pa.RecordBatch | None = None
         for batch in self.shape.rows(at.timestamp, self._read(at.frontier, rows)):
             if held is not None:
-                yield Event(held, snapshot=snapshot)
+                yield Event(held, partial=True, snapshot=snapshot)
                 snapshot = False
             held = batch
-        yield Event(held, self._position(at), snapshot)
-        if self.progress:
+        yield Event(held, self._position(at), snapshot=snapshot)
+        if self.progress and not self._is_finite:
             self._told = time.monotonic()
             yield Event(self.shape.progress(at.timestamp + 1), self._position(at))
 

@@ -7,6 +7,7 @@ import uuid
 from datetime import timedelta
 
 from dagster_streamtables.changes.position import Position, position_of
+from dagster_streamtables.runtime.errors.slots import taken_over
 from dagster_streamtables.runtime.model.slot import Held, Slot
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.slots import Slots
@@ -24,6 +25,7 @@ class SlotReader:
         """What was acknowledged last; None for nothing."""
         self._renewed = time.monotonic()
         self._acknowledged = slot.token
+        self._released = False
 
     @classmethod
     def take(
@@ -42,11 +44,23 @@ class SlotReader:
         return cls(slots, slot, reader, catalog)
 
     def ack(self, position: Position) -> None:
+        """Move the slot. A released one is taken for it, unless another reader moved it."""
         token = position.token
-        if token != self._acknowledged:
-            held = held_by(position, self._catalog)
-            self._slots.ack(self._name, self._reader, token, held)
-            self._acknowledged, self._renewed = token, time.monotonic()
+        if token == self._acknowledged:
+            return
+        held = held_by(position, self._catalog)
+        if self._released:
+            self._take_again()
+        self._slots.ack(self._name, self._reader, token, held)
+        self._acknowledged, self._renewed = token, time.monotonic()
+        if self._released:
+            self.release()
+
+    def _take_again(self) -> None:
+        slot = self._slots.take(self._name, self._reader, LEASE)
+        if slot.token != self._acknowledged:
+            self.release()
+            raise taken_over(self._name, "")
 
     def renew(self) -> None:
         """Keep others out while nothing is there to be acknowledged."""
@@ -55,6 +69,7 @@ class SlotReader:
             self._renewed = time.monotonic()
 
     def release(self) -> None:
+        self._released = True
         self._slots.release(self._name, self._reader)
 
 

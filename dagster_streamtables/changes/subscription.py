@@ -6,12 +6,13 @@ import asyncio
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.changes.follow import Event
 from dagster_streamtables.changes.position import Position
 from dagster_streamtables.changes.slot_reader import SlotReader
-from dagster_streamtables.errors import RefusedOperation
+from dagster_streamtables.errors import RefusedOperation, StreamTablesError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,6 +47,7 @@ class Subscription:
         self._rest: pa.RecordBatch | None = None
         self._closed = threading.Event()
         self._ended = False
+        self._error: BaseException | None = None
         self.partial = False
         """Whether the last batch left out rows of its timestamp, which the next one continues."""
         self.snapshots = 0
@@ -58,14 +60,18 @@ class Subscription:
 
         Rows of a timestamp of which only a part was given out come again after resuming.
         """
-        position = self._position if self._rest is None else self._before
+        position = self._given_out
         return None if position is None else position.token
 
     @property
     def timestamp(self) -> int | None:
         """The timestamp of `token`."""
-        position = self._position if self._rest is None else self._before
+        position = self._given_out
         return None if position is None else position.timestamp
+
+    @property
+    def _given_out(self) -> Position | None:
+        return self._position if self._rest is None else self._before
 
     def __iter__(self) -> Iterator[pa.RecordBatch]:
         """Batches as they come; waits for the next one, until the subscription ends."""
@@ -89,6 +95,8 @@ class Subscription:
         found: list[pa.RecordBatch] = []
         count = 0
         while n is None or count < n:
+            if found and deadline is not None and timeout and time.monotonic() >= deadline:
+                break
             enough = bool(found) and timeout is None
             batch = self._next(time.monotonic() if enough else deadline)
             if batch is None:
@@ -97,8 +105,8 @@ class Subscription:
                 batch, self._rest = batch.slice(0, n - count), batch.slice(n - count)
             found.append(batch)
             count += batch.num_rows
-        if n == 0 and self._position is None:
-            self._begin(deadline)
+        if n == 0:
+            self._begin()
         return pa.Table.from_batches(found, self.schema)
 
     async def aiter(self) -> AsyncIterator[pa.RecordBatch]:
@@ -122,7 +130,7 @@ class Subscription:
                 "a subscription without a slot has nothing to acknowledge",
                 fix='give it a name, as in slot="search_index", or store its token yourself',
             )
-        position = self._position if self._rest is None else self._before
+        position = self._given_out
         if position is not None:
             self._slot.ack(position)
 
@@ -138,22 +146,21 @@ class Subscription:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _begin(self, deadline: float | None) -> None:
-        """Fix the time at which the subscription begins."""
-        while self._position is None and not self._ended:
-            batch = self._next(deadline)
-            if batch is None:
-                return
-            self._rest = batch
+    def _begin(self) -> None:
+        """Fix the time at which the subscription begins, unless it is in the future."""
+        if self._position is None and self._rest is None:
+            self._rest = self._next(time.monotonic())
 
     def _next(self, deadline: float | None) -> pa.RecordBatch | None:
         """The next batch; None at the deadline, or if there is none any more."""
         if self._rest is not None:
             rest, self._rest = self._rest, None
             return rest
+        if self._error is not None:
+            raise self._error
         while not (self._ended or self._closed.is_set()):
             try:
-                event = next(self._events)
+                event = self._event()
             except StopIteration:
                 self._ended = True
                 self.close()
@@ -165,13 +172,24 @@ class Subscription:
                 break
         return None
 
+    def _event(self) -> Event | None:
+        """What comes next. An error comes again whenever more is asked for: an end would say that
+        nothing was left out."""
+        try:
+            return next(self._events)
+        except StopIteration:
+            raise
+        except BaseException as error:
+            self._error = error
+            with suppress(StreamTablesError, OSError):  # they would hide the first error
+                self.close()
+            raise
+
     def _taken(self, event: Event) -> pa.RecordBatch | None:
         self._before = self._position
         self._position = event.position or self._position
-        if event.batch is None:
-            return None
         self.snapshots += event.snapshot
-        self.partial = event.position is None and event.batch.num_rows > 0
+        self.partial = event.partial
         return event.batch
 
     def _wait(self, deadline: float | None) -> bool:

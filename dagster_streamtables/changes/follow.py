@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.changes.beginning import Beginning
 from dagster_streamtables.changes.clock.bounds import (
     AsOf,
     Bound,
@@ -62,24 +63,19 @@ class Follower:
     _restarts: list[float] = field(default_factory=list[float])
     _told: float = 0.0
 
-    def begun(self, as_of: AsOf, *, snapshot: bool) -> Iterator[Event | None]:
-        """All events from a time on."""
-        while (first := self.clock.first(as_of)) is None:
+    def events(self, as_of: AsOf, begin: Beginning) -> Iterator[Event | None]:
+        """All events from a time on, or after what was read before."""
+        first = begin.first
+        while first is None and (first := self.clock.first(as_of)) is None:
             yield None
+        # What was read before may end after the bound; then nothing is left to be read.
+        goes_on = begin.position is not None and not begin.snapshot
         # Nothing is given out before it is known that the bounds and the history allow it.
-        empty = self._is_empty(first)
+        empty = not goes_on and self._is_empty(first)
         if self.progress:
-            yield Event(self.shape.progress(first.timestamp))
+            yield Event(self.shape.progress(first.timestamp + goes_on))
         if not empty:
-            yield from self._from(first, snapshot=snapshot)
-
-    def resumed(self, last: Instant, *, snapshot: bool) -> Iterator[Event | None]:
-        """All events after an instant that was read before, or with its snapshot."""
-        empty = snapshot and self._is_empty(last)
-        if self.progress:
-            yield Event(self.shape.progress(last.timestamp + (not snapshot)))
-        if not empty:
-            yield from self._from(last, snapshot=snapshot)
+            yield from self._from(first, snapshot=begin.snapshot)
 
     def _is_empty(self, first: Instant) -> bool:
         if self.up_to is None:
@@ -190,5 +186,4 @@ class Follower:
             raise unavailable(name, log, log.version, "files that it needs were deleted") from error
 
     def _position(self, at: Instant, *, snapshot: bool = False) -> Position:
-        relation, clock = self.relation.fingerprint, self.clock.name
-        return Position.of(relation, clock, at.timestamp, at.frontier, snapshot=snapshot)
+        return Position.of(self.relation, self.clock.name, at, snapshot=snapshot)

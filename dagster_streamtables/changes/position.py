@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from dagster_streamtables.changes.clock.clock import Instant
+from dagster_streamtables.changes.relation.relation import Relation
 from dagster_streamtables.errors import RefusedOperation
-from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity, TableLog
+from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity
 
 _FORMAT = 1
 _DIGEST = 8
@@ -33,19 +35,14 @@ class Position:
     """Source → the version that `timestamp` means."""
     snapshot: bool = False
     """Whether the snapshot at `timestamp` is still to be read."""
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    """Source → its columns that are followed: others may have been added since."""
 
     @classmethod
-    def of(
-        cls,
-        fingerprint: str,
-        clock: str,
-        timestamp: int,
-        frontier: Mapping[str, TableLog],
-        *,
-        snapshot: bool = False,
-    ) -> Position:
-        versions = {name: log.snapshot for name, log in frontier.items()}
-        return cls(fingerprint, clock, timestamp, versions, snapshot)
+    def of(cls, relation: Relation, clock: str, at: Instant, *, snapshot: bool = False) -> Position:
+        versions = {name: log.snapshot for name, log in at.frontier.items()}
+        columns = relation.followed
+        return cls(relation.fingerprint, clock, at.timestamp, versions, snapshot, columns)
 
     @property
     def token(self) -> str:
@@ -55,9 +52,10 @@ class Position:
             for name, each in self.frontier.items()
         }
         values = {"f": _FORMAT, "r": self.fingerprint, "c": self.clock, "t": self.timestamp}
-        values |= {"s": int(self.snapshot), "v": seen}
-        content = json.dumps(values, separators=(",", ":")).encode()
-        return base64.urlsafe_b64encode(_digest(content) + content).decode().rstrip("=")
+        columns = {name: list(each) for name, each in self.columns.items()}
+        values |= {"s": int(self.snapshot), "v": seen, "n": columns}
+        content = zlib.compress(json.dumps(values, separators=(",", ":")).encode(), 9)
+        return _spelled(_digest(content) + content)
 
 
 def position_of(token: str) -> Position:
@@ -68,10 +66,11 @@ def position_of(token: str) -> Position:
     try:
         packed = base64.urlsafe_b64decode(token.encode() + b"=" * (-len(token) % 4))
         content = packed[_DIGEST:]
-        if packed[:_DIGEST] != _digest(content):
+        # The same bytes have other spellings, which only a damaged token has.
+        if packed[:_DIGEST] != _digest(content) or _spelled(packed) != token:
             raise ValueError("its parts do not fit together")
-        return _read(json.loads(content))
-    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+        return _read(json.loads(zlib.decompress(content)))
+    except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
         raise RefusedOperation(
             "the resume token is damaged",
             why=f"{str(token)[:20]!r} cannot be read: {error}",
@@ -86,7 +85,8 @@ def _read(values: Mapping[str, Any]) -> Position:
         name: Snapshot(TableIdentity(place, id_), version, commit)
         for name, (place, id_, version, commit) in values["v"].items()
     }
-    return Position(values["r"], values["c"], values["t"], frontier, bool(values["s"]))
+    snapshot, columns = bool(values["s"]), values["n"]
+    return Position(values["r"], values["c"], values["t"], frontier, snapshot, columns)
 
 
 def require_same_subscription(position: Position, fingerprint: str, clock: str) -> None:
@@ -106,6 +106,10 @@ def require_same_subscription(position: Position, fingerprint: str, clock: str) 
             why="a timestamp of one clock means nothing to another",
             fix=f'choose clock="{position.clock}", or begin without the token',
         )
+
+
+def _spelled(packed: bytes) -> str:
+    return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
 def _digest(content: bytes) -> bytes:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import time
 import uuid
+from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
+from dagster_streamtables.changes.beginning import Beginning, Followed
 from dagster_streamtables.changes.position import Position, position_of
-from dagster_streamtables.runtime.errors.slots import taken_over
+from dagster_streamtables.runtime.errors.slots import MissingSlot, lost_slot, taken_over
 from dagster_streamtables.runtime.model.slot import Held, Slot
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.slots import Slots
@@ -28,9 +31,7 @@ class SlotReader:
         self._released = False
 
     @classmethod
-    def take(
-        cls, slots: Slots, name: str, fingerprint: str, catalog: TableCatalog, *, restart: bool
-    ) -> SlotReader:
+    def take(cls, slots: Slots, name: str, begin: Beginning, *, restart: bool) -> SlotReader:
         """Become the reader of a slot.
 
         Raises:
@@ -40,8 +41,24 @@ class SlotReader:
             RefusedOperation: It is a slot of another relation.
         """
         reader = uuid.uuid4().hex
-        slot = slots.take(name, reader, LEASE, fingerprint=fingerprint, restart=restart)
-        return cls(slots, slot, reader, catalog)
+        relation = begin.relation
+        slot = slots.take(
+            name, reader, LEASE, fingerprint=relation.fingerprint, relation=relation.given,
+            restart=restart, lost=begin.lost,
+        )  # fmt: skip
+        return cls(slots, slot, reader, relation.access.catalog)
+
+    def begun(self, followed: Followed, begin: Beginning, *, restart: bool) -> Beginning:
+        """Where to begin with the position of the slot: it was made just now, or another reader
+        moved it since it was looked up."""
+        known = begin.position
+        if self.position is None or (known is not None and known.token == self._acknowledged):
+            return begin
+        try:
+            return followed.resumed(self.position, restart=restart)
+        except BaseException:
+            self.release()
+            raise
 
     def ack(self, position: Position) -> None:
         """Move the slot. A released one is taken for it, unless another reader moved it."""
@@ -71,6 +88,20 @@ class SlotReader:
     def release(self) -> None:
         self._released = True
         self._slots.release(self._name, self._reader)
+
+
+def kept_slot(slots: Slots, name: str, *, restart: bool) -> Slot | None:
+    """The slot of a name, if there is one.
+
+    Raises:
+        LostSlot: It was let go, and is not to be restarted.
+    """
+    with suppress(MissingSlot):
+        slot = slots.read(name)
+        if slot.lost and not restart:
+            raise lost_slot(name, slot.reason)
+        return replace(slot, token="") if slot.lost else slot
+    return None
 
 
 def held_by(position: Position, catalog: TableCatalog) -> dict[str, Held]:

@@ -9,6 +9,7 @@ from dagster_streamtables.changes.clock.clock import Clock, Instant
 from dagster_streamtables.changes.position import Position
 from dagster_streamtables.changes.relation.relation import Relation
 from dagster_streamtables.errors import RefusedOperation
+from dagster_streamtables.runtime.errors.slots import of_another_relation
 from dagster_streamtables.runtime.model.slot import Held, Slot
 from dagster_streamtables.runtime.observe.slots import Slots
 
@@ -30,13 +31,14 @@ def new_slot(
         HistoryUnavailable: The time can no longer be read.
     """
     first = _first(clock, as_of)
+    relation = relation.as_of(first.frontier)
     slot = Slot.new(
         name,
         relation.given,
         fingerprint=relation.fingerprint,
         clock=clock.name,
         held=_held(first),
-        token=_position(relation, clock, first, snapshot=snapshot).token,
+        token=Position.of(relation, clock.name, first, snapshot=snapshot).token,
         deadline=deadline,
     )
     return slots.create(slot)
@@ -48,13 +50,18 @@ def move_slot(
     """Let the next reader of a slot begin at a time: with its rows, or with the changes after it.
 
     Raises:
-        RefusedOperation: The time is in the future.
+        MissingSlot: There is none of that name.
+        RefusedOperation: It follows another relation, or the time is in the future.
         HistoryUnavailable: It can no longer be read.
         SlotInUse: The slot is being read.
     """
+    known = slots.read(name)
+    if relation.given != known.relation:
+        raise of_another_relation(name, known.relation)
     first = _first(clock, as_of)
-    token = _position(relation, clock, first, snapshot=snapshot).token
-    return slots.move(name, token, _held(first))
+    relation = relation.as_of(first.frontier)
+    token = Position.of(relation, clock.name, first, snapshot=snapshot).token
+    return slots.move(name, token, _held(first), fingerprint=relation.fingerprint)
 
 
 def _first(clock: Clock, as_of: AsOf) -> Instant:
@@ -66,12 +73,6 @@ def _first(clock: Clock, as_of: AsOf) -> Instant:
             fix="give a time that has passed, or none for now",
         )
     return first
-
-
-def _position(relation: Relation, clock: Clock, at: Instant, *, snapshot: bool) -> Position:
-    return Position.of(
-        relation.fingerprint, clock.name, at.timestamp, at.frontier, snapshot=snapshot
-    )
 
 
 def _held(at: Instant) -> dict[str, Held]:

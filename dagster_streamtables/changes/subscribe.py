@@ -6,24 +6,18 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from dagster_streamtables.changes.clock.bounds import AsOf, AtLeast, as_of_bound, bound
-from dagster_streamtables.changes.clock.clock import Clock, Instant
-from dagster_streamtables.changes.clock.millisecond_clock import MillisecondClock
-from dagster_streamtables.changes.clock.timeline import Timeline
-from dagster_streamtables.changes.clock.version_clock import VersionClock
+from dagster_streamtables.changes.beginning import Followed
+from dagster_streamtables.changes.beginning import clock_of as clock_of
+from dagster_streamtables.changes.beginning import follow as follow
+from dagster_streamtables.changes.clock.bounds import AtLeast, as_of_bound, bound
 from dagster_streamtables.changes.follow import Follower
 from dagster_streamtables.changes.output.envelope import Envelope
 from dagster_streamtables.changes.output.order import Term
 from dagster_streamtables.changes.output.shape import Shape
 from dagster_streamtables.changes.position import (
-    Position,
     position_of,
-    require_same_subscription,
 )
-from dagster_streamtables.changes.relation import frontier
-from dagster_streamtables.changes.relation.declare import declared
-from dagster_streamtables.changes.relation.relation import Relation, relation_of
-from dagster_streamtables.changes.slot_reader import SlotReader
+from dagster_streamtables.changes.slot_reader import SlotReader, kept_slot
 from dagster_streamtables.changes.slots import new_slot
 from dagster_streamtables.changes.subscription import Subscription
 from dagster_streamtables.errors import RefusedOperation
@@ -103,29 +97,37 @@ def subscribe(
         LostSlot: The slot was let go.
     """
     _check_options(as_of, snapshot=snapshot, resume=resume, slot=slot)
-    position = None if resume is None else position_of(resume)
     start = as_of_bound(as_of)
     end = None if up_to is None else bound(up_to, "up_to")
-    found = follow(lake, relation, dialect=dialect, recompute=recompute, position=position)
-    chosen = clock_of(lake, found, clock or (None if position is None else position.clock))
+    restart = on_history_lost == "resnapshot"
+    followed = Followed(lake, relation, dialect, recompute, clock)
+    kept = None if slot is None else kept_slot(lake.slots, slot, restart=restart)
+    token = resume or (kept.token if kept is not None else "")
+    if token:
+        begin = followed.resumed(position_of(token), restart=restart, slot=kept)
+    elif kept is not None:
+        begin = followed.anew(snapshot=True)
+    else:
+        begin = followed.anew(start, end, snapshot=snapshot)
     shape = Shape(
-        found.schema, envelope=envelope, order_by=order_by, progress=progress, names=names,
+        begin.relation.schema, envelope=envelope, order_by=order_by, progress=progress, names=names,
         batch_rows=batch_rows,
     )  # fmt: skip
-    restart = on_history_lost == "resnapshot"
     reader = None
     if slot is not None:
-        reader = _reader(lake, slot, found, chosen, start, snapshot=snapshot, restart=restart)
-        position = reader.position
-    follower = Follower(found, chosen, shape, end, progress, progress_interval, restart)
-    if position is None:
-        events = follower.begun(start, snapshot=snapshot)
-    else:
-        require_same_subscription(position, found.fingerprint, chosen.name)
-        last = _instant(found, chosen, position)
-        events = follower.resumed(last, snapshot=position.snapshot)
+        if kept is None:
+            new_slot(
+                lake.slots, slot, begin.relation, begin.clock, start, snapshot=snapshot,
+                deadline=DEADLINE,
+            )  # fmt: skip
+        reader = SlotReader.take(lake.slots, slot, begin, restart=restart)
+        begin = reader.begun(followed, begin, restart=restart)
+    follower = Follower(
+        begin.relation, begin.clock, shape, end, progress, progress_interval, restart
+    )
+    events = follower.events(start, begin)
     poll = poll_interval or (_POLL_REMOTE if is_remote(lake.root) else _POLL)
-    return Subscription(events, shape.schema, start=position, poll_interval=poll, slot=reader)
+    return Subscription(events, shape.schema, start=begin.position, poll_interval=poll, slot=reader)
 
 
 def tail(
@@ -152,69 +154,6 @@ def tail(
     return subscribe(
         lake, name, as_of=as_of, snapshot=snapshot, progress=progress, names="materialize"
     )
-
-
-def follow(
-    lake: Lake,
-    relation: str | StreamTable,
-    *,
-    dialect: str = "spark",
-    recompute: bool = False,
-    position: Position | None = None,
-) -> Relation:
-    """What a caller names, with the columns of its newest version, or of a position."""
-    access = lake.access
-    declaration = declared(relation, dialect=dialect, views=access.views, recompute=recompute)
-    at = frontier.newest(access.catalog, declaration.sources)
-    for name, then in (position.frontier if position is not None else {}).items():
-        if name in at:
-            now = frontier.require_same_history(name, at[name], then)
-            at[name] = frontier.at_version(access.catalog, name, now, then.version)
-    given = relation if isinstance(relation, str) else relation.name
-    return relation_of(access, declaration, given, at)
-
-
-def clock_of(lake: Lake, relation: Relation, name: str | None) -> Clock:
-    """
-    Raises:
-        RefusedOperation: The version clock is asked for, and cannot count the relation.
-    """
-    simple = len(relation.sources) == 1 and not relation.timed
-    if name == "version" or (name is None and simple):
-        return VersionClock.of(relation)
-    return MillisecondClock(relation, Timeline(lake.root, lake.storage_options))
-
-
-def _instant(relation: Relation, clock: Clock, position: Position) -> Instant:
-    """The instant of a position.
-
-    Raises:
-        HistoryUnavailable: It can no longer be read.
-    """
-    catalog = relation.access.catalog
-    logs = {}
-    for name, then in position.frontier.items():
-        now = frontier.require_same_history(name, catalog.newest(name), then)
-        if not frontier.is_readable(now, then.version):
-            raise frontier.unavailable(name, now, then.version, "files that it needs were deleted")
-        logs[name] = frontier.at_version(catalog, name, now, then.version)
-    return clock.instant(position.timestamp, logs)
-
-
-def _reader(
-    lake: Lake,
-    name: str,
-    relation: Relation,
-    clock: Clock,
-    as_of: AsOf,
-    *,
-    snapshot: bool,
-    restart: bool,
-) -> SlotReader:
-    if name not in lake.slots.names():
-        new_slot(lake.slots, name, relation, clock, as_of, snapshot=snapshot, deadline=DEADLINE)
-    catalog = lake.access.catalog
-    return SlotReader.take(lake.slots, name, relation.fingerprint, catalog, restart=restart)
 
 
 def _check_options(as_of: Any, *, snapshot: bool, resume: str | None, slot: str | None) -> None:

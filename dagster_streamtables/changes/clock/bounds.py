@@ -85,16 +85,20 @@ def _from_text(text: str) -> Bound | None:
         return None
 
 
+def _seconds(bound: Bound) -> float:
+    return bound if isinstance(bound, int) else bound.timestamp()
+
+
 def milliseconds(time: datetime) -> int:
     return int(time.timestamp() * 1000)
 
 
-def require_order(as_of: int, up_to: int) -> None:
+def require_order(as_of: Bound, up_to: Bound) -> None:
     """
     Raises:
         RefusedOperation: A subscription would end before it begins.
     """
-    if up_to < as_of:
+    if _seconds(up_to) < _seconds(as_of):
         raise RefusedOperation(
             f"the subscription would end at {up_to}, before it begins at {as_of}",
             why="as_of is the first time, and up_to the first that is left out",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -61,6 +61,23 @@ class Relation:
         zone = self.reading.declaration.session_timezone
         told = "\x00".join([self.normal, zone, *map(repr, columns)])
         return hashlib.sha256(told.encode()).hexdigest()[:16]
+
+    @property
+    def followed(self) -> dict[str, list[str]]:
+        """Source → its columns that the rows come from."""
+        return {name: list(source.columns) for name, source in self.reading.first.items()}
+
+    def as_of(self, at: Frontier) -> Relation:
+        """The same query, with the columns that its sources had at a frontier.
+
+        Raises:
+            InvalidDefinition: One of them did not exist then.
+            UnsupportedQuery: The change of the query cannot be computed with them.
+        """
+        first = self.reading.first
+        if all(at[name].columns == source.log.columns for name, source in first.items()):
+            return self
+        return relation_of(self.access, self.reading.declaration, self.given, at)
 
     def newest(self, since: Frontier | None = None) -> dict[str, TableLog]:
         """The newest versions of the sources that agree with one another.
@@ -130,7 +147,13 @@ class Relation:
                 )
 
 
-def relation_of(access: Access, declaration: StreamTable, given: str, at: Frontier) -> Relation:
+def relation_of(
+    access: Access,
+    declaration: StreamTable,
+    given: str,
+    at: Frontier,
+    followed: Mapping[str, Sequence[str]] | None = None,
+) -> Relation:
     """The relation of a declaration.
 
     Args:
@@ -138,12 +161,16 @@ def relation_of(access: Access, declaration: StreamTable, given: str, at: Fronti
         declaration: The query. In mode AUTO it is run again if its change cannot be computed.
         given: As the caller wrote it.
         at: The sources at the version whose columns are followed.
+        followed: Source → which of its columns; None for all. Those that were added after a
+            subscription began are not part of it.
 
     Raises:
         InvalidDefinition: The query is not valid.
         UnsupportedQuery: Its change cannot be computed, and it must not be run again.
     """
-    columns = {name: visible(log.columns) for name, log in at.items()}
+    columns = {
+        name: _among(visible(log.columns), (followed or {}).get(name)) for name, log in at.items()
+    }
     text = declaration.text(columns)
     try:
         plan = compiled(declaration, text, columns)
@@ -156,6 +183,11 @@ def relation_of(access: Access, declaration: StreamTable, given: str, at: Fronti
         return Relation(access, given, text.normal, reading, error.what)
     first = {name: Source(name, log, used_columns(plan, name, log)) for name, log in at.items()}
     return Relation(access, given, text.normal, _reading(access, declaration, first, plan))
+
+
+def _among(columns: Mapping[str, str], followed: Sequence[str] | None) -> dict[str, str]:
+    # A query that uses no column of a source, as COUNT(*) does, does not tell new ones apart.
+    return {name: type_ for name, type_ in columns.items() if not followed or name in followed}
 
 
 def _reading(

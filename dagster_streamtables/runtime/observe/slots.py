@@ -100,7 +100,9 @@ class Slots:
         lease: timedelta,
         *,
         fingerprint: str | None = None,
+        relation: str = "",
         restart: bool = False,
+        lost: str = "",
     ) -> Slot:
         """Become the reader of a slot, if nobody else is; an expired lease is taken over.
 
@@ -109,7 +111,9 @@ class Slots:
             reader: Identifies the reader, who may take what it has.
             lease: How long nobody else may take it, unless it is renewed.
             fingerprint: That of the relation that is to be read; None for any.
+            relation: That relation, as it is written.
             restart: A lost slot becomes active, without a position and without what it held.
+            lost: Why it is lost, if its reader found that.
 
         Raises:
             SlotInUse: The lease of another reader runs.
@@ -119,13 +123,21 @@ class Slots:
 
         def taken(slot: Slot) -> Slot:
             now = _now()
-            if fingerprint not in (None, slot.fingerprint):
-                raise errors.of_another_relation(name, slot.relation)
             slot.require_no_reader(now, but=reader)
+            if lost and not slot.lost:
+                slot = slot.let_go(lost)
+            anew = restart and slot.lost and relation == slot.relation
+            if fingerprint not in (None, slot.fingerprint) and not anew:
+                raise errors.of_another_relation(name, slot.relation)
             if slot.lost and not restart:
                 raise errors.lost_slot(name, slot.reason)
             if slot.lost:
-                slot = replace(slot, status=SlotStatus.ACTIVE, reason="", token="", held={})
+                # What it follows may have other columns by now.
+                follows = fingerprint or slot.fingerprint
+                slot = replace(
+                    slot, status=SlotStatus.ACTIVE, reason="", token="", held={},
+                    fingerprint=follows,
+                )  # fmt: skip
             mine = Reader.until(reader, lease.total_seconds(), now)
             return replace(slot, reader=mine, used_at=now)
 
@@ -184,8 +196,16 @@ class Slots:
         with suppress(errors.MissingSlot):
             self._change(name, released)
 
-    def move(self, name: str, token: str, held: Mapping[str, Held]) -> Slot:
+    def move(
+        self, name: str, token: str, held: Mapping[str, Held], *, fingerprint: str | None = None
+    ) -> Slot:
         """Set the position by hand, forward or back. A lost slot becomes active.
+
+        Args:
+            name: The slot.
+            token: The new position.
+            held: What must stay readable from now on, by the name of each source.
+            fingerprint: That of the relation at that position; None if it has not changed.
 
         Raises:
             SlotInUse: A reader's lease runs.
@@ -196,7 +216,7 @@ class Slots:
             slot.require_no_reader(now)
             return replace(
                 slot, token=token, held=dict(held), acked_at=now, used_at=now, reader=None,
-                status=SlotStatus.ACTIVE, reason="",
+                status=SlotStatus.ACTIVE, reason="", fingerprint=fingerprint or slot.fingerprint,
             )  # fmt: skip
 
         return self._change(name, moved)

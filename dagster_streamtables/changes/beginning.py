@@ -1,0 +1,157 @@
+"""Where a subscription begins: at a time, or at the position of a token or a slot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from dagster_streamtables.changes.clock.bounds import AsOf, AtLeast, Bound, require_order
+from dagster_streamtables.changes.clock.clock import Clock, Instant
+from dagster_streamtables.changes.clock.millisecond_clock import MillisecondClock
+from dagster_streamtables.changes.clock.timeline import Timeline
+from dagster_streamtables.changes.clock.version_clock import VersionClock
+from dagster_streamtables.changes.position import Position, require_same_subscription
+from dagster_streamtables.changes.relation import frontier
+from dagster_streamtables.changes.relation.declare import declared
+from dagster_streamtables.changes.relation.relation import Relation, relation_of
+from dagster_streamtables.errors import HistoryUnavailable
+from dagster_streamtables.runtime.errors.slots import of_another_relation
+from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.model.slot import Slot
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+
+
+@dataclass(frozen=True)
+class Beginning:
+    """What is followed from where."""
+
+    relation: Relation
+    """With the columns that it had there."""
+    clock: Clock
+    first: Instant | None
+    """None if it is not known yet: the newest one, or one in the future."""
+    snapshot: bool
+    position: Position | None = None
+    """What was read before; None for nothing."""
+    lost: str = ""
+    """Why what was read before cannot be continued, if it begins anew for that."""
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What a caller names, and how it is to be read."""
+
+    lake: Lake
+    relation: str | StreamTable
+    dialect: str = "spark"
+    recompute: bool = False
+    clock: Literal["version", "ms"] | None = None
+
+    def anew(self, as_of: AsOf = None, up_to: Bound | None = None, *, snapshot: bool) -> Beginning:
+        """
+        Raises:
+            RefusedOperation: The end is before the beginning.
+            HistoryUnavailable: The beginning can no longer be read.
+        """
+        relation = follow(self.lake, self.relation, dialect=self.dialect, recompute=self.recompute)
+        clock = clock_of(self.lake, relation, self.clock)
+        _require_bounds(clock, as_of, up_to)
+        first = None if as_of is None else clock.first(as_of)
+        if first is not None:
+            relation = relation.as_of(first.frontier)
+            clock = clock_of(self.lake, relation, self.clock)
+        return Beginning(relation, clock, first, snapshot)
+
+    def resumed(self, position: Position, *, restart: bool, slot: Slot | None = None) -> Beginning:
+        """
+        Args:
+            position: What was read last.
+            restart: Whether to begin anew if its history is lost.
+            slot: Whose position it is.
+
+        Raises:
+            RefusedOperation: The position is of another relation or clock.
+            HistoryUnavailable: It can no longer be read, and is not to be replaced by a snapshot.
+        """
+        try:
+            relation = follow(
+                self.lake, self.relation, dialect=self.dialect, recompute=self.recompute,
+                position=position,
+            )  # fmt: skip
+            if slot is not None and slot.fingerprint != relation.fingerprint:
+                raise of_another_relation(slot.name, slot.relation)
+            clock = clock_of(self.lake, relation, self.clock or position.clock)
+            require_same_subscription(position, relation.fingerprint, clock.name)
+            first = _instant(relation, clock, position)
+        except HistoryUnavailable as error:
+            if not restart:
+                raise
+            same = replace(self, clock=self.clock or position.clock)
+            return replace(same.anew(snapshot=True), lost=error.what)
+        return Beginning(relation, clock, first, position.snapshot, position)
+
+
+def follow(
+    lake: Lake,
+    relation: str | StreamTable,
+    *,
+    dialect: str = "spark",
+    recompute: bool = False,
+    position: Position | None = None,
+) -> Relation:
+    """What a caller names, with the columns of its newest version, or those of a position."""
+    access = lake.access
+    declaration = declared(relation, dialect=dialect, views=access.views, recompute=recompute)
+    given = relation if isinstance(relation, str) else relation.name
+    if position is None:
+        at = frontier.newest(access.catalog, declaration.sources)
+        return relation_of(access, declaration, given, at)
+    read = {n: then for n, then in position.frontier.items() if n in declaration.sources}
+    for name, then in read.items():
+        frontier.require_same_history(name, access.catalog.newest(name), then)
+    at = frontier.newest(access.catalog, declaration.sources)
+    for name, then in read.items():
+        at[name] = frontier.at_version(access.catalog, name, at[name], then.version)
+    return relation_of(access, declaration, given, at, position.columns)
+
+
+def clock_of(lake: Lake, relation: Relation, name: str | None) -> Clock:
+    """
+    Raises:
+        RefusedOperation: The version clock is asked for, and cannot count the relation.
+    """
+    simple = len(relation.sources) == 1 and not relation.timed
+    if name == "version" or (name is None and simple):
+        return VersionClock.of(relation)
+    return MillisecondClock(relation, Timeline(lake.root, lake.storage_options))
+
+
+def _require_bounds(clock: Clock, as_of: AsOf, up_to: Bound | None) -> None:
+    """
+    Raises:
+        RefusedOperation: The end is before the beginning, as far as that can be told now.
+    """
+    begin = as_of.time if isinstance(as_of, AtLeast) else as_of
+    if begin is None or up_to is None:
+        return
+    first, end = clock.timestamp(begin), clock.timestamp(up_to)
+    if first is not None and end is not None:
+        require_order(first, end)
+    elif not isinstance(begin, int) and not isinstance(up_to, int):
+        require_order(begin, up_to)
+
+
+def _instant(relation: Relation, clock: Clock, position: Position) -> Instant:
+    """The instant of a position.
+
+    Raises:
+        HistoryUnavailable: It can no longer be read.
+    """
+    catalog = relation.access.catalog
+    logs = {}
+    for name, then in position.frontier.items():
+        now = frontier.require_same_history(name, catalog.newest(name), then)
+        if not frontier.is_readable(now, then.version):
+            raise frontier.unavailable(name, now, then.version, "files that it needs were deleted")
+        logs[name] = frontier.at_version(catalog, name, now, then.version)
+    return clock.instant(position.timestamp, logs)

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from dagster_streamtables.changes.beginning import Followed
-from dagster_streamtables.changes.beginning import clock_of as clock_of
-from dagster_streamtables.changes.beginning import follow as follow
+from dagster_streamtables.changes.beginning import Followed, clock_of as clock_of, follow as follow
 from dagster_streamtables.changes.clock.bounds import AtLeast, as_of_bound, bound
 from dagster_streamtables.changes.follow import Follower
 from dagster_streamtables.changes.output.envelope import Envelope

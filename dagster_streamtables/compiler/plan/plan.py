@@ -183,12 +183,16 @@ class QueryPlan(Plan):
     @property
     def is_table(self) -> bool:
         """Whether its rows are those of one source, each column unchanged and under its name."""
-        view = self.view
+        view, names = self.view, {name: name for name in self.schema}
         while isinstance(view, Project):
-            if any(not isinstance(e, exp.Column) or e.name != name for name, e in view.outputs):
+            outputs = dict(view.outputs)
+            below = {name: outputs[inner] for name, inner in names.items()}
+            # Projections below the last one may have names that are unique in the query.
+            names = {name: e.name for name, e in below.items() if isinstance(e, exp.Column)}
+            if len(names) < len(below):
                 return False
             view = view.input
-        return isinstance(view, Scan)
+        return isinstance(view, Scan) and all(name == inner for name, inner in names.items())
 
     @cached_property
     def full_text(self) -> Text:

@@ -1,0 +1,43 @@
+"""Reading a subscription as its rules describe it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from dagster_streamtables import Lake, Subscription, subscribe
+
+Row = tuple[Any, ...]
+
+
+def plain(rows: pa.Table | pa.RecordBatch) -> list[Row]:
+    columns = [column.to_pylist() for column in rows.columns]
+    return list(zip(*columns, strict=True))
+
+
+def ready(subscription: Subscription) -> list[Row]:
+    """What is there now."""
+    return plain(subscription.fetch(None, timeout=0))
+
+
+def read(lake: Lake, relation: str, **options: Any) -> list[Row]:
+    """What a new subscription finds, which is closed then."""
+    with subscribe(lake, relation, **options) as subscription:
+        return ready(subscription)
+
+
+def sorted_within(rows: Iterable[Row]) -> list[Row]:
+    """Rows whose order within a timestamp does not matter."""
+    return sorted(rows, key=lambda row: (row[0], repr(row[1:])))
+
+
+def contents(rows: Iterable[Row], until: int) -> Counter[Row]:
+    """The rows of a relation at a timestamp, by adding up what changed."""
+    found: Counter[Row] = Counter()
+    for timestamp, diff, *row in rows:
+        if timestamp <= until:
+            found[tuple(row)] += diff
+    return Counter({row: n for row, n in found.items() if n})

@@ -1,0 +1,80 @@
+"""A Delta table that tests write as others would: with delta-rs, one commit a method."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+
+Row = tuple[Any, ...]
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+KV = pa.schema([("k", pa.int64()), ("v", pa.string())])
+
+
+@dataclass
+class Table:
+    location: str
+    schema: pa.Schema = KV
+
+    @classmethod
+    def new(
+        cls, location: str, schema: pa.Schema = KV, settings: Mapping[str, str] | None = FEED
+    ) -> Table:
+        """An empty table; it has version 0."""
+        write_deltalake(location, schema.empty_table(), configuration=dict(settings or {}))
+        return cls(location, schema)
+
+    @property
+    def delta(self) -> DeltaTable:
+        return DeltaTable(self.location)
+
+    @property
+    def version(self) -> int:
+        return self.delta.version()
+
+    def insert(self, *rows: Row) -> None:
+        write_deltalake(self.location, self._rows(rows), mode="append")
+
+    def overwrite(self, *rows: Row) -> None:
+        write_deltalake(self.location, self._rows(rows), mode="overwrite")
+
+    def update(self, where: str | None, **values: str) -> None:
+        self.delta.update(predicate=where, updates=values)
+
+    def delete(self, where: str | None = None) -> None:
+        self.delta.delete(where)
+
+    def merge(self, *rows: Row, key: str = "k") -> None:
+        """Insert rows, in place of those with the same key."""
+        source = self._rows(rows)
+        done = self.delta.merge(source, f"t.{key} = s.{key}", source_alias="s", target_alias="t")
+        done.when_matched_update_all().when_not_matched_insert_all().execute()
+
+    def compact(self) -> None:
+        self.delta.optimize.compact()
+
+    def restore(self, version: int) -> None:
+        self.delta.restore(version)
+
+    def add_column(self, name: str, type_: str) -> None:
+        from deltalake import Field
+        from deltalake.schema import PrimitiveType
+
+        self.delta.alter.add_columns(Field(name, PrimitiveType(type_)))
+
+    def rows(self, version: int, columns: Iterable[str] | None = None) -> Counter[Row]:
+        """What plain reading finds at a version."""
+        table = DeltaTable(self.location, version=version).to_pyarrow_table()
+        found = [column.to_pylist() for column in table.select(columns or table.schema.names)]
+        return Counter(zip(*found, strict=True))
+
+    def _rows(self, rows: Iterable[Row]) -> pa.Table:
+        """The rows, with NULL in columns that were added since."""
+        schema = pa.schema(self.delta.schema().to_arrow())
+        names = self.schema.names
+        return pa.Table.from_pylist([dict(zip(names, row, strict=True)) for row in rows], schema)

@@ -1,0 +1,130 @@
+"""A subscription that is cut anywhere goes on where it was cut: nothing is lost, nothing twice."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from typing import Any
+
+import pytest
+
+from changes.reading import contents, plain, ready, sorted_within
+from changes.table import Table
+from dagster_streamtables import Lake, Subscription, subscribe
+
+COUNT = "SELECT v, COUNT(*) AS n, SUM(k) AS s FROM t GROUP BY v"
+COMMITS = 50
+_RESTORE, _ADD = 30, 20
+RELATIONS = [
+    pytest.param("t", 1, id="table"),
+    # A query takes a second of Spark for each cut: few of them here, and all in a command.
+    pytest.param(COUNT, 12, id="select", marks=pytest.mark.spark),
+    pytest.param(COUNT, 1, id="select, every cut", marks=[pytest.mark.spark, pytest.mark.long]),
+]
+
+
+def with_fifty_commits(t: Table) -> Table:
+    """Every kind of commit, in a random order that is always the same."""
+    chance = random.Random(5)
+    ways = ["insert", "insert", "update", "delete", "merge", "merge", "compact", "overwrite"]
+    for n in range(1, COMMITS + 1):
+        way = chance.choice(ways)
+        rows = [(chance.randrange(9), chance.choice("abc")) for _ in range(4)]
+        keyed = list({row[0]: row for row in rows}.values())
+        key, value = rows[0]
+        if n == _RESTORE:
+            t.restore(_RESTORE - 7)
+        elif n == _ADD:
+            t.add_column("extra", "integer")
+        elif way == "insert":
+            t.insert(*rows)
+        elif way == "merge":
+            t.merge(*keyed)
+        elif way == "overwrite":
+            t.overwrite(*rows)
+        elif way == "compact":
+            t.compact()
+        elif way == "update":
+            t.update(f"v = '{value}'", k="k + 1")
+        else:
+            t.delete(f"k = {key} OR v = '{value}'")
+        if t.version < n:  # it changed nothing
+            t.insert(*rows)
+        assert t.version == n
+    return t
+
+
+@pytest.fixture(scope="module")
+def history(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    lake = Lake(tmp_path_factory.mktemp("fifty"))
+    t = Table.new(lake.location("t"))
+    # By the other clock each of the first commits has a time, since somebody looked.
+    with_fifty_commits(t)
+    return lake
+
+
+def rows_and_tokens(subscription: Subscription) -> list[tuple[list[Any], str | None]]:
+    """Each batch, and where to go on after it."""
+    return [(sorted_within(plain(batch)), subscription.token) for batch in subscription]
+
+
+@pytest.mark.parametrize(("relation", "step"), RELATIONS)
+def test_every_cut_by_versions(history: Lake, relation: str, step: int) -> None:
+    end = COMMITS + 1
+    with subscribe(history, relation, as_of=0, up_to=end) as whole:
+        parts = rows_and_tokens(whole)
+    table = Table(history.location("t"))
+    assert len(parts) > COMMITS / 2
+    if relation == "t":
+        rows = [row for part, _ in parts for row in part]
+        for version in range(end):
+            assert contents(rows, version) == table.rows(version, ["k", "v"]), version
+
+    # What comes after each cut leads to the next one, and so to the end.
+    for (_, token), (expected, after) in list(itertools.pairwise(parts))[::step]:
+        with subscribe(history, relation, resume=token, up_to=end) as rest:
+            assert sorted_within(plain(next(iter(rest)))) == expected
+            assert rest.token == after
+    with subscribe(history, relation, resume=parts[-1][1], up_to=end) as rest:
+        assert ready(rest) == []
+
+
+@pytest.mark.parametrize(("relation", "step"), RELATIONS)
+def test_every_cut_by_versions_with_a_slot(history: Lake, relation: str, step: int) -> None:
+    end, name = COMMITS + 1, f"cut_{step}_{'table' if relation == 't' else 'select'}"
+    with subscribe(history, relation, as_of=0, up_to=end) as whole:
+        parts = [rows for rows, _ in rows_and_tokens(whole)]
+    parts = parts[: max(4, len(parts) // step)]
+
+    found = []
+    for n, _ in enumerate(parts):
+        with subscribe(history, relation, slot=name, as_of=0, up_to=end) as part:
+            found.append(sorted_within(plain(next(iter(part)))))
+            part.ack()
+            # What is read and not acknowledged comes again.
+            if n % 5 == 0 and n + 1 < len(parts):
+                assert sorted_within(plain(next(iter(part)))) == parts[n + 1]
+
+    assert found == parts
+
+
+@pytest.mark.parametrize(("relation", "step"), RELATIONS)
+def test_every_cut_by_milliseconds(lake: Lake, relation: str, step: int) -> None:
+    t = Table.new(lake.location("t"))
+    t.insert((1, "a"))
+    first = subscribe(lake, relation, clock="ms")
+    parts = [(sorted_within(ready(first)), first.token)]
+    count = COMMITS // step if step > 1 else COMMITS
+    chance = random.Random(1)
+    for n in range(count):
+        (t.insert if n % 3 else t.overwrite)((n, chance.choice("abc")))
+        parts.append((sorted_within(ready(first)), first.token))
+    assert all(rows for rows, _ in parts)
+    assert len({rows[0][0] for rows, _ in parts}) == len(parts)
+
+    for (_, token), (expected, after) in list(itertools.pairwise(parts)):
+        with subscribe(lake, relation, resume=token) as rest:
+            assert sorted_within(plain(next(iter(rest)))) == expected
+            assert rest.token == after
+    with subscribe(lake, relation, clock="ms", as_of=parts[0][0][0][0]) as again:
+        assert sorted_within(ready(again)) == [row for rows, _ in parts for row in rows]

@@ -19,6 +19,7 @@ from dagster_streamtables.cli import app
 from dagster_streamtables.metrics import StreamTablesCollector, exposition
 from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.model.slot import Held, Slot, SlotStatus
+from dagster_streamtables.runtime.observe.events import EventKind
 from dagster_streamtables.runtime.observe.slot_health import SlotHealth, SlotLag
 from dagster_streamtables.runtime.storage.ledger import Ledger
 from runtime.delta import write
@@ -195,6 +196,19 @@ def samples(lake: Lake) -> Mapping[tuple[str, ...], float]:
         for sample in family.samples
         if "slot" in sample.name
     }
+
+
+def test_an_event_comes_before_a_slot_is_let_go_and_one_after(plain: Lake) -> None:
+    slot = follow(plain, deadline=DAY)
+    soon = slot.used_at + timedelta(hours=23)
+    assert plain.monitor.events(now=slot.used_at, warn_before=timedelta(0)) == []
+    [event] = plain.monitor.events(now=soon)
+    assert (event.table, event.kind) == (slot.name, EventKind.SLOT_EXPIRES)
+
+    plain.slots.mark_lost(slot.name, "its reader left")
+    [event] = plain.monitor.events()
+    assert event.kind is EventKind.SLOT_LOST
+    assert "its reader left" in event.message
 
 
 def test_metrics_show_slots(plain: Lake) -> None:

@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.observe.control import Control
+from dagster_streamtables.runtime.observe.slot_health import SlotHealth
 from dagster_streamtables.runtime.observe.status import Condition, Deadline, Status
 from dagster_streamtables.runtime.storage.history import PastRefresh
 
@@ -37,6 +38,10 @@ class EventKind(enum.StrEnum):
     """A source may soon lose what the next refresh needs."""
     REINITIALIZE_NEEDED = "reinitialize_needed"
     """A source has lost what the next refresh needs."""
+    SLOT_EXPIRES = "slot_expires"
+    """A slot is let go soon, unless somebody uses it."""
+    SLOT_LOST = "slot_lost"
+    """The changes after the position of a slot may be gone."""
 
 
 ALERTS = frozenset(EventKind) - {EventKind.REFRESHED, EventKind.REINITIALIZED}
@@ -47,6 +52,7 @@ ALERTS = frozenset(EventKind) - {EventKind.REFRESHED, EventKind.REINITIALIZED}
 class Event:
     time: datetime
     table: str
+    """The stream table; for an event of a slot, the slot."""
     kind: EventKind
     message: str
 
@@ -77,6 +83,17 @@ def events_of(
         *_retention(status, now, warn_before),
     ]
     return sorted(found, key=lambda event: event.time, reverse=True)
+
+
+def slot_events(
+    slots: Iterable[SlotHealth], *, now: datetime, warn_before: timedelta = WARN_BEFORE
+) -> Iterator[Event]:
+    """The events of slots that are lost, or will be."""
+    for each in slots:
+        said = each.warning(warn_before, now)
+        if said:
+            kind = EventKind.SLOT_LOST if each.lost else EventKind.SLOT_EXPIRES
+            yield Event(now, each.slot.name, kind, said)
 
 
 def _refreshes(past: Iterable[PastRefresh]) -> Iterator[Event]:

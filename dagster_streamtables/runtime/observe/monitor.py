@@ -10,7 +10,7 @@ from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.control import Controls, FailedRefresh
-from dagster_streamtables.runtime.observe.events import WARN_BEFORE, Event, events_of
+from dagster_streamtables.runtime.observe.events import WARN_BEFORE, Event, events_of, slot_events
 from dagster_streamtables.runtime.observe.retention import Retention
 from dagster_streamtables.runtime.observe.status import Expected, Status, Statuses
 from dagster_streamtables.runtime.storage.history import (
@@ -83,6 +83,7 @@ class Monitor:
                 warn_before=warn_before,
             )
         ]
+        found += slot_events(self.retention.slots(), now=now, warn_before=warn_before)
         return sorted(found, key=lambda event: event.time, reverse=True)
 
 

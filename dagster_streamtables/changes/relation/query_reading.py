@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.changes.relation.held_result import HeldResult, can_be_held
 from dagster_streamtables.changes.relation.reading import (
     Order,
     Reading,
@@ -19,10 +20,17 @@ from dagster_streamtables.changes.relation.reading import (
     Times,
     Windows,
 )
-from dagster_streamtables.compiler import QueryPlan, Text, asks_for_time, unstored_change
+from dagster_streamtables.compiler import (
+    WEIGHT,
+    QueryPlan,
+    Text,
+    asks_for_time,
+    unstored_change,
+)
 from dagster_streamtables.runtime.compute.column_types import require_comparable, spark_types
 from dagster_streamtables.runtime.compute.differential import capture
-from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
+from dagster_streamtables.runtime.compute.netting import netted
 from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
 from dagster_streamtables.runtime.delta.arrow import plain_schema
@@ -51,10 +59,13 @@ class _OwnText(Reading):
             return plain_schema(to_arrow_schema(rows.schema, timezone="UTC"))
 
     def rows(self, at: Sources, now: str, inputs: Inputs) -> DataFrame:
+        return self.run(self.text, at, now, inputs)
+
+    def run(self, text: Text, at: Sources, now: str, inputs: Inputs) -> DataFrame:
         snapshots = {name: source.log.snapshot for name, source in at.items()}
         recursion = self.declaration.recursion
         return rows_of(
-            self.text, snapshots, now, inputs.relations, limit=inputs.limit, recursion=recursion
+            text, snapshots, now, inputs.relations, limit=inputs.limit, recursion=recursion
         )
 
 
@@ -68,14 +79,56 @@ class QueryReading(_OwnText):
     def timed(self) -> bool:
         return self.plan.timed
 
+    def snapshot(self, at: Sources, now: str, order: Order) -> Iterator[pa.Table]:
+        held = None
+        if can_be_held(self.plan):
+            with closing(self.inputs(at, Times(now, now))) as inputs:
+                held = self._held.fill(at, self._whole(at, now, inputs))
+        if held is None:
+            yield from super().snapshot(at, now, order)
+        elif held.num_rows:
+            yield netted(self._weighted(held))
+
+    def change(self, span: Span, order: Order) -> Iterator[pa.Table]:
+        yield from super().change(span, order)
+        if self._held.is_at(span.before):
+            self._held.moved_to(span.after)  # no source moved
+
     def computed(
         self, span: Span, windows: Windows, inputs: Inputs, order: Order
     ) -> Iterator[pa.Table]:
         captured = capture(self.plan, span.after, windows, inputs)
-        if captured.moved or self.timed:
+        if not captured.moved and not self.timed:
+            return
+        held = self._by_held(span, captured, inputs)
+        if held is None:
             engine = SparkEngine(captured, inputs)
             rows = engine.rows(unstored_change(self.plan, self._types, engine))
             yield from self.given(rows, order, net=False)
+        elif held.num_rows:
+            yield netted(held.select([*self.schema.names, WEIGHT]))
+
+    def _by_held(self, span: Span, captured: Captured, inputs: Inputs) -> pa.Table | None:
+        """The change by the held result; None if there is none."""
+        if not can_be_held(self.plan):
+            return None
+        if not self._held.is_at(span.before):
+            self._held.fill(span.before, self._whole(span.before, span.times.then, inputs))
+        return self._held.change(span.after, captured, inputs)
+
+    def _whole(self, at: Sources, now: str, inputs: Inputs) -> DataFrame:
+        """All rows with the hidden columns of the plan."""
+        return self.run(self.plan.full_text, at, now, inputs)
+
+    def _weighted(self, rows: pa.Table) -> pa.Table:
+        import pyarrow as pa
+
+        copies = pa.array([1] * rows.num_rows, pa.int64())
+        return rows.select(self.schema.names).append_column(WEIGHT, copies)
+
+    @cached_property
+    def _held(self) -> HeldResult:
+        return HeldResult(self.plan)
 
     @cached_property
     def _types(self) -> dict[str, str]:

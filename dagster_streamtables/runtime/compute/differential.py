@@ -29,18 +29,16 @@ from dagster_streamtables.compiler import (
     with_one_answer,
 )
 from dagster_streamtables.runtime.compute.capture import adds_up, copies, large_change, small_change
-from dagster_streamtables.runtime.compute.difference import difference
 from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
 from dagster_streamtables.runtime.compute.local_rows import AT_ONCE
 from dagster_streamtables.runtime.compute.match_locally import matched
 from dagster_streamtables.runtime.compute.netting import netted, netted_here
 from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.spark_engine import STORED_ROWS, SparkEngine
+from dagster_streamtables.runtime.compute.stored import ResultBefore
 from dagster_streamtables.runtime.compute.work import Computed, Work
-from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange
-from dagster_streamtables.runtime.delta.stored_rows import stored_rows
 from dagster_streamtables.runtime.errors.tables import lost_version
 from dagster_streamtables.runtime.model.report import Window
 from dagster_streamtables.runtime.model.source import Source
@@ -131,8 +129,8 @@ def _bound(rows: Any, inputs: Inputs) -> str | None:
     return inputs.relations.local(rows) if rows.num_rows else None
 
 
-def change(plan: Plan, stored: TableLog, captured: Captured, inputs: Inputs) -> Computed:
-    """The change of the stored table."""
+def change(plan: Plan, stored: ResultBefore, captured: Captured, inputs: Inputs) -> Computed:
+    """The change of the stored table, or of what stands in its place."""
     types = {name: stored.columns[name] for name in plan.stored_columns}
     work = Work(types, stored, captured, inputs)
     match maintenance_of(plan, types):
@@ -162,7 +160,7 @@ def _by_first_rows(work: Work, bag: BagMaintenance) -> Computed | None:
     if first is None:
         return None
     now, limit = work.fetch(engine.rows(first)), work.inputs.limit
-    found = None if now is None else difference(work.stored, now, None, limit=limit)
+    found = None if now is None else work.stored.differing(now, limit)
     return None if found is None else work.here(found)
 
 
@@ -239,7 +237,7 @@ def _joined(known: pa.Table, again: pa.Table) -> pa.Table:
 def _stored(work: Work, groups: GroupMaintenance, touched: pa.Table) -> pa.Table | None:
     """The stored rows of touched groups; None if they cannot be read here."""
     keys = {name: touched.column(key) for name, key in groups.key}
-    return stored_rows(work.stored, keys, list(work.types), limit=work.inputs.limit)
+    return work.stored.rows(keys, list(work.types), work.inputs.limit)
 
 
 def _local(work: Work, touched: pa.Table, stored: pa.Table | None) -> dict[str, str]:

@@ -17,8 +17,8 @@ from dagster_streamtables.compiler import (
     relation,
 )
 from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
+from dagster_streamtables.runtime.compute.stored import ResultBefore
 from dagster_streamtables.runtime.delta.data_rows import pads
-from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ class SparkEngine:
 
     captured: Captured
     inputs: Inputs
-    stored: TableLog | None = None
-    """The stream table; None if its rows are not read."""
+    stored: ResultBefore | None = None
+    """The result before; None if its rows are not read."""
     more: Mapping[str, str] = field(default_factory=dict[str, str])
     """Relation → view, for local rows in addition to the captured changes."""
 
@@ -104,5 +104,5 @@ class SparkEngine:
                 if version is not None and place in read:
                     found[place] = self.inputs.relations.scanned(log, version)
         if self.stored is not None and STORED_ROWS in read and STORED_ROWS not in self._views:
-            found[STORED_ROWS] = self.inputs.relations.stored(self.stored.snapshot)
+            found[STORED_ROWS] = self.stored.view(self.inputs.relations)
         return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.compiler import Statement
 from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
 from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
-from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.compute.stored import ResultBefore
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Work:
     """The computation of one change of a stored table."""
 
     types: Mapping[str, str]
-    stored: TableLog
+    stored: ResultBefore
     captured: Captured
     inputs: Inputs
 

@@ -10,6 +10,7 @@ from dagster_streamtables.errors import DamagedTable, FailedQuery, RejectedQuery
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.inputs import Inputs
+from dagster_streamtables.runtime.compute.stored import StoredTable
 from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
@@ -215,7 +216,7 @@ def _differentiate(
         same = replace(report, action=Action.NO_DATA, reason=reason)
         return advance(job, stored.log, inputs, clock, same)
     with clock.phase("compute"):
-        computed = differential.change(plan, stored.log, captured, inputs)
+        computed = differential.change(plan, StoredTable(stored.log), captured, inputs)
     if computed.broken:
         reason = "the stored groups have fewer rows than their sources lost"
         again = replace(report, action=Action.REINITIALIZE, reason=reason)

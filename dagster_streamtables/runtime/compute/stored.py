@@ -1,0 +1,146 @@
+"""The result before a change: in the stored table, or held in this process.
+
+At the root of a query, the result before is not computed again but read; see `strategy`.
+"""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from dagster_streamtables.compiler import WEIGHT
+from dagster_streamtables.runtime.compute.difference import difference
+from dagster_streamtables.runtime.compute.relations import Relations
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.stored_rows import stored_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class ResultBefore(Protocol):
+    """The result before, with the hidden columns of its plan."""
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        """Column → type in Spark's spelling."""
+        ...
+
+    def rows(
+        self, keys: Mapping[str, pa.ChunkedArray], columns: Sequence[str], limit: int
+    ) -> pa.Table | None:
+        """The rows of some keys, and perhaps of others; None if Spark has to read them."""
+        ...
+
+    def differing(self, rows: pa.Table, limit: int) -> pa.Table | None:
+        """The change from the result before to `rows`; None if it cannot be found here."""
+        ...
+
+    def view(self, relations: Relations) -> str:
+        """A name for all rows in Spark, in backticks."""
+        ...
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """The result before in a Delta table."""
+
+    log: TableLog
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        return self.log.columns
+
+    def rows(
+        self, keys: Mapping[str, pa.ChunkedArray], columns: Sequence[str], limit: int
+    ) -> pa.Table | None:
+        return stored_rows(self.log, keys, columns, limit=limit)
+
+    def differing(self, rows: pa.Table, limit: int) -> pa.Table | None:
+        return difference(self.log, rows, None, limit=limit)
+
+    def view(self, relations: Relations) -> str:
+        return relations.stored(self.log.snapshot)
+
+
+@dataclass(frozen=True)
+class HeldRows:
+    """The result before in this process: groups, one row for each key."""
+
+    table: pa.Table
+    types: Mapping[str, str]
+    key: tuple[str, ...]
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        return self.types
+
+    def rows(
+        self, keys: Mapping[str, pa.ChunkedArray], columns: Sequence[str], limit: int
+    ) -> pa.Table | None:
+        return self.table.select(list(columns))
+
+    def differing(self, rows: pa.Table, limit: int) -> pa.Table | None:
+        return None
+
+    def view(self, relations: Relations) -> str:
+        return relations.local(self.table)
+
+    def changed(self, change: pa.Table) -> tuple[HeldRows, pa.Table]:
+        """The rows after a change of groups, and the change with the old rows of its keys.
+
+        Args:
+            change: The result of `Fold` or `Regroup`: rows to store in place of those of their
+                keys, with the weight 1, and keys to delete, with -1.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        touched = self._among(change)
+        came = change.filter(pc.greater(change.column(WEIGHT), 0))
+        came = came.select(self.table.column_names).cast(self.table.schema)
+        went = self.table.filter(touched)
+        kept = self.table.filter(pc.invert(touched))
+        now = pa.concat_tables([kept, came]).combine_chunks()
+        both = pa.concat_tables([_weighted(came, 1), _weighted(went, -1)])
+        return HeldRows(now, self.types, self.key), both
+
+    def _among(self, change: pa.Table) -> pa.Array:
+        """For each row, whether its key is among those of a change; NULL equals NULL."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        count = self.table.num_rows
+        own: pa.Array = pa.array([0] * count, pa.int64())
+        theirs: pa.Array = pa.array([0] * change.num_rows, pa.int64())
+        for name in self.key:
+            # Numbers of the pairs found so far stay below the product of two row counts.
+            pairs = [_numbered(self.table, change, name, side) for side in (self.table, change)]
+            width = change.num_rows + 1
+            own, theirs = (
+                pc.add(pc.multiply(before, width), pc.fill_null(number, width - 1))
+                for before, number in zip((own, theirs), pairs, strict=True)
+            )
+            known = pc.unique(theirs)
+            own = pc.fill_null(pc.index_in(own, known), len(known)).cast(pa.int64())
+            theirs = pc.index_in(theirs, known).cast(pa.int64())
+        return pc.is_in(own, pc.unique(theirs))
+
+
+def _numbered(held: pa.Table, change: pa.Table, name: str, side: pa.Table) -> pa.Array:
+    """The number of each key among the distinct ones of a change; NULL for others."""
+    import pyarrow.compute as pc
+
+    type_ = held.schema.field(name).type
+    known = pc.unique(change.column(name).combine_chunks().cast(type_))
+    return pc.index_in(side.column(name).combine_chunks().cast(type_), known)
+
+
+def _weighted(rows: pa.Table, weight: int) -> pa.Table:
+    import pyarrow as pa
+
+    return rows.append_column(WEIGHT, pa.array([weight] * rows.num_rows, pa.int64()))

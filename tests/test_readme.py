@@ -55,14 +55,19 @@ def test_the_definitions_are_a_code_location(sources: Path) -> None:
 
 
 @pytest.mark.spark
-def test_five_lines_refresh_a_table_without_dagster(
+def test_a_few_lines_refresh_and_follow_a_table_without_dagster(
     sources: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    exec(block("python", "lake.refresh"), {})
+    names: dict[str, Any] = {}
+    exec(block("python", "lake.refresh"), names)
 
     printed = capsys.readouterr().out
     assert "REINITIALIZE" in printed
     assert re.search(r"\|\s*1\|\s*30\|", printed)
+
+    exec(block("python", "subscribe"), names)
+    printed = capsys.readouterr().out
+    assert "'_diff': 1, 'customer': 1, 'total': 30" in printed
 
 
 def test_every_table_file_is_a_table_and_every_block_of_python_is_run_here(sources: Path) -> None:
@@ -77,7 +82,7 @@ def test_every_table_file_is_a_table_and_every_block_of_python_is_run_here(sourc
 
     keys = {key.path[-1] for key in defs.resolve_asset_graph().get_all_asset_keys()}
     assert "revenue" in keys
-    assert len(re.findall(r"```python", README)) == 2
+    assert len(re.findall(r"```python", README)) == 3
 
 
 def test_every_command_of_make_is_there() -> None:

@@ -1,5 +1,6 @@
 """The public names, and the modules that have them: the one list, which `__init__` reads."""
 
+from .changes.changes import Changes as Changes
 from .changes.clock.bounds import (
     AtLeast as AtLeast,
     EmptyBoundsWarning as EmptyBoundsWarning,
@@ -53,6 +54,12 @@ from .orchestration.catalog.catalog import (
 from .orchestration.catalog.translator import (
     StreamTableProps as StreamTableProps,
     StreamTablesTranslator as StreamTablesTranslator,
+)
+from .orchestration.changes.change_asset import change_asset as change_asset
+from .orchestration.changes.change_sensor import build_change_sensor as build_change_sensor
+from .orchestration.changes.slot_checks import (
+    build_history_pinned_checks as build_history_pinned_checks,
+    build_slot_lag_checks as build_slot_lag_checks,
 )
 from .orchestration.checks.check_settings import CheckSettings as CheckSettings
 from .orchestration.checks.equality_check import (

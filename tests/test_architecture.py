@@ -58,6 +58,7 @@ ROOMS = (
     "orchestration/assets",
     "orchestration/alerts",
     "orchestration/automation",
+    "orchestration/changes",
     "orchestration",
     "components",
     "cli",

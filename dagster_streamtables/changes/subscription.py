@@ -50,6 +50,9 @@ class Subscription:
         self._error: BaseException | None = None
         self.partial = False
         """Whether the last batch left out rows of its timestamp, which the next one continues."""
+        self.keeps_slot = False
+        """Whether the slot stays held at the end of the subscription, until `close`: so nobody else
+        reads what is being processed."""
         self.snapshots = 0
         """The number of snapshots that have begun. The second one and those after it replace
         whatever was read before them: history was lost."""
@@ -134,6 +137,17 @@ class Subscription:
         if position is not None:
             self._slot.ack(position)
 
+    def renew(self) -> None:
+        """Keep other readers out of the slot while what was given out is being processed. They are
+        for a minute after each `ack`, and while the subscription waits. Another thread may call it.
+
+        Raises:
+            SlotInUse: Another reader took the slot over.
+            LostSlot: The slot was let go.
+        """
+        if self._slot is not None:
+            self._slot.renew()
+
     def close(self) -> None:
         """End the subscription; its slot is free for the next reader. May be called again."""
         self._closed.set()
@@ -163,7 +177,8 @@ class Subscription:
                 event = self._event()
             except StopIteration:
                 self._ended = True
-                self.close()
+                if not self.keeps_slot:
+                    self.close()
                 break
             if event is not None:
                 if (batch := self._taken(event)) is not None:

@@ -99,6 +99,14 @@ class Retention:
         """The slots, sorted by name, and how far they are behind."""
         return [slot_health(slot, self._logs) for slot in self._slots.all()]
 
+    def slot(self, name: str) -> SlotHealth:
+        """One slot, and how far it is behind.
+
+        Raises:
+            MissingSlot: There is none of that name.
+        """
+        return slot_health(self._slots.read(name), self._logs)
+
     @checked
     def vacuum(
         self,

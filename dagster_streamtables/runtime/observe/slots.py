@@ -34,7 +34,7 @@ class Slots:
     """The slots below one root. Threads and processes may share them.
 
     Methods raise `InvalidDefinition` for what cannot be the name of a slot, and, except for
-    `create` and `release`, `MissingSlot` if there is none of that name.
+    `create`, `find` and `release`, `MissingSlot` if there is none of that name.
     """
 
     def __init__(self, root: str, storage_options: Mapping[str, str] | None = None) -> None:
@@ -58,14 +58,16 @@ class Slots:
             DamagedTable: One of them cannot be read.
         """
         names = sorted(filter(_NAME.fullmatch, folders_in(self._root, _FOLDER, self._options)))
-        found = answers(self._found, names, remote=is_remote(self._root))
+        found = answers(self.find, names, remote=is_remote(self._root))
         return [slot for slot in found if slot is not None]
 
+    def find(self, name: str) -> Slot | None:
+        """The slot of a name; None if there is none."""
+        ledger = self._ledger(name)
+        return self._slot(ledger, ledger.read())
+
     def read(self, name: str) -> Slot:
-        found = self._found(name)
-        if found is None:
-            raise errors.missing_slot(name, ", ".join(self.names()))
-        return found
+        return self._existing(name, self.find(name))
 
     def create(self, slot: Slot) -> Slot:
         """
@@ -134,10 +136,8 @@ class Slots:
             if slot.lost:
                 # What it follows may have other columns by now.
                 follows = fingerprint or slot.fingerprint
-                slot = replace(
-                    slot, status=SlotStatus.ACTIVE, reason="", token="", held={},
-                    fingerprint=follows,
-                )  # fmt: skip
+                slot = replace(slot, status=SlotStatus.ACTIVE, reason="", fingerprint=follows)
+                slot = replace(slot, token="", held={})
             mine = Reader.until(reader, lease.total_seconds(), now)
             return replace(slot, reader=mine, used_at=now)
 
@@ -184,6 +184,10 @@ class Slots:
             return replace(slot, used_at=now, reader=slot.require_reader(reader).renewed(now))
 
         return self._change(name, renewed)
+
+    def touch(self, name: str) -> Slot:
+        """Begin the deadline anew, unless the slot is lost: somebody watches over it."""
+        return self._change(name, lambda s: s if s.lost else replace(s, used_at=_now()))
 
     def release(self, name: str, reader: str) -> None:
         """End the lease of a reader, so that another need not wait. Does nothing if the slot has
@@ -247,12 +251,12 @@ class Slots:
     def _change(self, name: str, change: Callable[[Slot], _Changed]) -> _Changed:
         """Change an existing slot."""
 
-        def changed(slot: Slot | None) -> _Changed:
-            if slot is None:
-                raise errors.missing_slot(name, ", ".join(self.names()))
-            return change(slot)
+        return self._commit(name, lambda slot: change(self._existing(name, slot)))
 
-        return self._commit(name, changed)
+    def _existing(self, name: str, slot: Slot | None) -> Slot:
+        if slot is None:
+            raise errors.missing_slot(name, ", ".join(self.names()))
+        return slot
 
     def _commit(self, name: str, change: Callable[[Slot | None], _Changed]) -> _Changed:
         """Commit what a slot becomes, decided anew each time that somebody else was first.
@@ -274,10 +278,6 @@ class Slots:
                 continue
             return after
         raise errors.crowded_slot(name)
-
-    def _found(self, name: str) -> Slot | None:
-        ledger = self._ledger(name)
-        return self._slot(ledger, ledger.read())
 
     def _slot(self, ledger: Ledger, entry: Entry | None) -> Slot | None:
         if entry is None or entry.value is None:  # it was dropped

@@ -1,0 +1,1 @@
+"""Assets whose functions receive the changes of a relation: decorator, run, sensor, checks."""

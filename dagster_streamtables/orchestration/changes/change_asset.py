@@ -1,0 +1,205 @@
+"""`change_asset`: a function that receives the changes of a relation → an asset."""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from datetime import timedelta
+from typing import Annotated, Any, Literal
+
+import dagster as dg
+
+from dagster_streamtables.changes.clock.bounds import AtLeast
+from dagster_streamtables.changes.output.envelope import Envelope
+from dagster_streamtables.changes.output.order import Term
+from dagster_streamtables.changes.relation.declare import declared
+from dagster_streamtables.changes.subscribe import DEADLINE, Time
+from dagster_streamtables.changes.window import Feed
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.orchestration.assets.assets import RETRIES
+from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.catalog.translator import asset_key
+from dagster_streamtables.orchestration.changes import feed_metadata
+from dagster_streamtables.orchestration.changes.change_run import run_once
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.setting import Range, checked
+
+CHANGES = "changes"
+"""The parameter of the function that receives the changes."""
+Body = Callable[..., dg.MaterializeResult[Any] | Mapping[str, Any] | None]
+
+
+@checked
+def change_asset(
+    *,
+    relation: str | StreamTable,
+    slot: str | None = None,
+    envelope: Envelope | None = None,
+    order_by: str | int | Term | Sequence[str | int | Term] = (),
+    as_of: Time | AtLeast | None = None,
+    snapshot: bool = True,
+    clock: Literal["version", "ms"] | None = None,
+    max_rows: Annotated[int, Range(1)] | None = None,
+    on_history_lost: Literal["error", "resnapshot"] = "error",
+    recompute: bool = False,
+    dialect: str = "spark",
+    deadline: Annotated[timedelta, Range(0, above=True)] | None = DEADLINE,
+    stored_token: Callable[[], str | None] | None = None,
+    name: str | None = None,
+    key_prefix: str | Sequence[str] = (),
+    source_keys: Mapping[str, dg.AssetKey] | None = None,
+    retry_policy: dg.RetryPolicy | None = RETRIES,
+    pool: str | None = None,
+    resource_key: str = RESOURCE_KEY,
+    **spec: Any,
+) -> Callable[[Body], dg.AssetsDefinition]:
+    """An asset whose function receives what changed, instead of the table.
+
+    A run reads the changes after the position of the asset's slot, up to the newest ones at its
+    start, and calls the function with them as ``changes``, a `Changes`. When the function has
+    returned, the slot moves behind them. If it fails, the slot stays, and the next run gives the
+    same changes and those that came since. If nothing changed, it is not called.
+
+    The function may also have the parameters ``context`` and ``config``, and resources. It returns
+    a `dagster.MaterializeResult`, a dictionary of metadata, or nothing.
+
+    Args:
+        relation: What is feed, as in `subscribe`: a source or a stream table by its name, a
+            path, or a SELECT. The asset depends on the tables that it reads.
+        slot: The name of the slot. Default: the asset key, with ``__`` between its parts.
+        envelope: `Upsert` or `Debezium`, by a key, in place of the number of copies.
+        order_by: The order of rows within a timestamp.
+        as_of: Where a new slot begins; by default, with the newest rows.
+        snapshot: Whether a new slot begins with all rows as of `as_of`, or after them.
+        clock: "version" or "ms", as in `subscribe`.
+        max_rows: A run takes no further timestamp once it has so many rows. Timestamps are never
+            split, so there may be more. The sensor starts the next run at once.
+        on_history_lost: Whether to fail, or begin again with a snapshot, if the slot was let go, or
+            a vacuum or a clean-up of the log removed what comes next.
+        recompute: Whether a query whose change cannot be computed may be run again, and compared.
+        dialect: The SQL dialect of a SELECT.
+        deadline: The slot is let go if nobody, not even the sensor, has used it for so long.
+        stored_token: Returns the token that the sink stored last with its rows, or None. Changes
+            that the sink has stored are left out; see `Changes.resume_after`.
+        name: The name of the asset. Default: the name of the function.
+        key_prefix: The first parts of the asset key.
+        source_keys: Asset keys of the tables that are read, by their names in the relation.
+            `build_definitions` knows those of its stream tables and sources.
+        retry_policy: For failures, those of the function included.
+        pool: The concurrency pool of the op. Default: one for each asset.
+        resource_key: The key of the `StreamTablesResource`.
+        spec: Further arguments of `dagster.AssetSpec`, such as `group_name`, `owners`, `tags`,
+            `kinds`, `description`, `deps` and `metadata`.
+
+    Raises:
+        InvalidDefinition: The function has no parameter ``changes``, or the query is not valid.
+
+    Examples:
+        ```python
+        @change_asset(relation="mart.revenue", envelope=Upsert("region"))
+        def search_index(context, changes: Changes):
+            for row in changes.rows.to_pylist():
+                context.log.info(f"{row['region']}: {row['_state']}")
+        ```
+    """
+
+    def asset(body: Body) -> dg.AssetsDefinition:
+        key = dg.AssetKey([*_parts(key_prefix), name or body.__name__])
+        feed = Feed(
+            relation=relation, slot=slot or "__".join(key.path), envelope=envelope,
+            order_by=order_by, as_of=as_of, snapshot=snapshot, clock=clock, dialect=dialect,
+            on_history_lost=on_history_lost, recompute=recompute, max_rows=max_rows,
+            deadline=deadline,
+        )  # fmt: skip
+        made = _spec(key, feed, body, source_keys or {}, spec)
+        run = _run(body, made, feed, stored_token, resource_key)
+        op = "_".join("__".join(key.path).split())
+        return dg.multi_asset(
+            name="".join(c if c.isalnum() and c.isascii() else "_" for c in op),
+            specs=[made],
+            retry_policy=retry_policy,
+            pool=pool or f"streamtables/{op}",
+        )(run)
+
+    return asset
+
+
+def _parts(prefix: str | Sequence[str]) -> Sequence[str]:
+    return [prefix] if isinstance(prefix, str) else prefix
+
+
+def _spec(
+    key: dg.AssetKey,
+    feed: Feed,
+    body: Body,
+    source_keys: Mapping[str, dg.AssetKey],
+    given: Mapping[str, Any],
+) -> dg.AssetSpec:
+    about = dict(given)
+    read = declared(feed.relation, dialect=feed.dialect, views=(), recompute=feed.recompute).sources
+    sources = {each: source_keys.get(each) or asset_key(each) for each in read}
+    about.setdefault("description", inspect.getdoc(body))
+    about.setdefault("kinds", {"python", "deltalake"})
+    about["deps"] = [*sources.values(), *about.get("deps", ())]
+    about["metadata"] = {
+        **about.get("metadata", {}),
+        **feed_metadata.of_asset(feed, sources),
+    }
+    return dg.AssetSpec(key, **about)
+
+
+def _run(
+    body: Body,
+    spec: dg.AssetSpec,
+    feed: Feed,
+    stored_token: Callable[[], str | None] | None,
+    resource_key: str,
+) -> Callable[..., Any]:
+    """The function of the op: it has the parameters of `body`, except for the changes."""
+    named = dict(inspect.signature(body).parameters)
+    if named.pop(CHANGES, None) is None:
+        raise InvalidDefinition(
+            f'the function of the change asset "{spec.key.to_user_string()}" takes no changes',
+            why="it receives them as the parameter that is called so",
+            fix="declare it as def function(context, changes)",
+        )
+    wants_context = named.pop("context", None) is not None
+
+    def run(context: Any, **given: Any) -> dg.MaterializeResult[Any]:
+        lake = given[resource_key].lake()
+        known = {name: value for name, value in given.items() if name in named}
+        known |= {"context": context} if wants_context else {}
+
+        def call(changes: Any) -> Any:
+            return body(**known, **{CHANGES: changes})
+
+        return run_once(context, lake, spec, feed, call, stored_token)
+
+    named = {name: _resolved(each, body) for name, each in named.items()}
+    first = inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    # Dagster takes resources as parameters or as keys, not as both.
+    ours = inspect.Parameter(
+        resource_key, inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=dg.ResourceParam[Any]
+    )
+    taken = {resource_key: ours, **named}
+    run.__signature__ = inspect.Signature([first, *taken.values()])  # type: ignore[attr-defined]
+    run.__annotations__ = {name: each.annotation for name, each in taken.items()}
+    return run
+
+
+def _resolved(parameter: inspect.Parameter, body: Body) -> inspect.Parameter:
+    """A parameter whose annotation is the type, if it is text: Dagster looks for it elsewhere.
+
+    Raises:
+        InvalidDefinition: There is no such name in the module of the function.
+    """
+    if not isinstance(parameter.annotation, str):
+        return parameter
+    try:
+        kind = eval(parameter.annotation, inspect.unwrap(body).__globals__)
+    except NameError as error:
+        raise InvalidDefinition(
+            f'the type of the parameter "{parameter.name}" is not known: {parameter.annotation}',
+            why=str(error),
+            fix="import or define it at the top of the module, not for type checkers alone",
+        ) from error
+    return parameter.replace(annotation=kind)

@@ -1,0 +1,121 @@
+"""The sensor that starts change assets when something changed."""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of sensors at run time.
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
+from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.changes.due import News, news
+from dagster_streamtables.orchestration.changes.feed_metadata import Follows, follows_of
+from dagster_streamtables.orchestration.instance.last_runs import (
+    SENSOR_TAG,
+    History,
+    read_history,
+)
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.lake import Lake
+
+
+def build_change_sensor(
+    assets: Sequence[dg.AssetsDefinition],
+    *,
+    settings: SensorSettings | None = None,
+    executor: dg.ExecutorDefinition | None = dg.in_process_executor,
+    tags: Mapping[str, str] | None = None,
+    resource_key: str = RESOURCE_KEY,
+) -> dg.SensorDefinition:
+    """A sensor that starts a run of each change asset whose slot has something new.
+
+    It reads slots and logs, and starts no Spark. Commits that move no rows, such as those of
+    OPTIMIZE, start nothing. While a run of an asset is not finished, no other is started; after a
+    failure, the pause before the next one doubles. What a run receives does not depend on the
+    sensor: its slot says where it begins.
+
+    Args:
+        assets: What `change_asset` made; other assets are ignored.
+        settings: When it ticks, and how long it waits after failures. Its default name is that of
+            the resource, then ``_changes``.
+        executor: The executor of the runs; None for that of the code location.
+        tags: Additional tags for the runs.
+        resource_key: The key of the `StreamTablesResource`.
+    """
+    given = settings or SensorSettings()
+    chosen = given if given.name else replace(given, name=f"{resource_key}_changes")
+    follows = follows_of(assets)
+    job = dg.define_asset_job(
+        f"{chosen.name}_run",
+        dg.AssetSelection.assets(*follows).without_checks(),
+        executor_def=executor,
+        tags=tags,
+    )
+
+    @dg.sensor(
+        name=chosen.name,
+        job=job,
+        minimum_interval_seconds=chosen.interval_seconds,
+        default_status=chosen.status,
+        description="Starts the change assets whose slots have something new.",
+        required_resource_keys={resource_key},
+    )
+    def changes(context: dg.SensorEvaluationContext) -> dg.SensorResult:
+        lake = getattr(context.resources, resource_key).logs()
+        return evaluate(follows, context.instance, lake, chosen, now=datetime.now(UTC))
+
+    return changes
+
+
+def evaluate(
+    follows: Mapping[dg.AssetKey, Follows],
+    instance: dg.DagsterInstance,
+    lake: "Lake",
+    settings: SensorSettings,
+    *,
+    now: datetime,
+) -> dg.SensorResult:
+    """The result of a tick: a run for each asset that has something to do, or why there is none.
+
+    Args:
+        follows: What each asset follows.
+        instance: The Dagster instance, which knows their runs.
+        lake: The lake; needs no Spark.
+        settings: How to decide.
+        now: The time of the tick.
+    """
+    tags = {SENSOR_TAG: settings.name}
+    past = read_history(
+        instance, list(follows), requested=tags, stuck_after=settings.stuck_after, now=now
+    )
+    found = {key: _news(lake, each, past[key], settings, now) for key, each in follows.items()}
+    requests = [
+        dg.RunRequest(asset_selection=[key], asset_check_keys=[], tags=tags)
+        for key, each in found.items()
+        if each.due
+    ]
+    return dg.SensorResult(
+        run_requests=requests, skip_reason=None if requests else "\n".join(_reasons(found))
+    )
+
+
+def _news(
+    lake: "Lake", follows: Follows, history: History, settings: SensorSettings, now: datetime
+) -> News:
+    try:
+        return news(lake, follows, history, now, settings.backoff)
+    except StreamTablesError as error:  # one asset must not stop the others; its checks fail, too
+        return News(False, error.what)
+
+
+def _reasons(found: Mapping[dg.AssetKey, News]) -> Iterator[str]:
+    idle = [key.to_user_string() for key, each in found.items() if not each.held]
+    if idle:
+        yield f"Nothing changed for {', '.join(idle)}."
+    for key, each in found.items():
+        if each.held:
+            yield f"{key.to_user_string()} is not started: {each.held}."

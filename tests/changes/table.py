@@ -67,9 +67,12 @@ class Table:
 
         self.delta.alter.add_columns(Field(name, PrimitiveType(type_)))
 
+    def delta_at(self, version: int) -> pa.Table:
+        return DeltaTable(self.location, version=version).to_pyarrow_table()
+
     def rows(self, version: int, columns: Iterable[str] | None = None) -> Counter[Row]:
         """What plain reading finds at a version."""
-        table = DeltaTable(self.location, version=version).to_pyarrow_table()
+        table = self.delta_at(version)
         found = [column.to_pylist() for column in table.select(columns or table.schema.names)]
         return Counter(zip(*found, strict=True))
 

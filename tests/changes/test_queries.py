@@ -1,0 +1,126 @@
+"""The cases of tests/compiler/cases/ as subscriptions: nothing is stored, and what changed is what
+the case says.
+
+By default one case of every third file. `-m long` runs all of them, as they are written and on
+random rows.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from changes.reading import contents, ready
+from compiler.casefile import Case
+from compiler.database import TABLES, Database
+from compiler.test_cases import DOMAINS
+from dagster_streamtables import Lake, subscribe
+from dagster_streamtables.compiler import compile_query
+from dagster_streamtables.runtime.spark.session_cleanup import drop_views
+from runtime.delta import _shown, run_on_delta, write, write_from
+from runtime.test_cases_on_delta import _numbers, by_file, cases, richest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+FEW = [richest(group) for group in by_file[::3]]
+SEED, WINDOWS = 7, 3
+
+
+@pytest.fixture(scope="module")
+def database() -> Database:
+    return Database()
+
+
+@pytest.fixture
+def new(spark: SparkSession, tmp_path: Path) -> Iterator[Lake]:
+    yield Lake(tmp_path, spark=spark)
+    drop_views(spark)
+
+
+@pytest.mark.parametrize("case", FEW, ids=str)
+def test_a_few_cases(case: Case, database: Database, spark: SparkSession, new: Lake) -> None:
+    changes_as_the_case_says(case, database, spark, new)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", cases, ids=str)
+def test_every_case(case: Case, database: Database, spark: SparkSession, new: Lake) -> None:
+    changes_as_the_case_says(case, database, spark, new)
+
+
+def changes_as_the_case_says(
+    case: Case, database: Database, spark: SparkSession, lake: Lake
+) -> None:
+    plan = compile_query(case.query, TABLES)
+    with database.fresh():
+        database.write(case.before)
+        write_from(database, lake, plan.sources, feed=len(case.name) % 2 == 0)
+    subscription = subscribe(lake, case.query, clock="ms")
+    before = ready(subscription)
+
+    run_on_delta(spark, lake, case.change)
+    changed = ready(subscription)
+
+    rows = [(diff, *map(_shown, row)) for _, diff, *row in changed]
+    summed: Counter[Any] = Counter()
+    for diff, *row in rows:
+        summed[tuple(row)] += diff
+    signed = [(f"{diff:+d}", *row) for row, diff in summed.items() if diff]
+    # Noon of the cases' own day is over.
+    assert _numbers(signed) == _numbers(case.expected_of_spark) or plan.timed
+    if not plan.timed:
+        _require_each_once(changed)
+    with subscribe(lake, case.query, clock="ms") as anew:
+        now = ready(anew)
+    assert _alike(before + changed) == _alike(now)
+
+
+def _require_each_once(rows: list[tuple[Any, ...]]) -> None:
+    keys = [(row[0], tuple(map(_shown, row[2:]))) for row in rows]
+    assert len(keys) == len(set(keys)), rows
+    assert all(row[1] for row in rows)
+
+
+def _alike(rows: list[tuple[Any, ...]]) -> Counter[Any]:
+    shown = [(row[0], row[1], *map(_shown, row[2:])) for row in rows]
+    return contents(shown, max((row[0] for row in rows), default=0))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("group", by_file, ids=lambda group: group[0].file)
+def test_random_rows(group: list[Case], database: Database, new: Lake) -> None:
+    """All cases of a file over the same random rows, several windows in a row."""
+    chance = random.Random(SEED)
+    followed = [case for case in group if not compile_query(case.query, TABLES).timed]
+    with database.fresh():
+        _write(database, new, chance, "append")
+        open_ = {case: subscribe(new, case.query, clock="ms") for case in followed}
+        read = {case: ready(each) for case, each in open_.items()}
+        for _ in range(WINDOWS):
+            _write(database, new, chance, "overwrite")
+            for case, each in open_.items():
+                changed = ready(each)
+                _require_each_once(changed)
+                read[case] += changed
+                with subscribe(new, case.query, clock="ms") as anew:
+                    now = ready(anew)
+                assert _alike(read[case]) == _alike(now), str(case)
+
+
+def _write(database: Database, lake: Lake, chance: random.Random, mode: str) -> None:
+    for table, columns in TABLES.items():
+        rows = [
+            tuple(chance.choice(DOMAINS[type_]) for type_ in columns.values())
+            for _ in range(chance.randint(0, 8))
+        ]
+        database.hold(table, rows)
+        found = database.connection.execute(f"FROM {table}").to_arrow_table()
+        write(lake, table, found, mode=mode)

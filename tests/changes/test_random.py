@@ -1,0 +1,117 @@
+"""Random histories: what changed, added up, is what plain reading finds at every timestamp."""
+
+from __future__ import annotations
+
+import math
+import struct
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from changes.reading import read
+from changes.table import FEED, Table
+from dagster_streamtables import Lake
+
+SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string()), ("f", pa.float64())])
+KEYS = st.sampled_from([None, 1, 2, 3])
+VALUES = st.sampled_from([None, "", "a", "b", "é\n"])
+FLOATS = st.sampled_from([None, 0.0, -0.0, 1.5, math.nan, math.inf])
+ROWS = st.lists(st.tuples(KEYS, VALUES, FLOATS), min_size=1, max_size=4)
+STEPS = st.one_of(
+    st.tuples(st.just("insert"), ROWS),
+    st.tuples(st.just("insert"), ROWS),
+    st.tuples(st.just("overwrite"), ROWS),
+    st.tuples(st.just("merge"), ROWS),
+    st.tuples(st.just("delete"), st.sampled_from(["k = 1", "v IS NULL", "f > 1", None])),
+    st.tuples(st.just("update"), st.sampled_from(["k = 1", "v = 'a'", "f = 0", None])),
+    st.tuples(st.just("restore"), st.integers(0, 9)),
+    st.tuples(st.just("compact"), st.none()),
+    st.tuples(st.just("add_column"), st.none()),
+)
+
+
+def take(t: Table, step: str, given: Any) -> None:
+    if step in ("insert", "overwrite"):
+        getattr(t, step)(*given)
+    elif step == "merge":
+        t.merge(*{row[0]: row for row in given}.values())
+    elif step == "delete":
+        t.delete(given)
+    elif step == "update":
+        t.update(given, v="'a'", f="f + 0.5")
+    elif step == "restore":
+        if given < t.version:
+            t.restore(given)
+    elif step == "add_column":
+        if "extra" not in t.delta.to_pyarrow_table().column_names:
+            t.add_column("extra", "integer")
+    else:
+        t.compact()
+
+
+def plainly(row: Iterable[Any]) -> tuple[Any, ...]:
+    """A row whose values are equal if they are the same: NaN is, and the two zeros are two."""
+    return tuple(map(_plainly, row))
+
+
+def _plainly(value: Any) -> Any:
+    if isinstance(value, float):
+        return ("float", "nan" if math.isnan(value) else struct.pack("d", value))
+    if isinstance(value, dict):
+        return ("struct", plainly(value.values()))
+    if isinstance(value, list):
+        return ("list", plainly(value))
+    return value
+
+
+def require_history(t: Table, rows: list[tuple[Any, ...]], columns: list[str], first: int) -> None:
+    """The rows of all timestamps, in order, lead from version to version."""
+    found: Counter[tuple[Any, ...]] = Counter()
+    keys = [(row[0], plainly(row[2:])) for row in rows]
+    assert len(keys) == len(set(keys)), "a row has several diffs in one timestamp"
+    assert all(row[1] for row in rows)
+    assert [row[0] for row in rows] == sorted(row[0] for row in rows)
+    for version in range(first, t.version + 1):
+        for timestamp, diff, *row in rows:
+            if timestamp == version:
+                found[plainly(row)] += diff
+        assert all(n >= 0 for n in found.values())
+        names = set(t.delta_at(version).column_names)
+        padded = t.delta_at(version)
+        for name in columns:
+            if name not in names:
+                padded = padded.append_column(name, pa.nulls(padded.num_rows))
+        told = zip(*(padded.column(name).to_pylist() for name in columns), strict=True)
+        assert +found == Counter(map(plainly, told)), version
+
+
+def follows(
+    steps: list[tuple[str, Any]], *, feed: bool, first: int, schema: pa.Schema = SCHEMA
+) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        lake = Lake(root)
+        t = Table.new(lake.location("t"), schema, FEED if feed else None)
+        for step in steps:
+            take(t, *step)
+        first = min(first, t.version)
+        columns = t.delta_at(first).column_names
+        rows = read(lake, "t", as_of=first, up_to=t.version + 1)
+        require_history(t, rows, columns, first)
+
+
+@given(st.lists(STEPS, min_size=1, max_size=9), st.booleans(), st.integers(0, 4))
+@settings(max_examples=25, deadline=None)
+def test_a_stored_table(steps: list[tuple[str, Any]], feed: bool, first: int) -> None:
+    follows(steps, feed=feed, first=first)
+
+
+@pytest.mark.long
+@given(st.lists(STEPS, min_size=1, max_size=20), st.booleans(), st.integers(0, 9))
+@settings(max_examples=500, deadline=None)
+def test_a_stored_table_often(steps: list[tuple[str, Any]], feed: bool, first: int) -> None:
+    follows(steps, feed=feed, first=first)

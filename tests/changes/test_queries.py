@@ -1,7 +1,7 @@
 """The cases of tests/compiler/cases/ as subscriptions: nothing is stored, and what changed is what
 the case says.
 
-By default one case of every third file. `-m long` runs all of them, as they are written and on
+By default one case of every twelfth file. `-m long` runs all of them, as they are written and on
 random rows.
 """
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-FEW = [richest(group) for group in by_file[::3]]
+FEW = [richest(group) for group in by_file[::12]]
 SEED, WINDOWS = 7, 3
 
 

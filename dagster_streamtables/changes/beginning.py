@@ -81,7 +81,7 @@ class Followed:
             if slot is not None and slot.fingerprint != relation.fingerprint:
                 raise of_another_relation(slot.name, slot.relation)
             clock = clock_of(self.lake, relation, self.clock or position.clock)
-            require_same_subscription(position, relation.fingerprint, clock.name)
+            require_same_subscription(position, relation, clock.name)
             first = _instant(relation, clock, position)
         except HistoryUnavailable as error:
             if not restart:

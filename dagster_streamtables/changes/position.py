@@ -17,6 +17,8 @@ from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableIdentity
 
 _FORMAT = 1
 _DIGEST = 8
+_LONGEST = 1 << 20
+"""No token is longer when it is unpacked; one that somebody made could fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def position_of(token: str) -> Position:
         # The same bytes have other spellings, which only a damaged token has.
         if packed[:_DIGEST] != _digest(content) or _spelled(packed) != token:
             raise ValueError("its parts do not fit together")
-        return _read(json.loads(zlib.decompress(content)))
+        return _read(json.loads(zlib.decompressobj().decompress(content, _LONGEST)))
     except (ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
         raise RefusedOperation(
             "the resume token is damaged",
@@ -89,12 +91,14 @@ def _read(values: Mapping[str, Any]) -> Position:
     return Position(values["r"], values["c"], values["t"], frontier, snapshot, columns)
 
 
-def require_same_subscription(position: Position, fingerprint: str, clock: str) -> None:
+def require_same_subscription(position: Position, relation: Relation, clock: str) -> None:
     """
     Raises:
         RefusedOperation: The token is of a subscription to something else.
     """
-    if position.fingerprint != fingerprint:
+    # A token may come from anywhere, and must not have other tables looked at.
+    same_sources = position.frontier.keys() == set(relation.sources)
+    if position.fingerprint != relation.fingerprint or not same_sources:
         raise RefusedOperation(
             "the resume token is of another subscription",
             why="it was given for another relation, or the relation has other columns now",

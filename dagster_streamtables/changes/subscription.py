@@ -112,6 +112,15 @@ class Subscription:
             self._begin()
         return pa.Table.from_batches(found, self.schema)
 
+    def poll(self) -> pa.RecordBatch | None:
+        """The next batch, if it is there now; without waiting."""
+        return self._next(time.monotonic())
+
+    @property
+    def ended(self) -> bool:
+        """Whether no batch comes any more."""
+        return self._rest is None and (self._ended or self._closed.is_set())
+
     async def aiter(self) -> AsyncIterator[pa.RecordBatch]:
         """As the iterator, without blocking the event loop; each batch is read in a thread."""
         try:

@@ -8,7 +8,7 @@ Exit codes:
         `status --strict` a stale or stopped table, `spark status` no server
 """
 
-from dagster_streamtables.cli import act, judge, keep, look, measure, spark
+from dagster_streamtables.cli import act, judge, keep, look, measure, serve, spark
 from dagster_streamtables.cli.app import app
 
-__all__ = ["act", "app", "judge", "keep", "look", "measure", "spark"]
+__all__ = ["act", "app", "judge", "keep", "look", "measure", "serve", "spark"]

@@ -1,0 +1,69 @@
+"""The command that serves changes over HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dagster_streamtables.cli.app import Root, app
+from dagster_streamtables.cli.output import err, errors_in_words
+from dagster_streamtables.cli.project import open_lake
+from dagster_streamtables.errors import EnvironmentProblem, RefusedOperation
+
+
+@app.command()
+def serve(
+    root: Root,
+    relation: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A table, a view, or NAME=SELECT …; may be repeated. No others are read."
+        ),
+    ] = None,
+    allow_queries: Annotated[
+        bool, typer.Option(help="Let readers send a SELECT of their own, over any table.")
+    ] = False,
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Beyond this machine, it needs a token.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535)] = 8899,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="File with what readers must send. Or set STREAMTABLES_SERVE_TOKEN."),
+    ] = None,
+    max_connections: Annotated[int, typer.Option(min=1, help="Readers at the same time.")] = 100,
+    max_rows_per_second: Annotated[
+        int, typer.Option(min=0, help="Of each reader; 0 for no limit.")
+    ] = 100_000,
+    max_seconds_unread: Annotated[
+        float, typer.Option(min=1, help="Disconnect a reader who takes nothing for so long.")
+    ] = 60.0,
+) -> None:
+    """Serve the changes of relations over HTTP, with a page that shows them."""
+    with errors_in_words():
+        try:
+            # The server is an extra.
+            from dagster_streamtables.serve.guard import hosts_of, require_token
+            from dagster_streamtables.serve.offer import Limits, Offer, relations_of
+            from dagster_streamtables.serve.server import run, token_of
+        except ModuleNotFoundError as error:
+            raise EnvironmentProblem(
+                "the server is not installed",
+                why=f"there is no module {error.name}",
+                fix="pip install 'dagster-streamtables[serve]'",
+            ) from error
+        token = token_of(token_file)
+        require_token(host, token)
+        relations = relations_of(relation or [])
+        if not relations and not allow_queries:
+            raise RefusedOperation(
+                "nothing is served", fix="name a table, as in --relation mart.revenue"
+            )
+        limits = Limits(max_connections, max_rows_per_second or None, max_seconds_unread)
+        offer = Offer(open_lake(root), relations, allow_queries, token, hosts_of(host), limits)
+        about = "" if token is None else "?token=…"
+        address = f"[{host}]" if ":" in host else host
+        err.print(f"Serving http://{address}:{port}/{about}")
+        run(offer, host=host, port=port)

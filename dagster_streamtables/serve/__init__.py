@@ -1,0 +1,1 @@
+"""`streamtables serve`: the changes of relations over HTTP, as an ASGI application."""

@@ -1,0 +1,201 @@
+"""The routes, as an ASGI application: no logic but HTTP's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from dagster_streamtables.errors import (
+    EnvironmentProblem,
+    HistoryUnavailable,
+    InvalidDefinition,
+    LostRelation,
+    RefusedOperation,
+    StreamTablesError,
+)
+from dagster_streamtables.runtime.errors.tables import MissingSource
+from dagster_streamtables.serve.answer import Answer
+from dagster_streamtables.serve.channel import Channels
+from dagster_streamtables.serve.feed import Feed
+from dagster_streamtables.serve.guard import Guard
+from dagster_streamtables.serve.offer import Offer
+from dagster_streamtables.serve.page import CONTENT_SECURITY_POLICY, PAGE
+from dagster_streamtables.serve.request import Parameters, read_request
+from dagster_streamtables.serve.sending import sending_of, told
+
+_STATUS: tuple[tuple[type[StreamTablesError], int], ...] = (
+    (HistoryUnavailable, 410),
+    (LostRelation, 410),
+    (MissingSource, 404),
+    (RefusedOperation, 400),
+    (InvalidDefinition, 400),
+    (EnvironmentProblem, 503),
+)
+
+
+class Refused(Exception):
+    """What is answered in place of a stream."""
+
+    def __init__(self, status: int, error: StreamTablesError) -> None:
+        super().__init__(error.what)
+        self.status, self.error = status, error
+
+
+class Server:
+    """What the routes share."""
+
+    def __init__(self, offer: Offer) -> None:
+        self.offer = offer
+        self.channels = Channels(offer)
+        self.stopping = asyncio.Event()
+        self.connections = 0
+
+    async def relations(self, request: Request) -> Response:
+        names = self.offer.relations
+        found = [{"name": name, "changes": f"/relations/{quote(name)}/changes"} for name in names]
+        return JSONResponse({"relations": found, "queries": self.offer.queries})
+
+    async def page(self, request: Request) -> Response:
+        name = request.path_params.get("name")
+        if name is not None:
+            self._relation(name)
+        headers = {
+            "content-security-policy": CONTENT_SECURITY_POLICY,
+            "referrer-policy": "no-referrer",
+            "x-content-type-options": "nosniff",
+            "cache-control": "no-store",
+        }
+        return HTMLResponse(PAGE, headers=headers)
+
+    async def changes(self, request: Request) -> Response:
+        relation = self._relation(request.path_params["name"])
+        return await self._stream(request, relation, _parameters(request))
+
+    async def subscribe(self, request: Request) -> Response:
+        if not self.offer.queries:
+            raise Refused(403, RefusedOperation(
+                "this server takes no queries",
+                why="it was started without --allow-queries",
+                fix="read one of its relations: GET /relations lists them",
+            ))  # fmt: skip
+        given = dict(_parameters(request))
+        if request.method == "POST":
+            given |= await self._body(request)
+        query = [*given.pop("q", []), *given.pop("query", [])]
+        if len(query) != 1:
+            raise RefusedOperation(
+                "a subscription needs one query", fix='send {"query": "SELECT …"}, or ?q=SELECT…'
+            )
+        return await self._stream(request, query[0], given)
+
+    async def _stream(self, request: Request, relation: str, given: Parameters) -> Any:
+        header = request.headers.get("last-event-id")
+        asked, start = read_request(relation, given, last_event_id=header)
+        self._take_connection()
+        feed = Feed(self.offer, self.channels, asked, start)
+        try:
+            subscription = await feed.open()
+            if feed.is_over and start.resume is not None:
+                # It had everything: with this status an EventSource does not come again.
+                feed.close()
+                self._free_connection()
+                return Response(status_code=204)
+            sending = sending_of(request.headers.get("accept", ""))(subscription.schema)
+        except BaseException:
+            feed.close()
+            self._free_connection()
+            raise
+        return Answer(self.offer, feed, sending, self.stopping, self._free_connection)
+
+    def _take_connection(self) -> None:
+        if self.stopping.is_set():
+            raise Refused(503, EnvironmentProblem("the server stops", fix="try again later"))
+        if self.connections >= self.offer.limits.connections:
+            raise Refused(429, RefusedOperation(
+                f"all {self.offer.limits.connections} connections of this server are in use",
+                fix="close another one, try again later, or raise --max-connections",
+            ))  # fmt: skip
+        self.connections += 1
+
+    def _free_connection(self) -> None:
+        self.connections -= 1
+
+    def _relation(self, name: str) -> str:
+        if name not in self.offer.relations:
+            raise Refused(404, RefusedOperation(
+                f'no relation "{name[:80]}" is served', fix="GET /relations lists those that are"
+            ))  # fmt: skip
+        return self.offer.relations[name]
+
+    async def _body(self, request: Request) -> dict[str, list[str]]:
+        """The members of a JSON object, as parameters."""
+        body = b""
+        async for part in request.stream():
+            body += part
+            if len(body) > self.offer.limits.body_bytes:
+                raise Refused(413, RefusedOperation(
+                    f"a query has at most {self.offer.limits.body_bytes:,} bytes",
+                    fix="write a shorter query",
+                ))  # fmt: skip
+        try:
+            values = json.loads(body)
+            if not isinstance(values, dict):
+                raise ValueError("it is no object")
+        except ValueError as error:
+            raise RefusedOperation(
+                "the body is not a JSON object", why=str(error), fix='send {"query": "SELECT …"}'
+            ) from error
+        return {name: _texts(value) for name, value in values.items()}
+
+
+def application(offer: Offer) -> Starlette:
+    """The ASGI application. `app.state.server.stopping` ends its streams."""
+    server = Server(offer)
+    app = Starlette(
+        routes=[
+            Route("/", server.page),
+            Route("/relations", server.relations),
+            Route("/relations/{name}", server.page),
+            Route("/relations/{name}/changes", server.changes),
+            Route("/subscribe", server.subscribe, methods=["GET", "POST"]),
+        ],
+        middleware=[Middleware(Guard, offer=offer)],
+        exception_handlers={Refused: _refused, StreamTablesError: _failed, 404: _nowhere},
+    )
+    app.state.server = server
+    return app
+
+
+async def _refused(_: Request, error: Any) -> Response:
+    headers = {"retry-after": "5"} if error.status in (429, 503) else None
+    return JSONResponse(told(error.error), error.status, headers)
+
+
+async def _failed(_: Request, error: Any) -> Response:
+    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+    return JSONResponse(told(error), status)
+
+
+async def _nowhere(_: Request, error: Any) -> Response:
+    error = RefusedOperation("there is nothing at this address", fix="GET / is a page with links")
+    return JSONResponse(told(error), 404)
+
+
+def _parameters(request: Request) -> Mapping[str, Sequence[str]]:
+    query = request.query_params
+    return {name: query.getlist(name) for name in query}
+
+
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, list):
+        return [text for each in value for text in _texts(each)]
+    return [str(value).lower() if isinstance(value, bool) else str(value)]

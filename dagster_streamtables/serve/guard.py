@@ -1,0 +1,106 @@
+"""Who may ask: a token, the names of this server, and no page of another site."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+
+from starlette.datastructures import Headers, QueryParams
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dagster_streamtables.errors import RefusedOperation
+from dagster_streamtables.serve.offer import Offer
+from dagster_streamtables.serve.sending import told
+
+
+class Guard:
+    """Answers what may not be asked; everything else goes to the application."""
+
+    def __init__(self, app: ASGIApp, offer: Offer) -> None:
+        self._app, self._offer = app, offer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        refused = self._refusal(Headers(scope=scope), QueryParams(scope["query_string"]))
+        if refused is None:
+            await self._app(scope, receive, send)
+            return
+        status, error = refused
+        headers = {"www-authenticate": "Bearer"} if status == 401 else None
+        await JSONResponse(told(error), status, headers)(scope, receive, send)
+
+    def _refusal(self, headers: Headers, query: QueryParams) -> tuple[int, RefusedOperation] | None:
+        if self._offer.hosts is not None and _host(headers) not in self._offer.hosts:
+            return 403, RefusedOperation(
+                "this server is not addressed by this name",
+                why="a page of another site could otherwise read it, through a name of its own",
+                fix=f"address it as {' or '.join(sorted(self._offer.hosts))}",
+            )
+        if _is_foreign(headers):
+            return 403, RefusedOperation(
+                "a page of another site may not read this server",
+                fix="open the server's own page, or read it from a program",
+            )
+        if self._offer.token is not None and not _knows(self._offer.token, headers, query):
+            return 401, RefusedOperation(
+                "the token is missing or wrong",
+                fix="send it as the header Authorization: Bearer TOKEN, or as ?token=TOKEN",
+            )
+        return None
+
+
+def _host(headers: Headers) -> str:
+    """The name that the reader used, without the port."""
+    host = headers.get("host", "").lower()
+    return host.partition("]")[0] + "]" if host.startswith("[") else host.partition(":")[0]
+
+
+def _is_foreign(headers: Headers) -> bool:
+    """Whether a page of another site asks; following a link is allowed."""
+    mode = headers.get("sec-fetch-mode")
+    return headers.get("sec-fetch-site") == "cross-site" and mode != "navigate"
+
+
+def _knows(token: str, headers: Headers, query: QueryParams) -> bool:
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer":
+        given = query.get("token", "")
+    return hmac.compare_digest(given.strip().encode(), token.encode())
+
+
+def hosts_of(host: str) -> frozenset[str] | None:
+    """The names by which a server on this address is addressed; None for any, beyond loopback.
+
+    >>> sorted(hosts_of("127.0.0.1")), hosts_of("0.0.0.0")
+    (['127.0.0.1', '[::1]', 'localhost'], None)
+    """
+    return frozenset({"localhost", "127.0.0.1", "[::1]", host}) if is_loopback(host) else None
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def require_token(host: str, token: str | None) -> None:
+    """
+    Raises:
+        RefusedOperation: Other machines could read without a token.
+    """
+    if token is None and not is_loopback(host):
+        raise RefusedOperation(
+            f"without a token, {host} is not served",
+            why="everybody who reaches this address could read the relations",
+            fix="give --token-file, or set STREAMTABLES_SERVE_TOKEN; or serve 127.0.0.1",
+        )
+    if token is not None and len(token) < 16:
+        raise RefusedOperation(
+            "the token is too short",
+            why=f"it has {len(token)} characters, and somebody who tries many could find it",
+            fix="take at least 16, as from: openssl rand -hex 32",
+        )

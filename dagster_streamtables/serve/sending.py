@@ -1,0 +1,127 @@
+"""Events → bytes: server-sent events for browsers, JSON lines and Arrow for programs."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from dagster_streamtables.changes.output.formats import Arrow, Format, Ndjson
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.serve.reading import Event
+
+
+class Sending(ABC):
+    """One stream to one reader; made for each."""
+
+    media_type: ClassVar[str]
+    keep_alive: ClassVar[bytes] = b""
+    """What may be sent at any time and means nothing."""
+
+    tells_errors: ClassVar[bool] = False
+    """Whether it can tell of an error; otherwise only a broken connection can."""
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+
+    def begin(self) -> bytes:
+        return b""
+
+    @abstractmethod
+    def event(self, event: Event) -> bytes: ...
+
+    def failed(self, error: StreamTablesError) -> bytes:
+        """What tells of an error."""
+        raise NotImplementedError
+
+    def end(self) -> bytes:
+        return b""
+
+
+class ServerSentEvents(Sending):
+    """The protocol of a browser's EventSource.
+
+    The id of an event is the resume token, so it comes with the last part of a timestamp alone: a
+    reader that is cut off before it gets the whole timestamp again. Of a snapshot, too: `reset`
+    says that what came before it is void.
+    """
+
+    media_type = "text/event-stream"
+    keep_alive = b": still here\n\n"
+    tells_errors = True
+
+    def __init__(self, schema: Any) -> None:
+        super().__init__(schema)
+        self._rows = Ndjson()
+        self._rows.begin(schema)
+
+    def begin(self) -> bytes:
+        return b"retry: 1000\n\n"
+
+    def event(self, event: Event) -> bytes:
+        if self.media_type not in event.encoded:
+            event.encoded[self.media_type] = self._encoded(event)
+        return event.encoded[self.media_type]
+
+    def failed(self, error: StreamTablesError) -> bytes:
+        return b"event: error\ndata: " + json.dumps(told(error)).encode() + b"\n\n"
+
+    def _encoded(self, event: Event) -> bytes:
+        # An id without data moves the position of an EventSource, which then tells nobody.
+        id_ = b"" if event.token is None else b"id: " + event.token.encode() + b"\n"
+        if event.kind == "moved":
+            return id_ + b"\n"
+        reset = b""
+        if event.begins:
+            reset = b"event: reset\ndata: " + json.dumps(event.timestamp).encode() + b"\n\n"
+        rows = b"" if event.batch is None else self._rows.batch(event.batch)
+        # No row has a line break of its own, in JSON.
+        data = b"[" + rows[:-1].replace(b"\n", b",\ndata: ") + b"]"
+        return reset + b"event: " + event.kind.encode() + b"\n" + id_ + b"data: " + data + b"\n\n"
+
+
+class Stream(Sending):
+    """The rows alone, as `streamtables subscribe` writes them."""
+
+    format: type[Format]
+
+    def __init__(self, schema: Any) -> None:
+        super().__init__(schema)
+        self._format = self.format()
+
+    def begin(self) -> bytes:
+        return self._format.begin(self.schema)
+
+    def event(self, event: Event) -> bytes:
+        return b"" if event.batch is None else self._format.batch(event.batch)
+
+    def end(self) -> bytes:
+        return self._format.end()
+
+
+class JsonLines(Stream):
+    format = Ndjson
+    media_type = Ndjson.media_type
+
+
+class ArrowStream(Stream):
+    format = Arrow
+    media_type = Arrow.media_type
+
+
+_SENDINGS = (ServerSentEvents, JsonLines, ArrowStream)
+
+
+def sending_of(accept: str) -> type[Sending]:
+    """The format that an ``Accept`` header asks for; server-sent events if it asks for none."""
+    for part in accept.split(","):
+        wanted = part.partition(";")[0].strip().lower()
+        for each in _SENDINGS:
+            if wanted == each.media_type:
+                return each
+    return ServerSentEvents
+
+
+def told(error: StreamTablesError) -> dict[str, str]:
+    """An error for a reader: without the place, which may be a folder of the server."""
+    return {part: getattr(error, part) for part in ("what", "why", "fix")}

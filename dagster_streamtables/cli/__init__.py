@@ -5,10 +5,32 @@ Exit codes:
     1   an error (on stderr), or at least one of several tables failed
     2   invalid command line
     3   the answer is no: `check` found differences, `explain` a query that cannot be maintained,
-        `status --strict` a stale or stopped table, `spark status` no server
+        `status --strict` a stale or stopped table, `spark status` no server,
+        `subscribe` history that is no longer there
 """
 
-from dagster_streamtables.cli import act, judge, keep, look, measure, serve, spark
+from dagster_streamtables.cli import (
+    act,
+    judge,
+    keep,
+    look,
+    measure,
+    serve,
+    slots,
+    spark,
+    subscribe,
+)
 from dagster_streamtables.cli.app import app
 
-__all__ = ["act", "app", "judge", "keep", "look", "measure", "serve", "spark"]
+__all__ = [
+    "act",
+    "app",
+    "judge",
+    "keep",
+    "look",
+    "measure",
+    "serve",
+    "slots",
+    "spark",
+    "subscribe",
+]

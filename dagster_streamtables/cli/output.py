@@ -21,6 +21,7 @@ from rich.filesize import decimal
 from rich.table import Table as Grid
 from rich.text import Text
 
+from dagster_streamtables.cli.app import NO
 from dagster_streamtables.errors import StreamTablesError, legible
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.translate import last_word
@@ -55,8 +56,8 @@ def coloured(text: str, colour: str) -> Text:
 
 
 @contextmanager
-def errors_in_words() -> Iterator[None]:
-    """Print an error as readable text, and exit with 1.
+def errors_in_words(no: type[StreamTablesError] | tuple[()] = ()) -> Iterator[None]:
+    """Print an error as readable text, and exit with 1; with 3 if it is the answer "no".
 
     An unexpected error is one line; ``STREAMTABLES_TRACEBACK=1`` shows its traceback.
     """
@@ -65,7 +66,7 @@ def errors_in_words() -> Iterator[None]:
             yield
     except StreamTablesError as error:
         err.print(str(error), markup=False, soft_wrap=True)
-        raise typer.Exit(1) from None
+        raise typer.Exit(NO if isinstance(error, no) else 1) from None
     except (typer.Exit, typer.Abort, click.ClickException):
         raise
     except Exception as error:

@@ -16,6 +16,7 @@ from dagster_streamtables.cli.output import (
     plain,
     size,
 )
+from dagster_streamtables.errors import one_line
 from dagster_streamtables.runtime.model.slot import Slot
 from dagster_streamtables.runtime.observe.slot_health import SlotHealth
 
@@ -64,6 +65,30 @@ def show_slots(found: Sequence[SlotHealth]) -> None:
             lost = coloured(f"lost: {slot.reason}", "red") if slot.lost else ""
             shown.add_row(slot.name, "", "", "", "", "", *about, lost)
     out.print(shown)
+
+
+def show_positions(found: Sequence[SlotHealth]) -> None:
+    """Print what each slot follows, and where it is."""
+    numbers = ("position", "newest", "behind", "since")
+    names = ("slot", "clock", *numbers, "reader", "status", "relation")
+    shown = grid(*names, right=numbers)
+    for health in found:
+        slot, status = health.slot, coloured(str(health.slot.status), "green")
+        if health.lost:
+            status = coloured("LOST", "red")
+        about = slot.name, slot.clock
+        after = _reader(slot)[:8], status, one_line(slot.relation)
+        for each in health.sources:
+            at = f"{each.source}@{each.acknowledged}"
+            since = "" if not each.seconds_behind else lasting(each.seconds_behind)
+            behind = size(each.bytes_behind)
+            shown.add_row(*about, at, count(each.newest), behind, since, *after)
+        if not health.sources:
+            shown.add_row(*about, "", "", "", "", *after)
+    out.print(shown)
+    for health in found:
+        if health.lost:
+            out.print(f"{health.slot.name} is lost: {health.lost}", soft_wrap=True)
 
 
 def history_left(seconds: float | None) -> str:

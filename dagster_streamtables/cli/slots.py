@@ -1,0 +1,123 @@
+"""Commands of slots, the durable positions of subscriptions: list, create, drop, move."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Annotated
+
+import typer
+
+from dagster_streamtables.changes.beginning import clock_of, follow
+from dagster_streamtables.changes.clock.bounds import as_of_bound
+from dagster_streamtables.changes.slots import move_slot, new_slot
+from dagster_streamtables.changes.subscribe import DEADLINE
+from dagster_streamtables.cli.app import Json, Root, app, seconds
+from dagster_streamtables.cli.output import errors_in_words, out, show_json
+from dagster_streamtables.cli.project import open_lake
+from dagster_streamtables.cli.slot_table import show_positions, slot_rows
+from dagster_streamtables.cli.subscribe import (
+    AsOf,
+    Clock,
+    Dialect,
+    NoSnapshot,
+    Query,
+    Recompute,
+    relation_of,
+)
+
+slots = typer.Typer(no_args_is_help=True, help="Durable positions of subscriptions.")
+app.add_typer(slots, name="slots")
+
+Name = Annotated[str, typer.Argument(help="The slot's name.")]
+
+
+@slots.command("list")
+def list_(root: Root, as_json: Json = False) -> None:
+    """Show the slots, and how far each is behind."""
+    with errors_in_words():
+        found = open_lake(root).retention.slots()
+    if as_json:
+        show_json(slot_rows(found))
+    elif found:
+        show_positions(found)
+    else:
+        out.print("There are no slots.")
+
+
+@slots.command()
+def create(
+    name: Name,
+    root: Root,
+    relation: Annotated[
+        str, typer.Argument(metavar="[RELATION]", help="What its reader will follow.")
+    ] = "",
+    query: Query = "",
+    as_of: AsOf = "",
+    no_snapshot: NoSnapshot = False,
+    deadline: Annotated[
+        float | None,
+        typer.Option(parser=seconds, metavar="TIME", help="Let go if unused so long; 0: never."),
+    ] = DEADLINE.total_seconds(),
+    clock: Clock = None,
+    recompute: Recompute = False,
+    dialect: Dialect = "spark",
+    as_json: Json = False,
+) -> None:
+    """Hold what a reader will need that subscribes later."""
+    given = relation_of(relation, query)
+    with errors_in_words():
+        lake = open_lake(root)
+        found = follow(lake, given, dialect=dialect, recompute=recompute)
+        chosen = clock_of(lake, found, clock and clock.value)
+        made = new_slot(
+            lake.slots, name, found, chosen, as_of_bound(as_of or None),
+            snapshot=not no_snapshot,
+            deadline=timedelta(seconds=deadline) if deadline else None,
+        )  # fmt: skip
+    _show(root, made.name, "is created", as_json=as_json)
+
+
+@slots.command()
+def drop(
+    name: Name,
+    root: Root,
+    force: Annotated[bool, typer.Option(help="Drop it even if it is being read.")] = False,
+) -> None:
+    """Remove a slot; vacuums need not keep anything for it any more."""
+    with errors_in_words():
+        open_lake(root).slots.drop(name, even_if_read=force)
+    out.print(f"Slot {name} is dropped.")
+
+
+@slots.command()
+def move(
+    name: Name,
+    root: Root,
+    as_of: AsOf = "",
+    no_snapshot: NoSnapshot = False,
+    recompute: Recompute = False,
+    dialect: Dialect = "spark",
+    as_json: Json = False,
+) -> None:
+    """Let the next reader begin at a time, forward or back. A lost slot is active again.
+
+    A query is read in the dialect that it was created with.
+    """
+    with errors_in_words():
+        lake = open_lake(root)
+        slot = lake.slots.read(name)
+        found = follow(lake, slot.relation, dialect=dialect, recompute=recompute)
+        clock = clock_of(lake, found, slot.clock)
+        start = as_of_bound(as_of or None)
+        move_slot(lake.slots, name, found, clock, start, snapshot=not no_snapshot)
+    _show(root, name, "is moved", as_json=as_json)
+
+
+def _show(root: str, name: str, done: str, *, as_json: bool) -> None:
+    with errors_in_words():
+        found = [each for each in open_lake(root).retention.slots() if each.slot.name == name]
+    if as_json:
+        show_json(slot_rows(found))
+        return
+    held = (f"{each.source}@{each.acknowledged}" for health in found for each in health.sources)
+    out.print(f"Slot {name} {done}: {', '.join(held)}", soft_wrap=True)

@@ -1,0 +1,244 @@
+"""The command ``subscribe``: the changes of a table or a query, as text or as a live table."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+from dagster_streamtables.changes.clock.bounds import AtLeast, EmptyBoundsWarning
+from dagster_streamtables.changes.output.envelope import Debezium, Envelope, Upsert
+from dagster_streamtables.changes.output.formats import FORMATS
+from dagster_streamtables.changes.subscribe import subscribe as subscribed
+from dagster_streamtables.changes.subscription import Subscription
+from dagster_streamtables.cli.app import Root, app, seconds
+from dagster_streamtables.cli.ending import Ending, Interrupted
+from dagster_streamtables.cli.output import err, errors_in_words, out
+from dagster_streamtables.cli.project import open_lake
+from dagster_streamtables.cli.stream import Stream, forget
+from dagster_streamtables.cli.watch import Watch
+from dagster_streamtables.errors import HistoryUnavailable
+
+
+class Shapes(StrEnum):
+    UPSERT = "upsert"
+    DEBEZIUM = "debezium"
+
+
+class Clocks(StrEnum):
+    VERSION = "version"
+    MS = "ms"
+
+
+class Manners(StrEnum):
+    DELTA = "delta"
+    MATERIALIZE = "materialize"
+
+
+class Formats(StrEnum):
+    TEXT = "text"
+    CSV = "csv"
+    NDJSON = "ndjson"
+    COPY = "copy"
+    ARROW = "arrow"
+
+
+class Lost(StrEnum):
+    ERROR = "error"
+    RESNAPSHOT = "resnapshot"
+
+
+Query = Annotated[str, typer.Option("--query", "-q", help="A SELECT, instead of a name.")]
+Dialect = Annotated[str, typer.Option(help="The SQL dialect of --query.")]
+Recompute = Annotated[
+    bool,
+    typer.Option(help="Run a query whose change cannot be computed again, and compare."),
+]
+Clock = Annotated[
+    Clocks | None,
+    typer.Option(help="Count versions of the only source, or milliseconds. Default: as possible."),
+]
+AsOf = Annotated[
+    str,
+    typer.Option(help="Begin with the rows as of this version, millisecond, or date and time."),
+]
+NoSnapshot = Annotated[
+    bool, typer.Option("--no-snapshot", help="Begin with the changes after --as-of.")
+]
+
+
+@app.command()
+def subscribe(
+    root: Root,
+    name: Annotated[
+        str, typer.Argument(metavar="[NAME]", help="A source, a stream table, a view, or a path.")
+    ] = "",
+    query: Query = "",
+    as_of: AsOf = "",
+    at_least: Annotated[
+        str, typer.Option(help="As --as-of, or at the oldest time that can be read, if later.")
+    ] = "",
+    up_to: Annotated[str, typer.Option(help="End before this time.")] = "",
+    no_snapshot: NoSnapshot = False,
+    progress: Annotated[
+        bool, typer.Option(help="Rows that say that no earlier timestamp follows.")
+    ] = False,
+    envelope: Annotated[
+        Shapes | None, typer.Option(help="What happened to each key, in place of copies.")
+    ] = None,
+    key: Annotated[
+        list[str] | None, typer.Option(help="Columns of the envelope's key: a,b. Repeatable.")
+    ] = None,
+    order_by: Annotated[
+        list[str] | None,
+        typer.Option(help="Order of rows within a timestamp: k,-v. Repeatable."),
+    ] = None,
+    clock: Clock = None,
+    names: Annotated[
+        Manners, typer.Option(help="Call the leading columns _timestamp or mz_timestamp.")
+    ] = Manners.DELTA,
+    resume: Annotated[
+        str, typer.Option(metavar="TOKEN", help="Go on where an earlier subscription ended.")
+    ] = "",
+    slot: Annotated[
+        str, typer.Option(help="Go on where this slot is; it is created if there is none.")
+    ] = "",
+    ack: Annotated[
+        bool, typer.Option("--ack", help="Move the slot past each timestamp that is written.")
+    ] = False,
+    timeout: Annotated[
+        float | None, typer.Option(parser=seconds, metavar="TIME", help="End after 10s, or 5m.")
+    ] = None,
+    max_rows: Annotated[
+        int | None, typer.Option(min=1, help="End after so many rows; with --watch: show so many.")
+    ] = None,
+    format_: Annotated[Formats, typer.Option("--format", help="How rows are written.")] = (
+        Formats.TEXT
+    ),
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Show the contents, redrawn as they change.")
+    ] = False,
+    recompute: Recompute = False,
+    dialect: Dialect = "spark",
+    on_history_lost: Annotated[
+        Lost, typer.Option(help="Fail, or begin again with a snapshot.")
+    ] = Lost.ERROR,
+) -> None:
+    """Follow the changes of a table or a query.
+
+    First the rows that are there, then every change, until interrupted. Whenever it ends before
+    --up-to, stderr has the token at which --resume goes on; nothing is lost, or comes twice.
+    """
+    relation = relation_of(name, query)
+    _require_fitting(locals())
+    with Ending() as ending, errors_in_words(no=HistoryUnavailable), _warnings_as_lines():
+        stream: Stream | None = None
+        try:
+            sub = subscribed(
+                open_lake(root),
+                relation,
+                as_of=AtLeast(at_least) if at_least else as_of or None,  # type: ignore[arg-type]
+                up_to=up_to or None,
+                snapshot=not no_snapshot,
+                progress=progress,
+                envelope=_envelope(envelope, key),
+                order_by=listed(order_by),
+                clock=clock.value if clock else None,
+                names=names.value,
+                resume=resume or None,
+                slot=slot or None,
+                on_history_lost=on_history_lost.value,
+                recompute=recompute,
+                dialect=dialect,
+            )
+            with _closing(sub, ending):
+                if watch:
+                    Watch(sub, out, ending, max_rows, timeout).run()
+                    return
+                form = FORMATS[format_.value]()
+                stdout = sys.stdout.buffer
+                stream = Stream(sub, form, stdout, ending, ack, max_rows, timeout, resume or None)
+                stream.run()
+        except Interrupted:
+            pass
+        except BrokenPipeError:
+            forget(sys.stdout.buffer)
+            stream = None
+        finally:
+            if stream is not None:
+                _tell(stream, slot if ack else "")
+
+
+def relation_of(name: str, query: str) -> str:
+    if bool(name) == bool(query):
+        raise typer.BadParameter("Give the name of a table, or a query with -q.")
+    return name or query
+
+
+def listed(given: Iterable[str] | None) -> list[str]:
+    """The parts of an option that is given several times, or with commas."""
+    return [part.strip() for each in given or () for part in each.split(",") if part.strip()]
+
+
+def _require_fitting(given: dict[str, Any]) -> None:
+    """Refuse options that mean nothing together; what `subscribe` refuses itself is left to it."""
+    if given["as_of"] and given["at_least"]:
+        raise typer.BadParameter("Give --as-of or --at-least.")
+    if given["ack"] and not given["slot"]:
+        raise typer.BadParameter("--ack needs --slot.")
+    if given["key"] and not given["envelope"]:
+        raise typer.BadParameter("--key needs --envelope.")
+    if not given["watch"]:
+        return
+    for option in ("no_snapshot", "progress", "envelope", "order_by", "resume", "slot"):
+        if given[option]:
+            shown = option.replace("_", "-")
+            raise typer.BadParameter(f"--watch shows contents, so --{shown} means nothing with it.")
+    if not out.is_terminal:
+        raise typer.BadParameter("--watch needs a terminal.")
+
+
+def _envelope(kind: Shapes | None, key: Sequence[str] | None) -> Envelope | None:
+    if kind is None:
+        return None
+    return (Upsert if kind is Shapes.UPSERT else Debezium)(listed(key))
+
+
+@contextmanager
+def _closing(sub: Subscription, ending: Ending) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with ending.kept():
+            sub.close()
+
+
+def _tell(stream: Stream, slot: str) -> None:
+    """How to go on, unless the end was reached."""
+    if stream.finished:
+        return
+    if stream.cut:
+        err.print("the last timestamp was cut: its rows come again", soft_wrap=True)
+    if slot:
+        err.print(f"resume with: --slot {slot} --ack", soft_wrap=True)
+    elif stream.token is not None:
+        err.print(f"resume with: --resume {stream.token}", soft_wrap=True)
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    def show(message: Warning | str, category: type[Warning], *place: Any) -> None:
+        if issubclass(category, EmptyBoundsWarning):
+            err.print(f"warning: {message}", soft_wrap=True)
+        else:
+            shown(message, category, *place)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", EmptyBoundsWarning)
+        shown, warnings.showwarning = warnings.showwarning, show
+        yield

@@ -1,0 +1,143 @@
+"""A table with a history, and the command that follows it, here or in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
+from typer.testing import CliRunner, Result
+
+from dagster_streamtables import Lake
+from dagster_streamtables.cli import app
+
+COMMAND = (sys.executable, "-m", "dagster_streamtables.cli")
+TOKEN = re.compile(r"resume with: --resume (\S+)")
+
+
+@dataclass(frozen=True)
+class Followed:
+    """Table ``shop.t``: version 1 has (1, a) and (2, b); 2 makes A of a; 3 deletes b; 4 adds
+    (3, c) twice."""
+
+    root: Path
+
+    @property
+    def lake(self) -> Lake:
+        return Lake(str(self.root))
+
+    @property
+    def place(self) -> str:
+        return self.lake.location("shop.t")
+
+    @property
+    def table(self) -> DeltaTable:
+        return DeltaTable(self.place)
+
+    def add(self, *rows: tuple[int, str]) -> None:
+        data = {"k": [k for k, _ in rows], "v": [v for _, v in rows]}
+        types = {"k": pa.int64(), "v": pa.string()}
+        table = pa.table({name: pa.array(data[name], types[name]) for name in data})
+        feed = {"delta.enableChangeDataFeed": "true"}
+        write_deltalake(self.place, table, mode="append", configuration=feed)
+
+    def run(self, *arguments: str) -> Result:
+        environment = {"STREAMTABLES_ROOT": str(self.root)}
+        return CliRunner().invoke(app, list(arguments), env=environment)
+
+    def said(self, *arguments: str, code: int = 0) -> str:
+        done = self.run(*arguments)
+        assert done.exit_code == code, done.output
+        return done.stdout
+
+    def refused(self, *arguments: str, code: int = 1) -> str:
+        done = self.run(*arguments)
+        assert (done.exit_code, done.stdout) == (code, ""), done.output
+        assert "Traceback" not in done.stderr
+        return done.stderr
+
+    def rows(self, *arguments: str) -> list[tuple[Any, ...]]:
+        """What is there now."""
+        said = self.said("subscribe", "shop.t", "--format", "ndjson", "--timeout", "0", *arguments)
+        return rows_of(said)
+
+    @contextmanager
+    def started(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """The command in a process of its own."""
+        process = subprocess.Popen(
+            [*COMMAND, "subscribe", "--root", str(self.root), *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, "COLUMNS": "200"},
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+            for stream in (process.stdout, process.stderr):
+                assert stream is not None
+                stream.close()
+
+
+def followed(root: Path) -> Followed:
+    made = Followed(root)
+    made.add()
+    made.add((1, "a"), (2, "b"))
+    made.table.update(predicate="k = 1", updates={"v": "'A'"})
+    made.table.delete("k = 2")
+    made.add((3, "c"), (3, "c"))
+    return made
+
+
+def rows_of(lines: str) -> list[tuple[Any, ...]]:
+    return [tuple(json.loads(line).values()) for line in lines.splitlines()]
+
+
+def accumulated(rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:
+    found: Counter[tuple[Any, ...]] = Counter()
+    for _, diff, *row in rows:
+        found[tuple(row)] += diff
+    return +found
+
+
+def lines(process: subprocess.Popen[str], number: int) -> str:
+    """The first lines that it writes."""
+    assert process.stdout is not None
+    return "".join(process.stdout.readline() for _ in range(number))
+
+
+def interrupted(
+    process: subprocess.Popen[str], with_: signal.Signals = signal.SIGINT
+) -> tuple[str, str]:
+    """What else it wrote, to stdout and to stderr."""
+    process.send_signal(with_)
+    # Not `communicate`, which would lose the lines that were read ahead.
+    assert process.stdout is not None and process.stderr is not None
+    rest, told = process.stdout.read(), process.stderr.read()
+    assert process.wait(60) == 0, told
+    return rest, told
+
+
+def token_in(told: str) -> str:
+    [found] = TOKEN.findall(told)
+    return found
+
+
+def wait_for(happened: Any) -> None:
+    """For what another process does; a test that waits in vain fails."""
+    end = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < end
+        time.sleep(0.05)

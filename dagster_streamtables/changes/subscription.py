@@ -81,11 +81,6 @@ class Subscription:
         while (batch := self._next(None)) is not None:
             yield batch
 
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more can come: the end was reached, or it was closed."""
-        return (self._ended or self._closed.is_set()) and self._rest is None
-
     def next_batch(self, timeout: float | None = None) -> pa.RecordBatch | None:
         """The next batch; None if none comes within so many seconds, or if it has `ended`."""
         return self._next(None if timeout is None else time.monotonic() + timeout)

@@ -16,6 +16,7 @@ from hypothesis import given, settings, strategies as st
 from changes.reading import read
 from changes.table import FEED, Table
 from dagster_streamtables import Lake
+from dagster_streamtables.errors import LostRelation
 
 SCHEMA = pa.schema([("k", pa.int64()), ("v", pa.string()), ("f", pa.float64())])
 KEYS = st.sampled_from([None, 1, 2, 3])
@@ -100,6 +101,11 @@ def follows(
             take(t, step, _without_nan(given) if feed else given)
         first = min(first, t.version)
         columns = t.delta_at(first).column_names
+        there = [set(t.delta_at(v).column_names) for v in range(first, t.version + 1)]
+        if not set(columns) <= set.intersection(*there):  # RESTORE dropped one
+            with pytest.raises(LostRelation, match='"extra" of "t" was dropped'):
+                read(lake, "t", as_of=first)
+            return
         rows = read(lake, "t", as_of=first, up_to=t.version + 1)
         require_history(t, rows, columns, first)
 

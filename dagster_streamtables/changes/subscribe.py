@@ -125,7 +125,9 @@ def subscribe(
     )
     events = follower.events(start, begin)
     poll = poll_interval or (_POLL_REMOTE if is_remote(lake.root) else _POLL)
-    return Subscription(events, shape.schema, start=begin.position, poll_interval=poll, slot=reader)
+    return Subscription(
+        events, shape.schema, start=begin.position, poll_interval=poll, slot=reader, lost=begin.lost
+    )
 
 
 def tail(

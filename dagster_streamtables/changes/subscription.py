@@ -38,6 +38,7 @@ class Subscription:
         start: Position | None,
         poll_interval: float,
         slot: SlotReader | None,
+        lost: str = "",
     ) -> None:
         self.schema = schema
         self.poll_interval = poll_interval
@@ -56,6 +57,9 @@ class Subscription:
         self.snapshots = 0
         """The number of snapshots that have begun. The second one and those after it replace
         whatever was read before them: history was lost."""
+        self.lost = lost
+        """Why what was read before it was resumed cannot be continued, so that its first snapshot
+        replaces that; empty if it can."""
 
     @property
     def token(self) -> str | None:

@@ -6,7 +6,7 @@ import os
 import select
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import BinaryIO
 
 from dagster_streamtables.changes.output.formats import Format
@@ -36,7 +36,7 @@ class Stream:
     finished: bool = False
     """Whether the subscription came to its own end."""
     _rows: int = 0
-    _told: int = field(default=1)
+    _told: int = 1
 
     def run(self) -> None:
         """
@@ -44,6 +44,7 @@ class Stream:
             Interrupted: A signal came; what was written is whole, unless it was `cut`.
             BrokenPipeError: Nobody reads the output any more.
         """
+        self._told = 0 if self.sub.lost else 1
         try:
             self._follow()
         except Interrupted:

@@ -167,15 +167,15 @@ def test_an_interrupted_reader_frees_its_slot(t: Followed) -> None:
 
 
 def test_a_new_snapshot_is_told(t: Followed) -> None:
-    every = ("shop.t", "--on-history-lost", "resnapshot", "--format", "ndjson")
-    with t.started(*every) as process:
-        before = rows_of(lines(process, 2))
-        t.table.restore(1)
-        after = rows_of(lines(process, 2))
-        told = interrupted(process)[1]
-    assert accumulated(before) == NOW
-    assert after  # a restore is a change
-    assert "snapshot" not in told
+    token = token_in(t.run("subscribe", "shop.t", "--as-of", "1", "--max-rows", "2").stderr)
+    t.table.create_checkpoint()
+    for version in (0, 1, 2):
+        (Path(t.place) / "_delta_log" / f"{version:020}.json").unlink()
+    every = ("subscribe", "shop.t", "--timeout", "0", "--format", "ndjson")
+    done = t.run(*every, "--resume", token, "--on-history-lost", "resnapshot")
+    assert accumulated(rows_of(done.stdout)) == NOW
+    assert done.stderr.startswith("warning: history was lost: a new snapshot begins here")
+    assert "warning" not in t.run(*every, "--resume", token_in(done.stderr)).stderr
 
 
 BAD = {

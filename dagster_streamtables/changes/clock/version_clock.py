@@ -80,7 +80,10 @@ class VersionClock:
         return committed is not None and datetime.fromtimestamp(committed, UTC) >= up_to
 
     def passed(self, last: Instant, up_to: Bound) -> bool:
-        return last.timestamp + 1 >= up_to if isinstance(up_to, int) else present() >= up_to
+        if isinstance(up_to, int):
+            return last.timestamp + 1 >= up_to
+        # A version may have come between the last look and the bound.
+        return present() >= up_to and self.next(last) is None
 
     def idle(self, last: Instant) -> int | None:
         return None

@@ -10,7 +10,7 @@ from dagster_streamtables.errors import RefusedOperation, one_line
 from dagster_streamtables.runtime.lake import Lake
 
 _GIVEN = re.compile(r"(?P<name>[^\s=]+)=(?P<text>.+)", re.DOTALL)
-_NAME = re.compile(r"[^\s/?#%\x00-\x20\x7f-\x9f]+")
+_NAME = re.compile(r"[^\s=/?#%\x00-\x20\x7f-\x9f]+")
 
 
 @dataclass(frozen=True)

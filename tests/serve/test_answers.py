@@ -1,0 +1,278 @@
+"""Who may read what, and what is answered to those who may not, or ask wrongly."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from typer.testing import CliRunner
+
+from dagster_streamtables import Lake
+from dagster_streamtables.cli import app
+from dagster_streamtables.errors import RefusedOperation
+from dagster_streamtables.serve.application import application
+from dagster_streamtables.serve.guard import hosts_of, require_token
+from dagster_streamtables.serve.offer import Limits, Offer, relations_of
+from serve.conftest import Copy, History, Served
+
+CHANGES = "/relations/mart.t/changes"
+TOKEN = "a token of enough letters"
+
+
+@pytest.fixture
+def offer(history: History, tmp_path: Path) -> Offer:
+    for _ in range(4):
+        history.commit()
+    lake = Lake(str(tmp_path / "lake"))
+    relations = {"mart.t": "mart.t", "gone": "mart.gone"}
+    return Offer(lake, relations, hosts=frozenset({"testserver"}))
+
+
+class Client:
+    """Asks the application itself, of which each stream must end."""
+
+    def __init__(self, offer: Offer, runner: asyncio.Runner) -> None:
+        self._transport = httpx.ASGITransport(runner.run(_made(offer)))
+        self._runner = runner
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self._runner.run(self._ask("GET", path, **options))
+
+    def post(self, path: str, **options: Any) -> httpx.Response:
+        return self._runner.run(self._ask("POST", path, **options))
+
+    async def _ask(self, method: str, path: str, **options: Any) -> httpx.Response:
+        base = "http://testserver"
+        async with httpx.AsyncClient(transport=self._transport, base_url=base) as client:
+            return await client.request(method, path, **options)
+
+
+async def _made(offer: Offer) -> Any:
+    return application(offer)
+
+
+@pytest.fixture
+def client_of() -> Iterator[Callable[..., Client]]:
+    with asyncio.Runner() as runner:
+        yield lambda offer, **values: Client(Offer(**{**vars(offer), **values}), runner)
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        ("as_of=soon", "as_of='soon' is not a time"),
+        ("as_of=3&up_to=2", "the subscription would end at 2, before it begins at 3"),
+        ("snapshot=perhaps", 'parameter "snapshot" is "perhaps"'),
+        ("as_of=1&as_of=2", 'parameter "as_of" is given twice'),
+        ("color=red", 'parameter "color" is not known'),
+        ("envelope=none", 'parameter "envelope" is "none"'),
+        ("key=k", "a key is given without an envelope"),
+        ("envelope=upsert", "the key of an envelope has no column"),
+        ("envelope=upsert&key=nope", 'column "nope" does not exist'),
+        ("envelope=upsert&key=k&order_by=v", "an envelope and an order exclude each other"),
+        ("envelope=upsert&key=k,k", 'column "k" is in the key more than once'),
+        ("order_by=k%2B1", 'invalid ORDER BY within a timestamp: "k+1"'),
+        ("resume=x", "the resume token is damaged"),
+        ("clock=sun", 'parameter "clock" is "sun"'),
+    ],
+)
+def test_what_is_asked_wrongly_is_told(
+    query: str, what: str, offer: Offer, client_of: Callable[..., Client]
+) -> None:
+    answer = client_of(offer).get(f"{CHANGES}?{query}")
+    assert (answer.status_code, answer.json()["what"]) == (400, what)
+    assert set(answer.json()) == {"what", "why", "fix"}, "no place on the server's disk"
+
+
+def test_what_is_not_there_is_told(offer: Offer, client_of: Callable[..., Client]) -> None:
+    client = client_of(offer)
+    for path in ("/nowhere", "/relations/other", "/relations/other/changes"):
+        assert client.get(path).status_code == 404
+    assert client.get("/relations/gone/changes").status_code == 404
+    assert client.get(f"{CHANGES}?as_of=-1").status_code == 400
+    assert client.post(CHANGES).status_code == 405
+
+
+def test_a_lost_history_is_gone(
+    offer: Offer, history: History, client_of: Callable[..., Client]
+) -> None:
+    """With 410 an EventSource stops; by choice it begins again with a snapshot."""
+    client = client_of(offer)
+    first = client.get(f"{CHANGES}?as_of=1&up_to=2").text
+    token = first.partition("id: ")[2].partition("\n")[0]
+    write_deltalake(history.location, pa.table({"k": [100], "v": ["new"]}), mode="overwrite")
+    DeltaTable(history.location).vacuum(0, dry_run=False, enforce_retention_duration=False)
+
+    assert client.get(f"{CHANGES}?as_of=1").status_code == 410
+    lost = client.get(f"{CHANGES}?up_to=9", headers={"last-event-id": token})
+    assert (lost.status_code, "is not available" in lost.json()["what"]) == (410, True)
+    end = DeltaTable(history.location).version() + 1
+    path = f"{CHANGES}?on_history_lost=resnapshot&up_to={end}"
+    again = client.get(path, headers={"last-event-id": token}).text
+    assert "event: reset" in again
+    assert '"k":100' in again
+
+
+def test_programs_get_json_lines_or_arrow(offer: Offer, client_of: Callable[..., Client]) -> None:
+    client = client_of(offer)
+    path = f"{CHANGES}?as_of=1&up_to=3"
+    lines = client.get(path, headers={"accept": "application/x-ndjson"}).text.splitlines()
+    assert lines[0] == '{"_timestamp":1,"_diff":1,"k":1,"v":"row 1"}'
+    arrow = client.get(path, headers={"accept": "application/vnd.apache.arrow.stream"})
+    assert pa.ipc.open_stream(arrow.content).read_all().num_rows == len(lines)
+
+
+def test_no_text_of_a_row_breaks_out_of_its_event(
+    offer: Offer, history: History, client_of: Callable[..., Client]
+) -> None:
+    nasty = "\n\nevent: reset\r\ndata: 1\r\u2028\x00</script>"
+    write_deltalake(history.location, pa.table({"k": [7], "v": [nasty]}), mode="append")
+    version = DeltaTable(history.location).version()
+    path = f"{CHANGES}?as_of={version - 1}&snapshot=false&up_to={version + 1}"
+    text = client_of(offer).get(path).text
+    assert text.count("event: ") == 2, "the change, and the words within its data"
+    assert "\nevent: reset" not in text
+    assert "\r" not in text
+
+
+def test_queries_are_taken_where_that_is_allowed(
+    offer: Offer, client_of: Callable[..., Client]
+) -> None:
+    given = {"query": "SELECT * FROM mart.t", "as_of": 0, "up_to": 2}
+    assert client_of(offer).post("/subscribe", json=given).status_code == 403
+    client = client_of(offer, queries=True)
+    for body in (b"[1]", b"{", b"{}", b'{"query": ["a", "b"]}', b'{"query": "DROP TABLE x"}'):
+        assert client.post("/subscribe", content=body).status_code == 400, body
+    assert client.post("/subscribe", content=b"x" * 70_000).status_code == 413
+
+
+def test_a_token_is_asked_of_everybody(offer: Offer, client_of: Callable[..., Client]) -> None:
+    client = client_of(offer, token=TOKEN)
+    for path in ("/", "/relations", "/relations/mart.t", CHANGES, "/nowhere"):
+        assert client.get(path).status_code == 401
+    for wrong in ("", "Bearer", f"Basic {TOKEN}", f"Bearer {TOKEN[:-1]}", "Bearer ü"):
+        headers = [(b"authorization", wrong.encode())]
+        assert client.get("/relations", headers=headers).status_code == 401
+    assert client.get("/relations?token=wrong").status_code == 401
+    assert client.get("/relations", headers={"authorization": f"Bearer {TOKEN}"}).is_success
+    assert client.get("/relations", params={"token": TOKEN}).is_success
+    assert client.get(f"{CHANGES}?as_of=0&up_to=2&token={TOKEN}").is_success
+
+
+def test_pages_of_other_sites_may_not_read(offer: Offer, client_of: Callable[..., Client]) -> None:
+    client = client_of(offer)
+    assert client.get("/relations", headers={"host": "evil.example"}).status_code == 403
+    foreign = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"}
+    assert client.get("/relations", headers=foreign).status_code == 403
+    link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+    assert client.get("/", headers=link).is_success
+
+
+def test_other_machines_need_a_token() -> None:
+    for host in ("0.0.0.0", "192.168.1.2", "::", "example.org"):
+        assert hosts_of(host) is None
+        with pytest.raises(RefusedOperation, match="without a token"):
+            require_token(host, None)
+        require_token(host, TOKEN)
+    with pytest.raises(RefusedOperation, match="too short"):
+        require_token("127.0.0.1", "short")
+    require_token("::1", None)
+
+
+@pytest.mark.parametrize("name", ["a/b=mart.t", "a b=mart.t", "SELECT 1", "=x", "a?=b", ""])
+def test_a_name_that_is_no_address_is_refused(name: str) -> None:
+    with pytest.raises(RefusedOperation, match="cannot be the name"):
+        relations_of([name])
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ([], "nothing is served"),
+        (["--relation", "a", "--relation", "a"], 'two served relations are called "a"'),
+        (["--relation", "a", "--host", "0.0.0.0"], "without a token, 0.0.0.0 is not served"),
+        (["--relation", "a", "--token-file", "no/where"], "the token cannot be read from"),
+    ],
+)
+def test_a_server_that_may_not_run_says_why(options: list[str], what: str, tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["serve", "--root", str(tmp_path), *options])
+    assert (done.exit_code, done.stderr.startswith(what)) == (1, True), done.stderr
+
+
+def test_the_token_comes_from_the_environment(
+    history: History, serve: Callable[..., Served]
+) -> None:
+    served = serve(STREAMTABLES_SERVE_TOKEN=TOKEN)
+    assert httpx.get(f"{served.address}/relations").status_code == 401
+    with served.events(f"{CHANGES}?as_of=0&token={TOKEN}") as events:
+        assert next(events).kind == "reset"
+
+
+def test_no_more_readers_than_allowed(history: History, serve: Callable[..., Served]) -> None:
+    history.commit()
+    served = serve("--relation", "mart.t", "--max-connections", "2")
+    with served.events(CHANGES) as first, served.events(CHANGES) as second:
+        assert next(first).kind == next(second).kind == "reset"
+        refused = httpx.get(f"{served.address}{CHANGES}")
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "5")
+        assert httpx.get(f"{served.address}/relations").is_success
+    until = time.monotonic() + 30
+    while httpx.get(f"{served.address}{CHANGES}?as_of=0&up_to=1").status_code == 429:
+        assert time.monotonic() < until, "who has gone still counts"
+
+
+def test_a_reader_who_takes_nothing_costs_nothing(
+    history: History, serve: Callable[..., Served]
+) -> None:
+    """It is not read for, and then disconnected; the others go on."""
+    for _ in range(6):
+        rows = pa.table({"k": range(200_000), "v": ["long enough to be much" * 4] * 200_000})
+        write_deltalake(history.location, rows, mode="append")
+    served = serve(
+        "--relation", "mart.t", "--max-seconds-unread", "3", "--max-rows-per-second", "0"
+    )
+    assert served.process is not None
+    process = psutil.Process(served.process.pid)
+    path = f"{CHANGES}?as_of=0&snapshot=false"
+    with served.events(path) as events:  # warm
+        next(events)
+    before = process.memory_info().rss
+    with socket.create_connection(("127.0.0.1", served.port)) as lazy:
+        lazy.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        until = time.monotonic() + 60
+        while any(c.status == "ESTABLISHED" for c in process.net_connections("tcp")):
+            grown = process.memory_info().rss - before
+            assert grown < 150e6, f"{grown / 1e6:.0f} MB for somebody who does not read"
+            assert time.monotonic() < until, "it is still connected"
+            time.sleep(0.2)
+    with served.events(f"{CHANGES}?as_of=0") as events:
+        assert next(events).kind == "reset"
+
+
+def test_a_stream_ends_where_the_server_stops(
+    history: History, serve: Callable[..., Served]
+) -> None:
+    served, copy = serve(), Copy()
+    history.commit()
+    with served.events(f"{CHANGES}?as_of=0") as events:
+        copy.take(next(events))
+        assert "Traceback" not in served.stop()
+        for heard in events:
+            copy.take(heard)
+    assert served.process is not None
+    assert served.process.returncode is not None
+
+
+def test_limits_bound_the_batch() -> None:
+    """So that a pause for the sake of a limit is never longer than a second or two."""
+    assert Limits(rows_per_second=10).batch_rows == 10
+    assert Limits(rows_per_second=None).batch_rows == 8192

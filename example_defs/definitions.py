@@ -1,5 +1,5 @@
-"""The code location of the demo: a folder of SQL files over the tables that the replay writes,
-and a report over one of them that Dagster's own code makes."""
+"""The code location of the demo: a folder of SQL files over the tables that the replay writes, a
+report over one of them that Dagster's own code makes, and alerts of what changed in another."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dagster_streamtables import (
     build_definitions,
     threads_executor,
 )
+from example_defs.alerts import late_airlines
 from example_defs.report import latest_airlines
 
 HERE = Path(__file__).parent
@@ -25,6 +26,7 @@ reads = StreamTablesIOManager(root_uri=ROOT, storage_options=LocalConfig())
 defs = dg.Definitions.merge(
     build_definitions(
         folder=HERE / "tables",
+        change_assets=[late_airlines],
         resource=StreamTablesResource(root=ROOT),
         min_schedule_seconds=10,
         group_name="stream_tables",

@@ -28,6 +28,7 @@ from dagster_streamtables import (
     StreamTablesResource,
     View,
 )
+from dagster_streamtables.components.change_assets import ChangeAssetSettings
 from dagster_streamtables.components.ops import OpSettings
 from dagster_streamtables.components.yaml_settings import duration_text
 from dagster_streamtables.orchestration.declare.header import SETTINGS
@@ -43,6 +44,7 @@ DECLARED = (
     SensorSettings,
     StreamTablesResource,
     OpSettings,
+    ChangeAssetSettings,
     Variables,
 )
 PAGES = sorted(DOCS.rglob("*.md"))

@@ -171,7 +171,7 @@ def test_the_code_location_loads_without_spark(tmp_path: Path) -> None:
         "print(len(list(defs.resolve_all_asset_specs())), 'pyspark' in sys.modules)"
     )
     assets = run_python(tmp_path, "-c", code)
-    assert assets.stdout == "17 False\n", assets.stderr
+    assert assets.stdout == "18 False\n", assets.stderr
     assert "stream table" not in assets.stderr, "a definition was refused at load"
     validated = run_python(
         tmp_path, "-m", "dagster", "definitions", "validate", "-w", "workspace.yaml"
@@ -230,3 +230,34 @@ def test_three_days_of_stream_tables_equal_their_recomputation(
         done.setdefault(refresh.action, set()).add(refresh.table)
     assert done[Action.REINITIALIZE] == names
     assert {"ops.flights", "ops.airport_days", "delay.scorecard"} <= done[Action.DIFFERENTIAL]
+
+
+def test_an_alert_is_written_when_an_airline_becomes_late(tmp_path: Path) -> None:
+    place = tmp_path / "lake" / "delay" / "carrier_days"
+    place.mkdir(parents=True)
+    days = {
+        "carrier": ["B6", "UA"],
+        "airline": ["JetBlue Airways", "United Air Lines"],
+        "flight_date": [datetime(2013, 1, 1, tzinfo=UTC).date()] * 2,
+        "landed": [60, 50],
+        "average_delay": [1.0, 45.0],
+    }
+    write_deltalake(place, pa.table(days))
+    code = (
+        "from example_defs.definitions import defs; import dagster as dg; "
+        "from deltalake import DeltaTable; "
+        "key = dg.AssetKey(['report', 'late_airlines']); "
+        "job = defs.resolve_implicit_global_asset_job_def(); "
+        "run = lambda: job.execute_in_process(asset_selection=[key]).success; "
+        "first = run(); "
+        f"table = DeltaTable({str(place)!r}); "
+        "table.update({'average_delay': '31.0'}, predicate=\"carrier = 'B6'\"); "
+        "table.update({'average_delay': '2.0'}, predicate=\"carrier = 'UA'\"); "
+        "print(first, run())"
+    )
+    done = run_python(tmp_path / "lake", "-c", code)
+    assert done.stdout == "True True\n", done.stderr
+    assert (tmp_path / "alerts.txt").read_text().splitlines() == [
+        "2013-01-01 JetBlue Airways is late: 31 minutes over 60 landings",
+        "2013-01-01 United Air Lines is no longer late",
+    ]

@@ -74,13 +74,16 @@ RESOURCE = {
 _SPAN = ("1h", 60, None, ZERO, NEGATIVE)
 _CRON = ("x", 7, "5m", "* * * * * *", "61 * * * *")
 CHECKS = {
-    **dict.fromkeys(("equality", "state", "columns", "freshness", "retention"), _CRON),
+    **dict.fromkeys(
+        ("equality", "state", "columns", "freshness", "retention", "pinned", "lag"), _CRON
+    ),
     "timezone": (*TEXT, "Moon"),
     "enabled": TRUTH,
     "sample": ("x", True, 0, 2, -0.5),
     "quick": ("1h", 60, NEGATIVE),
     "grace": ("1h", 60, None, NEGATIVE),
     "warn_before": ("1h", 60, None, NEGATIVE),
+    "max_lag": ("1h", 60, None, NEGATIVE),
 }
 SENSOR = {
     "name": TEXT,
@@ -103,6 +106,7 @@ DEFINITIONS = {
     "views": (7, ["v"]),
     "folder": (7,),
     "assets": (7,),
+    "change_assets": (7,),
     "written_by_dagster": (7,),
     "translator": (7,),
     "group_name": (7,),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.changes.position import (
     Position,
     position_of,
-    require_same_subscription,
+    require_of,
 )
 from dagster_streamtables.changes.spool import Spool
 from dagster_streamtables.errors import RefusedOperation
@@ -82,7 +82,7 @@ class Changes:
         if token is None:
             return
         stored = position_of(token)
-        require_same_subscription(stored, self._start.fingerprint, self._start.clock)
+        require_of(stored, self._start.fingerprint, self._start.frontier, self._start.clock)
         if self._start.snapshot and not self._covers(stored):
             return
         if not self._covers(stored):

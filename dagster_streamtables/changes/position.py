@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,9 +96,17 @@ def require_same_subscription(position: Position, relation: Relation, clock: str
     Raises:
         RefusedOperation: The token is of a subscription to something else.
     """
+    require_of(position, relation.fingerprint, relation.sources, clock)
+
+
+def require_of(position: Position, fingerprint: str, sources: Iterable[str], clock: str) -> None:
+    """
+    Raises:
+        RefusedOperation: The token is of a subscription to something else.
+    """
     # A token may come from anywhere, and must not have other tables looked at.
-    same_sources = position.frontier.keys() == set(relation.sources)
-    if position.fingerprint != relation.fingerprint or not same_sources:
+    same_sources = position.frontier.keys() == set(sources)
+    if position.fingerprint != fingerprint or not same_sources:
         raise RefusedOperation(
             "the resume token is of another subscription",
             why="it was given for another relation, or the relation has other columns now",

@@ -13,6 +13,7 @@ import dagster as dg
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
 from dagster_streamtables.compiler import View
+from dagster_streamtables.components.change_assets import CHANGE_ASSETS, ChangeAssetSettings
 from dagster_streamtables.components.elsewhere import catalogs_elsewhere, written_elsewhere
 from dagster_streamtables.components.ops import ExecutorName, OpSettings, executor_of
 from dagster_streamtables.components.place import folder_of, name_of
@@ -88,6 +89,9 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
             description="Views: queries that other queries may name. Their rows are not stored.",
         ),
     ] = field(default_factory=list)
+    change_assets: Annotated[Sequence[ChangeAssetSettings], CHANGE_ASSETS] = field(
+        default_factory=list
+    )
     name: Annotated[
         str | None,
         about(
@@ -213,6 +217,8 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
             resource=self.resource,
             name=name,
             tables=self._joined(context),
+            change_assets=[each.asset(name) for each in self.change_assets],
+            source_keys=self.source_keys,
             source_group_name=self.source_group_name,
             sensor=self.sensor,
             checks=self.checks,

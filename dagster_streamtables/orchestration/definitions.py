@@ -30,6 +30,12 @@ from dagster_streamtables.orchestration.automation.sensor_settings import Sensor
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator, asset_key
+from dagster_streamtables.orchestration.changes.wire import (
+    change_sensors,
+    joined,
+    slot_checks,
+    slot_schedules,
+)
 from dagster_streamtables.orchestration.checks.build_checks import (
     build_check_schedules,
     build_checks,
@@ -51,6 +57,7 @@ def build_definitions(
     views: Iterable[View] = (),
     folder: str | Path | None = None,
     assets: Sequence[Any] = (),
+    change_assets: Sequence[dg.AssetsDefinition] = (),
     written_by_dagster: Iterable[dg.AssetKey | str | Sequence[str]] = (),
     translator: StreamTablesTranslator | None = None,
     group_name: str | None = None,
@@ -78,6 +85,9 @@ def build_definitions(
         folder: A folder of `.sql` files, in addition to `tables` and `views`.
         assets: Assets that write sources of the stream tables. They join the graph, become part of
             the result, and are not observed.
+        change_assets: What `change_asset` made: assets that receive what changed in these tables,
+            with a sensor that starts them, ``<name>_changes``, and checks of their slots. Their
+            `resource_key` is `name`.
         written_by_dagster: Keys of further assets that write sources: of another code location, or
             of definitions that these are merged with. They join the graph, too, but are neither
             defined nor observed here.
@@ -103,7 +113,7 @@ def build_definitions(
     Raises:
         StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
     """
-    written = {key for asset in assets for key in asset_keys(asset)}
+    written = {key for asset in [*assets, *change_assets] for key in asset_keys(asset)}
     catalog = build_declared(
         tables,
         folder,
@@ -121,18 +131,27 @@ def build_definitions(
     about: dict[str, Any] = {"tables": catalog, "resource_key": name}
     checking = checks or CheckSettings()
     quick = build_quick_checks(catalog, checking)
+    changing = joined(change_assets, catalog, source_keys or {})
     return dg.Definitions(
         assets=[
             *build_stream_table_assets(**about, quick=quick, **ops),
             *build_source_assets(**about, name=f"{name}_sources", group_name=source_group_name),
             *assets,
+            *changing,
         ],
         sensors=[
             *_sensors(about, sensor, executor, quick),
+            *change_sensors(changing, sensor, executor, name),
             *_alert_sensors(about, name, alerts),
         ],
-        asset_checks=[*build_checks(catalog, checking, name)],
-        schedules=[*build_check_schedules(catalog, checking, executor, name)],
+        asset_checks=[
+            *build_checks(catalog, checking, name),
+            *slot_checks(changing, checking, name),
+        ],
+        schedules=[
+            *build_check_schedules(catalog, checking, executor, name),
+            *slot_schedules(changing, checking, executor, name),
+        ],
         resources={name: resource},
     )
 

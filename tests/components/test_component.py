@@ -454,3 +454,76 @@ op: {tags: {size: 3}, max_retries: '{{ 2 }}'}
     with pytest.raises(ResolutionException) as raised:
         Sections.resolve_from_yaml("sensor: {}\nchecks: {state: soon}\nop: {}")
     assert 'the setting state is "soon"' in str(causes(raised.value))
+
+
+SINKS = """
+from dagster_streamtables import Changes
+
+received = []
+
+def search_index(changes: Changes):
+    received.extend(changes.rows.to_pylist())
+
+def last_token():
+    return None
+"""
+
+
+def test_change_assets_name_functions_of_the_project(
+    put: Put, lake: Path, load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "some_sinks.py").write_text(SINKS)
+    monkeypatch.syspath_prepend(tmp_path)
+    put("mart/tables/paid.sql", PAID)
+    put(
+        "mart/defs.yaml",
+        HERE
+        + """  folder: tables
+  change_assets:
+    - function: some_sinks.search_index
+      relation: sales.orders
+      key: [id]
+      key_prefix: [search]
+      max_rows: 1000
+      deadline: 2d
+      stored_token: some_sinks.last_token
+      group_name: sinks
+""",
+    )
+    defs = load()
+    spec = specs(defs)[key("search/search_index")]
+    assert [dep.asset_key for dep in spec.deps] == [key("sales/orders")]
+    assert spec.group_name == "sinks"
+    assert defs.get_sensor_def("mart_changes")
+
+    job = defs.resolve_implicit_global_asset_job_def()
+    assert job.execute_in_process(asset_selection=[spec.key]).success
+    import some_sinks  # type: ignore[import-not-found]
+
+    rows = [(r["_state"], r["id"], r["amount"]) for r in some_sinks.received]
+    assert sorted(rows) == [("upsert", 1, 10), ("upsert", 2, 5)]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("function: some.where.missing", "some.where.missing cannot be imported"),
+        ("function: os.getcwd\n      envelope: upsert", "has no key"),
+        ("function: os.getcwd\n      clock: days", "days"),
+    ],
+)
+def test_a_wrong_change_asset_is_told(
+    put: Put, lake: Path, load: Load, line: str, told: str
+) -> None:
+    put("mart/tables/paid.sql", PAID)
+    put(
+        "mart/defs.yaml",
+        HERE + f"  folder: tables\n  change_assets:\n    - relation: sales.orders\n      {line}\n",
+    )
+    with pytest.raises(Exception, match=r"(?s)mart") as caught:
+        load()
+    seen: BaseException | None = caught.value
+    messages = ""
+    while seen is not None:
+        messages, seen = messages + str(seen), seen.__cause__ or seen.__context__
+    assert told in messages

@@ -18,11 +18,14 @@ from dagster_streamtables import (
     Lake,
     SensorSettings,
     StreamTablesResource,
+    StreamTablesTranslator,
     Upsert,
     build_change_sensor,
+    build_definitions,
     build_history_pinned_checks,
     build_slot_lag_checks,
     change_asset,
+    declare,
 )
 from dagster_streamtables.orchestration.changes.change_sensor import evaluate
 from dagster_streamtables.orchestration.changes.feed_metadata import follows_of
@@ -140,14 +143,12 @@ def test_without_changes_the_function_is_not_called_and_the_data_version_stays(
         calls.append(len(changes))
         return {"seen": len(changes)}
 
-    versions = []
-    for _ in range(2):
-        result = run(notes, logs, instance)
-        [event] = result.get_asset_materialization_events()
-        versions.append((event.materialization.tags or {})["dagster/data_version"])
+    first, second = run(notes, logs, instance), run(notes, logs, instance)
+    events = [each.get_asset_materialization_events()[0] for each in (first, second)]
+    versions = [(e.materialization.tags or {})["dagster/data_version"] for e in events]
 
     assert calls == [2]
-    assert metadata(result)["streamtables/action"] == "NO_DATA"
+    assert metadata(second)["streamtables/action"] == "NO_DATA"
     assert versions == ["0", "0"]
 
     DeltaTable(lake_of(logs).location("items")).optimize.compact()
@@ -475,3 +476,46 @@ def test_a_select_is_followed(
 def test_the_sensor_is_a_sensor_over_the_assets() -> None:
     sensor = build_change_sensor([collecting([])])
     assert sensor.name == "streamtables_changes"
+
+
+def test_build_definitions_connects_change_assets(
+    items: Write, logs: StreamTablesResource, instance: dg.DagsterInstance
+) -> None:
+    class Prefixed(StreamTablesTranslator):
+        def get_asset_spec(self, props: Any) -> dg.AssetSpec:
+            spec = super().get_asset_spec(props)
+            return spec.replace_attributes(key=spec.key.with_prefix("lake"))
+
+    @change_asset(relation="SELECT n FROM mart.totals JOIN items ON n = id", clock="ms")
+    def sink(changes: Changes) -> None: ...
+
+    defs = build_definitions(
+        resource=logs,
+        tables=[declare("mart.totals", "SELECT COUNT(*) AS n FROM items", schedule="1m")],
+        translator=Prefixed(),
+        source_keys={"items": dg.AssetKey("wares")},
+        change_assets=[sink],
+    )
+    graph = defs.resolve_asset_graph()
+
+    assert graph.get(sink.key).parent_keys == {
+        dg.AssetKey(["lake", "mart", "totals"]),
+        dg.AssetKey("wares"),
+    }
+    assert {key.name for key in graph.asset_check_keys if key.asset_key == sink.key} == {
+        "history_pinned",
+        "slot_lag",
+    }
+    assert defs.get_sensor_def("streamtables_changes")
+    assert defs.get_schedule_def("streamtables_lag_schedule")
+
+
+def test_a_run_by_way_of_build_definitions(
+    items: Write, logs: StreamTablesResource, instance: dg.DagsterInstance
+) -> None:
+    found: Given = []
+    defs = build_definitions(resource=logs, change_assets=[collecting(found)])
+    job = defs.resolve_implicit_global_asset_job_def()
+    result = job.execute_in_process(instance=instance, asset_selection=[dg.AssetKey("notes")])
+    assert result.success
+    assert len(found) == 2

@@ -14,6 +14,8 @@ from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.changes import feed_metadata
 from dagster_streamtables.orchestration.changes.feed_metadata import follows_of
+from dagster_streamtables.orchestration.checks.check_kinds import CheckKind
+from dagster_streamtables.orchestration.checks.check_settings import MAX_LAG
 from dagster_streamtables.orchestration.checks.equality_check import not_answered
 from dagster_streamtables.runtime.observe.events import WARN_BEFORE
 
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
 
 PINNED = "history_pinned"
 LAG = "slot_lag"
-MAX_LAG = timedelta(hours=1)
 
 Evaluate = Callable[["SlotHealth"], tuple[str, str]]
 """A slot → why the check fails, which is empty if it passes, and what is said if it does."""
@@ -144,3 +145,10 @@ def _told(
         passed=not wrong, asset_key=key, check_name=check_name, severity=severity,
         description=wrong or right, metadata=metadata,
     )  # fmt: skip
+
+
+SLOT_KINDS = (
+    CheckKind("pinned", PINNED, build_history_pinned_checks, ("warn_before",)),
+    CheckKind("lag", LAG, build_slot_lag_checks, ("max_lag",)),
+)
+"""The kinds of checks that each change asset has."""

@@ -33,7 +33,7 @@ Quick = Callable[["Lake", Examined, datetime, CheckSettings], dg.AssetCheckResul
 
 @dataclass(frozen=True)
 class CheckKind:
-    """One check that each stream table has."""
+    """One check that each stream table has, or each change asset."""
 
     kind: str
     """The field of `CheckSettings` with its schedule; part of the names of its op and schedule."""

@@ -29,6 +29,7 @@ def _is_zone(text: str) -> bool:
     return text in zoneinfo.available_timezones()
 
 
+MAX_LAG = timedelta(hours=1)
 Cron = Annotated[str, Where(_is_cron, "a cron expression of five fields")]
 Zone = Annotated[str, Where(_is_zone, "a time zone such as Europe/Berlin")]
 
@@ -51,6 +52,10 @@ class CheckSettings:
     """When to check freshness in a separate run."""
     retention: Cron | None = None
     """When to check retention in a separate run."""
+    pinned: Cron | None = "*/15 * * * *"
+    """When to check that the slots of change assets hold what their next runs need."""
+    lag: Cron | None = "*/15 * * * *"
+    """When to check how far the slots of change assets are behind."""
     timezone: Zone = "UTC"
     """The time zone of the cron expressions."""
     enabled: bool = True
@@ -61,7 +66,10 @@ class CheckSettings:
     grace: Annotated[timedelta, Range(0)] = timedelta()
     """The time that a refresh may take, which the freshness check adds to the schedule."""
     warn_before: Annotated[timedelta, Range(0)] = WARN_BEFORE
-    """How long before history may be lost the retention check fails."""
+    """How long before history may be lost, or a slot let go, the check of it fails."""
+
+    max_lag: Annotated[timedelta, Range(0)] = MAX_LAG
+    """The age of a change from which on the lag check of a change asset fails."""
 
     def __post_init__(self) -> None:
         normalize_fields(self)

@@ -176,6 +176,18 @@ def test_r08_a_fetch_may_split_a_timestamp(example: Example) -> None:
     assert sizes == [2, 1, 1, 1]
 
 
+def test_r08_a_large_timestamp_comes_in_several_batches(example: Example) -> None:
+    with example.open(as_of=1, batch_rows=1, progress=True) as subscription:
+        found = []
+        for batch in islice(subscription, 4):
+            found.append((batch.column(1)[0].as_py(), subscription.partial))
+            if subscription.partial:  # not all of it was given out: it comes again
+                half = subscription.token
+    assert found == [(True, False), (False, True), (False, False), (True, False)]
+    with example.open(resume=half) as subscription:
+        assert example.shown(ready(subscription)) == sorted_within(CHANGES)
+
+
 def test_r09_as_of_is_inclusive(example: Example) -> None:
     assert example.read(as_of=3) == [(3, 1, 1, "A"), (4, 2, 3, "c"), (6, -2, 3, "c")]
 

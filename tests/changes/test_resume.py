@@ -18,7 +18,7 @@ _RESTORE, _ADD = 30, 20
 RELATIONS = [
     pytest.param("t", 1, id="table"),
     # A query takes a second of Spark for each cut: few of them here, and all in a command.
-    pytest.param(COUNT, 12, id="select", marks=pytest.mark.spark),
+    pytest.param(COUNT, 25, id="select", marks=pytest.mark.spark),
     pytest.param(COUNT, 1, id="select, every cut", marks=[pytest.mark.spark, pytest.mark.long]),
 ]
 

@@ -134,7 +134,7 @@ def _read(log: TableLog, before: int, after: int) -> _CommitTotals | None:
     """The totals of the commits in a window; None if one of them was deleted."""
     if before > after:
         return None
-    seen = _CommitTotals()
+    seen = _CommitTotals(_floats(log))
     for _, commit in log.commits(before, after):
         if commit is None:
             return None
@@ -145,7 +145,8 @@ def _read(log: TableLog, before: int, after: int) -> _CommitTotals | None:
 class _CommitTotals:
     """The totals of the commits in a window."""
 
-    def __init__(self) -> None:
+    def __init__(self, floats: Sequence[str]) -> None:
+        self._floats = floats
         self.moves: list[Moves] = []
         self.fed: list[tuple[DataFile, int | None]] = []
         self.under_vectors: set[str] = set()
@@ -161,7 +162,7 @@ class _CommitTotals:
         self.moved |= bool(moves.came or moves.hidden_before or feed)
         self.takes_away |= bool(removes or feed)
         self.redefined |= "metaData" in kinds
-        self.misfed |= bool(feed) and _leaves_rows_out(info)
+        self.misfed |= bool(feed) and _is_misfed(info, self._floats)
         named = (each for each in (*adds, *removes) if each.get("deletionVector") is not None)
         self.under_vectors |= {unquote(each["path"]) for each in named}
 
@@ -193,13 +194,26 @@ def _file(action: Action) -> DataFile:
     return DataFile(unquote(action["path"]), action.get("partitionValues") or {}, None)
 
 
-def _leaves_rows_out(info: Mapping[str, Any]) -> bool:
-    """Whether the commit's feed cannot be trusted.
+def _is_misfed(info: Mapping[str, Any], floats: Sequence[str]) -> bool:
+    """Whether the commit's feed cannot be trusted: two defects of delta-rs (1.6.6).
 
-    UPDATE in delta-rs (1.6.6) writes the difference of two sets to the feed: with ``SET x = x + 1``
-    over rows (1) and (2), the row (2) is both an old and a new one, and both its entries are
-    missing, whatever the number of copies. The feeds of its DELETE and MERGE, and of Spark, are
-    correct.
+    UPDATE writes the difference of two sets to the feed: with ``SET x = x + 1`` over rows (1) and
+    (2), the row (2) is both an old and a new one, and both its entries are missing, whatever the
+    number of copies.
+
+    A condition on a float makes its engine take a file's column for constant where the minimum in
+    the statistics equals the maximum, though NaN is in neither: ``f > 1`` over 1.5 and NaN deletes
+    both rows, and the feed of DELETE or MERGE has 1.5 twice.
+
+    All other feeds of delta-rs and those of Spark are correct.
     """
     engine = str(info.get("engineInfo") or info.get("clientVersion") or "")
-    return info.get("operation") == "UPDATE" and engine.startswith("delta-rs")
+    if not engine.startswith("delta-rs"):
+        return False
+    condition = str((info.get("operationParameters") or {}).get("predicate") or "")
+    return info.get("operation") == "UPDATE" or any(name in condition for name in floats)
+
+
+def _floats(log: TableLog) -> list[str]:
+    """The columns that are floats, or that have some inside."""
+    return [name for name, type_ in log.columns.items() if "float" in type_ or "double" in type_]

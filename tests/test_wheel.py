@@ -118,16 +118,22 @@ def test_the_wheel_has_what_is_no_code_and_nothing_else_of_the_repository(
 def test_every_public_name_is_there_with_nothing_but_what_is_declared(
     environment: Environment, tmp_path: Path
 ) -> None:
-    """A library that is imported and not declared would be found here only."""
+    """A library that is imported and not declared would be found here only.
+
+    The server's are an extra, which its command names.
+    """
     modules = (
         "import importlib, pkgutil, dagster_streamtables as d\n"
         "for name in d.__all__: getattr(d, name)\n"
         "for each in pkgutil.walk_packages(d.__path__, 'dagster_streamtables.'):\n"
-        "    each.name.endswith('__main__') or importlib.import_module(each.name)\n"
+        "    extra = each.name.startswith('dagster_streamtables.serve.')\n"
+        "    extra or each.name.endswith('__main__') or importlib.import_module(each.name)\n"
         "print('all')"
     )
     assert environment.run("python", "-c", modules, cwd=tmp_path) == "all\n"
     assert "status" in environment.run("streamtables", "--help", cwd=tmp_path)
+    with pytest.raises(AssertionError, match=r"pip install 'dagster-streamtables\[serve\]'"):
+        environment.run("streamtables", "serve", "--root", ".", cwd=tmp_path)
 
 
 def test_tests_and_what_only_they_need_are_not_in_the_environment(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -16,6 +17,7 @@ from changes.table import Table
 from dagster_streamtables import Lake, subscribe
 
 COMMITS = 20
+TESTS = Path(__file__).parent.parent
 READER = """
 import json, sys
 from dagster_streamtables import Lake, subscribe
@@ -72,7 +74,9 @@ def test_two_processes_have_the_same_times(lake: Lake, t: Table, tmp_path: Path)
         begun = here.timestamp
     script = READER.format(as_of=begun)
     command = [sys.executable, "-c", script, str(tmp_path), str(COMMITS)]
-    readers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    path = os.pathsep.join([str(TESTS), str(TESTS.parent)])
+    options: dict[str, Any] = {"text": True, "env": {**os.environ, "PYTHONPATH": path}}
+    readers = [subprocess.Popen(command, stdout=subprocess.PIPE, **options) for _ in range(2)]
     for reader in readers:
         assert reader.stdout is not None
         assert reader.stdout.readline() == "ready\n"

@@ -61,9 +61,9 @@ def run(command: str, root: str | Path, place: Path) -> Result:
 
 
 def test_all_commands_are_here() -> None:
-    """But for the one that goes on until it is stopped: see tests/serve."""
+    """But for those that go on until they are stopped: see test_subscribe.py and tests/serve."""
     assert {each.name or each.callback.__name__ for each in app.registered_commands if each.callback
-            } == {*COMMANDS, "serve"}  # fmt: skip
+            } == {*COMMANDS, "serve", "subscribe"}  # fmt: skip
 
 
 @commands

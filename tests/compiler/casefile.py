@@ -81,13 +81,15 @@ def load(pattern: str = "*.sql") -> list[Case]:
 _FEW = 3
 
 
-def every_second_long(cases: Iterable[Case]) -> Iterator[pytest.ParameterSet]:
+def every_second_long(cases: Iterable[Case]) -> list[pytest.ParameterSet]:
     """Parameters of a test, of which every second of a file is long, but for files of few."""
+    found: list[pytest.ParameterSet] = []
     for _, group in groupby(cases, key=lambda case: case.file):
         of_file = list(group)
         for n, case in enumerate(of_file):
             is_long = n % 2 and len(of_file) > _FEW
-            yield pytest.param(case, marks=[pytest.mark.long] if is_long else [])
+            found.append(pytest.param(case, marks=[pytest.mark.long] if is_long else []))
+    return found
 
 
 def _read(path: Path) -> Iterator[Case]:

@@ -54,6 +54,7 @@ bench: java venv
 	$(BIN)/python -m benchmarks.refresh
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.tick
+	$(BIN)/python -m benchmarks.subscribe
 	$(BIN)/python -m benchmarks.report
 
 tpch: java venv

@@ -6,15 +6,13 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Annotated, Any, Literal
 
-from dagster_streamtables.changes.beginning import Followed, clock_of as clock_of, follow as follow
+from dagster_streamtables.changes.beginning import Followed
 from dagster_streamtables.changes.clock.bounds import AtLeast, as_of_bound, bound
 from dagster_streamtables.changes.follow import Follower
 from dagster_streamtables.changes.output.envelope import Envelope
 from dagster_streamtables.changes.output.order import Term
 from dagster_streamtables.changes.output.shape import Shape
-from dagster_streamtables.changes.position import (
-    position_of,
-)
+from dagster_streamtables.changes.position import position_of
 from dagster_streamtables.changes.slot_reader import SlotReader, kept_slot
 from dagster_streamtables.changes.slots import new_slot
 from dagster_streamtables.changes.subscription import Subscription

@@ -120,10 +120,6 @@ class Subscription:
             self._begin()
         return pa.Table.from_batches(found, self.schema)
 
-    def poll(self) -> pa.RecordBatch | None:
-        """The next batch, if it is there now; without waiting."""
-        return self._next(time.monotonic())
-
     @property
     def ended(self) -> bool:
         """Whether no batch comes any more."""

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from dagster_streamtables.changes.clock.bounds import AtLeast, EmptyBoundsWarning
+from dagster_streamtables.changes.clock.bounds import AtLeast, EmptyBoundsWarning, bound
 from dagster_streamtables.changes.output.envelope import Debezium, Envelope, Upsert
 from dagster_streamtables.changes.output.formats import FORMATS
 from dagster_streamtables.changes.subscribe import subscribe as subscribed
@@ -142,7 +142,7 @@ def subscribe(
             sub = subscribed(
                 open_lake(root),
                 relation,
-                as_of=AtLeast(at_least) if at_least else as_of or None,  # type: ignore[arg-type]
+                as_of=AtLeast(bound(at_least, "as_of")) if at_least else as_of or None,
                 up_to=up_to or None,
                 snapshot=not no_snapshot,
                 progress=progress,

@@ -46,7 +46,7 @@ class Reading:
     def poll(self) -> Event | None:
         """The next event; None if there is none now, or none any more."""
         followed = self.subscription
-        batch = followed.poll()
+        batch = followed.next_batch(0)
         begins = followed.snapshots > self._snapshots
         self._snapshots = followed.snapshots
         token = None if batch is not None and followed.partial else followed.token

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from dagster_streamtables.changes.clock.bounds import AtLeast
+from dagster_streamtables.changes.clock.bounds import AtLeast, bound
 from dagster_streamtables.changes.output.envelope import Debezium, Envelope, Upsert
 from dagster_streamtables.changes.subscribe import subscribe
 from dagster_streamtables.changes.subscription import Subscription
@@ -122,7 +122,7 @@ def _one_of(*known: str) -> Callable[[str, Sequence[str]], str]:
 def _as_of(name: str, values: Sequence[str]) -> str | AtLeast:
     """``>=12`` is `AtLeast`."""
     value = _once(name, values)
-    return AtLeast(value[2:]) if value.startswith(">=") else value  # type: ignore[arg-type]
+    return AtLeast(bound(value[2:], name)) if value.startswith(">=") else value
 
 
 _READ: dict[str, Callable[[str, Sequence[str]], Any]] = {

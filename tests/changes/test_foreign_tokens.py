@@ -18,9 +18,9 @@ def test_a_token_that_names_another_table_is_refused(tmp_path: Path) -> None:
     lake = Lake(str(tmp_path))
     write_deltalake(lake.location("t"), pa.table({"k": [1]}))
     followed = subscribe(lake, "t")
-    first = followed.poll()
+    first = followed.next_batch(0)
     assert first is not None and first.num_rows == 1
-    assert followed.poll() is None
+    assert followed.next_batch(0) is None
     assert not followed.ended
     assert followed.token is not None
     position = position_of(followed.token)

@@ -9,8 +9,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import Lake, subscribe
+from dagster_streamtables.changes.beginning import clock_of, follow
 from dagster_streamtables.changes.slots import move_slot
-from dagster_streamtables.changes.subscribe import clock_of, follow
 from dagster_streamtables.errors import HistoryUnavailable, RefusedOperation
 
 

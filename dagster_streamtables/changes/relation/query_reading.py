@@ -30,7 +30,7 @@ from dagster_streamtables.compiler import (
 from dagster_streamtables.runtime.compute.column_types import require_comparable, spark_types
 from dagster_streamtables.runtime.compute.differential import capture
 from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
-from dagster_streamtables.runtime.compute.netting import netted
+from dagster_streamtables.runtime.compute.netting import netted, weighted
 from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
 from dagster_streamtables.runtime.delta.arrow import plain_schema
@@ -87,7 +87,7 @@ class QueryReading(_OwnText):
         if held is None:
             yield from super().snapshot(at, now, order)
         elif held.num_rows:
-            yield netted(self._weighted(held))
+            yield netted(weighted(held.select(self.schema.names), 1))
 
     def change(self, span: Span, order: Order) -> Iterator[pa.Table]:
         yield from super().change(span, order)
@@ -119,12 +119,6 @@ class QueryReading(_OwnText):
     def _whole(self, at: Sources, now: str, inputs: Inputs) -> DataFrame:
         """All rows with the hidden columns of the plan."""
         return self.run(self.plan.full_text, at, now, inputs)
-
-    def _weighted(self, rows: pa.Table) -> pa.Table:
-        import pyarrow as pa
-
-        copies = pa.array([1] * rows.num_rows, pa.int64())
-        return rows.select(self.schema.names).append_column(WEIGHT, copies)
 
     @cached_property
     def _held(self) -> HeldResult:

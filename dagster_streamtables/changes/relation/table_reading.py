@@ -18,12 +18,11 @@ from dagster_streamtables.changes.relation.reading import (
     Times,
     Windows,
 )
-from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.compute.capture import at_version
 from dagster_streamtables.runtime.compute.column_types import require_comparable
 from dagster_streamtables.runtime.compute.differential import read_change
 from dagster_streamtables.runtime.compute.inputs import Inputs
-from dagster_streamtables.runtime.compute.netting import has_nested, netted
+from dagster_streamtables.runtime.compute.netting import has_nested, netted, weighted
 from dagster_streamtables.runtime.delta.data_rows import schema_of
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.stored_rows import stored_rows
@@ -47,15 +46,12 @@ class TableReading(Reading):
         return schema_of(log, self.columns)
 
     def snapshot(self, at: Sources, now: str, order: Order) -> Iterator[pa.Table]:
-        import pyarrow as pa
-
         with closing(self.inputs(at, Times(now, now))) as inputs:
             here = self._small(at, inputs)
         if here is None:
             yield from super().snapshot(at, now, order)
         elif here.num_rows:
-            copies = pa.array([1] * here.num_rows, pa.int64())
-            yield netted(here.append_column(WEIGHT, copies))
+            yield netted(weighted(here, 1))
 
     def rows(self, at: Sources, now: str, inputs: Inputs) -> DataFrame:
         log = self._only(at).log

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler import WEIGHT, with_one_answer, zero_marks
+from dagster_streamtables.compiler import with_one_answer, zero_marks
 from dagster_streamtables.runtime.checks.sample import SampledRows
-from dagster_streamtables.runtime.compute.netting import netted
+from dagster_streamtables.runtime.compute.netting import netted, weighted
 from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
@@ -125,11 +125,8 @@ def _equal_here(expected: DataFrame, log: TableLog, names: list[str]) -> bool:
     result = arrow_rows(expected.limit(SMALL + 1))
     if actual is None or result.num_rows != actual.num_rows:
         return False
-    signed = [
-        rows.append_column(WEIGHT, pa.array([sign] * rows.num_rows, pa.int64()))
-        for rows, sign in ((result.cast(actual.schema), 1), (actual, -1))
-    ]
-    return netted(pa.concat_tables(signed)).num_rows == 0
+    both = pa.concat_tables([weighted(result.cast(actual.schema), 1), weighted(actual, -1)])
+    return netted(both).num_rows == 0
 
 
 _MEET = (exp.AggFunc, exp.Window, exp.Order)

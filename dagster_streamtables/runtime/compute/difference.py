@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from deltalake.exceptions import DeltaError
 
 from dagster_streamtables.compiler import WEIGHT
-from dagster_streamtables.runtime.compute.netting import netted
+from dagster_streamtables.runtime.compute.netting import netted, weighted
 from dagster_streamtables.runtime.delta.arrow import storable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.stored_rows import stored_rows
@@ -50,15 +50,9 @@ def difference(
         now = storable(rows).cast(held.schema)
     except (DeltaError, pa.ArrowException, OSError):
         return None
-    both = pa.concat_tables([_weighted(now, 1), _weighted(held, -1)])
+    both = pa.concat_tables([weighted(now, 1), weighted(held, -1)])
     change = netted(both)
     return change if key is None else _one_a_key(change, key)
-
-
-def _weighted(rows: pa.Table, weight: int) -> pa.Table:
-    import pyarrow as pa
-
-    return rows.append_column(WEIGHT, pa.array([weight] * rows.num_rows, pa.int64()))
 
 
 def _one_a_key(change: pa.Table, key: Sequence[str]) -> pa.Table:

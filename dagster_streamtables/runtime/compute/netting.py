@@ -38,6 +38,13 @@ def netted(rows: pa.Table) -> pa.Table:
     return totals.filter(pc.not_equal(totals.column(WEIGHT), 0))
 
 
+def weighted(rows: pa.Table, weight: int) -> pa.Table:
+    """The rows, each with one weight."""
+    import pyarrow as pa
+
+    return rows.append_column(WEIGHT, pa.array([weight] * rows.num_rows, pa.int64()))
+
+
 def has_nested(schema: pa.Schema) -> bool:
     import pyarrow as pa
 

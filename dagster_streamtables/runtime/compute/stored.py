@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.compute.difference import difference
+from dagster_streamtables.runtime.compute.netting import weighted
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.stored_rows import stored_rows
@@ -106,7 +107,7 @@ class HeldRows:
         went = self.table.filter(touched)
         kept = self.table.filter(pc.invert(touched))
         now = pa.concat_tables([kept, came]).combine_chunks()
-        both = pa.concat_tables([_weighted(came, 1), _weighted(went, -1)])
+        both = pa.concat_tables([weighted(came, 1), weighted(went, -1)])
         return HeldRows(now, self.types, self.key), both
 
     def _among(self, change: pa.Table) -> pa.Array:
@@ -138,9 +139,3 @@ def _numbered(held: pa.Table, change: pa.Table, name: str, side: pa.Table) -> pa
     type_ = held.schema.field(name).type
     known = pc.unique(change.column(name).combine_chunks().cast(type_))
     return pc.index_in(side.column(name).combine_chunks().cast(type_), known)
-
-
-def _weighted(rows: pa.Table, weight: int) -> pa.Table:
-    import pyarrow as pa
-
-    return rows.append_column(WEIGHT, pa.array([weight] * rows.num_rows, pa.int64()))

@@ -1,0 +1,1 @@
+"""Changes → one Delta commit of each target table, exactly once."""

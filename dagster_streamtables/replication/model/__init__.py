@@ -1,0 +1,1 @@
+"""Values between a publisher and the tables that its changes are applied to."""

@@ -1,0 +1,37 @@
+"""`PublishedTable`: what a publisher gives of one table."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Operation(enum.StrEnum):
+    INSERT = "insert"
+    UPDATE = "update"
+    DELETE = "delete"
+    TRUNCATE = "truncate"
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """One table of a publisher, as its publications show it."""
+
+    name: str
+    """At the publisher, with its schema: ``public.orders``. Its target has the same name unless
+    the replication says otherwise."""
+    schema: pa.Schema
+    """The published columns, with the types that a Delta table stores."""
+    identity: tuple[str, ...] | None
+    """The columns that identify a row; None if only the whole row does, in which case equal rows
+    are counted."""
+    operations: frozenset[Operation] = frozenset(Operation)
+    """Those that are published. The initial copy is not one of them."""
+    fills: Mapping[str, Any] = field(default_factory=dict)
+    """By column, the value of the rows that existed when the column was added: a publisher changes
+    them without a word. NULL where a column is not named."""

@@ -217,7 +217,7 @@ def test_rows_that_came_and_were_compacted_in_one_window_are_found(
     ("feed", "table"),
     [
         pytest.param(True, TOTALS, id="feed, groups"),
-        pytest.param(False, LARGE, id="snapshots, bag"),
+        pytest.param(False, LARGE, id="snapshots, bag", marks=pytest.mark.long),
         pytest.param(True, LARGE, id="feed, bag", marks=pytest.mark.long),
         pytest.param(False, TOTALS, id="snapshots, groups", marks=pytest.mark.long),
     ],

@@ -71,6 +71,7 @@ def test_names_and_values(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_names_and_values_that_spark_writes(spark: SparkSession, tmp_path: Path) -> None:
     names = ["it's", ".path", "a\\", "--"]
     lake = Lake(tmp_path, spark=spark, driver_rows=0)

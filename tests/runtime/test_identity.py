@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-feeds = pytest.mark.parametrize("feed", [True, False], ids=["feed", "no feed"])
+feeds = pytest.mark.parametrize(
+    "feed",
+    [pytest.param(True, id="feed", marks=pytest.mark.long), pytest.param(False, id="no feed")],
+)
 
 
 def _alter(spark: SparkSession, lake: Lake, what: str) -> None:
@@ -122,8 +125,8 @@ def test_an_added_file_that_has_the_name_of_another(spark: SparkSession, tmp_pat
     ("column", "what"),
     [
         ("STRUCT<a: INT, b: INT>", "s.b"),
-        ("ARRAY<STRUCT<a: INT, b: INT>>", "s.element.b"),
-        ("MAP<STRING, STRUCT<a: INT, b: INT>>", "s.value.b"),
+        pytest.param("ARRAY<STRUCT<a: INT, b: INT>>", "s.element.b", marks=pytest.mark.long),
+        pytest.param("MAP<STRING, STRUCT<a: INT, b: INT>>", "s.value.b", marks=pytest.mark.long),
     ],
 )
 def test_a_field_inside_a_column_that_was_dropped_and_added_again(
@@ -209,7 +212,13 @@ def test_rows_that_a_deletion_vector_takes_are_counted(spark: SparkSession, lake
     assert change_between(TableLog(place, DeltaTable(place)), 1).rows == 1
 
 
-@pytest.mark.parametrize("table", [TOTALS, LARGE], ids=["groups", "bag"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        pytest.param(TOTALS, id="groups"),
+        pytest.param(LARGE, id="bag", marks=pytest.mark.long),
+    ],
+)
 def test_threads_that_refresh_one_table_apply_a_change_once(
     table: StreamTable, spark: SparkSession, lake: Lake
 ) -> None:

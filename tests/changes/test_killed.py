@@ -23,34 +23,41 @@ from dagster_streamtables import Lake
 
 TESTS = Path(__file__).parent.parent
 
-ways = pytest.mark.parametrize("slot", ["-", "index"], ids=["token", "slot"])
+ways = pytest.mark.parametrize(
+    ("program", "slot"),
+    [
+        pytest.param("sink", "-", id="token"),
+        pytest.param("sink", "index", id="slot"),
+        pytest.param("run_sink", "index", id="runs of Dagster"),
+    ],
+)
 
 
 def test_killed_three_times(tmp_path: Path) -> None:
-    kill_and_compare(tmp_path, "-", kills=3)
+    kill_and_compare(tmp_path, "sink", "-", kills=3)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3600)
 @ways
-def test_killed_a_hundred_times(slot: str, tmp_path: Path) -> None:
-    kill_and_compare(tmp_path, slot, kills=100)
+def test_killed_a_hundred_times(program: str, slot: str, tmp_path: Path) -> None:
+    kill_and_compare(tmp_path, program, slot, kills=100)
 
 
-def kill_and_compare(folder: Path, slot: str, *, kills: int) -> None:
+def kill_and_compare(folder: Path, program: str, slot: str, *, kills: int) -> None:
     lake, dice = Lake(folder / "lake"), random.Random(kills)
     place, database = lake.location("t"), folder / "sink.db"
     write_deltalake(place, _rows(dice, 20), configuration={"delta.enableChangeDataFeed": "true"})
     for _ in range(kills):
-        with _sink(lake, database, slot) as sink:
+        with _sink(program, lake, database, slot) as sink:
             assert sink.stdout is not None
             sink.stdout.readline()
-            end = time.monotonic() + dice.random() * 0.6
+            end = time.monotonic() + dice.random() * (0.6 if program == "sink" else 3)
             while time.monotonic() < end:
                 _change(place, dice)
             sink.kill()
         _free(lake, slot)
-    with _sink(lake, database, slot) as sink:
+    with _sink(program, lake, database, slot) as sink:
         # The last commit is one of rows, which the sink can be seen to store.
         write_deltalake(place, _rows(dice, 1), mode="append")
         _wait_for(database, DeltaTable(place).version())
@@ -58,8 +65,8 @@ def kill_and_compare(folder: Path, slot: str, *, kills: int) -> None:
     assert _stored(database) == _held(place)
 
 
-def _sink(lake: Lake, database: Path, slot: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "changes.sink", lake.root, str(database), slot]
+def _sink(program: str, lake: Lake, database: Path, slot: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", f"changes.{program}", lake.root, str(database), slot]
     path = os.pathsep.join([str(TESTS), str(TESTS.parent)])
     environment = {**os.environ, "PYTHONPATH": path}
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
@@ -68,9 +75,9 @@ def _sink(lake: Lake, database: Path, slot: str) -> subprocess.Popen[str]:
 def _free(lake: Lake, slot: str) -> None:
     """What the end of a lease does, without waiting a minute for it."""
     if slot != "-":
-        reader = lake.slots.read(slot).reader
-        if reader is not None:
-            lake.slots.release(slot, reader.id)
+        made = lake.slots.find(slot)
+        if made is not None and made.reader is not None:
+            lake.slots.release(slot, made.reader.id)
 
 
 def _rows(dice: random.Random, count: int) -> pa.Table:

@@ -63,7 +63,7 @@ def change_asset(
     a `dagster.MaterializeResult`, a dictionary of metadata, or nothing.
 
     Args:
-        relation: What is feed, as in `subscribe`: a source or a stream table by its name, a
+        relation: What is followed, as in `subscribe`: a source or a stream table by its name, a
             path, or a SELECT. The asset depends on the tables that it reads.
         slot: The name of the slot. Default: the asset key, with ``__`` between its parts.
         envelope: `Upsert` or `Debezium`, by a key, in place of the number of copies.

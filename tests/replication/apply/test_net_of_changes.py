@@ -1,0 +1,102 @@
+"""Folded changes against a plain model that applies one change at a time."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from dagster_streamtables.replication.apply.bag import Bag
+from dagster_streamtables.replication.apply.conflicts import OnConflict
+from dagster_streamtables.replication.apply.net import NONE, STORED, NumberedChanges, net_of
+
+Value = tuple[int, int]
+"""The stored row that it was or `NONE`, and the change with its values or `STORED`."""
+
+
+def changes(chance: random.Random, numbers: int, keyed: bool) -> NumberedChanges:
+    op = chance.choices(["insert", "update", "delete", "truncate"], [8, 8, 6, 1], k=12)
+    old = [NONE if each in ("insert", "truncate") else chance.randrange(numbers) for each in op]
+    new = [NONE if each in ("delete", "truncate") else chance.randrange(numbers) for each in op]
+    return NumberedChanges(np.array(op, object), np.array(old), np.array(new), [None] * len(op))
+
+
+def one_by_one(
+    given: NumberedChanges, rows: dict[int, Value], policy: OnConflict
+) -> tuple[dict[int, Value], Counter[str]]:
+    """PostgreSQL's rules, and those of the policies."""
+    counts: Counter[str] = Counter()
+    for i, (op, old, new) in enumerate(zip(given.op, given.old, given.new, strict=True)):
+        if op == "truncate":
+            rows = {}
+        elif op == "insert":
+            counts["insert_exists"] += new in rows
+            if new not in rows or policy == "apply":
+                rows[new] = (rows[new][0] if new in rows else NONE, i)
+        elif old not in rows:
+            counts[f"{op}_missing"] += 1
+            if op == "update" and policy == "apply":
+                rows[new] = (rows[new][0] if new in rows else NONE, i)
+        elif op == "delete":
+            del rows[old]
+        elif new != old and new in rows:
+            counts["update_exists"] += 1
+            if policy == "apply":
+                rows[new] = (rows.pop(old)[0], i)
+        else:
+            rows[new] = (rows.pop(old)[0], i)
+    return rows, +counts
+
+
+@pytest.mark.parametrize("policy", ["error", "apply", "skip"])
+def test_a_fold_leaves_the_rows_that_one_change_after_the_other_leaves(policy: OnConflict) -> None:
+    for seed in range(400):
+        chance = random.Random(seed)
+        given, stored = changes(chance, 5, True), [chance.random() < 0.5 for _ in range(5)]
+        rows = {n: (n, STORED) for n in range(5) if stored[n]}
+
+        net = net_of(given, np.array(stored), policy)
+
+        expected, counts = one_by_one(given, dict(rows), policy)
+        touched = {row.origin for row in net.rows} | set(net.gone)
+        left = {} if net.truncated else {n: r for n, r in rows.items() if n not in touched}
+        found = Counter([*left.values(), *((row.origin, row.change) for row in net.rows)])
+        assert found == Counter(expected.values()), seed
+        assert net.conflicts.counts == counts, seed
+
+
+def test_values_that_a_publisher_does_not_tell_come_from_the_row_before() -> None:
+    op = np.array(["insert", "update", "update"], object)
+    given = NumberedChanges(op, np.array([NONE, 0, 1]), np.array([0, 0, 2]), [None, [1], [1]])
+
+    rows = net_of(given, np.array([False, True, False]), "error").rows
+
+    assert [(r.origin, r.change, r.columns) for r in rows] == [(NONE, 1, {1: 0}), (1, 2, {1: -1})]
+
+
+@pytest.mark.parametrize("wins", [True, False])
+def test_equal_rows_are_counted(wins: bool) -> None:
+    for seed in range(400):
+        chance = random.Random(seed)
+        given = changes(chance, 3, False)
+        stored = {n: list(range(n * 3, n * 3 + chance.randrange(3))) for n in range(3)}
+        bag = Bag(stored, wins)
+        bag.fold(given)
+        numbers, rows = bag.written()
+
+        model = Counter({n: len(there) for n, there in stored.items()})
+        for op, old, new in zip(given.op, given.old, given.new, strict=True):
+            if op == "truncate":
+                model.clear()
+            elif op == "insert" or model[old] or (op == "update" and wins):
+                model[old] -= op != "insert" and model[old] > 0
+                model[new] += op != "delete"
+        number_of = {index: n for n, there in stored.items() for index in there}
+        kept = [n for n, t in stored.items() for _ in t if n not in numbers and not bag.truncated]
+        again = [
+            number_of[row.origin] if row.change == STORED else int(given.new[row.change])
+            for row in rows
+        ]
+        assert Counter([*kept, *again]) == +Counter({k: v for k, v in model.items() if k >= 0})

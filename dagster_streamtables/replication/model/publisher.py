@@ -72,14 +72,14 @@ class Publisher(Protocol):
         ...
 
     def read(
-        self, slot: str, after: Mapping[str, int], confirmed: int | None, *, max_rows: int
+        self, slot: str, after: Mapping[str, int], confirmed: str | None, *, max_rows: int
     ) -> Batch:
         """Changes behind the positions of tables, whole transactions only, without moving the slot.
 
         Args:
             slot: The slot.
             after: By table, the position of what was applied last.
-            confirmed: The position that the caller confirmed last; None if it never has.
+            confirmed: What `confirm` returned last; None if it was never called.
             max_rows: Stop after the transaction that reaches so many rows.
 
         Raises:
@@ -89,8 +89,13 @@ class Publisher(Protocol):
         """
         ...
 
-    def confirm(self, slot: str, applied: Mapping[str, int]) -> int:
-        """Tell what need not be kept, and return the position that was confirmed."""
+    def confirm(self, slot: str, applied: Mapping[str, int]) -> str:
+        """Tell what need not be kept.
+
+        Returns:
+            Where the slot is now, opaque to the caller, who stores it: a lake has a version of each
+            table, a server one LSN. By it `read` finds that somebody else has moved the slot.
+        """
         ...
 
     def drop_slot(self, slot: str) -> None:

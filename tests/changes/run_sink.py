@@ -25,7 +25,10 @@ def main(root: str, database: str, slot: str) -> None:
         found = store.execute("SELECT token FROM position").fetchone()
         return found[0] if found else None
 
-    @change_asset(relation="t", slot=slot, as_of=0, stored_token=stored, retry_policy=None)
+    # A run that is killed begins again, so it takes no more than it can store between two kills.
+    @change_asset(
+        relation="t", slot=slot, as_of=0, max_rows=100, stored_token=stored, retry_policy=None
+    )
     def rows(changes: Changes) -> None:
         store.execute("BEGIN IMMEDIATE")
         for batch in changes.batches():

@@ -1,1 +1,4 @@
-"""Tables copied from a publisher, another lake or a PostgreSQL server, and kept equal to it."""
+"""Tables copied from a publisher, another lake or a PostgreSQL server, and kept equal to it.
+
+Begun: nothing uses it yet.
+"""

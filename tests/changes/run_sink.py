@@ -5,11 +5,11 @@ python -m changes.run_sink ROOT DATABASE SLOT
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 
 import dagster as dg
 
+from changes.sink import keep, opened, stored_token
 from dagster_streamtables import Changes, StreamTablesResource, change_asset
 from dagster_streamtables.runtime.lake import Lake
 
@@ -17,26 +17,19 @@ QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
 
 
 def main(root: str, database: str, slot: str) -> None:
-    store = sqlite3.connect(database, isolation_level=None, check_same_thread=False)
-    store.execute("CREATE TABLE IF NOT EXISTS rows (k INTEGER, v TEXT, diff INTEGER, ts INTEGER)")
-    store.execute("CREATE TABLE IF NOT EXISTS position (token TEXT)")
-
-    def stored() -> str | None:
-        found = store.execute("SELECT token FROM position").fetchone()
-        return found[0] if found else None
+    store = opened(database)
 
     # A run that is killed begins again, so it takes no more than it can store between two kills.
     @change_asset(
-        relation="t", slot=slot, as_of=0, max_rows=100, stored_token=stored, retry_policy=None
+        relation="t",
+        slot=slot,
+        as_of=0,
+        max_rows=100,
+        stored_token=lambda: stored_token(store),
+        retry_policy=None,
     )
     def rows(changes: Changes) -> None:
-        store.execute("BEGIN IMMEDIATE")
-        for batch in changes.batches():
-            values = [(r["k"], r["v"], r["_diff"], r["_timestamp"]) for r in batch.to_pylist()]
-            store.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", values)
-        store.execute("DELETE FROM position")
-        store.execute("INSERT INTO position VALUES (?)", [changes.token])
-        store.execute("COMMIT")
+        keep(store, changes.rows.to_pylist(), changes.token)
 
     lake = StreamTablesResource(root=Lake(root).root)
     print("begun", flush=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import sys
+from typing import Any
 
 import pyarrow as pa
 
@@ -14,18 +15,37 @@ from dagster_streamtables import Lake, Subscription, subscribe
 
 
 def main(root: str, database: str, slot: str) -> None:
-    store = sqlite3.connect(database, isolation_level=None)
-    store.execute("CREATE TABLE IF NOT EXISTS rows (k INTEGER, v TEXT, diff INTEGER, ts INTEGER)")
-    store.execute("CREATE TABLE IF NOT EXISTS position (token TEXT)")
-    found = store.execute("SELECT token FROM position").fetchone()
-    lake = Lake(root)
-    resume = found[0] if found else None
+    store = opened(database)
+    lake, resume = Lake(root), stored_token(store)
     if slot == "-":
         begun = subscribe(lake, "t", resume=resume, as_of=None if resume else 0, batch_rows=7)
     else:
         begun = subscribe(lake, "t", slot=slot, as_of=0, batch_rows=7, poll_interval=0.02)
     print("begun", flush=True)
     follow(begun, store, already=resume, acks=slot != "-")
+
+
+def opened(database: str) -> sqlite3.Connection:
+    # Dagster runs a function in a thread of its own.
+    store = sqlite3.connect(database, isolation_level=None, check_same_thread=False)
+    store.execute("CREATE TABLE IF NOT EXISTS rows (k INTEGER, v TEXT, diff INTEGER, ts INTEGER)")
+    store.execute("CREATE TABLE IF NOT EXISTS position (token TEXT)")
+    return store
+
+
+def stored_token(store: sqlite3.Connection) -> str | None:
+    found = store.execute("SELECT token FROM position").fetchone()
+    return found[0] if found else None
+
+
+def keep(store: sqlite3.Connection, rows: list[dict[str, Any]], token: str | None) -> None:
+    """Store rows and the token after them, both or neither."""
+    store.execute("BEGIN IMMEDIATE")
+    values = [(r["k"], r["v"], r["_diff"], r["_timestamp"]) for r in rows]
+    store.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", values)
+    store.execute("DELETE FROM position")
+    store.execute("INSERT INTO position VALUES (?)", [token])
+    store.execute("COMMIT")
 
 
 def follow(
@@ -42,12 +62,7 @@ def follow(
         held.clear()
         # A slot that was not acknowledged in time gives again what is stored: the sink knows it.
         if last is None or rows[0]["_timestamp"] > last:
-            store.execute("BEGIN IMMEDIATE")
-            values = [(r["k"], r["v"], r["_diff"], r["_timestamp"]) for r in rows]
-            store.executemany("INSERT INTO rows VALUES (?, ?, ?, ?)", values)
-            store.execute("DELETE FROM position")
-            store.execute("INSERT INTO position VALUES (?)", [begun.token])
-            store.execute("COMMIT")
+            keep(store, rows, begun.token)
         if acks:
             begun.ack()
 

@@ -1,1 +1,1 @@
-"""Changes → one Delta commit of each target table, exactly once."""
+"""Changes → what each row of their target comes to, and the conflicts between them."""

@@ -1,1 +1,0 @@
-"""A PostgreSQL server as a publisher: snapshot, then its log or its triggers → changes."""

@@ -31,6 +31,7 @@ from dagster_streamtables.runtime.delta.types import types_of
 from dagster_streamtables.runtime.model.definition import visible
 from dagster_streamtables.runtime.model.state import Refreshed
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.spark.codegen import choose_codegen
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ def compare(
     columns = {name: seen.columns for name, seen in stored.state.sources.items()}
     text = with_one_answer(table.text(columns), columns)
     now = stored.state.now or datetime.now(UTC).isoformat()
+    choose_codegen(relations.spark, None)  # not as the refresh ran, which is to be checked
     kinds = visible(stored.log.columns)
     names = list(kinds)
     rows = rows_of(text, snapshots, now, relations, limit=SMALL, recursion=table.recursion)

@@ -55,6 +55,7 @@ def full(plan: Plan | None, text: Text, sources: Mapping[str, Source], inputs: I
     An intermediate table has no text of the user; its compiled query is run.
     """
     logs = {name: source.log for name, source in sources.items()}
+    inputs.prepare_for(logs.values())
     match plan:
         case None:
             text = with_one_answer(text, {name: log.columns for name, log in logs.items()})
@@ -132,6 +133,7 @@ def _bound(rows: Any, inputs: Inputs) -> str | None:
 def change(plan: Plan, stored: ResultBefore, captured: Captured, inputs: Inputs) -> Computed:
     """The change of the stored table, or of what stands in its place."""
     types = {name: stored.columns[name] for name in plan.stored_columns}
+    inputs.prepare_for(captured.logs.values(), captured.rows)
     work = Work(types, stored, captured, inputs)
     match maintenance_of(plan, types):
         case BagMaintenance() as bag:

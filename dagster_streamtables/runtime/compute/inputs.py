@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from dagster_streamtables.runtime.delta.source_change import SourceChange
 from dagster_streamtables.runtime.errors.machine import machine_problem
 from dagster_streamtables.runtime.model.report import Window
 from dagster_streamtables.runtime.model.state import Stored
+from dagster_streamtables.runtime.spark.codegen import choose_codegen
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,6 +28,8 @@ _BYTES = 2**29
 """Memory that more than `LIMIT` rows may take here."""
 _PACKED = 4
 """Parquet compresses rows to a quarter or less."""
+_MET = 4
+"""A change meets a quarter of a table's rows, or fewer: files and row groups are skipped."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,19 @@ class Inputs:
     def relations(self) -> Relations:
         return Relations(self.session())
 
+    def prepare_for(self, tables: Iterable[TableLog], changed: int | None = None) -> None:
+        """Choose how Spark runs the next statements: see `choose_codegen`.
+
+        Args:
+            tables: What they read, as a whole.
+            changed: The number of changed rows, if they read only what meets those.
+        """
+        counts = [log.row_count for log in tables]
+        rows = None if None in counts else sum(filter(None, counts))
+        if rows is not None and changed is not None:
+            rows = rows // _MET + changed
+        choose_codegen(self.spark, rows)
+
     def close(self) -> None:
         """Drop the created relations.
 
@@ -92,3 +108,9 @@ class Captured:
     logs: Mapping[str, TableLog]
     """The sources after the change."""
     bound: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def rows(self) -> int | None:
+        """The number of changed rows; None if it is unknown."""
+        counts = [window.rows for window in self.windows.values()]
+        return None if None in counts else sum(filter(None, counts))

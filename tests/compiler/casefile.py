@@ -78,16 +78,16 @@ def load(pattern: str = "*.sql") -> list[Case]:
     return [case for path in sorted(CASES.glob(pattern)) for case in _read(path)]
 
 
-_FEW = 3
+_ONE_IN = 4
 
 
-def every_second_long(cases: Iterable[Case]) -> list[pytest.ParameterSet]:
-    """Parameters of a test, of which every second of a file is long, but for files of few."""
+def most_are_long(cases: Iterable[Case]) -> list[pytest.ParameterSet]:
+    """Parameters of a test, of which the first of a file, and of every four, are not long."""
     found: list[pytest.ParameterSet] = []
     for _, group in groupby(cases, key=lambda case: case.file):
         of_file = list(group)
         for n, case in enumerate(of_file):
-            is_long = n % 2 and len(of_file) > _FEW
+            is_long = n % _ONE_IN != 0
             found.append(pytest.param(case, marks=[pytest.mark.long] if is_long else []))
     return found
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from sqlglot import exp
 
 from compiler import casefile
-from compiler.casefile import Case, every_second_long
+from compiler.casefile import Case, most_are_long
 from compiler.database import TABLES, Database, Prepared, staged
 from compiler.test_cases import follow_case, follow_windows, quick
 from dagster_streamtables.compiler import Plan, compile_query
@@ -34,7 +34,7 @@ def test_the_delta_is_the_one_written_down(case: Case, database: Database) -> No
     follow_case(Prepared(plan_of(case)), case, database)
 
 
-@pytest.mark.parametrize("case", every_second_long(cases), ids=str)
+@pytest.mark.parametrize("case", most_are_long(cases), ids=str)
 @given(data=st.data())
 @quick
 def test_before_plus_change_is_after(case: Case, database: Database, data: st.DataObject) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from compiler import casefile
-from compiler.casefile import Case, every_second_long
+from compiler.casefile import Case, most_are_long
 from compiler.database import TABLES, Database, staged
 from compiler.test_cases import follow_windows, quick
 from dagster_streamtables.compiler import compile_query
@@ -28,7 +28,7 @@ def _guessed(names: tuple[str, ...]) -> dict[str, str]:
 STAGED = [case for case in cases if has_stages(case)]
 
 
-@pytest.mark.parametrize("case", every_second_long(STAGED), ids=str)
+@pytest.mark.parametrize("case", most_are_long(STAGED), ids=str)
 @given(data=st.data())
 @quick
 def test_stages_change_no_row(case: Case, database: Database, data: st.DataObject) -> None:

@@ -1,1 +1,1 @@
-"""Changes → what each row of their target comes to, and the conflicts between them."""
+"""Changes → commits of their target, each of which has the position that it reaches."""

@@ -46,18 +46,3 @@ class Bag:
             there = () if self.truncated else self.stored.get(number, ())
             self.rows[number] = [Row(index, STORED) for index in there]
         return self.rows[number]
-
-    def written(self) -> tuple[list[int], list[Row]]:
-        """Numbers whose stored rows are all deleted, and the rows that are inserted then.
-
-        A Delta table cannot delete one of two equal rows.
-        """
-        numbers = [n for n, there in self.stored.items() if not self.left.isdisjoint(there)]
-        again = set() if self.truncated else set(numbers)
-        rows = [
-            row
-            for number, found in self.rows.items()
-            for row in found
-            if row.change != STORED or number in again
-        ]
-        return ([] if self.truncated else numbers), rows

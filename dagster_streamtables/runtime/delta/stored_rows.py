@@ -54,14 +54,14 @@ def stored_rows(
     if log.features & _UNREADABLE or log.maps_columns or not alike(log):
         return None
     listed = ", ".join(delta_rs_name(name) for name in columns)
-    where = " AND ".join(_among(name, values) for name, values in keys.items()) or "true"
+    where = " AND ".join(among(name, values) for name, values in keys.items()) or "true"
     sql = f"SELECT {listed} FROM t WHERE {where} LIMIT {limit + 1}"
     rows = pa.table(log.query(sql))
     rows = rows.cast(plain_schema(rows.schema))
     return rows if rows.num_rows <= limit else None
 
 
-def _among(name: str, values: pa.ChunkedArray) -> str:
+def among(name: str, values: pa.ChunkedArray) -> str:
     """A condition on a single key column, which a file's statistics can answer."""
     import pyarrow as pa
     import pyarrow.compute as pc

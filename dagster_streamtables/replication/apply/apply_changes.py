@@ -1,0 +1,159 @@
+"""Apply changes of a published table to its target, exactly once."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+
+from dagster_streamtables.errors import ConflictingCommit
+from dagster_streamtables.replication.apply.columns import Columns, columns_of
+from dagster_streamtables.replication.apply.commit import Provenance, committed, properties
+from dagster_streamtables.replication.apply.conflicts import OnConflict
+from dagster_streamtables.replication.apply.counted import counted_effect
+from dagster_streamtables.replication.apply.effect import Effect
+from dagster_streamtables.replication.apply.keyed import keyed_effect, require_no_conflict
+from dagster_streamtables.replication.apply.new_columns import add_missing_columns
+from dagster_streamtables.replication.apply.target import Target, keep_fast, opened, rows_in
+from dagster_streamtables.replication.apply.told import ToldChanges, told
+from dagster_streamtables.replication.apply.transactions import by_transaction, changes_after
+from dagster_streamtables.replication.apply.write import write
+from dagster_streamtables.replication.model.batch import TableChanges
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+
+_ATTEMPTS = 12
+_PAUSE = 0.02
+"""Seconds before the second attempt; twice as long before each later one."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What was applied to a target."""
+
+    version: int | None
+    """The version that was committed; None if nothing was, because it was applied already or had
+    no effect."""
+    position: int | None
+    """All changes up to it are applied."""
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    conflicts: Counter[str] = field(default_factory=Counter)
+    """Changes that did not fit the rows of the target, by kind."""
+
+    def then(self, later: Applied) -> Applied:
+        """Both, as one."""
+        return Applied(
+            self.version if later.version is None else later.version,
+            later.position,
+            self.inserted + later.inserted,
+            self.updated + later.updated,
+            self.deleted + later.deleted,
+            self.conflicts + later.conflicts,
+        )
+
+
+@dataclass(frozen=True)
+class Choices:
+    """How changes are applied."""
+
+    on_conflict: OnConflict = "error"
+    add_columns: bool = False
+    """Add published columns that the target lacks."""
+    record_idle: bool = True
+    """Commit a position without an effect. If not, the caller has to remember it."""
+    commit_by_commit: bool = False
+    """One commit for each transaction, not for each batch."""
+    skip: Collection[int] = ()
+    """Positions of transactions that are left out."""
+
+
+def apply_changes(
+    target: Target, changes: TableChanges, end: int, choices: Choices | None = None
+) -> Applied:
+    """Bring a target to a position, by one commit that has both the rows and the position.
+
+    What the target's log says was applied is left out, so a repetition does nothing.
+
+    Args:
+        target: The target.
+        changes: What happened to the published table, at least since the target's position.
+        end: The position up to which these are all changes.
+        choices: How.
+
+    Raises:
+        TargetProblem: The target is missing, or does not take what is published.
+        ReplicationConflict: A change does not fit the rows of the target. Nothing was applied, or
+            the transactions before it, if each is a commit.
+        ConflictingCommit: Others committed to the target, time after time.
+    """
+    choices = choices or Choices()
+    applied, parts = Applied(None, None), iter([(changes, end)])
+    if choices.commit_by_commit:
+        parts = by_transaction(changes, end)
+    for part, position in parts:
+        applied = applied.then(_apply(target, part, position, choices))
+    if applied.version is not None:
+        keep_fast(target)
+    return applied
+
+
+def _apply(target: Target, changes: TableChanges, end: int, choices: Choices) -> Applied:
+    for attempt in range(_ATTEMPTS):
+        if attempt:
+            time.sleep(random.uniform(0, _PAUSE * 2**attempt))
+        try:
+            log = opened(target, changes.table)
+            if choices.add_columns and add_missing_columns(log, target, changes.table):
+                continue
+            return _apply_to(log, target, changes, end, choices)
+        except ConflictingCommit:
+            continue
+    raise ConflictingCommit(
+        f'others keep committing to the target of "{changes.table.name}"',
+        where=target.location,
+        why="each attempt found that another commit had come first",
+        fix="apply again; nothing of this attempt was written",
+    )
+
+
+def _apply_to(
+    log: TableLog, target: Target, changes: TableChanges, end: int, choices: Choices
+) -> Applied:
+    after = log.transaction(target.application)
+    columns = columns_of(log, changes.table)
+    if after is not None and end <= after:
+        return Applied(None, after)
+    rows = changes_after(changes, after, choices.skip)
+    left = told(columns, rows, changes.transactions)
+    effect = _effect(log, columns, left, choices.on_conflict)
+    if choices.on_conflict == "error":
+        require_no_conflict(columns, left, effect.conflicts)
+    effect.require_values(columns)
+    deleted = rows_in(log) if effect.deleted is None else effect.deleted
+    counts = effect.conflicts.counts
+    applied = Applied(None, end, effect.inserted, effect.updated, deleted, counts)
+    if effect.is_empty and not choices.record_idle:
+        return applied
+    made = Provenance(
+        target.replication, target.origin, changes.table.name,
+        after, end, effect.inserted, effect.updated, deleted,
+    )  # fmt: skip
+    version = committed(
+        target,
+        changes.table.name,
+        log.version,
+        end,
+        lambda: write(log, effect, properties(target, made)),
+    )
+    return replace(applied, version=version)
+
+
+def _effect(
+    log: TableLog, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
+) -> Effect:
+    if columns.table.identity is None:
+        return counted_effect(log, columns, changes, on_conflict)
+    return keyed_effect(log, columns, changes, on_conflict)

@@ -1,0 +1,138 @@
+"""The published columns of a table in its target: found by name, with the target's types."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.replication.apply.casts import Inexact, cast, castable
+from dagster_streamtables.replication.model.errors import TargetProblem
+from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_SHOWN = 100
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a target that take what is published."""
+
+    table: PublishedTable
+    location: str
+    stored: pa.Schema
+    """All columns of the target, with plain types."""
+    required: frozenset[str]
+    """Those that are not NULL."""
+
+    @property
+    def published(self) -> list[str]:
+        return self.table.schema.names
+
+    @property
+    def identity(self) -> list[str]:
+        """The columns that tell rows apart: all that are published, if none are named."""
+        return self.published if self.table.identity is None else [*self.table.identity]
+
+    def schema(self, names: Iterable[str]) -> pa.Schema:
+        import pyarrow as pa
+
+        return pa.schema([self.stored.field(name) for name in names])
+
+    def cast(self, names: Sequence[str], values: Sequence[pa.ChunkedArray]) -> pa.Table:
+        """Values of published columns, in the target's types.
+
+        Raises:
+            TargetProblem: The target does not take one of them.
+        """
+        import pyarrow as pa
+
+        columns = [self._cast(name, each) for name, each in zip(names, values, strict=True)]
+        return pa.Table.from_arrays(columns, schema=self.schema(names))
+
+    def _cast(self, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        import pyarrow as pa
+
+        values = values.cast(plain_schema(pa.schema([(name, values.type)])).field(0).type)
+        wanted = self.stored.field(name).type
+        try:
+            return cast(values, wanted)
+        except Inexact as error:
+            value = repr(values[error.index].as_py())
+            raise TargetProblem(
+                f'column "{name}" of the target of "{self.table.name}" '
+                f"does not take the value {value[:_SHOWN]}",
+                where=self.location,
+                why=f"its type there is {wanted}, which has no equal value; nothing was applied",
+                fix="give the column a wider type in the target, or change the value",
+            ) from None
+
+    def require_values(self, rows: pa.Table) -> None:
+        """
+        Raises:
+            TargetProblem: A column that is not NULL in the target is NULL in a row.
+        """
+        for name in self.required.intersection(rows.column_names):
+            if rows.column(name).null_count:
+                raise TargetProblem(
+                    f'column "{name}" of the target of "{self.table.name}" does not take NULL',
+                    where=self.location,
+                    why="it is NOT NULL there, and a published row has no value; "
+                    "nothing was applied",
+                    fix="drop the constraint of the target, or give the published row a value",
+                )
+
+
+def missing_columns(log: TableLog, table: PublishedTable) -> list[pa.Field]:
+    """The published columns that a target lacks."""
+    there = log.columns
+    return [field for field in plain_schema(table.schema) if field.name not in there]
+
+
+def columns_of(log: TableLog, table: PublishedTable) -> Columns:
+    """
+    Raises:
+        TargetProblem: The target lacks a published column, or its type takes no value of it; or it
+            has another column without which there is no row.
+    """
+    missing = [field.name for field in missing_columns(log, table)]
+    if missing:
+        raise TargetProblem(
+            f'the target of "{table.name}" is missing replicated column "{missing[0]}"',
+            where=log.location,
+            why="what is published goes into columns of exactly the same names",
+            fix="add the column to the target, let the replication add columns, or publish the "
+            "table without it",
+        )
+    stored = plain_schema(log.arrow_schema)
+    for field in plain_schema(table.schema):
+        _require_castable(log, table, field, stored.field(field.name).type)
+    required = frozenset(each["name"] for each in log.fields if not each["nullable"])
+    _require_optional(log, table, required - set(table.schema.names))
+    return Columns(table, log.location, stored, required)
+
+
+def _require_castable(
+    log: TableLog, table: PublishedTable, field: pa.Field, wanted: pa.DataType
+) -> None:
+    if not castable(field.type, wanted):
+        raise TargetProblem(
+            f'column "{field.name}" of the target of "{table.name}" cannot take what is published',
+            where=log.location,
+            why=f"its type there is {wanted}, and the published one {field.type}",
+            fix="give the column of the target the published type, or one that holds its texts",
+        )
+
+
+def _require_optional(log: TableLog, table: PublishedTable, names: Iterable[str]) -> None:
+    for name in sorted(names):
+        raise TargetProblem(
+            f'the target of "{table.name}" requires a column "{name}" that is not published',
+            where=log.location,
+            why="it is NOT NULL there, and a new row would have no value",
+            fix="drop the constraint of the target, or publish the column",
+        )

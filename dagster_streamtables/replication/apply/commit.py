@@ -1,0 +1,122 @@
+"""Commits to a target: each has the position that it reaches, so that none is made twice."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from dagster_streamtables.replication.apply.target import Target, log_of
+from dagster_streamtables.replication.model.errors import TargetProblem
+from dagster_streamtables.runtime.delta.actions import by_kind
+from dagster_streamtables.runtime.errors.foreign_words import first_line
+from dagster_streamtables.runtime.errors.tables import lost_race
+from dagster_streamtables.runtime.errors.translate import commit_explained, explained
+
+if TYPE_CHECKING:
+    from deltalake import CommitProperties
+
+METADATA = "streamtablesReplication"
+"""Where a commit says which replication made it; see `Provenance`."""
+_REFUSED = ("Invalid data found", "Invariant violation", "CheckConstraint")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where the rows of a commit come from, as its metadata have it."""
+
+    replication: str
+    origin: str
+    table: str
+    """The name of the published table."""
+    after: int | None
+    """The position before."""
+    position: int | None
+    """The position that is reached; None for a commit that adds columns."""
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
+def provenance_in(info: Mapping[str, Any]) -> Provenance | None:
+    """What a commit's `commitInfo` says; None if no replication made it."""
+    text = info.get(METADATA)
+    return None if text is None else Provenance(**json.loads(text))
+
+
+def properties(target: Target, provenance: Provenance) -> CommitProperties:
+    """What a commit stores besides rows. It fails if another one came first."""
+    from deltalake import CommitProperties, Transaction
+
+    position = provenance.position
+    return CommitProperties(
+        max_commit_retries=0,
+        custom_metadata={METADATA: json.dumps(asdict(provenance))},
+        app_transactions=None if position is None else [Transaction(target.application, position)],
+    )
+
+
+def committed(
+    target: Target, table: str, after: int, position: int, write: Callable[[], object]
+) -> int:
+    """Write, and return the version of the commit.
+
+    An error does not say that there is none: an answer may be lost after the commit.
+
+    Args:
+        target: The target.
+        table: The name of the published table.
+        after: The version that was read; -1 for a table that is created.
+        position: The position of the commit.
+        write: Makes it.
+
+    Raises:
+        ConflictingCommit: Another commit came first; nothing was written.
+        TargetProblem: The target refuses a row.
+    """
+    try:
+        with explained(), commit_explained(made=after < 0), _refusals_explained(target, table):
+            write()
+    except Exception:
+        with suppress(Exception):  # report the first error
+            made = _version_of(target, after, position)
+            if made is not None:
+                return made
+        raise
+    made = _version_of(target, after, position)
+    if made is None:
+        raise lost_race("its commit is not in the log")
+    return made
+
+
+@contextmanager
+def _refusals_explained(target: Target, table: str) -> Iterator[None]:
+    from deltalake.exceptions import DeltaError
+
+    try:
+        yield
+    except DeltaError as error:
+        if not any(word in str(error) for word in _REFUSED):
+            raise
+        raise TargetProblem(
+            f'the target of "{table}" refuses a row',
+            where=target.location,
+            why=first_line(str(error)),
+            fix="change its constraints, or the row at the publisher; nothing was applied",
+        ) from error
+
+
+def _version_of(target: Target, after: int, position: int) -> int | None:
+    """The version after `after` whose commit has a position; None if there is none."""
+    log = log_of(target)
+    for version in range(log.version if log else -1, after, -1):
+        assert log is not None
+        [(_, commit)] = log.commits(version - 1, version)
+        numbers = by_kind(commit or ()).get("txn", [])
+        if {"appId": target.application, "version": position} in [
+            {key: each.get(key) for key in ("appId", "version")} for each in numbers
+        ]:
+            return version
+    return None

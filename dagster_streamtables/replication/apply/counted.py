@@ -1,0 +1,93 @@
+"""The effect of changes on a target whose rows have no identity: equal rows are counted.
+
+A Delta table cannot delete one of two equal rows. So all rows of a group are deleted, and those
+that stay are inserted again, with what they have in columns that are not published. A group has
+equal values in the columns without nesting, where 0.0 equals -0.0, as in a MERGE.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dagster_streamtables.replication.apply.bag import Bag
+from dagster_streamtables.replication.apply.columns import Columns
+from dagster_streamtables.replication.apply.conflicts import OnConflict
+from dagster_streamtables.replication.apply.effect import Effect, is_new
+from dagster_streamtables.replication.apply.net import STORED, Row
+from dagster_streamtables.replication.apply.row_ids import RowIds
+from dagster_streamtables.replication.apply.told import ToldChanges, comparable
+from dagster_streamtables.replication.apply.touched import touched_rows
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def counted_effect(
+    log: TableLog, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
+) -> Effect:
+    import pyarrow as pa
+
+    plain = [n for n in columns.published if not pa.types.is_nested(columns.stored.field(n).type)]
+    went = changes.old.take(np.flatnonzero(~np.isin(changes.op, ("insert", "truncate"))))
+    groups = RowIds([went.select(plain)])
+    wanted = went.select(plain) if plain else went
+    there = touched_rows(
+        log, columns.stored.names, wanted, lambda rows: groups.of(rows.select(plain)) >= 0
+    )
+    bag = _folded(changes, columns, there, on_conflict)
+    left = sorted(bag.left)
+    group = groups.of(there.select(plain)) if plain else np.zeros(there.num_rows, np.int64)
+    again = np.isin(group, group[left])
+    again[left] = False
+    rows = [row for found in bag.rows.values() for row in found if row.change != STORED]
+    came = _values(changes, columns, there, rows)
+    one_of_each = np.unique(group[left], return_index=True)[1]
+    gone = there.select(plain).take(np.array(left, np.int64)[one_of_each])
+    updated = sum(not is_new(row) for row in rows)
+    return Effect(
+        came=came if bag.truncated else pa.concat_tables([came, there.filter(again)]),
+        changed=gone.schema.empty_table(),
+        values=columns.schema([]).empty_table(),
+        kept={},
+        gone=gone.slice(0, 0) if bag.truncated else gone,
+        replaces=bag.truncated or (bool(left) and not plain),
+        inserted=len(rows) - updated,
+        updated=updated,
+        deleted=None if bag.truncated else len(left) - updated,
+        conflicts=bag.conflicts,
+    )
+
+
+def _folded(
+    changes: ToldChanges, columns: Columns, there: pa.Table, on_conflict: OnConflict
+) -> Bag:
+    ids = changes.row_ids(zeros_differ=True)
+    stored: dict[int, list[int]] = defaultdict(list)
+    for index, number in enumerate(ids.of(comparable(there.select(columns.published))).tolist()):
+        if number >= 0:
+            stored[number].append(index)
+    bag = Bag(stored, wins=on_conflict == "apply")
+    bag.fold(changes.numbered(ids))
+    return bag
+
+
+def _values(changes: ToldChanges, columns: Columns, there: pa.Table, rows: list[Row]) -> pa.Table:
+    """The published columns as changed, the others as they were; NULL in a new row."""
+    import pyarrow as pa
+
+    origin = np.array([row.origin for row in rows], np.int64)
+    change = np.array([row.change for row in rows], np.int64)
+    before = pa.array(origin, mask=origin < 0)
+    return pa.table(
+        [
+            changes.new.column(name).take(change)
+            if name in columns.published
+            else there.column(name).take(before)
+            for name in columns.stored.names
+        ],
+        schema=columns.stored,
+    )

@@ -1,0 +1,107 @@
+"""Add published columns to a target that lacks them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from dagster_streamtables.replication.apply.columns import missing_columns
+from dagster_streamtables.replication.apply.commit import Provenance, properties
+from dagster_streamtables.replication.apply.target import Target
+from dagster_streamtables.replication.model.errors import TargetProblem
+from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.quote import delta_rs_name
+from dagster_streamtables.runtime.errors.translate import commit_explained, explained
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+def add_missing_columns(log: TableLog, target: Target, table: PublishedTable) -> bool:
+    """Add the columns that a target lacks, with the values of the rows that are there.
+
+    The columns and their values are one commit: a column that is there is filled.
+
+    Returns:
+        Whether there were any.
+
+    Raises:
+        TargetProblem: The target has a column whose name differs only in case.
+        ConflictingCommit: Another commit came first; nothing was added.
+    """
+    missing = missing_columns(log, table)
+    if not missing:
+        return False
+    require_distinct(table, [*log.columns, *(field.name for field in missing)], log.location)
+    position = log.transaction(target.application)
+    made = Provenance(target.replication, target.origin, table.name, position, None)
+    fills = {f.name: table.fills[f.name] for f in missing if table.fills.get(f.name) is not None}
+    with explained(), commit_explained():
+        if _has_naive_times(missing) and "timestampNtz" not in log.features:
+            _allow_naive_times(log)
+        elif fills:
+            _add_filled(log, missing, fills, properties(target, made))
+        else:
+            _add(log, missing, properties(target, made))
+    return True
+
+
+def require_distinct(table: PublishedTable, names: Collection[str], location: str) -> None:
+    """
+    Raises:
+        TargetProblem: Names of columns differ only in case, in which Spark finds none of them.
+    """
+    seen: dict[str, str] = {}
+    for name in names:
+        other = seen.setdefault(name.casefold(), name)
+        if other != name:
+            raise TargetProblem(
+                f'columns "{other}" and "{name}" of the target of "{table.name}" '
+                "would differ only in case",
+                where=location,
+                why="Delta tables do not tell such names apart",
+                fix="rename the column of the target, or publish the table without it",
+            )
+
+
+def _add(log: TableLog, missing: Sequence[pa.Field], properties: Any) -> None:
+    import pyarrow as pa
+    from deltalake import Schema
+
+    fields = Schema.from_arrow(pa.schema(missing)).fields
+    log.to_write().alter.add_columns(fields, commit_properties=properties)
+
+
+def _add_filled(
+    log: TableLog, missing: Sequence[pa.Field], fills: Mapping[str, Any], properties: Any
+) -> None:
+    import pyarrow as pa
+
+    schema = pa.schema(missing)
+    row = pa.Table.from_pylist([{name: fills.get(name) for name in schema.names}], schema=schema)
+    merge = log.to_write().merge(
+        row,
+        "true",
+        source_alias="s",
+        target_alias="t",
+        merge_schema=True,
+        commit_properties=properties,
+    )
+    columns = {delta_rs_name(name): f"s.{delta_rs_name(name)}" for name in schema.names}
+    merge.when_matched_update(columns).execute()
+
+
+def _has_naive_times(fields: Sequence[pa.Field]) -> bool:
+    return any("timestamp[us]" in str(field.type) for field in fields)
+
+
+def _allow_naive_times(log: TableLog) -> None:
+    """A commit of its own, after which the caller looks again."""
+    from deltalake import CommitProperties, TableFeatures
+
+    log.to_write().alter.add_feature(
+        TableFeatures.TimestampWithoutTimezone,
+        allow_protocol_versions_increase=True,
+        commit_properties=CommitProperties(max_commit_retries=0),
+    )

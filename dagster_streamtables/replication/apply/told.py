@@ -1,0 +1,127 @@
+"""`ToldChanges`: the changes of a batch in the types of their target, with nothing left out."""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dagster_streamtables.replication.apply.columns import Columns
+from dagster_streamtables.replication.apply.net import NONE, NumberedChanges
+from dagster_streamtables.replication.apply.row_ids import RowIds
+from dagster_streamtables.replication.model.batch import Transaction
+from dagster_streamtables.replication.model.errors import PublisherProblem
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class ToldChanges:
+    op: np.ndarray
+    old: pa.Table
+    """The identity before, of an update that leaves it too; any values for an insert."""
+    new: pa.Table
+    """The published columns; NULL where a column is not told."""
+    unchanged: Mapping[int, tuple[int, ...]]
+    """Change → the columns of `new` that it does not tell, without those of the identity."""
+    position: np.ndarray
+    """Of the transaction that each is of."""
+
+    def numbered(self, ids: RowIds) -> NumberedChanges:
+        """The same with numbers for rows."""
+        old, new = ids.of(comparable(self.old)), ids.of(self.new_identity())
+        old[np.isin(self.op, ("insert", "truncate"))] = NONE
+        new[np.isin(self.op, ("delete", "truncate"))] = NONE
+        unchanged = [self.unchanged.get(i) for i in range(len(self.op))]
+        return NumberedChanges(self.op, old, new, unchanged)
+
+    def new_identity(self) -> pa.Table:
+        return comparable(self.new.select(self.old.column_names))
+
+    def row_ids(self, *, zeros_differ: bool) -> RowIds:
+        return RowIds([comparable(self.old), self.new_identity()], zeros_differ=zeros_differ)
+
+
+def told(columns: Columns, rows: pa.Table, transactions: Sequence[Transaction]) -> ToldChanges:
+    """
+    Args:
+        columns: Those of the target.
+        rows: Changes as in `change_schema`.
+        transactions: Those that the changes name.
+
+    Raises:
+        TargetProblem: The target does not take a value.
+        PublisherProblem: A change does not tell which row it is of.
+    """
+    rows = rows.combine_chunks()
+    old = columns.cast(columns.identity, rows.column("old").flatten())
+    new = columns.cast(columns.published, rows.column("new").flatten())
+    op = rows.column("op").to_numpy()
+    has_old = rows.column("old").is_valid().to_numpy()
+    untold = _untold(rows)
+    for name in columns.identity:
+        index = columns.published.index(name)
+        missing = untold.pop(index, np.zeros(rows.num_rows, bool))
+        if (missing & ~has_old).any():
+            raise PublisherProblem(
+                f'a change of "{columns.table.name}" does not tell which row it is of',
+                where=columns.location,
+                why=f'neither the old nor the new value of its column "{name}" was sent',
+                fix="set REPLICA IDENTITY FULL for the table, and copy it again",
+            )
+        stays = (op == "update") & ~has_old
+        old = _where(stays, name, new, old)
+        new = _where(missing, name, old, new)
+    unchanged: dict[int, tuple[int, ...]] = {}
+    for index, missing in untold.items():
+        for i in np.flatnonzero(missing).tolist():
+            unchanged[i] = (*unchanged.get(i, ()), index)
+    positions = np.array([each.position for each in transactions], np.int64)
+    return ToldChanges(op, old, new, unchanged, positions[rows.column("transaction").to_numpy()])
+
+
+def comparable(rows: pa.Table) -> pa.Table:
+    """The rows with nested values as texts, which are equal where the values are."""
+    import pyarrow as pa
+
+    for i, column in enumerate(rows.columns):
+        if pa.types.is_nested(column.type):
+            shown = pa.array(map(repr, column.to_pylist()), pa.string())
+            rows = rows.set_column(i, rows.column_names[i], shown)
+    return rows
+
+
+def _untold(rows: pa.Table) -> dict[int, np.ndarray]:
+    """Column of `new` → which changes do not tell it."""
+    import pyarrow.compute as pc
+
+    lists = rows.column("unchanged")
+    if lists.null_count == rows.num_rows:
+        return {}
+    change = pc.list_parent_indices(lists).to_numpy()
+    column = pc.list_flatten(lists).to_numpy()
+    found = {}
+    for index in np.unique(column).tolist():
+        found[index] = np.zeros(rows.num_rows, bool)
+        found[index][change[column == index]] = True
+    return found
+
+
+def _where(chosen: np.ndarray, name: str, theirs: pa.Table, ours: pa.Table) -> pa.Table:
+    """Our rows, with the column of theirs in those that are chosen."""
+    import pyarrow as pa
+
+    if not chosen.any():
+        return ours
+    both = pa.chunked_array([*theirs.column(name).chunks, *ours.column(name).chunks])
+    rows = np.arange(ours.num_rows)
+    index = ours.column_names.index(name)
+    return ours.set_column(
+        index, ours.schema.field(index), both.take(np.where(chosen, rows, rows + ours.num_rows))
+    )

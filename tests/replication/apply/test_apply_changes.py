@@ -1,0 +1,139 @@
+"""Changes applied to real tables, against a model that applies one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from dagster_streamtables.replication.apply.apply_changes import Choices, apply_changes
+from dagster_streamtables.replication.apply.target import position_of
+from dagster_streamtables.replication.model.published_table import PublishedTable
+from replication.apply.published import Model, Transactions, at, changes, counted, stored
+
+SHOP = pa.schema([("id", pa.int64()), ("name", pa.string())])
+KEYED = PublishedTable("public.shop", SHOP, ("id",))
+WHOLE = PublishedTable("public.shop", SHOP, None)
+FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+def row(id: Any, name: Any) -> dict[str, Any]:
+    return {"id": id, "name": name}
+
+
+A, B, C = row(1, "a"), row(2, "b"), row(3, "c")
+KEYED_HISTORIES: dict[str, Transactions] = {
+    "each operation": {
+        5: [("insert", row(4, "d")), ("update", None, row(2, "B")), ("delete", A)],
+    },
+    "two keys swapped": {
+        5: [
+            ("update", A, row(9, "a")), ("update", B, row(1, "b")),
+            ("update", row(9, ""), row(2, "a")),
+        ]
+    },
+    "a chain of keys": {
+        5: [("update", C, row(4, "c")), ("update", B, row(3, "b")), ("update", A, row(2, "a"))]
+    },
+    "inserted, deleted, inserted": {
+        5: [("insert", row(7, "x")), ("delete", row(7, "")), ("insert", row(7, "y"))]
+    },
+    "deleted, inserted, deleted": {
+        5: [("delete", A), ("insert", row(1, "x")), ("delete", A)]
+    },
+    "inserted and deleted": {5: [("insert", row(7, "x")), ("delete", row(7, ""))]},
+    "a new row in the place of a deleted one": {5: [("delete", A), ("insert", row(1, "x"))]},
+    "truncated": {5: [("insert", row(7, "x")), ("truncate",)]},
+    "rows after a truncation": {
+        5: [("truncate",), ("insert", A), ("update", None, row(1, "x"))], 6: [("insert", B)]
+    },
+    "updates and deletes after a truncation": {
+        5: [("truncate",), ("update", None, row(2, "x")), ("delete", A)]
+    },
+    "truncated twice": {5: [("truncate",)], 6: [("insert", A), ("truncate",)], 7: [("insert", B)]},
+    "nothing is there": {5: [("update", None, row(8, "x")), ("delete", row(9, ""))]},
+    "a value that is not told": {5: [("update", None, row(1, None), "name")]},
+    "not told after a change of the key": {
+        5: [("update", A, row(8, None), "name"), ("update", row(8, ""), row(9, None), "name")]
+    },
+    "not told after an insert": {
+        5: [("insert", row(7, "x")), ("update", None, row(7, None), "name")]
+    },
+    "told, then not told": {
+        5: [("update", None, row(1, "x")), ("update", None, row(1, ""), "name")]
+    },
+    "NULLs": {5: [("update", None, row(1, None)), ("insert", row(7, None))]},
+    "many transactions": {p: [("update", None, row(1, str(p)))] for p in range(5, 30)},
+    "no changes": {5: []},
+    "no transactions": {},
+}  # fmt: skip
+WHOLE_HISTORIES: dict[str, Transactions] = {
+    "one of two equal rows": {5: [("insert", A), ("insert", A), ("delete", A)]},
+    "one of three equal rows that are there": {5: [("delete", C)]},
+    "updated one of three": {5: [("update", C, row(3, "x"))]},
+    "updated to what another is": {5: [("update", A, B), ("delete", B)]},
+    "NULLs": {5: [("insert", row(None, None)), ("insert", row(None, None))],
+              6: [("delete", row(None, None)), ("update", C, row(None, "c"))]},
+    "a value that is not told": {5: [("update", A, row(8, None), "name")]},
+    "more are deleted than there are": {5: [("delete", A), ("delete", A), ("update", A, B)]},
+    "truncated in the middle": {5: [("delete", A), ("truncate",), ("insert", C), ("delete", B)]},
+}  # fmt: skip
+
+
+def check(
+    place: Path,
+    table: PublishedTable,
+    rows: Sequence[Any],
+    happened: Transactions,
+    *,
+    policy: Any = "error",
+    by_commit: bool = False,
+) -> None:
+    end = max(happened, default=4) + 1
+    model = Model(table, rows, policy)
+    model.apply(happened)
+
+    done = apply_changes(
+        at(place), changes(table, happened), end, Choices(policy, commit_by_commit=by_commit)
+    )
+
+    assert stored(place) == counted(model.rows)
+    assert +done.conflicts == +model.conflicts
+    assert (done.position, position_of(at(place))) == (end, end)
+    version = DeltaTable(str(place)).version()
+    again = apply_changes(at(place), changes(table, happened), end)
+    assert (again.version, DeltaTable(str(place)).version()) == (None, version)
+
+
+@pytest.mark.parametrize("by_commit", [False, True], ids=["net", "by commit"])
+@pytest.mark.parametrize("happened", KEYED_HISTORIES.values(), ids=KEYED_HISTORIES)
+def test_rows_with_a_key(happened: Transactions, by_commit: bool, tmp_path: Path) -> None:
+    rows = [{**each, "own": f"own {each['id']}"} for each in (A, B, C)]
+    write_deltalake(tmp_path, pa.Table.from_pylist(rows), configuration=FEED)
+
+    check(tmp_path, KEYED, rows, happened, by_commit=by_commit)
+
+
+@pytest.mark.parametrize("by_commit", [False, True], ids=["net", "by commit"])
+@pytest.mark.parametrize("happened", WHOLE_HISTORIES.values(), ids=WHOLE_HISTORIES)
+def test_rows_without_a_key(happened: Transactions, by_commit: bool, tmp_path: Path) -> None:
+    rows = [A, B, C, C, C]
+    write_deltalake(tmp_path, pa.Table.from_pylist(rows), configuration=FEED)
+
+    check(tmp_path, WHOLE, rows, happened, by_commit=by_commit)
+
+
+def test_what_a_target_has_of_its_own_stays_with_its_row(tmp_path: Path) -> None:
+    rows = [{**A, "own": "x"}, {**B, "own": "y"}, {**B, "own": "y"}]
+    write_deltalake(tmp_path, pa.Table.from_pylist(rows))
+
+    happened = {5: [("update", A, row(8, "z")), ("delete", B), ("insert", C)]}
+    apply_changes(at(tmp_path), changes(WHOLE, happened), 5)
+
+    assert stored(tmp_path) == counted(
+        [{"id": 8, "name": "z", "own": "x"}, {**B, "own": "y"}, {**C, "own": None}]
+    )

@@ -52,6 +52,7 @@ ROOMS = (
     "changes/clock",
     "changes",
     "replication/model",
+    "replication/lake",
     "replication/apply",
     "replication",
     "metrics",

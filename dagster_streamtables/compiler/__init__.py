@@ -14,6 +14,7 @@ Each imports only from those listed below it. This package exports all names tha
 they import nothing from inside it.
 """
 
+from dagster_streamtables.compiler.analyze.row_condition import flaw_of
 from dagster_streamtables.compiler.dialect import UnknownType, checked_dialect
 from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
 from dagster_streamtables.compiler.maintain.strategy import STORED, TOUCHED, StrategyKind
@@ -71,6 +72,7 @@ __all__ = [
     "blame_view",
     "checked_dialect",
     "compile_query",
+    "flaw_of",
     "maintenance_of",
     "partial_column",
     "read",

@@ -192,7 +192,8 @@ class QueryPlan(Plan):
             if len(names) < len(below):
                 return False
             view = view.input
-        return isinstance(view, Scan) and all(name == inner for name, inner in names.items())
+        # A scan has the names of its columns in lower case.
+        return isinstance(view, Scan) and all(n.lower() == inner for n, inner in names.items())
 
     @cached_property
     def full_text(self) -> Text:

@@ -9,8 +9,8 @@ delta-rs has the snapshot, and its statistics skip most files.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from datetime import date
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -19,6 +19,7 @@ from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.data_rows import alike
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.key_ranges import condition
+from dagster_streamtables.runtime.delta.live_files import UNTOLD, DataFile, live_files
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def stored_rows(
     """
     import pyarrow as pa
 
-    if log.features & _UNREADABLE or log.maps_columns or not alike(log):
+    if not _is_readable(log):
         return None
     listed = ", ".join(delta_rs_name(name) for name in columns)
     where = " AND ".join(among(name, values) for name, values in keys.items()) or "true"
@@ -84,3 +85,27 @@ def _literal(value: object) -> str:
         return str(value)
     text = str(value).replace("'", "''")
     return f"DATE '{text}'" if isinstance(value, date) else f"'{text}'"
+
+
+def streamed(log: TableLog, columns: Sequence[str]) -> Iterator[pa.Table] | None:
+    """All rows of a table, a batch at a time; None if Spark has to read them."""
+    import pyarrow as pa
+
+    if not _is_readable(log) or any(map(_is_untold, live_files(log).values())):
+        return None
+    listed = ", ".join(map(delta_rs_name, columns))
+    reader = pa.RecordBatchReader.from_stream(log.query(f"SELECT {listed} FROM t"))
+    plain = plain_schema(reader.schema)
+    return (pa.Table.from_batches([batch]).cast(plain) for batch in reader)
+
+
+def _is_readable(log: TableLog) -> bool:
+    """Whether delta-rs's engine reads the table, and as Spark does."""
+    return not (log.features & _UNREADABLE or log.maps_columns) and alike(log)
+
+
+def _is_untold(file: DataFile) -> bool:
+    """Whether a partition value is one that delta-rs may read as another."""
+    return any(
+        value is UNTOLD or isinstance(value, bytes | datetime) for value in file.partition.values()
+    )

@@ -1,0 +1,149 @@
+"""`Publication`: tables of a lake that others may replicate."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.replication.lake.row_filter import require_row_filter
+from dagster_streamtables.replication.model.published_table import Operation
+from dagster_streamtables.runtime.delta.names import DEFAULT_SCHEMA, Names
+
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One table of a publication."""
+
+    table: str
+    """``sales.orders``; without a schema it is in ``public``."""
+    columns: tuple[str, ...] | None = None
+    """Those that are published, in any order; None for all, future ones too."""
+    where: str = ""
+    """A condition in Spark SQL: rows for which it is false or NULL are not published. Empty for all
+    rows. It may use any column of the table."""
+    key: tuple[str, ...] | None = None
+    """The columns that identify a row, which nobody checks; None if only the whole row does, unless
+    the table is a stream table of groups."""
+
+    def __post_init__(self) -> None:
+        Names("").location(self.table)
+        object.__setattr__(self, "table", qualified(self.table))
+        for setting in ("columns", "key"):
+            names = getattr(self, setting)
+            if names is not None:
+                object.__setattr__(self, setting, tuple(names))
+                _require_names(self.table, setting, tuple(names))
+        if self.where:
+            require_row_filter(self.table, self.where)
+
+
+@dataclass(frozen=True)
+class Publication:
+    """Tables of a lake, and what of them is published. By itself it does nothing."""
+
+    name: str
+    tables: tuple[Entry, ...] = ()
+    schemas: tuple[str, ...] = ()
+    """All tables of these, those made later too."""
+    all_tables: bool = False
+    """Whether it has every table of the lake, those made later too."""
+    operations: frozenset[Operation] = frozenset(Operation)
+    """Those that are published; the initial copy is not one of them. A DELETE without a predicate
+    is a truncate."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", tuple(self.tables))
+        object.__setattr__(self, "schemas", tuple(self.schemas))
+        object.__setattr__(self, "operations", frozenset(map(_operation, self.operations)))
+        names = [each.table for each in self.tables]
+        for name in names:
+            if names.count(name) > 1:
+                raise InvalidDefinition(
+                    f'publication "{self.name}" names the table "{name}" twice',
+                    fix="name it once; two filters are one, with OR between them",
+                )
+
+    def entry(self, table: str) -> Entry | None:
+        """How it publishes a table; None if it does not."""
+        named = next((each for each in self.tables if each.table == table), None)
+        # A schema or all tables publish all rows, whatever else is said of the table.
+        if self.all_tables or schema_of(table) in self.schemas:
+            return Entry(table, key=None if named is None else named.key)
+        return named
+
+    def added(self, entries: Iterable[Entry]) -> Publication:
+        return replace(self, tables=(*self.tables, *entries))
+
+    def without(self, tables: Collection[str]) -> Publication:
+        """
+        Raises:
+            InvalidDefinition: It does not name one of them.
+        """
+        gone = set(map(qualified, tables))
+        for name in sorted(gone - {each.table for each in self.tables}):
+            raise InvalidDefinition(
+                f'publication "{self.name}" does not name the table "{name}"',
+                fix="name one of its tables: "
+                + (", ".join(each.table for each in self.tables) or "it has none"),
+            )
+        return replace(self, tables=tuple(e for e in self.tables if e.table not in gone))
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON value."""
+        values = asdict(self) | {"operations": sorted(self.operations)}
+        return {"format": _FORMAT, **values}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> Publication:
+        """
+        Raises:
+            ValueError: Another format.
+        """
+        known = dict(values)
+        if known.pop("format", None) != _FORMAT:
+            raise ValueError(f"it is not in the format {_FORMAT}")
+        known["tables"] = tuple(Entry(**each) for each in known["tables"])
+        return cls(**known)
+
+
+def qualified(table: str) -> str:
+    """
+    >>> qualified("orders"), qualified("sales.orders")
+    ('public.orders', 'sales.orders')
+    """
+    return table if "." in table else f"{DEFAULT_SCHEMA}.{table}"
+
+
+def schema_of(table: str) -> str:
+    """
+    >>> schema_of("sales.eu.orders")
+    'sales.eu'
+    """
+    return table.rpartition(".")[0]
+
+
+def _operation(name: str) -> Operation:
+    if name not in list(Operation):
+        raise InvalidDefinition(
+            f'there is no operation "{name}"',
+            fix=f"publish some of these: {', '.join(Operation)}",
+        )
+    return Operation(name)
+
+
+def _require_names(table: str, setting: str, names: tuple[str, ...]) -> None:
+    if not names:
+        raise InvalidDefinition(
+            f'the {setting} of the published table "{table}" are none',
+            fix=f"name at least one column, or leave out {setting}",
+        )
+    for name in names:
+        if [each.lower() for each in names].count(name.lower()) > 1:
+            raise InvalidDefinition(
+                f'the {setting} of the published table "{table}" name "{name}" twice',
+                fix="name each column once",
+            )

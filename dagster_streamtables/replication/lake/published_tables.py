@@ -1,0 +1,84 @@
+"""`PublishedTables`: what some publications of a lake give now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.replication.lake.publication import Publication, qualified
+from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.rules import Rule, rules_of
+from dagster_streamtables.replication.lake.shown_table import ShownTable, shown
+from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.model.definition import compiled, visible
+from dagster_streamtables.runtime.model.state import read_state
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.model.table_catalog import TableCatalog
+
+
+@dataclass(frozen=True)
+class PublishedTables:
+    publications: Publications
+    names: Sequence[str]
+    """Of the publications of one replication."""
+    catalog: TableCatalog
+    stream_tables: Mapping[str, StreamTable]
+    """Declarations, by the qualified name: a table of groups has their key."""
+
+    def rules(self) -> dict[str, Rule]:
+        """
+        Raises:
+            PublisherProblem: A publication does not exist, or two contradict each other.
+        """
+        known = self._publications()
+        return rules_of(known, self._listed() if any(map(_is_open, known)) else ())
+
+    def shown(self) -> dict[str, tuple[ShownTable, TableLog]]:
+        """What the publications show of each table at its newest version.
+
+        Raises:
+            PublisherProblem: As `rules`; or a table is not there, or its rule does not fit it.
+        """
+        found: dict[str, tuple[ShownTable, TableLog]] = {}
+        named = {each.table for known in self._publications() for each in known.tables}
+        for name, rule in self.rules().items():
+            log = self.catalog.newest(name)
+            if log is None and name not in named:
+                continue  # it was dropped since it was listed
+            if log is None:
+                raise PublisherProblem(
+                    f'the published table "{name}" does not exist',
+                    where=self.catalog.names.location(name),
+                    fix="create it, or take it out of the publication",
+                )
+            found[name] = shown(rule, log, self.key(name, log)), log
+        return found
+
+    def key(self, name: str, log: TableLog) -> tuple[str, ...] | None:
+        """The key of a stream table whose rows are groups; None of any other table."""
+        table = self.stream_tables.get(name)
+        state = None if table is None else read_state(log).state
+        if table is None or state is None:
+            return None
+        columns = {source: seen.columns for source, seen in state.sources.items()}
+        try:
+            key = compiled(table, table.text(columns), columns).key or ()
+        except StreamTablesError:  # mode FULL accepts any query
+            return None
+        return key if key and set(key) <= set(visible(log.columns)) else None
+
+    def _publications(self) -> list[Publication]:
+        return [self.publications.read(name) for name in dict.fromkeys(self.names)]
+
+    def _listed(self) -> Iterable[str]:
+        return map(qualified, self.catalog.names.tables(self.catalog.logs.storage_options))
+
+
+def by_name(tables: Iterable[StreamTable]) -> dict[str, StreamTable]:
+    return {qualified(table.name): table for table in tables}
+
+
+def _is_open(publication: Publication) -> bool:
+    return publication.all_tables or bool(publication.schemas)

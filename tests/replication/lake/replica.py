@@ -1,0 +1,121 @@
+"""A replica in memory: plain rows that follow a publisher, change by change."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dagster_streamtables.replication.lake.publisher import LakePublisher
+from dagster_streamtables.replication.model.batch import Batch, TableChanges
+from dagster_streamtables.replication.model.published_table import PublishedTable
+
+Row = tuple[Any, ...]
+
+
+@dataclass
+class Replica:
+    """Applies changes strictly: what does not fit its rows is an error."""
+
+    publisher: LakePublisher
+    slot: str = "replica"
+    lenient: bool = False
+    """Whether rows may be missing or there already, since not every operation is published."""
+    rows: dict[str, Counter[Row]] = field(default_factory=dict)
+    at: dict[str, int] = field(default_factory=dict)
+    confirmed: str | None = None
+
+    def copy(self, *tables: str) -> Replica:
+        chosen = tables or tuple(self.publisher.published())
+        with self.publisher.copy(self.slot, chosen) as copy:
+            for name in chosen:
+                self.rows[name] = Counter(tuples(copy.rows(name).read_all()))
+                self.at[name] = copy.position(name)
+        return self
+
+    def follow(self, max_rows: int = 1_000_000, *, confirm: bool = True) -> list[Batch]:
+        """Read and apply until nothing is left."""
+        batches: list[Batch] = []
+        while not batches or not batches[-1].complete:
+            batches.append(self.step(max_rows))
+        if confirm:
+            self.confirmed = self.publisher.confirm(self.slot, self.at)
+        return batches
+
+    def step(self, max_rows: int = 1_000_000) -> Batch:
+        batch = self.publisher.read(self.slot, self.at, self.confirmed, max_rows=max_rows)
+        for name, changes in batch.tables.items():
+            self._apply(name, changes)
+        self.at |= batch.end
+        return batch
+
+    def _apply(self, name: str, changes: TableChanges) -> None:
+        rows, table = self.rows[name], changes.table
+        for op, old, new in told(changes):
+            if op == "truncate":
+                rows.clear()
+            elif op == "insert":
+                assert new is not None
+                self._insert(rows, table, new)
+            else:
+                self._take(rows, table, key_of(table, new) if old is None else old, op)
+                if op == "update":
+                    assert new is not None
+                    self._insert(rows, table, new)
+
+    def _insert(self, rows: Counter[Row], table: PublishedTable, new: Row) -> None:
+        if table.identity is not None:
+            there = find(rows, table, key_of(table, new))
+            assert there is None or self.lenient, f"{new} is there already"
+            if there is not None:
+                del rows[there]
+        rows[new] += 1
+
+    def _take(self, rows: Counter[Row], table: PublishedTable, key: Row, op: str) -> None:
+        there = find(rows, table, key)
+        assert there is not None or self.lenient, f"{op}: {key} is not there"
+        if there is not None:
+            rows[there] -= 1
+            if not rows[there]:
+                del rows[there]
+
+
+def find(rows: Counter[Row], table: PublishedTable, key: Row) -> Row | None:
+    return next((row for row in rows if same(key_of(table, row), key)), None)
+
+
+def key_of(table: PublishedTable, row: Row | None) -> Row:
+    assert row is not None
+    if table.identity is None:
+        return row
+    return tuple(row[table.schema.names.index(name)] for name in table.identity)
+
+
+def same(one: Row, other: Row) -> bool:
+    return repr(one) == repr(other)
+
+
+def told(changes: TableChanges) -> Iterator[tuple[str, Row | None, Row | None]]:
+    """Operation, identity before, row after."""
+    for row in changes.rows.to_pylist():
+        old, new = (None if row[n] is None else tuple(row[n].values()) for n in ("old", "new"))
+        yield row["op"], old, new
+
+
+def ops(batches: list[Batch], name: str) -> list[tuple[Any, ...]]:
+    """All changes of a table: operation, transaction's position, identity before, row after."""
+    found = []
+    for batch in batches:
+        if name in batch.tables:
+            changes = batch.tables[name]
+            at = [changes.transactions[i].position for i in changes.rows["transaction"].to_pylist()]
+            found += [
+                (op, v, old, new) for v, (op, old, new) in zip(at, told(changes), strict=True)
+            ]
+    return found
+
+
+def tuples(table: Any) -> list[Row]:
+    columns = [column.to_pylist() for column in table.columns]
+    return list(zip(*columns, strict=True))

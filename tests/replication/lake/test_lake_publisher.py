@@ -1,0 +1,252 @@
+"""A lake publishes the rows and changes of its tables, read from their logs without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from changes.table import Table
+from dagster_streamtables import Lake
+from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publisher import LakePublisher
+from dagster_streamtables.replication.model.batch import change_schema
+from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.replication.model.published_table import Operation
+from replication.lake.replica import Replica, ops
+
+T = "public.t"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path)
+
+
+@pytest.fixture
+def t(lake: Lake) -> Table:
+    return Table.new(lake.location("t"))
+
+
+def publish(lake: Lake, *entries: Entry, name: str = "p", **more: Any) -> None:
+    Publications(lake.root).create(Publication(name, entries, **more))
+
+
+def publisher(lake: Lake, *names: str, **more: Any) -> LakePublisher:
+    return LakePublisher(lake.root, names or ("p",), **more)
+
+
+def test_the_acceptance_example_without_filters(lake: Lake) -> None:
+    t1, t2 = (Table.new(lake.location(name)) for name in ("t1", "t2"))
+    t1.insert((1, "one"), (2, "two"), (3, "three"))
+    t2.insert((1, "A"), (2, "B"), (3, "C"))
+    publish(lake, Entry("t1", key=("k",)), name="pub1")
+    publish(lake, Entry("t2", key=("k",)), name="pub2", operations={"truncate"})
+    sub1 = Replica(publisher(lake, "pub1"), "sub1").copy()
+    sub2 = Replica(publisher(lake, "pub2"), "sub2").copy()
+
+    def follow() -> tuple[list[Any], list[Any]]:
+        sub1.follow()
+        sub2.follow()
+        return sorted(sub1.rows["public.t1"]), sorted(sub2.rows["public.t2"])
+
+    t2_rows = [(1, "A"), (2, "B"), (3, "C")]
+    assert follow() == ([(1, "one"), (2, "two"), (3, "three")], t2_rows)
+    t1.insert((4, "four"), (5, "five"), (6, "six"))
+    t2.insert((4, "D"), (5, "E"), (6, "F"))
+    assert follow()[1] == t2_rows
+    t1.update("k = 1", v="'ONE'")
+    t1.delete("k = 2")
+    t2.update("k = 1", v="'AA'")
+    t2.delete("k = 2")
+    assert follow() == (
+        [(1, "ONE"), (3, "three"), (4, "four"), (5, "five"), (6, "six")], t2_rows,
+    )  # fmt: skip
+    t1.delete()
+    t2.delete()
+    assert follow() == ([], [])
+
+
+def test_a_commit_is_a_transaction_with_old_and_new_rows(lake: Lake, t: Table) -> None:
+    publish(lake, Entry("t", key=("k",)))
+    replica = Replica(publisher(lake)).copy()
+    t.insert((1, "a"), (2, "b"), (3, "c"))
+    t.merge((2, "B"), (4, "d"))
+    t.insert()
+    t.compact()
+    t.delete("k = 1")
+
+    [batch] = replica.follow()
+
+    told, last = ops([batch], T), t.version
+    assert sorted(told[:3], key=repr) == [
+        ("insert", 1, None, (1, "a")), ("insert", 1, None, (2, "b")), ("insert", 1, None, (3, "c")),
+    ]  # fmt: skip
+    assert told[3:] == [
+        ("update", 2, None, (2, "B")), ("insert", 2, None, (4, "d")), ("delete", last, (1,), None),
+    ]  # fmt: skip
+    changes = batch.tables[T]
+    assert changes.rows.schema == change_schema(changes.table)
+    assert [each.position for each in changes.transactions] == [1, 2, last]
+    assert all(each.committed_at is not None for each in changes.transactions)
+    assert batch.end == {T: last} and batch.complete and last > 3
+
+
+def test_without_a_key_rows_are_counted(lake: Lake, t: Table) -> None:
+    publish(lake, Entry("t"))
+    t.insert((1, "a"), (1, "a"), (1, "a"))
+    replica = Replica(publisher(lake)).copy()
+    t.overwrite((1, "a"), (2, "b"), (2, "b"))
+
+    told = ops(replica.follow(), T)
+
+    row = (1, "a")
+    assert told == [("delete", 2, row, None)] * 2 + [("insert", 2, None, (2, "b"))] * 2
+    assert replica.rows[T] == {(1, "a"): 1, (2, "b"): 2}
+
+
+def test_a_full_refresh_is_not_a_truncate_and_gives_only_what_differs(lake: Lake, t: Table) -> None:
+    publish(lake, Entry("t", key=("k",)))
+    t.insert((1, "a"), (2, "b"), (3, "c"))
+    replica = Replica(publisher(lake)).copy()
+    t.overwrite((1, "a"), (2, "B"), (4, "d"))
+    t.delete("true")
+    t.overwrite()
+
+    told = ops(replica.follow(), T)
+
+    assert told[:3] == [
+        ("delete", 2, (3,), None), ("update", 2, None, (2, "B")), ("insert", 2, None, (4, "d")),
+    ]  # fmt: skip
+    assert {each[0] for each in told[3:]} == {"delete"}
+    assert not replica.rows[T]
+
+
+def test_a_truncate_in_the_middle(lake: Lake, t: Table) -> None:
+    publish(lake, Entry("t", key=("k",)))
+    t.insert((1, "a"))
+    replica = Replica(publisher(lake)).copy()
+    t.insert((2, "b"))
+    t.delete()
+    t.insert((2, "c"))
+
+    told = ops(replica.follow(), T)
+
+    assert [each[:2] for each in told] == [("insert", 2), ("truncate", 3), ("insert", 4)]
+    assert replica.rows[T] == {(2, "c"): 1}
+
+
+@pytest.mark.parametrize("left_out", list(Operation))
+def test_operations_that_are_not_published_are_left_out(
+    lake: Lake, t: Table, left_out: Operation
+) -> None:
+    publish(lake, Entry("t", key=("k",)), operations=set(Operation) - {left_out})
+    t.insert((1, "a"))
+    replica = Replica(publisher(lake), lenient=True).copy()
+    t.insert((2, "b"), (3, "c"))
+    t.update("k = 1", v="'A'")
+    t.delete("k = 2")
+    t.delete()
+
+    [batch] = replica.follow()
+
+    told = [each[0] for each in ops([batch], T)]
+    every = ["insert", "insert", "update", "delete", "truncate"]
+    assert told == [op for op in every if op != left_out]
+    assert batch.end == {T: 5}
+
+
+def test_an_update_of_the_key_is_an_update(lake: Lake, t: Table) -> None:
+    """An UPDATE is published as one, whatever else is, though its rows have no common key."""
+    publish(lake, Entry("t", key=("k",)), operations={"update"}, name="updates")
+    publish(lake, Entry("t", key=("k",)), operations={"insert", "delete"}, name="others")
+    t.insert((1, "a"), (2, "b"))
+    updates = Replica(publisher(lake, "updates"), "updates").copy()
+    others = Replica(publisher(lake, "others"), "others").copy()
+    t.update("k = 1", k="9")
+
+    updates.follow()
+    others.follow()
+
+    assert updates.rows[T] == {(9, "a"): 1, (2, "b"): 1}
+    assert others.rows[T] == {(1, "a"): 1, (2, "b"): 1}
+
+
+ABC = pa.schema([("a", pa.int64()), ("My Column", pa.string()), ("c", pa.float64())])
+
+
+def test_a_column_list_shows_its_columns_in_the_order_of_the_table(lake: Lake) -> None:
+    t = Table.new(lake.location("t"), ABC)
+    publish(lake, Entry("t", columns=("MY COLUMN", "A"), key=("a",)))
+    t.insert((1, "x", 1.0), (2, "y", 2.0))
+    replica = Replica(publisher(lake)).copy()
+    t.update("a = 1", c="5.0")
+    t.merge((2, "z", 2.0), key="a")
+
+    told = ops(replica.follow(), T)
+
+    assert told == [("update", 3, None, (2, "z"))]
+    assert replica.publisher.published()[T].schema.names == ["a", "My Column"]
+
+
+def test_inserts_alone_need_no_key_in_the_column_list(lake: Lake, t: Table) -> None:
+    publish(lake, Entry("t", columns=("v",), key=("k",)), operations={"insert", "truncate"})
+    replica = Replica(publisher(lake)).copy()
+    t.insert((1, "a"), (2, "a"))
+    t.merge((1, "b"), (3, "a"))
+    replica.follow()
+
+    assert replica.publisher.published()[T].identity is None
+    assert replica.rows[T] == {("a",): 3}  # the updated row is no new one
+
+
+def test_column_lists_must_agree(lake: Lake, t: Table) -> None:
+    publish(lake, Entry("t", columns=("k",)), name="one")
+    publish(lake, Entry("t"), name="every")
+    publish(lake, Entry("t", columns=("v", "k")), name="all_named")
+
+    assert publisher(lake, "every", "all_named").published()[T].schema.names == ["k", "v"]
+    with pytest.raises(PublisherProblem, match="show different columns"):
+        publisher(lake, "one", "every").published()
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        (Entry("t", columns=("v",), key=("k",)), "lack its key"),
+        (Entry("t", columns=("x",)), 'has no column "x"'),
+        (Entry("t", key=("x",)), 'has no column "x"'),
+        (Entry("t", where="x > 1"), "does not fit it"),
+        (Entry("t", where="k + 1"), "is no condition"),
+        (Entry("u"), 'the published table "public.u" does not exist'),
+    ],
+)
+def test_an_entry_that_does_not_fit_its_table_is_told(
+    lake: Lake, t: Table, entry: Entry, told: str
+) -> None:
+    publish(lake, entry)
+
+    with pytest.raises(PublisherProblem, match=told):
+        publisher(lake).published()
+
+
+def test_all_tables_and_schemas_have_future_tables(lake: Lake) -> None:
+    for name in ("t", "s.a", "s.My Table", "s.sub.b", "ss.c"):
+        Table.new(lake.location(name))
+    publish(lake, name="all", all_tables=True)
+    publish(lake, name="schema", schemas=("s",))
+    everything, schema = publisher(lake, "all"), publisher(lake, "schema")
+
+    assert set(everything.published()) == {T, "s.a", "s.My Table", "s.sub.b", "ss.c"}
+    assert set(schema.published()) == {"s.a", "s.My Table"}
+    replica = Replica(schema).copy()
+    Table.new(lake.location("s.later")).insert((1, "a"))
+    assert set(replica.follow()[-1].end) == {"s.a", "s.My Table"}
+    replica.copy("s.later")
+    assert replica.rows["s.later"] == {(1, "a"): 1}
+    Table(lake.location("s.My Table")).insert((2, "b"))
+    replica.follow()
+    assert replica.rows["s.My Table"] == {(2, "b"): 1}

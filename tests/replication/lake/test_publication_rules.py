@@ -1,0 +1,74 @@
+"""Several publications of one replication come to one rule for each table."""
+
+from __future__ import annotations
+
+import pytest
+
+from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.rules import Rule, rules_of
+from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.replication.model.published_table import Operation
+
+INSERT, UPDATE, DELETE, TRUNCATE = Operation
+
+
+def published(*operations: Operation) -> frozenset[Operation]:
+    return frozenset(operations)
+
+
+def rule(*publications: Publication, table: str = "s.t") -> Rule:
+    return rules_of(publications, ["s.t", "other.t"])[table]
+
+
+def test_a_filter_holds_for_the_operations_of_its_publication() -> None:
+    found = rule(
+        Publication("a", (Entry("s.t", where="x > 1"),), operations=published(INSERT, UPDATE)),
+        Publication("b", (Entry("s.t", where="x < 0"),), operations=published(INSERT, TRUNCATE)),
+        Publication("c", (Entry("s.t"),), operations=published(DELETE)),
+    )
+
+    assert found.operations == published(INSERT, UPDATE, DELETE, TRUNCATE)
+    assert found.filters[INSERT] == "(x > 1\n) OR (x < 0\n)"
+    assert found.filters[UPDATE] == "x > 1"
+    assert found.filters[DELETE] == ""
+    assert found.copy == ""
+
+
+def test_the_copy_ors_all_filters_whatever_is_published() -> None:
+    found = rule(
+        Publication("a", (Entry("s.t", where="x > 1"),), operations=published(TRUNCATE)),
+        Publication("b", (Entry("s.t", where="x < 0"),)),
+    )
+
+    assert found.copy == "(x > 1\n) OR (x < 0\n)"
+    assert found.filters == {INSERT: "x < 0", UPDATE: "x < 0", DELETE: "x < 0"}
+
+
+@pytest.mark.parametrize(
+    "other", [Publication("all", all_tables=True), Publication("schema", schemas=("s",))]
+)
+def test_a_schema_or_all_tables_publish_every_row(other: Publication) -> None:
+    found = rule(Publication("a", (Entry("s.t", where="x > 1", key=("x",)),)), other)
+
+    assert found.copy == "" and set(found.filters.values()) == {""}
+    assert found.key == ("x",)
+
+
+def test_a_schema_is_that_schema_only() -> None:
+    known = ["s.t", "s.sub.t", "ss.t", "public.t"]
+
+    assert list(rules_of([Publication("p", schemas=("s",))], known)) == ["s.t"]
+    assert list(rules_of([Publication("p", schemas=("s.sub",))], known)) == ["s.sub.t"]
+    assert len(rules_of([Publication("p", all_tables=True)], known)) == 4
+    assert rules_of([Publication("p")], known) == {}
+
+
+def test_different_keys_are_refused() -> None:
+    with pytest.raises(PublisherProblem, match=r'give the table "s.t" different keys'):
+        rule(
+            Publication("a", (Entry("s.t", key=("x",)),)),
+            Publication("b", (Entry("s.t", key=("y",)),)),
+        )
+    assert rule(
+        Publication("a", (Entry("s.t", key=("x",)),)), Publication("b", (Entry("s.t"),))
+    ).key

@@ -1,0 +1,138 @@
+"""Publications are stored values: created, altered, renamed and dropped; wrong ones are refused."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
+from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.replication.model.published_table import Operation
+
+
+@pytest.fixture
+def publications(tmp_path: Path) -> Publications:
+    return Publications(str(tmp_path))
+
+
+def test_a_publication_is_what_was_stored(publications: Publications, tmp_path: Path) -> None:
+    entry = Entry("sales.orders", ("id", "My Column"), "amount > 5 -- all", ("id",))
+    made = Publication("p", (entry, Entry("orders")), ("eu.sales",), False, frozenset({"insert"}))  # type: ignore[arg-type]
+    publications.create(made)
+
+    again = Publications(str(tmp_path))
+    assert again.read("p") == made
+    assert again.read("p").operations == {Operation.INSERT}
+    assert [each.table for each in made.tables] == ["sales.orders", "public.orders"]
+    assert again.names() == ["p"]
+
+
+def test_tables_are_added_set_and_removed(publications: Publications) -> None:
+    publications.create(Publication("p", (Entry("a"),)))
+
+    publications.add("p", Entry("b"), Entry("s.c", where="x > 1"))
+    publications.remove("p", "a", "s.c")
+    assert publications.read("p").tables == (Entry("b"),)
+    publications.set("p", Entry("d"))
+    assert publications.read("p").tables == (Entry("public.d"),)
+    publications.publish("p", ["truncate"])
+    assert publications.read("p").operations == {Operation.TRUNCATE}
+    publications.set("p")
+    assert publications.read("p").tables == ()
+
+
+def test_a_renamed_publication_is_the_same_under_its_new_name(publications: Publications) -> None:
+    publications.create(Publication("p", (Entry("a"),)))
+    publications.create(Publication("taken"))
+
+    with pytest.raises(RefusedOperation, match='there is a publication "taken" already'):
+        publications.rename("p", "taken")
+    publications.rename("p", "q")
+    assert publications.names() == ["q", "taken"]
+    assert publications.read("q").tables == (Entry("a"),)
+    publications.create(Publication("p"))
+    publications.drop("q")
+    assert publications.names() == ["p", "taken"]
+
+
+def test_changes_at_once_are_all_kept(tmp_path: Path) -> None:
+    Publications(str(tmp_path)).create(Publication("p"))
+
+    def add(n: int) -> None:
+        mine = Publications(str(tmp_path))
+        for i in range(3):
+            mine.add("p", Entry(f"t{n}_{i}"))
+
+    threads = [threading.Thread(target=add, args=(n,)) for n in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+
+    assert len(Publications(str(tmp_path)).read("p").tables) == 12
+
+
+def test_what_is_not_there_is_told(publications: Publications) -> None:
+    publications.create(Publication("p", (Entry("a"),)))
+
+    for call in (publications.read, publications.drop):
+        with pytest.raises(PublisherProblem, match='there is no publication "q"'):
+            call("q")
+    with pytest.raises(RefusedOperation, match="already"):
+        publications.create(Publication("p"))
+    with pytest.raises(InvalidDefinition, match=r'does not name the table "public.b"'):
+        publications.remove("p", "b")
+    with pytest.raises(InvalidDefinition, match=r'names the table "public.a" twice'):
+        publications.add("p", Entry("public.a"))
+    for name in ("", "a/b", "..", "ä", "x" * 101):
+        with pytest.raises(InvalidDefinition, match="no name of a publication"):
+            publications.find(name)
+    with pytest.raises(InvalidDefinition, match='there is no operation "merge"'):
+        publications.publish("p", ["merge"])
+
+
+@pytest.mark.parametrize(
+    ("where", "flaw"),
+    [
+        ("rand() > 0.5", "cannot be maintained"),
+        ("id IN (SELECT id FROM other)", "it has a subquery"),
+        ("EXISTS (SELECT 1)", "it has a subquery"),
+        ("COUNT(*) > 1", "looks at other rows"),
+        ("ROW_NUMBER() OVER (ORDER BY id) = 1", "looks at other rows"),
+        ("current_date() > day", "asks for the time"),
+        ("my_own(id)", "not supported"),
+        ("current_user() = name", "cannot be maintained"),
+        ("a > 1) OR (b > 1", "not an expression"),
+        ("a > 1; DROP TABLE t", "not one expression"),
+        ("SELECT a", "not one expression"),
+        ("-- nothing", "not one expression"),
+    ],
+)
+def test_a_filter_that_is_no_condition_on_one_row_is_refused(where: str, flaw: str) -> None:
+    with pytest.raises(InvalidDefinition, match="row filter") as told:
+        Entry("t", where=where)
+
+    assert flaw in told.value.what
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["a > 5 AND c = 'NSW'", "`My Column` IS NULL", "s.x > 1 -- )", "exists(xs, x -> x > 1)", "ok"],
+)
+def test_a_filter_may_be_any_condition_on_one_row(where: str) -> None:
+    assert Entry("t", where=where).where == where
+
+
+def test_wrong_entries_are_refused() -> None:
+    with pytest.raises(InvalidDefinition, match="is no name of a table"):
+        Entry("../../etc")
+    with pytest.raises(
+        InvalidDefinition, match=r'the columns of the published table "public.t" are none'
+    ):
+        Entry("t", columns=())
+    with pytest.raises(InvalidDefinition, match='name "A" twice'):
+        Entry("t", columns=("A", "a"))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
-from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from dagster_streamtables.errors import ConflictingCommit
+from dagster_streamtables.replication.apply.applied import Applied
+from dagster_streamtables.replication.apply.choices import Choices
 from dagster_streamtables.replication.apply.columns import Columns, columns_of
 from dagster_streamtables.replication.apply.commit import Provenance, committed, properties
 from dagster_streamtables.replication.apply.conflicts import OnConflict
@@ -26,48 +26,6 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 _ATTEMPTS = 12
 _PAUSE = 0.02
 """Seconds before the second attempt; twice as long before each later one."""
-
-
-@dataclass(frozen=True)
-class Applied:
-    """What was applied to a target."""
-
-    version: int | None
-    """The version that was committed; None if nothing was, because it was applied already or had
-    no effect."""
-    position: int | None
-    """All changes up to it are applied."""
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
-    conflicts: Counter[str] = field(default_factory=Counter)
-    """Changes that did not fit the rows of the target, by kind."""
-
-    def then(self, later: Applied) -> Applied:
-        """Both, as one."""
-        return Applied(
-            self.version if later.version is None else later.version,
-            later.position,
-            self.inserted + later.inserted,
-            self.updated + later.updated,
-            self.deleted + later.deleted,
-            self.conflicts + later.conflicts,
-        )
-
-
-@dataclass(frozen=True)
-class Choices:
-    """How changes are applied."""
-
-    on_conflict: OnConflict = "error"
-    add_columns: bool = False
-    """Add published columns that the target lacks."""
-    record_idle: bool = True
-    """Commit a position without an effect. If not, the caller has to remember it."""
-    commit_by_commit: bool = False
-    """One commit for each transaction, not for each batch."""
-    skip: Collection[int] = ()
-    """Positions of transactions that are left out."""
 
 
 def apply_changes(

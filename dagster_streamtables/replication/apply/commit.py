@@ -35,9 +35,10 @@ class Provenance:
     """The position before."""
     position: int | None
     """The position that is reached; None for a commit that adds columns."""
-    inserted: int = 0
-    updated: int = 0
-    deleted: int = 0
+    inserted: int | None = None
+    """None where it is known only after the commit, whose metrics have it."""
+    updated: int | None = None
+    deleted: int | None = None
 
 
 def provenance_in(info: Mapping[str, Any]) -> Provenance | None:

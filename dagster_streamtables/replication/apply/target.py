@@ -12,6 +12,7 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.model.state import read_state
 from dagster_streamtables.runtime.storage import upkeep
+from dagster_streamtables.runtime.storage.target import FILE_SIZE
 
 _WRITES = frozenset(
     {
@@ -83,11 +84,13 @@ def rows_in(log: TableLog) -> int:
 
 
 def keep_fast(target: Target) -> None:
-    """Merge the small files of many changes."""
+    """Keep its files few, and as large as suits its size if a copy has created it."""
+    log = log_of(target)
+    if log is not None and FILE_SIZE in log.settings:
+        upkeep.keep_files_small(log)
     log = log_of(target)
     if log is not None and upkeep.has_many_small_files(log):
-        upkeep.keep_files_small(log)
-        upkeep.compact(log_of(target) or log)
+        upkeep.compact(log)
 
 
 def _require_writable(log: TableLog, table: PublishedTable) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import UTC
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,11 @@ def stored(place: Path | str, *names: str) -> Counter[str]:
 
 
 def counted(rows: Sequence[Values]) -> Counter[str]:
-    return Counter(repr(sorted(row.items())) for row in rows)
+    return Counter(repr([(name, _plain(row[name])) for name in sorted(row)]) for row in rows)
+
+
+def _plain(value: Any) -> Any:
+    return value.astimezone(UTC) if getattr(value, "tzinfo", None) else value
 
 
 class Model:

@@ -1,0 +1,194 @@
+"""Copy the rows of a published table into its target, as one commit with their position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.replication.apply.applied import Applied
+from dagster_streamtables.replication.apply.arriving import ArrivingRows
+from dagster_streamtables.replication.apply.choices import Choices
+from dagster_streamtables.replication.apply.columns import Columns, columns_of
+from dagster_streamtables.replication.apply.commit import Provenance, committed, properties
+from dagster_streamtables.replication.apply.new_columns import (
+    add_missing_columns,
+    require_distinct,
+)
+from dagster_streamtables.replication.apply.seen import Seen
+from dagster_streamtables.replication.apply.target import (
+    Target,
+    keep_fast,
+    log_of,
+    opened,
+    rows_in,
+)
+from dagster_streamtables.replication.apply.touched import stored_batches
+from dagster_streamtables.replication.apply.write import whole_rows
+from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.quote import delta_rs_name
+from dagster_streamtables.runtime.storage.target import FILE_BYTES, FILE_SIZE, PROPERTIES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import CommitProperties
+
+Write = Callable[["pa.RecordBatchReader", "CommitProperties"], object]
+
+
+def copy_rows(
+    target: Target,
+    table: PublishedTable,
+    rows: pa.RecordBatchReader,
+    position: int,
+    choices: Choices | None = None,
+    *,
+    replace: bool = False,
+) -> Applied:
+    """Store the rows of a published table, a batch at a time, and that they are of a position.
+
+    The target is created if there is none. A copy that was made is not made again.
+
+    Args:
+        target: The target.
+        table: The published table.
+        rows: Its rows, in its schema.
+        position: Changes behind it are not in the rows.
+        choices: What happens to a row that is there already, and whether columns are added.
+        replace: The rows take the place of all that are there, as after the loss of a slot.
+
+    Raises:
+        TargetProblem: The target does not take what is published.
+        ReplicationConflict: A row is there already, or comes twice; nothing was copied.
+        ConflictingCommit: Another commit came first; nothing was copied.
+    """
+    choices = choices or Choices()
+    log = log_of(target)
+    if log is None:
+        return _create(target, table, rows, position, choices)
+    log = _with_columns(target, table, choices)
+    after = log.transaction(target.application)
+    if not replace and after is not None and after >= position:
+        return Applied(None, after)
+    columns = columns_of(log, table)
+    there = Seen() if replace else _identities(log, columns)
+    arriving = ArrivingRows(columns, there, choices.on_conflict)
+    deleted = rows_in(log) if replace else 0
+    if choices.on_conflict == "apply" and there:
+        reader, write = arriving.read(rows, _for_merge), partial(_merge, log, columns)
+    else:
+        mode = "overwrite" if replace else "append"
+        reader, write = arriving.read(rows, partial(whole_rows, log)), partial(_add, log, mode)
+    return _commit(target, table, log, arriving, partial(write, reader), position, deleted)
+
+
+def _create(
+    target: Target,
+    table: PublishedTable,
+    rows: pa.RecordBatchReader,
+    position: int,
+    choices: Choices,
+) -> Applied:
+    from deltalake import write_deltalake
+
+    require_distinct(table, table.schema.names, target.location)
+    columns = Columns(table, target.location, plain_schema(table.schema), frozenset())
+    arriving = ArrivingRows(columns, Seen(), choices.on_conflict)
+    reader = arriving.read(rows, lambda rows: rows)
+
+    def write(properties: CommitProperties) -> None:
+        write_deltalake(
+            target.location,
+            reader,
+            mode="error",
+            configuration={**PROPERTIES, FILE_SIZE: str(FILE_BYTES[0])},
+            target_file_size=FILE_BYTES[-1],
+            storage_options=dict(target.storage_options or {}) or None,
+            commit_properties=properties,
+        )
+
+    return _commit(target, table, None, arriving, write, position, 0)
+
+
+def _commit(
+    target: Target,
+    table: PublishedTable,
+    log: TableLog | None,
+    arriving: ArrivingRows,
+    write: Callable[[CommitProperties], object],
+    position: int,
+    deleted: int,
+) -> Applied:
+    before = None if log is None else log.transaction(target.application)
+    made = Provenance(target.replication, target.origin, table.name, before, position)
+    version = -1 if log is None else log.version
+    try:
+        version = committed(
+            target, table.name, version, position, lambda: write(properties(target, made))
+        )
+    except Exception:
+        if arriving.error is not None:
+            raise arriving.error from None
+        raise
+    keep_fast(target)
+    inserted = arriving.passed - arriving.replacing
+    return Applied(version, position, inserted, arriving.replacing, deleted, arriving.conflicts)
+
+
+def _with_columns(target: Target, table: PublishedTable, choices: Choices) -> TableLog:
+    log = opened(target, table)
+    # Times without a zone take a commit of their own before the one that adds the columns.
+    for _ in range(2):
+        if choices.add_columns and add_missing_columns(log, target, table):
+            log = opened(target, table)
+    return log
+
+
+def _identities(log: TableLog, columns: Columns) -> Seen:
+    import pyarrow as pa
+
+    seen = Seen()
+    if columns.table.identity is not None and log.adds.num_rows:
+        for batch in stored_batches(log, columns.identity, "true"):
+            seen.add(pa.Table.from_batches([batch]))
+    return seen
+
+
+def _for_merge(rows: pa.Table) -> pa.Table:
+    """Columns with names of their own, whatever those of the target are."""
+    return rows.rename_columns([f"v{i}" for i in range(rows.num_columns)])
+
+
+def _add(
+    log: TableLog, mode: str, reader: pa.RecordBatchReader, properties: CommitProperties
+) -> None:
+    from deltalake import write_deltalake
+
+    write_deltalake(
+        log.to_write(),
+        reader,
+        mode="overwrite" if mode == "overwrite" else "append",
+        target_file_size=FILE_BYTES[-1],
+        commit_properties=properties,
+    )
+
+
+def _merge(
+    log: TableLog,
+    columns: Columns,
+    reader: pa.RecordBatchReader,
+    properties: CommitProperties,
+) -> None:
+    source = {name: f"s.v{i}" for i, name in enumerate(columns.published)}
+    same = (f"(t.{delta_rs_name(n)} IS NOT DISTINCT FROM {source[n]})" for n in columns.identity)
+    values = {delta_rs_name(name): value for name, value in source.items()}
+    merge = log.to_write().merge(
+        reader,
+        " AND ".join(same),
+        source_alias="s",
+        target_alias="t",
+        commit_properties=properties,
+    )
+    merge.when_matched_update(values).when_not_matched_insert(values).execute()

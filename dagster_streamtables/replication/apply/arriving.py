@@ -79,13 +79,13 @@ class ArrivingRows:
         if not len(conflicts):
             return rows
         if self._on_conflict == "error":
-            raise self._refused(shown(identities, int(conflicts[0])))
+            raise self._there_already(shown(identities, int(conflicts[0])))
         self.conflicts[Kind.INSERT_EXISTS.value] += len(conflicts)
         wins = there & (self._on_conflict == "apply")
         self.replacing += int((wins & ~again).sum())
         return rows.filter(~again & (~there | wins))
 
-    def _refused(self, row: str) -> ReplicationConflict:
+    def _there_already(self, row: str) -> ReplicationConflict:
         return ReplicationConflict(
             f'the copy of "{self._columns.table.name}" has a row that is there already',
             where=f"{self._columns.location}: {row}",

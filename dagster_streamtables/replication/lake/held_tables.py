@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.replication.lake.errors import let_go, lost_table, no_slot
@@ -86,7 +86,7 @@ class HeldTables:
         for table, version in applied.items():
             if table in held and version > held[table].version:
                 held[table] = self._held(name, table, version)
-        return (slot if held == slot.held else self._store(slot, held)).token
+        return position_of(slot if held == slot.held else self._store(slot, held))
 
     def drop(self, name: str) -> None:
         """
@@ -100,13 +100,13 @@ class HeldTables:
     def _create(self, name: str) -> None:
         slot = Slot.new(
             name, "a replication", fingerprint=_FINGERPRINT, clock="version", held={},
-            token=_token({}), deadline=self.deadline,
+            deadline=self.deadline,
         )  # fmt: skip
         with suppress(RefusedOperation):  # somebody made it just now
             self.slots.create(slot)
 
     def _store(self, slot: Slot, held: Mapping[str, Held]) -> Slot:
-        return self.slots.ack(slot.name, self.reader, _token(held), held)
+        return self.slots.ack(slot.name, self.reader, slot.token, held)
 
     def _held(self, slot: str, table: str, version: int) -> Held:
         log = self.catalog.at(table, version)
@@ -116,13 +116,11 @@ class HeldTables:
         return Held.of(log)
 
 
-def _token(held: Mapping[str, Held]) -> str:
-    """The versions, by the names of the tables, as `Publisher.confirm` returns them."""
-    return json.dumps({table: held[table].version for table in sorted(held)})
+def position_of(slot: Slot) -> str:
+    """The versions that it holds, as `Publisher.confirm` returns them."""
+    return json.dumps({table: slot.held[table].version for table in sorted(slot.held)})
 
 
 def _ends_soon(slot: Slot) -> bool:
-    from datetime import UTC, datetime
-
     assert slot.reader is not None
     return slot.reader.lease_until - datetime.now(UTC) < _LEASE * 2 / 3

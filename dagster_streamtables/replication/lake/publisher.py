@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Literal
 
 from dagster_streamtables.replication.lake.errors import lost_table
-from dagster_streamtables.replication.lake.held_tables import HeldTables
+from dagster_streamtables.replication.lake.held_tables import HeldTables, position_of
 from dagster_streamtables.replication.lake.lake_copy import LakeCopy
 from dagster_streamtables.replication.lake.publications import Publications
 from dagster_streamtables.replication.lake.published_tables import PublishedTables, by_name
@@ -106,7 +106,7 @@ class LakePublisher:
         moved = {
             name: held.held[name].version
             for name in readers
-            if held.token != confirmed and held.held[name].version > after[name]
+            if position_of(held) != confirmed and held.held[name].version > after[name]
         }
         self._read(readers, moved, max_rows)
         found = {name: each.changes() for name, each in readers.items()}

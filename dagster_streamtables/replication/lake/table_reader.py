@@ -25,7 +25,11 @@ from dagster_streamtables.replication.model.published_table import Operation
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.delta.deed import Deed, deed_of
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.source_change import rows_moved
+from dagster_streamtables.runtime.delta.source_change import (
+    SourceChange,
+    change_between,
+    rows_moved,
+)
 from dagster_streamtables.runtime.errors.tables import LostHistory
 from dagster_streamtables.runtime.errors.translate import explained
 
@@ -119,6 +123,7 @@ class TableReader:
         if not self.rule.filters or not rows_moved(log, self.last.version):
             return None
         self._require_types(now, log)
+        _require_files(log, change_between(log, self.last.version))
         rows = ShownRows(self.access, now, log)
         parts = [each for each in rows.change(self.last) if each.num_rows]
         if not parts:
@@ -175,3 +180,16 @@ class TableReader:
         if self._shown is not None and log.columns == self.last.columns:
             return self._shown
         return shown(self.rule, log, self.key)
+
+
+def _require_files(log: TableLog, change: SourceChange) -> None:
+    """Find out here what is gone: Spark would be started only to tell.
+
+    Raises:
+        LostHistory: A file that is to be read was deleted.
+    """
+    files = [*change.added, *change.removed, *(file for file, _ in change.fed)]
+    paths = [file.path for file in files if "://" not in file.path]
+    gone = [info.path for info in log.files.get_file_info(paths) if info.type.name == "NotFound"]
+    if gone:
+        raise LostHistory(f"{log.location}/{gone[0]} was deleted")

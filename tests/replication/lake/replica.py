@@ -59,9 +59,8 @@ class Replica:
                 assert new is not None
                 self._insert(rows, table, new)
             else:
-                self._take(rows, table, key_of(table, new) if old is None else old, op)
-                if op == "update":
-                    assert new is not None
+                there = self._take(rows, table, key_of(table, new) if old is None else old, op)
+                if there and new is not None:
                     self._insert(rows, table, new)
 
     def _insert(self, rows: Counter[Row], table: PublishedTable, new: Row) -> None:
@@ -72,13 +71,14 @@ class Replica:
                 del rows[there]
         rows[new] += 1
 
-    def _take(self, rows: Counter[Row], table: PublishedTable, key: Row, op: str) -> None:
+    def _take(self, rows: Counter[Row], table: PublishedTable, key: Row, op: str) -> bool:
         there = find(rows, table, key)
         assert there is not None or self.lenient, f"{op}: {key} is not there"
         if there is not None:
             rows[there] -= 1
             if not rows[there]:
                 del rows[there]
+        return there is not None
 
 
 def find(rows: Counter[Row], table: PublishedTable, key: Row) -> Row | None:

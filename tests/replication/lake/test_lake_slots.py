@@ -1,0 +1,295 @@
+"""A replication's slot holds what it has not confirmed; a lost one is told, and skips nothing."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+
+from changes.table import Table
+from dagster_streamtables import Lake, subscribe
+from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
+from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publisher import LakePublisher
+from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.replication.model.publisher import Lag
+from dagster_streamtables.runtime.errors.slots import LostSlot, SlotInUse
+from replication.lake.replica import Replica, ops
+
+T, U = "public.t", "public.u"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    return Lake(tmp_path / "lake")
+
+
+@pytest.fixture
+def t(lake: Lake) -> Table:
+    table = Table.new(lake.location("t"))
+    table.insert((1, "a"), (2, "b"))
+    Table.new(lake.location("u")).insert((1, "u"))
+    entries = (Entry("t", key=("k",)), Entry("u", key=("k",)))
+    Publications(lake.root).create(Publication("p", entries))
+    return table
+
+
+def publisher(lake: Lake, **more: Any) -> LakePublisher:
+    return LakePublisher(lake.root, ["p"], **more)
+
+
+def test_nothing_moves_until_it_is_confirmed(lake: Lake, t: Table) -> None:
+    replica = Replica(publisher(lake)).copy()
+    t.insert((3, "c"))
+
+    again = publisher(lake)
+    first, second = (
+        each.read("replica", replica.at, None, max_rows=9) for each in (replica.publisher, again)
+    )
+    assert ops([first], T) == ops([second], T) == [("insert", 2, None, (3, "c"))]
+    assert first.end == {T: 2, U: 1}
+    token = again.confirm("replica", first.end)
+    assert again.confirm("replica", first.end) == token
+    assert not again.read("replica", first.end, token, max_rows=9).tables
+    assert lake.slots.read("replica").held[T].version == 2
+
+
+def test_a_batch_ends_with_the_transaction_that_reaches_its_rows(lake: Lake, t: Table) -> None:
+    replica = Replica(publisher(lake)).copy()
+    t.insert((3, "c"), (4, "d"), (5, "e"))
+    t.insert((6, "f"))
+    Table(lake.location("u")).insert((2, "u"))
+
+    batches = replica.follow(max_rows=2)
+
+    assert [len(ops([batch], T)) for batch in batches] == [3, 1]
+    assert [len(ops([batch], U)) for batch in batches] == [0, 1]  # the later commit waits
+    assert [batch.complete for batch in batches] == [False, True]
+
+
+def test_a_slot_is_made_without_a_copy_and_takes_more_tables(lake: Lake, t: Table) -> None:
+    mine = publisher(lake)
+
+    assert mine.create_slot("s", [T]) == {T: 1}
+    t.insert((3, "c"))
+    Table(lake.location("u")).insert((2, "u"))
+    assert mine.create_slot("s", [T, U]) == {T: 1, U: 2}
+    with mine.copy("s", [T]) as copy:
+        assert copy.position(T) == 2
+        assert copy.rows(T).read_all().num_rows == 3
+    assert {name: held.version for name, held in lake.slots.read("s").held.items()} == {T: 1, U: 2}
+    with pytest.raises(PublisherProblem, match=r'the table "public.x" is not published'):
+        mine.create_slot("s", ["public.x"])
+    with pytest.raises(InvalidDefinition, match="no name of a slot"):
+        mine.create_slot("a/b", [T])
+
+
+def test_a_vacuum_leaves_what_a_slot_needs(lake: Lake, t: Table) -> None:
+    replica = Replica(publisher(lake)).copy()
+    t.overwrite((1, "A"))
+
+    assert lake.retention.slot("replica").sources[0].versions_behind == 1
+    since = lake.retention.needed_since("t")
+    assert since is not None
+    replica.follow()
+    assert lake.retention.needed_since("t") is None
+
+
+def test_lag_is_counted(lake: Lake, t: Table) -> None:
+    replica = Replica(publisher(lake)).copy()
+
+    assert replica.publisher.lag("replica", replica.at) == Lag(commits=0, bytes=0, seconds=0.0)
+    t.insert((3, "c"))
+    t.insert((4, "d"))
+    behind = replica.publisher.lag("replica", replica.at)
+    assert behind.commits == 2 and behind.seconds > 0 and behind.bytes
+
+
+def test_a_slot_that_is_not_there_is_lost(lake: Lake, t: Table) -> None:
+    mine = publisher(lake)
+    replica = Replica(mine).copy()
+    mine.drop_slot("replica")
+    mine.drop_slot("replica")
+
+    with pytest.raises(LostSlot, match='there is no slot "replica" at the publisher'):
+        replica.follow()
+    with pytest.raises(LostSlot, match="there is no slot"):
+        mine.confirm("replica", replica.at)
+
+
+def test_a_slot_that_was_let_go_is_lost(lake: Lake, t: Table) -> None:
+    replica = Replica(publisher(lake)).copy()
+    lake.slots.mark_lost("replica", "a forced vacuum")
+
+    with pytest.raises(LostSlot, match="was let go by the publisher"):
+        replica.follow()
+    replica.publisher.drop_slot("replica")
+    replica.confirmed = None
+    replica.copy().follow()
+
+
+def test_a_deadline_lets_a_slot_go(lake: Lake, t: Table) -> None:
+    replica = Replica(publisher(lake, deadline=timedelta(seconds=-61))).copy()
+    replica.publisher.drop_slot("none")
+    lake.slots.release("replica", "replication")
+    lake.slots.expire()
+
+    with pytest.raises(LostSlot, match="let go"):
+        replica.follow()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_table_that_was_dropped_is_lost(lake: Lake, t: Table, again: bool) -> None:
+    replica = Replica(publisher(lake)).copy()
+    shutil.rmtree(t.location)
+    if again:
+        Table.new(t.location)
+
+    with pytest.raises(LostSlot, match=r'lost changes of "public.t"') as told:
+        replica.follow()
+    assert "dropped" in told.value.why
+
+
+def test_a_table_that_was_put_back_is_lost(lake: Lake, t: Table, tmp_path: Path) -> None:
+    shutil.copytree(t.location, tmp_path / "backup")
+    t.insert((3, "c"))
+    replica = Replica(publisher(lake)).copy()
+    shutil.rmtree(t.location)
+    shutil.copytree(tmp_path / "backup", t.location)
+
+    with pytest.raises(LostSlot, match="lost changes") as told:
+        replica.follow()
+    assert "put back" in told.value.why
+    t.insert((9, "x"))  # the same version numbers again
+    with pytest.raises(LostSlot, match="lost changes"):
+        replica.follow()
+
+
+def test_history_that_is_gone_is_lost(lake: Lake, t: Table) -> None:
+    replica = Replica(publisher(lake)).copy()
+    t.overwrite((1, "A"))
+    t.overwrite((1, "AA"))
+    t.delta.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+
+    with pytest.raises(LostSlot, match=r'lost changes of "public.t"'):
+        replica.follow()
+    assert lake.slots.read("replica").held[T].version == 1
+
+
+def test_a_log_that_was_cleaned_up_is_lost(lake: Lake, t: Table) -> None:
+    replica = Replica(publisher(lake)).copy()
+    t.insert((3, "c"))
+    t.insert((4, "d"))
+    t.delta.create_checkpoint()
+    for version in (0, 1, 2):
+        Path(t.location, f"_delta_log/{version:020d}.json").unlink()
+
+    with pytest.raises(LostSlot, match="lost changes"):
+        replica.follow()
+
+
+def test_a_slot_that_somebody_else_moved_over_changes_is_lost(lake: Lake, t: Table) -> None:
+    replica = Replica(publisher(lake)).copy()
+    replica.follow()
+    t.insert((3, "c"))
+    thief = Replica(publisher(lake), confirmed=replica.confirmed, at=dict(replica.at))
+    thief.rows = {name: rows.copy() for name, rows in replica.rows.items()}
+    thief.follow()
+
+    with pytest.raises(LostSlot, match="lost changes") as told:
+        replica.follow()
+    assert "somebody else" in told.value.why
+
+
+def test_a_slot_that_its_reader_moved_before_it_was_killed_is_not_lost(
+    lake: Lake, t: Table
+) -> None:
+    """It confirmed what needs no storing, and was killed before it stored where the slot is."""
+    replica = Replica(publisher(lake)).copy()
+    replica.follow()
+    t.insert()
+    before, confirmed = dict(replica.at), replica.confirmed
+    replica.follow()
+    replica.at, replica.confirmed = before, confirmed
+
+    t.insert((3, "c"))
+    replica.follow()
+    assert replica.rows[T][(3, "c")] == 1
+
+
+def test_one_reads_a_slot_at_a_time(lake: Lake, t: Table) -> None:
+    one, other = publisher(lake, reader="one"), publisher(lake, reader="other")
+    replica = Replica(one).copy()
+
+    for call in (
+        lambda: other.read("replica", replica.at, None, max_rows=1),
+        lambda: other.confirm("replica", replica.at),
+        lambda: other.drop_slot("replica"),
+    ):
+        with pytest.raises(SlotInUse, match='slot "replica" has a reader'):
+            call()
+    replica.publisher = publisher(lake, reader="one")  # it was started again
+    replica.follow()
+
+
+def test_slots_of_subscriptions_are_others(lake: Lake, t: Table) -> None:
+    with subscribe(lake, "t", slot="crm") as mine:
+        mine.fetch(None, timeout=0)
+        mine.ack()
+    Replica(publisher(lake)).copy()
+
+    with pytest.raises(RefusedOperation, match="follows another relation"):
+        publisher(lake).read("crm", {T: 1}, None, max_rows=1)
+    with pytest.raises(RefusedOperation, match="follows another relation"):
+        publisher(lake).create_slot("crm", [T])
+    lake.slots.release("replica", "replication")
+    with pytest.raises(RefusedOperation, match="follows another relation"):
+        subscribe(lake, "t", slot="replica").fetch(1, timeout=0)
+
+
+def test_a_table_that_is_not_published_any_more_is_not_held(lake: Lake, t: Table) -> None:
+    replica = Replica(publisher(lake)).copy()
+    Publications(lake.root).remove("p", "t")
+    t.insert((3, "c"))
+
+    batch = replica.step()
+    assert not batch.tables and batch.end == {T: 2, U: 1} and batch.complete
+    del replica.at[T]
+    replica.follow()
+    assert list(lake.slots.read("replica").held) == [U]
+    replica.at[T] = 2
+    Publications(lake.root).add("p", Entry("t", key=("k",)))
+    with pytest.raises(LostSlot, match="lost changes") as told:
+        replica.follow()
+    assert "does not hold" in told.value.why
+
+
+def test_a_table_that_is_copied_meanwhile_stays_held(lake: Lake, t: Table) -> None:
+    mine = publisher(lake)
+    mine.create_slot("s", [T])
+    with mine.copy("s", [U]):
+        mine.confirm("s", {T: 1})
+        assert set(lake.slots.read("s").held) == {T, U}
+
+
+@pytest.mark.parametrize("origin", ["any", "none"])
+def test_replicated_commits_are_left_out_by_choice(lake: Lake, t: Table, origin: Any) -> None:
+    replica = Replica(publisher(lake, origin=origin)).copy()
+    rows = t._rows([(3, "c")])
+    mark = CommitProperties(custom_metadata={"streamtablesReplication": '{"name": "x"}'})
+    write_deltalake(t.location, rows, mode="append", commit_properties=mark)
+    mark = CommitProperties(custom_metadata={"userMetadata": '{"streamtablesReplication": 1}'})
+    DeltaTable(t.location).delete("k = 1", commit_properties=mark)
+    t.insert((4, "d"))
+
+    [batch] = replica.follow()
+
+    left = [("insert", 4, None, (4, "d"))]
+    every = [("insert", 2, None, (3, "c")), ("delete", 3, (1,), None), *left]
+    assert ops([batch], T) == (left if origin == "none" else every)
+    assert batch.end[T] == 4

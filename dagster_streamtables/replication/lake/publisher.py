@@ -20,7 +20,7 @@ from dagster_streamtables.replication.lake.published_tables import PublishedTabl
 from dagster_streamtables.replication.lake.rules import Rule
 from dagster_streamtables.replication.lake.shown_rows import ShownRows
 from dagster_streamtables.replication.lake.table_reader import TableReader
-from dagster_streamtables.replication.model.batch import Batch
+from dagster_streamtables.replication.model.batch import Batch, TableChanges
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
 from dagster_streamtables.replication.model.publisher import Lag
@@ -108,12 +108,13 @@ class LakePublisher:
             for name in readers
             if position_of(held) != confirmed and held.held[name].version > after[name]
         }
-        self._read(readers, moved, max_rows)
-        found = {name: each.changes() for name, each in readers.items()}
+        _read(readers, max_rows)
+        found = {name: changes for name, each in readers.items() if (changes := each.changes())}
+        _require_unmoved(slot, moved, found)
         end = {name: self._unpublished(name, version) for name, version in after.items()}
         end |= {name: each.last.version for name, each in readers.items()}
         complete = all(each.last.version == each.newest.version for each in readers.values())
-        return Batch({name: each for name, each in found.items() if each}, end, complete)
+        return Batch(found, end, complete)
 
     def confirm(self, slot: str, applied: Mapping[str, int]) -> str:
         others = self._held.find(slot).held.keys() - applied.keys()
@@ -139,28 +140,6 @@ class LakePublisher:
             bytes=sum(known) if len(known) == len(sizes) else None,
             seconds=max((each.seconds_behind or 0.0 for each in sources), default=0.0),
         )
-
-    def _read(
-        self, readers: Mapping[str, TableReader], moved: Mapping[str, int], max_rows: int
-    ) -> None:
-        """Read commits in the order of their times, so that no table waits for another.
-
-        Raises:
-            LostSlot: The slot was moved on over changes that were not read.
-        """
-        due = [(each.due, name) for name, each in readers.items() if not each.over]
-        heapq.heapify(due)
-        count = 0
-        while due and count < max_rows:
-            name = heapq.heappop(due)[1]
-            reader = readers[name]
-            found = reader.read_next()
-            if found and reader.last.version <= moved.get(name, -1):
-                why = f"somebody else has moved it on to version {moved[name]}"
-                raise lost_table(reader.slot, name, why)
-            count += found
-            if not reader.over:
-                heapq.heappush(due, (reader.due, name))
 
     def _reader(self, slot: Slot, name: str, version: int, rule: Rule) -> TableReader:
         newest = self._newest(slot, name, version)
@@ -204,3 +183,28 @@ class LakePublisher:
                     fix="add it to one of the publications",
                 )
         return tables
+
+
+def _read(readers: Mapping[str, TableReader], max_rows: int) -> None:
+    """Read commits in the order of their times, so that no table waits for another."""
+    due = [(each.due, name) for name, each in readers.items() if not each.over]
+    heapq.heapify(due)
+    count = 0
+    while due and count < max_rows:
+        name = heapq.heappop(due)[1]
+        count += readers[name].read_next()
+        if not readers[name].over:
+            heapq.heappush(due, (readers[name].due, name))
+
+
+def _require_unmoved(
+    slot: str, moved: Mapping[str, int], found: Mapping[str, TableChanges]
+) -> None:
+    """
+    Raises:
+        LostSlot: The slot was moved on over changes that were not applied.
+    """
+    for name, version in moved.items():
+        if name in found and found[name].transactions[0].position <= version:
+            why = f"somebody else has moved it on to version {version}"
+            raise lost_table(slot, name, why)

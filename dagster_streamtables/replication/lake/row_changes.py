@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dagster_streamtables.compiler import WEIGHT
+from dagster_streamtables.replication.lake.filter_flags import flag
 from dagster_streamtables.replication.lake.shown_table import ShownTable
 from dagster_streamtables.replication.model.batch import change_schema
 from dagster_streamtables.replication.model.published_table import Operation, PublishedTable
@@ -34,8 +35,6 @@ class RowChanges:
     shown: ShownTable
     rows: pa.Table
     """The columns that are read, the flags, and the weight."""
-    flags: Mapping[str, str]
-    """Filter → the column that says whether it chooses the row."""
     updates: bool = False
     """Whether the commit says that it is an UPDATE."""
 
@@ -85,8 +84,8 @@ class RowChanges:
         where = self.shown.rule.filters.get(operation)
         if not where:
             return np.full(len(indices), where is not None)
-        flags = self.rows.column(self.flags[where]).to_numpy().astype(bool)
-        return flags[indices]
+        number = self.shown.rule.all_filters.index(where)
+        return self.rows.column(flag(number)).to_numpy().astype(bool)[indices]
 
     def _told(self, gone: np.ndarray, updated: np.ndarray, came: np.ndarray) -> pa.Table:
 

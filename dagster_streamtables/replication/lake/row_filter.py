@@ -27,14 +27,15 @@ def require_row_filter(table: str, where: str) -> None:
         )
 
 
-def require_filter_of(table: str, where: str, log: TableLog) -> None:
-    """
+def columns_of(table: str, where: str, log: TableLog) -> frozenset[str]:
+    """The columns that a filter looks at, in lower case.
+
     Raises:
         PublisherProblem: It names a column that the table does not have, or is no boolean.
     """
     try:
         columns = {"t": visible(log.columns)}
-        plan = compile_query(f"SELECT (\n{where}\n) AS chosen FROM t", columns)
+        plan = compile_query(f"SELECT (\n{where}\n) AS chosen FROM t AS __row", columns)
     except InvalidDefinition as error:
         raise PublisherProblem(
             f'the row filter of the published table "{table}" does not fit it: {error.what}',
@@ -50,6 +51,7 @@ def require_filter_of(table: str, where: str, log: TableLog) -> None:
             why=f"it is {found}, and only true, false and NULL choose rows",
             fix="write a comparison",
         )
+    return frozenset(plan.columns_of("t"))
 
 
 def any_of(filters: Iterable[str]) -> str:

@@ -11,7 +11,8 @@ from dagster_streamtables.changes.relation.declare import declared
 from dagster_streamtables.changes.relation.reading import Times
 from dagster_streamtables.changes.relation.relation import Relation, relation_of
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.replication.lake.shown_table import ShownTable
+from dagster_streamtables.replication.lake.filter_flags import flags
+from dagster_streamtables.replication.lake.shown_table import NESTED, ShownTable
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.delta.delta_log import TableLog
@@ -27,8 +28,13 @@ _NEVER = Times(_ANY, _ANY)
 
 @dataclass(frozen=True)
 class ShownRows:
-    """The rows of one table. Without filters they are read without Spark, if they are few or only
-    were added; a filter is Spark's to decide."""
+    """The rows of one table.
+
+    Without a filter they are read without Spark, if they are few or were only added. A filter is
+    Spark's to decide. It decides alike over the table and over rows that were read from it, which
+    is one statement for many commits, except where a column has more to it than its type: Spark
+    pads a CHAR, and a collation compares in its own way.
+    """
 
     access: Access
     shown: ShownTable
@@ -36,12 +42,13 @@ class ShownRows:
     """At the version whose columns are read."""
 
     def change(self, before: TableLog) -> Iterator[pa.Table]:
-        """What changed since an earlier version: columns as `flagged`, and the weight."""
+        """What changed since an earlier version: the columns that are read, those of `flags`, or
+        those that filters look at if they are decided `later`, and the weight."""
         name = self.shown.rule.table
-        yield from self._flagged.change({name: before}, {name: self.log}, _NEVER)
+        yield from self._changing.change({name: before}, {name: self.log}, _NEVER)
 
     def snapshot(self) -> Iterator[pa.Table]:
-        """All rows that are copied, as `copied`, and the number of their copies as weight."""
+        """All rows that are copied, and the number of their copies as weight."""
         yield from self._copied.snapshot({self.shown.rule.table: self.log}, _ANY)
 
     def require_readable(self) -> None:
@@ -49,24 +56,29 @@ class ShownRows:
         Raises:
             PublisherProblem: A column is of a type whose values cannot be compared.
         """
-        self._relation(list(map(spark_name, self.shown.read)))
+        self._relation(self.shown.read)
 
     @cached_property
-    def flags(self) -> dict[str, str]:
-        """Filter → the column that says whether it chooses the row."""
-        return {where: f"__published_{i}" for i, where in enumerate(self.shown.rule.all_filters)}
+    def later(self) -> bool:
+        """Whether filters are decided when the rows of a batch are there."""
+        types = [self.log.columns[name] for name in self.shown.looked_at]
+        odd = any(name in self.log.encodings for name in self.shown.looked_at)
+        return not odd and not any(type_.startswith(NESTED) for type_ in types)
 
     @cached_property
-    def _flagged(self) -> Relation:
-        # A filter that is NULL does not choose the row.
-        flags = [f"COALESCE((\n{where}\n), FALSE) AS {flag}" for where, flag in self.flags.items()]
-        return self._relation([*map(spark_name, self.shown.read), *flags])
+    def _changing(self) -> Relation:
+        if self.later:
+            more = [name for name in self.shown.looked_at if name not in self.shown.read]
+            return self._relation([*self.shown.read, *more])
+        return self._relation(self.shown.read, selected=flags(self.shown.rule.all_filters))
 
     @cached_property
     def _copied(self) -> Relation:
-        return self._relation(list(map(spark_name, self.shown.columns)), self.shown.rule.copy)
+        return self._relation(self.shown.columns, where=self.shown.rule.copy)
 
-    def _relation(self, selected: Sequence[str], where: str = "") -> Relation:
+    def _relation(
+        self, columns: Sequence[str], *, selected: Sequence[str] = (), where: str = ""
+    ) -> Relation:
         """
         Raises:
             PublisherProblem: A column is of a type whose values cannot be compared.
@@ -74,7 +86,8 @@ class ShownRows:
         name = self.shown.rule.table
         source = ".".join(map(spark_name, name.split(".")))
         chosen = f"\nWHERE (\n{where}\n)" if where else ""
-        query = f"SELECT {', '.join(selected)}\nFROM {source}{chosen}"
+        listed = ", ".join([*map(spark_name, columns), *selected])
+        query = f"SELECT {listed}\nFROM {source}{chosen}"
         try:
             declaration = declared(query, dialect="spark", views=(), recompute=False)
             relation = relation_of(self.access, declaration, name, {name: self.log})

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from dagster_streamtables.replication.lake.row_filter import require_filter_of
+from dagster_streamtables.replication.lake.row_filter import columns_of
 from dagster_streamtables.replication.lake.rules import Rule
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.published_table import Operation, PublishedTable
@@ -14,7 +14,7 @@ from dagster_streamtables.runtime.delta.data_rows import schema_of
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.definition import visible
 
-_NESTED = ("array", "map", "struct", "variant")
+NESTED = ("array", "map", "struct", "variant")
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,8 @@ class ShownTable:
     """By which the old and the new row of an update are found. It need not be published if neither
     updates nor deletes are."""
     published: PublishedTable
+    looked_at: tuple[str, ...] = ()
+    """The columns that the filters of operations look at."""
 
     @cached_property
     def read(self) -> tuple[str, ...]:
@@ -49,20 +51,22 @@ def shown(rule: Rule, log: TableLog, key: Sequence[str] | None = None) -> ShownT
     wanted = rule.key or key
     keyed = _named(rule.table, wanted, there) if wanted else None
     for name in keyed or ():
-        if there[name].startswith(_NESTED):
+        if there[name].startswith(NESTED):
             raise PublisherProblem(
                 f'column "{name}" cannot be in the key of the published table "{rule.table}"',
                 why=f"it is {there[name]}, and rows are found by plain values",
                 fix="choose another key",
             )
-    for where in {*rule.all_filters, rule.copy} - {""}:
-        require_filter_of(rule.table, where, log)
+    used = {
+        where: columns_of(rule.table, where, log) for where in {*rule.all_filters, rule.copy} - {""}
+    }
+    looked_at = frozenset[str]().union(*(used[where] for where in rule.all_filters))
     identity = keyed if keyed is not None and set(keyed) <= set(columns) else None
     if keyed is not None and identity is None:
         _require_key_unused(rule, keyed, columns)
     # Delta has no default for the rows that were there when a column was added: they have NULL.
     published = PublishedTable(rule.table, schema_of(log, columns), identity, rule.operations)
-    return ShownTable(rule, columns, keyed, published)
+    return ShownTable(rule, columns, keyed, published, _named(rule.table, looked_at, there))
 
 
 def _columns(rule: Rule, there: Iterable[str]) -> tuple[str, ...]:

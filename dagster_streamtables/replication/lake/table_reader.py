@@ -16,6 +16,7 @@ from dagster_streamtables.errors import (
     RejectedQuery,
 )
 from dagster_streamtables.replication.lake.errors import lost_table
+from dagster_streamtables.replication.lake.filter_flags import with_flags
 from dagster_streamtables.replication.lake.row_changes import RowChanges, truncated
 from dagster_streamtables.replication.lake.rules import Rule
 from dagster_streamtables.replication.lake.shown_rows import ShownRows
@@ -37,6 +38,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@dataclass(frozen=True)
+class _Commit:
+    version: int
+    deed: Deed
+    rows: pa.Table | None
+    """The rows that it changed; None for a truncate."""
+
+
 @dataclass
 class TableReader:
     """Reads the commits of one table, each when it is asked to."""
@@ -54,8 +63,7 @@ class TableReader:
     ended: bool = False
     """Whether the columns are others in the next commit, so that it belongs to another batch."""
     _shown: ShownTable | None = None
-    _transactions: list[Transaction] = field(default_factory=list[Transaction])
-    _rows: list[pa.Table] = field(default_factory=list["pa.Table"])
+    _commits: list[_Commit] = field(default_factory=list[_Commit])
 
     @property
     def over(self) -> bool:
@@ -70,69 +78,80 @@ class TableReader:
         """Read the next commit, unless the batch ends here.
 
         Returns:
-            The number of published changes.
+            The number of its changes, of which filters may leave out some.
 
         Raises:
             LostSlot: It can no longer be read.
-            PublisherProblem: The publication does not fit the table that it left.
+            PublisherProblem: The publication does not fit the table any more.
         """
         log, deed = self._next_log(), self._deed
         now = self._shown_at(log)
-        if self._rows and self._shown is not None and now.published != self._shown.published:
+        if self._commits and self._shown is not None and now.published != self._shown.published:
             self.ended = True
             return 0
-        found = self._changes(now, log, deed)
+        found = self._commit(now, log, deed)
         self.last, self._shown = log, now
         self.__dict__.pop("_deed", None)
-        if found is None or not found.num_rows:
+        if found is None:
             return 0
-        self._add(found, log.version, deed)
-        return found.num_rows
+        self._commits.append(found)
+        return 1 if found.rows is None else found.rows.num_rows
 
     def changes(self) -> TableChanges | None:
         """All that was read; None if nothing was published."""
         import pyarrow as pa
 
-        if not self._rows or self._shown is None:
+        if not self._commits or self._shown is None:
             return None
         table = self._shown.published
-        rows = pa.concat_tables(self._rows).cast(change_schema(table))
-        return TableChanges(table, tuple(self._transactions), rows)
+        transactions: list[Transaction] = []
+        parts: list[pa.Table] = []
+        for commit, rows in zip(self._commits, self._published(self._shown), strict=True):
+            if rows.num_rows:
+                number = pa.array([len(transactions)] * rows.num_rows, pa.int32())
+                parts.append(rows.add_column(1, "transaction", number))
+                transactions.append(_transaction(commit))
+        if not parts:
+            return None
+        rows = pa.concat_tables(parts).cast(change_schema(table))
+        return TableChanges(table, tuple(transactions), rows)
 
-    def _add(self, rows: pa.Table, version: int, deed: Deed) -> None:
-        import pyarrow as pa
+    def _published(self, shown: ShownTable) -> Iterator[pa.Table]:
+        """What is published of each commit; see `RowChanges.published`."""
+        parts = [each.rows for each in self._commits if each.rows is not None]
+        if self.rule.all_filters and ShownRows(self.access, shown, self.last).later:
+            parts = with_flags(self.access, shown, parts) if parts else []
+        flagged = iter(parts)
+        for each in self._commits:
+            if each.rows is None:
+                yield truncated(shown.published)
+            else:
+                rows = next(flagged).combine_chunks()
+                yield RowChanges(shown, rows, each.deed.updates).published()
 
-        at = deed.committed_at
-        stamp = None if at is None else datetime.fromtimestamp(at, UTC)
-        number = pa.array([len(self._transactions)] * rows.num_rows, pa.int32())
-        self._rows.append(rows.add_column(1, pa.field("transaction", pa.int32(), False), number))
-        self._transactions.append(Transaction(version, stamp))
-
-    def _changes(self, now: ShownTable, log: TableLog, deed: Deed) -> pa.Table | None:
+    def _commit(self, now: ShownTable, log: TableLog, deed: Deed) -> _Commit | None:
         if deed.replicated and self.local_only:
             return None
         if deed.truncates:
             there = Operation.TRUNCATE in self.rule.operations
-            return truncated(now.published) if there else None
+            return _Commit(log.version, deed, None) if there else None
         with self._readable():
-            return self._row_changes(now, log, deed)
+            rows = self._rows(now, log)
+        return None if rows is None else _Commit(log.version, deed, rows)
 
-    def _row_changes(self, now: ShownTable, log: TableLog, deed: Deed) -> pa.Table | None:
+    def _rows(self, now: ShownTable, log: TableLog) -> pa.Table | None:
         import pyarrow as pa
 
         if not self.rule.filters or not rows_moved(log, self.last.version):
             return None
         self._require_types(now, log)
         _require_files(log, change_between(log, self.last.version))
-        rows = ShownRows(self.access, now, log)
-        parts = [each for each in rows.change(self.last) if each.num_rows]
-        if not parts:
-            return None
-        changed = pa.concat_tables(parts).combine_chunks()
-        return RowChanges(now, changed, rows.flags, deed.updates).published()
+        changed = ShownRows(self.access, now, log).change(self.last)
+        parts = [each for each in changed if each.num_rows]
+        return pa.concat_tables(parts) if parts else None
 
     def _require_types(self, now: ShownTable, log: TableLog) -> None:
-        for name in now.read:
+        for name in {*now.read, *now.looked_at}:
             was, is_ = self.last.columns.get(name), log.columns[name]
             if was not in (None, is_):
                 why = f'column "{name}" became {is_}, and rows were written with it'
@@ -180,6 +199,11 @@ class TableReader:
         if self._shown is not None and log.columns == self.last.columns:
             return self._shown
         return shown(self.rule, log, self.key)
+
+
+def _transaction(commit: _Commit) -> Transaction:
+    at = commit.deed.committed_at
+    return Transaction(commit.version, None if at is None else datetime.fromtimestamp(at, UTC))
 
 
 def _require_files(log: TableLog, change: SourceChange) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,11 +15,14 @@ from dagster_streamtables.replication.lake.publisher import LakePublisher
 from replication.lake.history import SCHEMA, History, Model, counted, random_publications
 from replication.lake.replica import Replica
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 T = "public.t"
 COLUMNS = [None, ("k", "My Key", "n"), ("My Key", "k")]
 
 
-def require_equal(lake: Lake, seed: int, *, filtered: bool, commits: int) -> None:
+def require_equal(lake: Lake, seed: int, spark: Any, *, filtered: bool, commits: int) -> None:
     chance = random.Random(seed)
     settings = FEED if chance.random() < 0.5 else {}
     table = Table.new(lake.location("t"), SCHEMA, settings)
@@ -31,7 +34,7 @@ def require_equal(lake: Lake, seed: int, *, filtered: bool, commits: int) -> Non
     known = Publications(lake.root)
     for i, each in enumerate(shown):
         known.create(each.publication(f"p{i}", columns))
-    publisher = LakePublisher(lake.root, [f"p{i}" for i in range(len(shown))], spark=SPARK)
+    publisher = LakePublisher(lake.root, [f"p{i}" for i in range(len(shown))], spark=spark)
     replica = Replica(publisher, lenient=True).copy()
     model.begin()
     assert replica.rows[T] == counted(model.copy), "the copy"
@@ -46,12 +49,22 @@ def require_equal(lake: Lake, seed: int, *, filtered: bool, commits: int) -> Non
     assert replica.rows[T] == counted(model.copy), (shown, columns, steps)
 
 
-SPARK = "sc://nobody.invalid"
+NOBODY = "sc://nobody.invalid"
 """No row is read by Spark."""
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(12), *(pytest.param(n, marks=pytest.mark.long) for n in range(12, 500))]
+    "seed", [*range(12), *(pytest.param(n, marks=pytest.mark.long) for n in range(12, 100))]
 )
 def test_a_replica_has_what_is_published(tmp_path: Path, seed: int) -> None:
-    require_equal(Lake(tmp_path), seed, filtered=False, commits=12)
+    require_equal(Lake(tmp_path), seed, NOBODY, filtered=False, commits=12)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 60))]
+)
+def test_a_replica_has_the_rows_that_filters_choose(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    require_equal(Lake(tmp_path), seed, spark, filtered=True, commits=8)

@@ -1,0 +1,165 @@
+"""Row filters choose rows, and turn updates that cross them into inserts and deletes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from changes.table import FEED, Row, Table
+from dagster_streamtables import Lake
+from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publisher import LakePublisher
+from replication.lake.replica import Replica, ops
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+T3 = "public.t3"
+T = "public.t"
+
+
+@pytest.fixture
+def lake(tmp_path: Path, spark: SparkSession) -> Lake:
+    return Lake(tmp_path, spark=spark)
+
+
+def publish(lake: Lake, name: str, *entries: Entry, **more: Any) -> None:
+    Publications(lake.root).create(Publication(name, entries, **more))
+
+
+def replica_of(lake: Lake, *names: str, slot: str = "s", **more: Any) -> Replica:
+    return Replica(LakePublisher(lake.root, names, spark=lake.access.spark), slot, **more).copy()
+
+
+def test_the_acceptance_example(lake: Lake) -> None:
+    t3 = Table.new(lake.location("t3"))
+    t3.insert((1, "i"), (2, "ii"), (3, "iii"))
+    key = ("k",)
+    publish(lake, "pub3a", Entry("t3", key=key), operations={"truncate"})
+    publish(lake, "pub3b", Entry("t3", where="k > 5", key=key))
+    sub3 = replica_of(lake, "pub3a", "pub3b", lenient=True)
+
+    def follow() -> list[Row]:
+        sub3.follow()
+        return sorted(sub3.rows[T3])
+
+    copied = [(1, "i"), (2, "ii"), (3, "iii")]
+    assert follow() == copied
+    t3.insert((4, "iv"), (5, "v"), (6, "vi"))
+    assert follow() == [*copied, (6, "vi")]
+    t3.update("k = 6", v="'VI'")
+    t3.update("k = 1", k="50")
+    t3.update("k = 6", k="0", v="'zero'")
+    t3.update("k = 3", v="'II'")
+    t3.delete("k = 3")
+    assert follow() == [*copied, (50, "i")]
+    t3.delete()
+    assert follow() == []
+
+
+ABC = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("c", pa.string())])
+
+
+@pytest.mark.parametrize("settings", [FEED, {}], ids=["feed", "files"])
+def test_the_row_filter_scenario(lake: Lake, settings: dict[str, str]) -> None:
+    t1 = Table.new(lake.location("t"), ABC, settings)
+    places = ["NSW", "QLD", "VIC", "ACT", "NSW", "NT", "QLD", "NSW"]
+    t1.insert(*((a, 100 + a, place) for a, place in enumerate(places, 2)))
+    publish(lake, "p1", Entry("t", where="(a > 5 AND c = 'NSW')", key=("a", "c")))
+    sub = replica_of(lake, "p1")
+
+    def follow() -> tuple[list[Any], list[Row]]:
+        told = ops(sub.follow(), T)
+        return [(op, old, new) for op, _, old, new in told], sorted(sub.rows[T])
+
+    assert follow() == ([], [(6, 106, "NSW"), (9, 109, "NSW")])
+    t1.update("a = 6", b="999")
+    assert follow() == (
+        [("update", None, (6, 999, "NSW"))], [(6, 999, "NSW"), (9, 109, "NSW")],
+    )  # fmt: skip
+    t1.update("a = 2", a="555")
+    assert follow()[0] == [("insert", None, (555, 102, "NSW"))]
+    t1.update("a = 9", c="'VIC'")
+    assert follow() == (
+        [("delete", (9, "NSW"), None)], [(6, 999, "NSW"), (555, 102, "NSW")],
+    )  # fmt: skip
+
+
+def test_an_update_that_crosses_the_filter_goes_out_as_what_it_becomes(lake: Lake) -> None:
+    t = Table.new(lake.location("t"), ABC)
+    t.insert((1, 1, "x"), (2, 9, "x"), (3, 9, "x"), (4, None, "x"))
+    publish(lake, "p", Entry("t", where="b > 5", key=("a",)), operations={"update"})
+    sub = replica_of(lake, "p")
+    t.merge((1, 7, "in"), (2, 3, "out"), (3, 8, "stays"), (4, 4, "never"), (5, 9, "new"), key="a")
+    t.merge((1, None, "NULL is out"), key="a")
+
+    told = ops(sub.follow(), T)
+
+    assert told == [
+        ("delete", 2, (2,), None),
+        ("update", 2, None, (3, 8, "stays")),
+        ("insert", 2, None, (1, 7, "in")),
+        ("delete", 3, (1,), None),
+    ]
+
+
+def test_the_filter_may_use_columns_that_are_not_published(lake: Lake) -> None:
+    t = Table.new(lake.location("t"), ABC)
+    t.insert((1, 1, "x"), (2, 9, "x"), (3, 9, "y"))
+    publish(lake, "p", Entry("t", ("c",), "b > 5"))
+    sub = replica_of(lake, "p")
+    assert sub.rows[T] == {("x",): 1, ("y",): 1}
+    t.merge((1, 7, "x"), (2, 8, "x"), (3, 0, "y"), key="a")
+
+    told = ops(sub.follow(), T)
+
+    assert told == [("delete", 2, ("y",), None), ("insert", 2, None, ("x",))]
+    assert sub.rows[T] == {("x",): 2}
+
+
+def test_strange_names_types_and_copies(lake: Lake, spark: SparkSession) -> None:
+    place = f"delta.`{lake.location('s.My Table')}`"
+    spark.sql(
+        f"CREATE TABLE {place} (`Zwei``Wörter` STRING, at TIMESTAMP, d DECIMAL(38, 18), f DOUBLE, "
+        "s STRUCT<x: INT, y: ARRAY<STRING>>) USING delta"
+    )
+    one = "'é\n', TIMESTAMP '0001-01-01 00:00:00', 12345678901234567890.123456789012345678BD"
+    struct = "named_struct('x', 1, 'y', array('a', NULL))"
+    spark.sql(f"INSERT INTO {place} VALUES ({one}, double('inf'), {struct})")
+    publish(lake, "p", Entry("s.My Table", where="`zwei``wörter` <> '' -- not the empty one"))
+    sub = Replica(LakePublisher(lake.root, ["p"], spark=spark))
+    with sub.publisher.copy("s", ["s.My Table"]) as copy:
+        [first] = copy.rows("s.My Table").read_all().to_pylist()
+        start = copy.position("s.My Table")
+
+    spark.sql(
+        f"INSERT INTO {place} VALUES ({one}, double('inf'), {struct}), ('', NULL, NULL, 0, NULL)"
+    )
+    spark.sql(f"DELETE FROM {place} WHERE d > 0")
+    batch = sub.publisher.read("s", {"s.My Table": start}, None, max_rows=100)
+
+    told = [(op, old, new) for op, _, old, new in ops([batch], "s.My Table")]
+    row = tuple(first.values())
+    assert first["Zwei`Wörter"] == "é\n" and first["s"] == {"x": 1, "y": ["a", None]}
+    assert told == [("insert", None, row), ("delete", row, None), ("delete", row, None)]
+
+
+def test_a_delete_of_everything_by_spark_is_a_truncate(lake: Lake, spark: SparkSession) -> None:
+    place = f"delta.`{lake.location('t')}`"
+    spark.sql(f"CREATE TABLE {place} (a INT, b INT) USING delta")
+    publish(lake, "p", Entry("t", where="b > 5"))
+    sub = replica_of(lake, "p")
+    for condition in ("", " WHERE a = 1", " WHERE b IS NOT NULL"):
+        spark.sql(f"INSERT INTO {place} VALUES (1, 6), (2, 7), (3, 5)")
+        spark.sql(f"DELETE FROM {place}{condition}")
+
+    told = [each[0] for each in ops(sub.follow(), T)]
+
+    inserts, deletes = ["insert"] * 2, ["delete"]
+    assert told == [*inserts, "truncate", *inserts, *deletes, *inserts, *deletes * 3]

@@ -1,0 +1,201 @@
+"""Messages about rows of one table → the rows of `change_schema`."""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dagster_streamtables.replication.model.batch import change_schema
+from dagster_streamtables.replication.postgres.messages import DELETE, INSERT, TRUNCATE, Messages
+from dagster_streamtables.replication.postgres.table_form import TableForm
+from dagster_streamtables.replication.postgres.tuples import TextColumn, columns_at
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NAMES = {INSERT: "insert", ord("U"): "update", DELETE: "delete", TRUNCATE: "truncate"}
+WHOLE = ord("N")
+"""Before a row as it is afterwards. Rows as they were are behind a K or an O."""
+TUPLE = 6
+"""Bytes of a message before its first row: its kind, the table, and the kind of the row."""
+
+
+@dataclass(frozen=True)
+class RowMessages:
+    """Messages about one table, all of the same form, in order."""
+
+    messages: Messages
+    chosen: np.ndarray
+    """Their indices. A truncate may be about other tables, too."""
+    transactions: np.ndarray
+    """For each of them, its transaction."""
+    form: TableForm
+    sent: Sequence[str]
+    """The columns of the rows, as they come."""
+
+    def rows(self) -> pa.Table:
+        import pyarrow as pa
+
+        schema = change_schema(self.form.table)
+        columns = [
+            self._operations(),
+            pa.array(self.transactions, pa.int32()),
+            _spread(self._old_rows(), self._has_old, self._tells_old()),
+            _spread(self._new_rows(), self._has_new, self._has_new),
+            self._unchanged(),
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    @cached_property
+    def _kinds(self) -> np.ndarray:
+        return self.messages.kinds[self.chosen]
+
+    @cached_property
+    def _starts(self) -> np.ndarray:
+        return self.messages.starts[self.chosen]
+
+    @cached_property
+    def _has_new(self) -> np.ndarray:
+        return (self._kinds != DELETE) & (self._kinds != TRUNCATE)
+
+    @cached_property
+    def _has_old(self) -> np.ndarray:
+        first = self.messages.bytes[self._starts + TUPLE - 1]
+        return (self._kinds != TRUNCATE) & (first != WHOLE)
+
+    @cached_property
+    def _old(self) -> tuple[dict[str, TextColumn], np.ndarray]:
+        at = self._starts[self._has_old] + TUPLE
+        columns, ends = columns_at(self.messages, at, len(self.sent))
+        return dict(zip(self.sent, columns, strict=True)), ends
+
+    @cached_property
+    def _new(self) -> dict[str, TextColumn]:
+        at = self._starts + TUPLE
+        at[self._has_old] = self._old[1] + 1
+        columns, _ = columns_at(self.messages, at[self._has_new], len(self.sent))
+        return dict(zip(self.sent, columns, strict=True))
+
+    @cached_property
+    def _before(self) -> np.ndarray:
+        """For each new row, the index of its old one; -1 for none."""
+        numbers = np.where(self._has_old, np.cumsum(self._has_old) - 1, -1)
+        return numbers[self._has_new]
+
+    @cached_property
+    def _new_texts(self) -> dict[str, pa.Array]:
+        """The new values. Those that did not change are those before, if the server tells these."""
+        old, _ = self._old
+        texts = {}
+        for name, column in self._new.items():
+            texts[name] = text = column.to_arrow()
+            told = self._told_before(name)
+            if told.any():
+                before = _take(old[name].to_arrow(), self._before)
+                texts[name] = _choose(told, before, text)
+        return texts
+
+    def _told_before(self, name: str) -> np.ndarray:
+        """Which of the new values are told by an old row only."""
+        kinds = self._old[0][name].kinds
+        if not len(kinds):
+            return np.zeros(len(self._before), bool)
+        is_there = (self._before >= 0) & (kinds[self._before] == ord("t"))
+        return self._new[name].unchanged & is_there
+
+    def _new_rows(self) -> pa.Array:
+        return self._struct(self._new_texts, [each.name for each in self.form.columns])
+
+    def _old_rows(self) -> pa.Array:
+        texts = {name: self._old[0][name].to_arrow() for name in self._identity}
+        return self._struct(texts, self._identity)
+
+    @property
+    def _identity(self) -> Sequence[str]:
+        table = self.form.table
+        return table.schema.names if table.identity is None else table.identity
+
+    def _struct(self, texts: dict[str, pa.Array], names: Sequence[str]) -> pa.Array:
+        import pyarrow as pa
+
+        typed = [each for each in self.form.columns if each.name in names]
+        arrays = [each.values(texts[each.name]) for each in typed]
+        fields = [self.form.table.schema.field(each.name) for each in typed]
+        return pa.StructArray.from_arrays(arrays, fields=fields)
+
+    def _tells_old(self) -> np.ndarray:
+        """Where the old row is told: not if the identity stays as it was."""
+        is_told = self._has_old.copy()
+        if self.form.table.identity is None:
+            return is_told
+        both = self._has_old & self._has_new
+        has_both = self._before >= 0
+        before = self._before[has_both]
+        differs = np.zeros(len(before), bool)
+        for name in self._identity:
+            new = self._new_texts[name].filter(has_both)
+            differs |= _differ(_take(self._old[0][name].to_arrow(), before), new)
+        is_told[both] = differs
+        return is_told
+
+    def _operations(self) -> pa.Array:
+        import pyarrow as pa
+
+        codes = np.zeros(256, np.int8)
+        codes[list(NAMES)] = range(len(NAMES))
+        words = pa.array(list(NAMES.values()), pa.string())
+        return words.take(pa.array(codes[self._kinds]))
+
+    def _unchanged(self) -> pa.Array:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        flags = [
+            self._new[each.name].unchanged & ~self._told_before(each.name)
+            for each in self.form.columns
+        ]
+        untold = np.stack(flags, axis=1) if flags else np.zeros((0, 0), bool)
+        columns = np.nonzero(untold)[1]
+        counts = np.zeros(len(self.chosen), np.int64)
+        counts[np.flatnonzero(self._has_new)] = untold.sum(axis=1)
+        ends = pa.array(np.concatenate(([0], np.cumsum(counts))), pa.int32())
+        nothing = np.append(counts == 0, False)
+        ends = pc.if_else(pa.array(nothing), None, ends)
+        return pa.ListArray.from_arrays(ends, pa.array(columns, pa.int16()))
+
+
+def _spread(rows: pa.Array, there: np.ndarray, told: np.ndarray) -> pa.Array:
+    """The rows of the changes that have one → one for each change, NULL where it is not told."""
+    if len(rows) == len(there) and told.all():
+        return rows
+    return _take(rows, np.where(told, np.cumsum(there) - 1, -1))
+
+
+def _take(array: pa.Array, indices: np.ndarray) -> pa.Array:
+    """Elements; NULL for -1."""
+    import pyarrow as pa
+
+    return array.take(pa.array(indices, mask=indices < 0))
+
+
+def _choose(which: np.ndarray, these: pa.Array, those: pa.Array) -> pa.Array:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    return pc.if_else(pa.array(which), these, those)
+
+
+def _differ(one: pa.Array, other: pa.Array) -> np.ndarray:
+    """NULL differs from everything but NULL."""
+    import pyarrow.compute as pc
+
+    equal = pc.fill_null(pc.equal(one, other), False)
+    both_null = pc.and_(one.is_null(), other.is_null())
+    return pc.invert(pc.or_(equal, both_null)).to_numpy(zero_copy_only=False)

@@ -1,0 +1,168 @@
+"""The changes behind some positions, from the messages that a slot holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dagster_streamtables.replication.postgres.change_rows import RowMessages
+from dagster_streamtables.replication.postgres.messages import (
+    BEGIN,
+    COMMIT,
+    DELETE,
+    INSERT,
+    RELATION,
+    TRUNCATE,
+    UPDATE,
+    Messages,
+    Relation,
+)
+from dagster_streamtables.replication.postgres.reshape import reshaped
+from dagster_streamtables.replication.postgres.table_form import TableForm
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS, BYTES = 50_000, 16_000_000
+"""Messages that are decoded at once."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    form: TableForm
+    rows: pa.Table
+    """Their transactions are counted from the first that was read."""
+
+
+@dataclass
+class Read:
+    """What was read, table by table, before it becomes a batch."""
+
+    after: Mapping[str, int]
+    form_of: Callable[[Relation], TableForm]
+    pieces: dict[str, list[Piece]] = field(default_factory=dict)
+    messages: int = 0
+    cut: int | None = None
+    """The first transaction that belongs to the next batch, since it has other columns."""
+    _relations: dict[int, Relation] = field(default_factory=dict)
+    _starts: list[np.ndarray] = field(default_factory=lambda: [])
+    _ends: list[np.ndarray] = field(default_factory=lambda: [])
+    _times: list[np.ndarray] = field(default_factory=lambda: [])
+
+    def decode(self, messages: Iterable[bytes]) -> None:
+        for some in _chunks(messages):
+            self._decode(Messages.of(some))
+            self.messages += len(some)
+            if self.cut is not None:
+                return
+
+    @property
+    def starts(self) -> np.ndarray:
+        """Of commits: the LSN of its record, known before the changes come."""
+        return np.concatenate([np.zeros(0, np.int64), *self._starts])
+
+    @property
+    def ends(self) -> np.ndarray:
+        """Of commits: the LSN behind its record, known after the changes. It is the position."""
+        return np.concatenate([np.zeros(0, np.int64), *self._ends])
+
+    @property
+    def times(self) -> np.ndarray:
+        return np.concatenate([np.zeros(0, np.int64), *self._times])
+
+    def _decode(self, messages: Messages) -> None:
+        begun = sum(map(len, self._starts))
+        transactions = begun - 1 + np.cumsum(messages.kinds == BEGIN)
+        begins = messages.starts[messages.of_kind(BEGIN)]
+        self._starts.append(messages.int64(begins + 1))
+        commits = messages.starts[messages.of_kind(COMMIT)]
+        self._ends.append(messages.int64(commits + 10))
+        self._times.append(messages.int64(commits + 18))
+        for segment in self._segments(messages):
+            self._take(messages, transactions, *segment)
+
+    def _segments(self, messages: Messages) -> Iterator[tuple[Relation, np.ndarray, int | None]]:
+        """For each table, the messages between those that tell its columns.
+
+        Yields:
+            The table, the messages about its rows, and the message that told its columns if it is
+            among these.
+        """
+        told: dict[int, list[int]] = {}
+        for index in messages.of_kind(RELATION).tolist():
+            told.setdefault(int(messages.relations[index]), []).append(index)
+        about = _about(messages)
+        for oid in [*told, *(about.keys() - told.keys())]:
+            chosen = about.get(oid, np.zeros(0, np.int64))
+            bounds = [0, *np.searchsorted(chosen, told.get(oid, [])).tolist(), len(chosen)]
+            for i, first in enumerate([None, *told.get(oid, [])]):
+                if first is not None:
+                    self._relations[oid] = messages.relation(first)
+                part = chosen[bounds[i] : bounds[i + 1]]
+                if oid in self._relations and (len(part) or first is not None):
+                    yield self._relations[oid], part, first
+
+    def _take(
+        self, messages: Messages, transactions: np.ndarray, relation: Relation,
+        chosen: np.ndarray, told: int | None,
+    ) -> None:  # fmt: skip
+        name = relation.name
+        if name not in self.after:
+            return
+        # A commit that begins before a position ends at or before it.
+        applied = self.starts[transactions[chosen]] < self.after[name]
+        chosen = chosen[~applied]
+        form = self.form_of(relation)
+        if told is not None:
+            self._change_columns(name, form, int(transactions[told]))
+        if len(chosen):
+            sent = [each.name for each in relation.columns]
+            rows = RowMessages(messages, chosen, transactions[chosen], form, sent).rows()
+            self.pieces.setdefault(name, []).append(Piece(form, rows))
+
+    def _change_columns(self, name: str, form: TableForm, transaction: int) -> None:
+        """From here on a table has these columns: what is before is a batch of its own.
+
+        Unless it is in the same transaction: then its rows get the columns that it ends with.
+        """
+        earlier = self.pieces.get(name, [])
+        if not earlier or _same_columns(earlier[-1].form, form):
+            return
+        first = earlier[0].rows["transaction"][0].as_py()
+        if first < transaction:
+            self.cut = transaction if self.cut is None else min(self.cut, transaction)
+        else:
+            self.pieces[name] = [
+                Piece(form, reshaped(each.rows, each.form.table, form.table)) for each in earlier
+            ]
+
+
+def _about(messages: Messages) -> dict[int, np.ndarray]:
+    """By table, the indices of the messages about its rows."""
+    rows = messages.of_kind(INSERT, UPDATE, DELETE)
+    oids = messages.relations[rows]
+    found = {oid: rows[oids == oid] for oid in np.unique(oids).tolist()}
+    for index in messages.of_kind(TRUNCATE).tolist():
+        for oid in messages.truncated(index):
+            others = found.get(oid, np.zeros(0, np.int64))
+            found[oid] = np.insert(others, np.searchsorted(others, index), index)
+    return found
+
+
+def _same_columns(one: TableForm, other: TableForm) -> bool:
+    return one.table.schema == other.table.schema and one.table.identity == other.table.identity
+
+
+def _chunks(messages: Iterable[bytes]) -> Iterator[list[bytes]]:
+    chunk, size = [], 0
+    for message in messages:
+        chunk.append(message)
+        size += len(message)
+        if len(chunk) >= ROWS or size >= BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk

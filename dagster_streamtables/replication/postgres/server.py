@@ -1,0 +1,155 @@
+"""A PostgreSQL server: its address, its secrets, and connections to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
+from dagster_streamtables.replication.postgres.server_errors import as_ours
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Connection = psycopg.Connection[tuple[Any, ...]]
+
+OPTIONS = {
+    "application_name": "dagster-streamtables",
+    "connect_timeout": "15",
+    # A server that is gone without a word is noticed within a minute, not within hours.
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "60000",
+}
+"""Where the address does not say otherwise."""
+SESSION = """
+    SET client_encoding = 'UTF8';
+    SET datestyle = 'ISO, YMD';
+    SET intervalstyle = 'postgres';
+    SET timezone = 'UTC';
+    SET extra_float_digits = 3;
+    SET bytea_output = 'hex';
+    SET search_path = '';
+    SET row_security = off;
+    SET statement_timeout = 0;
+    SET idle_in_transaction_session_timeout = 0
+"""
+"""How values are written, wherever the server or the role has other settings. Without row security,
+a table of which the role sees only some rows is an error, not a part of the rows."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """One database of a server."""
+
+    options: Mapping[str, str] = field(repr=False)
+    """What libpq takes, without any secret."""
+    secrets: Mapping[str, str] = field(repr=False)
+    password_file: Path | None = field(default=None, repr=False)
+
+    @classmethod
+    def at(cls, address: str, *, password_file: str | Path | None = None) -> Server:
+        """
+        Args:
+            address: A URL, or a connection string of libpq. A password that it does not have is
+                looked for where libpq does: in `PGPASSWORD`, and in `~/.pgpass`.
+            password_file: A file that holds the password and nothing else. It is read for every
+                connection, so the password may change.
+        """
+        require_psycopg()
+        from psycopg.conninfo import conninfo_to_dict
+
+        try:
+            given = {name: str(value) for name, value in conninfo_to_dict(address).items()}
+        except Exception:
+            # What psycopg says may quote a part of the address, which may be the password.
+            raise InvalidDefinition(
+                "the address of the PostgreSQL server cannot be read",
+                why="it is neither a URL nor a connection string of libpq",
+                fix='"postgresql://user@host:5432/database", or "host=… dbname=… user=…"; in a URL '
+                "the characters @ : / ? # % of a password are written as %40 and so on",
+            ) from None
+        secrets = {name: given.pop(name) for name in ("password", "sslpassword") if name in given}
+        file = Path(password_file) if password_file is not None else None
+        return cls(OPTIONS | given, secrets, file)
+
+    @property
+    def origin(self) -> str:
+        """Its address, without user and secrets."""
+        host = self.options.get("host") or self.options.get("hostaddr") or "localhost"
+        port = self.options.get("port") or "5432"
+        name = self.options.get("dbname") or self.options.get("user") or "postgres"
+        return f"postgresql://{host}:{port}/{name}"
+
+    @contextmanager
+    def session(self) -> Iterator[Connection]:
+        """A connection for SQL, which commits each statement by itself.
+
+        Errors of the server inside the block become errors of this package.
+        """
+        with self.errors(), self._connect() as connection:
+            connection.execute(SESSION)
+            yield connection
+
+    @contextmanager
+    def replication(self) -> Iterator[Connection]:
+        """A connection for the commands of the replication protocol, which has no parameters."""
+        import psycopg
+
+        with (
+            self.errors(),
+            self._connect(replication="database", cursor_factory=psycopg.ClientCursor) as it,
+        ):
+            it.execute("SET statement_timeout = 0")
+            it.execute("SET idle_in_transaction_session_timeout = 0")
+            yield it
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        import psycopg
+
+        try:
+            yield
+        except psycopg.Error as error:
+            raise as_ours(error, self.origin, self.secrets.values()) from error
+
+    def _connect(self, **options: Any) -> Connection:
+        import psycopg
+
+        secrets = dict(self.secrets)
+        if self.password_file is not None:
+            secrets["password"] = self._password(self.password_file)
+        # psycopg types none of the options that libpq has.
+        every: dict[str, Any] = {**self.options, **secrets, **options}
+        return psycopg.connect(autocommit=True, **every)
+
+    def _password(self, file: Path) -> str:
+        try:
+            return file.read_text().strip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise EnvironmentProblem(
+                f"the password of PostgreSQL at {self.origin} cannot be read",
+                where=str(file),
+                why=str(error.strerror) if isinstance(error, OSError) else "it is not text",
+                fix="name a file that holds the password and nothing else, and that this process "
+                "may read",
+            ) from error
+
+
+def require_psycopg() -> None:
+    """
+    Raises:
+        EnvironmentProblem: psycopg is not installed.
+    """
+    try:
+        import psycopg  # noqa: F401
+    except ImportError as error:
+        raise EnvironmentProblem(
+            "the client of PostgreSQL is not installed",
+            why=str(error),
+            fix="pip install 'dagster-streamtables[postgres]'",
+        ) from error

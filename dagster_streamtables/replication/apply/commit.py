@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dagster_streamtables.replication.apply.target import Target, log_of
 from dagster_streamtables.replication.model.errors import TargetProblem
 from dagster_streamtables.runtime.delta.actions import by_kind
+from dagster_streamtables.runtime.delta.deed import REPLICATION
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.tables import lost_race
 from dagster_streamtables.runtime.errors.translate import commit_explained, explained
@@ -18,8 +19,6 @@ from dagster_streamtables.runtime.errors.translate import commit_explained, expl
 if TYPE_CHECKING:
     from deltalake import CommitProperties
 
-METADATA = "streamtablesReplication"
-"""Where a commit says which replication made it; see `Provenance`."""
 _REFUSED = ("Invalid data found", "Invariant violation", "CheckConstraint")
 
 
@@ -43,7 +42,7 @@ class Provenance:
 
 def provenance_in(info: Mapping[str, Any]) -> Provenance | None:
     """What a commit's `commitInfo` says; None if no replication made it."""
-    text = info.get(METADATA)
+    text = info.get(REPLICATION)
     return None if text is None else Provenance(**json.loads(text))
 
 
@@ -54,7 +53,7 @@ def properties(target: Target, provenance: Provenance) -> CommitProperties:
     position = provenance.position
     return CommitProperties(
         max_commit_retries=0,
-        custom_metadata={METADATA: json.dumps(asdict(provenance))},
+        custom_metadata={REPLICATION: json.dumps(asdict(provenance))},
         app_transactions=None if position is None else [Transaction(target.application, position)],
     )
 

@@ -15,7 +15,8 @@ from dagster_streamtables.runtime.delta.actions import (
 )
 
 REPLICATION = "streamtablesReplication"
-"""The key of a commit's metadata under which a replication that made it puts its name."""
+"""The key of a commit's metadata under which the replication that made it says where its rows come
+from."""
 _EVERY_ROW = ("", "[]", '["true"]')
 """The predicates of a DELETE without one: delta-rs records none, Spark one of the others."""
 

@@ -52,10 +52,12 @@ class Shown:
     operations: frozenset[Operation]
     where: Condition | None
 
-    def publication(self, name: str, columns: Sequence[str] | None) -> Publication:
+    def publication(
+        self, name: str, columns: Sequence[str] | None, *, keyless: bool = False
+    ) -> Publication:
         where = "" if self.where is None else self.where[0]
         listed = None if columns is None else tuple(columns)
-        entry = Entry("t", listed, where, KEY)
+        entry = Entry("t", listed, where, None if keyless else KEY)
         return Publication(name, (entry,), operations=self.operations)
 
     def has(self, row: Row) -> bool:

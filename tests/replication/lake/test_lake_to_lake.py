@@ -1,0 +1,78 @@
+"""What a lake publishes, applied to real tables of another lake: equal rows after every window."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from deltalake import DeltaTable
+
+from changes.table import FEED, Table
+from dagster_streamtables import Lake
+from dagster_streamtables.replication.apply.apply_changes import apply_changes
+from dagster_streamtables.replication.apply.copy_rows import copy_rows
+from dagster_streamtables.replication.apply.target import Target
+from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lake.publisher import LakePublisher
+from dagster_streamtables.replication.model.published_table import Operation
+from replication.lake.history import FILTERS, SCHEMA, History, Model, Shown, counted
+from replication.lake.replica import tuples
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+T = "public.t"
+COLUMNS = [None, ("k", "My Key", "n"), ("My Key", "k")]
+
+
+def require_equal(root: Path, seed: int, spark: Any, *, filtered: bool, commits: int) -> None:
+    chance = random.Random(seed)
+    lake, columns = Lake(root / "lake"), chance.choice(COLUMNS)
+    table = Table.new(lake.location("t"), SCHEMA, chance.choice([FEED, {}]))
+    where = chance.choice(FILTERS) if filtered else None
+    shown = Shown(frozenset(Operation), where)
+    names = [name for name in SCHEMA.names if columns is None or name in columns]
+    model = Model([shown], names)
+    history = History(table, model, chance)
+    history._insert()
+    keyless = chance.random() < 0.3
+    Publications(lake.root).create(shown.publication("p", columns, keyless=keyless))
+    publisher = LakePublisher(lake.root, ["p"], spark=spark)
+    target = Target(str(root / "target"), "replication", publisher.origin)
+    with publisher.copy("s", [T]) as copy:
+        at = {T: copy.position(T)}
+        rows = copy.rows(T).read_all().to_reader()
+        copy_rows(target, publisher.published()[T], rows, at[T])
+    model.begin()
+    confirmed, steps = None, [f"{where} {columns} {keyless}"]
+    for _ in range(commits):
+        steps.append(history.commit())
+        if chance.random() < 0.5:
+            continue
+        batch = publisher.read("s", at, confirmed, max_rows=1000)
+        for changes in batch.tables.values():
+            apply_changes(target, changes, batch.end[T])
+        at = dict(batch.end)
+        confirmed = publisher.confirm("s", at)
+        found = DeltaTable(target.location).to_pyarrow_table().select(names)
+        assert Counter(tuples(found)) == counted(model.copy), steps
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(5), *(pytest.param(n, marks=pytest.mark.long) for n in range(5, 60))]
+)
+def test_a_target_has_what_is_published(tmp_path: Path, seed: int) -> None:
+    require_equal(tmp_path, seed, "sc://nobody.invalid", filtered=False, commits=10)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "seed", [1, *(pytest.param(n, marks=pytest.mark.long) for n in range(2, 30))]
+)
+def test_a_target_has_the_rows_that_a_filter_chooses(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    require_equal(tmp_path, seed, spark, filtered=True, commits=8)

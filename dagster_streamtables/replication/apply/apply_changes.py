@@ -10,7 +10,7 @@ from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.replication.apply.applied import Applied
 from dagster_streamtables.replication.apply.choices import Choices
 from dagster_streamtables.replication.apply.columns import Columns, columns_of
-from dagster_streamtables.replication.apply.commit import Provenance, committed, properties
+from dagster_streamtables.replication.apply.commit import Provenance, committed
 from dagster_streamtables.replication.apply.conflicts import OnConflict
 from dagster_streamtables.replication.apply.counted import counted_effect
 from dagster_streamtables.replication.apply.effect import Effect
@@ -100,11 +100,7 @@ def _apply_to(
         after, end, effect.inserted, effect.updated, deleted,
     )  # fmt: skip
     version = committed(
-        target,
-        changes.table.name,
-        log.version,
-        end,
-        lambda: write(log, effect, properties(target, made)),
+        target, log.version, made, lambda properties: write(log, effect, properties)
     )
     return replace(applied, version=version)
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.replication.apply.target import Target, log_of
 from dagster_streamtables.replication.model.errors import TargetProblem
-from dagster_streamtables.runtime.delta.actions import by_kind
+from dagster_streamtables.runtime.delta.actions import info_of
 from dagster_streamtables.runtime.delta.deed import REPLICATION
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.tables import lost_race
@@ -38,6 +39,8 @@ class Provenance:
     """None where it is known only after the commit, whose metrics have it."""
     updated: int | None = None
     deleted: int | None = None
+    commit: str = field(default_factory=lambda: uuid.uuid4().hex)
+    """Tells the commit from others of the same position, by another process."""
 
 
 def provenance_in(info: Mapping[str, Any]) -> Provenance | None:
@@ -59,7 +62,10 @@ def properties(target: Target, provenance: Provenance) -> CommitProperties:
 
 
 def committed(
-    target: Target, table: str, after: int, position: int, write: Callable[[], object]
+    target: Target,
+    after: int,
+    made: Provenance,
+    write: Callable[[CommitProperties], object],
 ) -> int:
     """Write, and return the version of the commit.
 
@@ -67,9 +73,8 @@ def committed(
 
     Args:
         target: The target.
-        table: The name of the published table.
         after: The version that was read; -1 for a table that is created.
-        position: The position of the commit.
+        made: What the commit says of itself.
         write: Makes it.
 
     Raises:
@@ -77,22 +82,22 @@ def committed(
         TargetProblem: The target refuses a row.
     """
     try:
-        with explained(), commit_explained(made=after < 0), _refusals_explained(target, table):
-            write()
+        with explained(), commit_explained(made=after < 0), _refusals_explained(target, made):
+            write(properties(target, made))
     except Exception:
         with suppress(Exception):  # report the first error
-            made = _version_of(target, after, position)
-            if made is not None:
-                return made
+            version = _version_of(target, after, made)
+            if version is not None:
+                return version
         raise
-    made = _version_of(target, after, position)
-    if made is None:
+    version = _version_of(target, after, made)
+    if version is None:
         raise lost_race("its commit is not in the log")
-    return made
+    return version
 
 
 @contextmanager
-def _refusals_explained(target: Target, table: str) -> Iterator[None]:
+def _refusals_explained(target: Target, made: Provenance) -> Iterator[None]:
     from deltalake.exceptions import DeltaError
 
     try:
@@ -101,22 +106,17 @@ def _refusals_explained(target: Target, table: str) -> Iterator[None]:
         if not any(word in str(error) for word in _REFUSED):
             raise
         raise TargetProblem(
-            f'the target of "{table}" refuses a row',
+            f'the target of "{made.table}" refuses a row',
             where=target.location,
             why=first_line(str(error)),
             fix="change its constraints, or the row at the publisher; nothing was applied",
         ) from error
 
 
-def _version_of(target: Target, after: int, position: int) -> int | None:
-    """The version after `after` whose commit has a position; None if there is none."""
+def _version_of(target: Target, after: int, made: Provenance) -> int | None:
+    """The version of a commit, which is later than `after`; None if it was not made."""
     log = log_of(target)
-    for version in range(log.version if log else -1, after, -1):
-        assert log is not None
-        [(_, commit)] = log.commits(version - 1, version)
-        numbers = by_kind(commit or ()).get("txn", [])
-        if {"appId": target.application, "version": position} in [
-            {key: each.get(key) for key in ("appId", "version")} for each in numbers
-        ]:
+    for version, commit in log.commits(after, log.version) if log else ():
+        if provenance_in(info_of(commit or ())) == made:
             return version
     return None

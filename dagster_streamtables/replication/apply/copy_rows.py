@@ -10,7 +10,7 @@ from dagster_streamtables.replication.apply.applied import Applied
 from dagster_streamtables.replication.apply.arriving import ArrivingRows
 from dagster_streamtables.replication.apply.choices import Choices
 from dagster_streamtables.replication.apply.columns import Columns, columns_of
-from dagster_streamtables.replication.apply.commit import Provenance, committed, properties
+from dagster_streamtables.replication.apply.commit import Provenance, committed
 from dagster_streamtables.replication.apply.new_columns import (
     add_missing_columns,
     require_distinct,
@@ -125,9 +125,7 @@ def _commit(
     made = Provenance(target.replication, target.origin, table.name, before, position)
     version = -1 if log is None else log.version
     try:
-        version = committed(
-            target, table.name, version, position, lambda: write(properties(target, made))
-        )
+        version = committed(target, version, made, write)
     except Exception:
         if arriving.error is not None:
             raise arriving.error from None

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SESSION = "_replications"
-_ROW = "__row"
+_ROW = "__published_row"
 
 
 def flag(number: int) -> str:

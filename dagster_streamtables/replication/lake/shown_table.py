@@ -26,8 +26,10 @@ class ShownTable:
     """By which the old and the new row of an update are found. It need not be published if neither
     updates nor deletes are."""
     published: PublishedTable
-    looked_at: tuple[str, ...] = ()
+    looked_at: tuple[str, ...]
     """The columns that the filters of operations look at."""
+    types: tuple[str, ...]
+    """Those of all of these columns: a batch ends where they change."""
 
     @cached_property
     def read(self) -> tuple[str, ...]:
@@ -66,7 +68,9 @@ def shown(rule: Rule, log: TableLog, key: Sequence[str] | None = None) -> ShownT
         _require_key_unused(rule, keyed, columns)
     # Delta has no default for the rows that were there when a column was added: they have NULL.
     published = PublishedTable(rule.table, schema_of(log, columns), identity, rule.operations)
-    return ShownTable(rule, columns, keyed, published, _named(rule.table, looked_at, there))
+    looked = _named(rule.table, looked_at, there)
+    types = tuple(there[name] for name in (*columns, *(keyed or ()), *looked))
+    return ShownTable(rule, columns, keyed, published, looked, types)
 
 
 def _columns(rule: Rule, there: Iterable[str]) -> tuple[str, ...]:

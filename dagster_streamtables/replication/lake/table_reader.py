@@ -86,7 +86,7 @@ class TableReader:
         """
         log, deed = self._next_log(), self._deed
         now = self._shown_at(log)
-        if self._commits and self._shown is not None and now.published != self._shown.published:
+        if self._commits and now != self._shown:
             self.ended = True
             return 0
         found = self._commit(now, log, deed)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
-from changes.table import Table
+from changes.table import FEED, Table
 from changes.test_random import plainly
 from dagster_streamtables import Lake
 from dagster_streamtables.replication.lake.publication import Entry, Publication
@@ -81,13 +81,20 @@ def test_an_empty_table_and_one_column(lake: Lake) -> None:
         assert Counter(tuples(copy.rows("public.one").read_all())) == {(None,): 1, (1,): 2}
 
 
-def test_partitions_are_copied(lake: Lake) -> None:
+@pytest.mark.parametrize("settings", [FEED, {}], ids=["feed", "files"])
+def test_partitions_are_published(lake: Lake, settings: dict[str, str]) -> None:
     rows = pa.table({"p": ["a", "b c/%", "é"], "q": [1, None, 3], "x": [1, 2, 3]})
-    write_deltalake(lake.location("t"), rows, partition_by=["p", "q"])
+    write_deltalake(lake.location("t"), rows, partition_by=["p", "q"], configuration=settings)
     mine = publisher(lake, Entry("t"))
 
     with mine.copy("s", [T]) as copy:
         assert Counter(tuples(copy.rows(T).read_all())) == Counter(tuples(rows))
+    write_deltalake(lake.location("t"), rows.slice(1, 1), mode="append")
+    DeltaTable(lake.location("t")).delete("x = 2")
+
+    row = ("b c/%", None, 2)
+    told = ops([mine.read("s", {T: 0}, None, max_rows=9)], T)
+    assert told == [("insert", 1, None, row), *[("delete", 2, row, None)] * 2]
 
 
 def test_a_copy_comes_a_batch_at_a_time_and_its_version_is_kept(lake: Lake) -> None:

@@ -63,6 +63,18 @@ def test_without_its_declaration_a_stream_table_is_published_by_whole_rows(lake:
     )
 
 
+def test_rows_under_deletion_vectors_are_not_copied(lake: Lake, spark: SparkSession) -> None:
+    place = f"delta.`{lake.location('t')}`"
+    spark.sql(
+        f"CREATE TABLE {place} (k INT) USING delta "
+        "TBLPROPERTIES (delta.enableDeletionVectors = true)"
+    )
+    spark.sql(f"INSERT INTO {place} SELECT /*+ COALESCE(1) */ CAST(id AS INT) FROM range(9)")
+    spark.sql(f"DELETE FROM {place} WHERE k < 7")
+
+    assert replica_of(lake, Entry("t")).rows[T] == {(7,): 1, (8,): 1}
+
+
 @pytest.mark.parametrize("where", ["", "k <> 2"])
 def test_deletion_vectors_and_renamed_columns(lake: Lake, spark: SparkSession, where: str) -> None:
     place = f"delta.`{lake.location('t')}`"

@@ -1,5 +1,8 @@
 """The published columns of a table in its target: found by name, with the target's types."""
 
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -28,6 +31,7 @@ class Columns:
     """All columns of the target, with plain types."""
     required: frozenset[str]
     """Those that are not NULL."""
+    partitions: frozenset[str] = frozenset()
 
     @property
     def published(self) -> list[str]:
@@ -56,20 +60,30 @@ class Columns:
 
     def _cast(self, name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         values = values.cast(plain_schema(pa.schema([(name, values.type)])).field(0).type)
         wanted = self.stored.field(name).type
         try:
-            return cast(values, wanted)
+            found = cast(values, wanted)
         except Inexact as error:
             value = repr(values[error.index].as_py())
-            raise TargetProblem(
-                f'column "{name}" of the target of "{self.table.name}" '
-                f"does not take the value {value[:_SHOWN]}",
-                where=self.location,
-                why=f"its type there is {wanted}, which has no equal value; nothing was applied",
-                fix="give the column a wider type in the target, or change the value",
-            ) from None
+            why = f"its type there is {wanted}, which has no equal value; nothing was applied"
+            raise self._not_taken(name, value, why) from None
+        divides = name in self.partitions and pa.types.is_string(wanted)
+        if divides and pc.any(pc.equal(found, "")).as_py():
+            why = "it partitions the table, and the empty text is NULL there; nothing was applied"
+            raise self._not_taken(name, "''", why)
+        return found
+
+    def _not_taken(self, name: str, value: str, why: str) -> TargetProblem:
+        return TargetProblem(
+            f'column "{name}" of the target of "{self.table.name}" '
+            f"does not take the value {value[:_SHOWN]}",
+            where=self.location,
+            why=why,
+            fix="give the column a wider type in the target, or change the value",
+        )
 
     def require_values(self, rows: pa.Table) -> None:
         """
@@ -113,7 +127,7 @@ def columns_of(log: TableLog, table: PublishedTable) -> Columns:
         _require_castable(log, table, field, stored.field(field.name).type)
     required = frozenset(each["name"] for each in log.fields if not each["nullable"])
     _require_optional(log, table, required - set(table.schema.names))
-    return Columns(table, log.location, stored, required)
+    return Columns(table, log.location, stored, required, frozenset(log.partitions))
 
 
 def _require_castable(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import tempfile
+from collections import Counter
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -12,9 +13,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 from hypothesis import HealthCheck, given, settings, strategies as st
 
+from dagster_streamtables import Lake, subscribe
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.choices import Choices
 from dagster_streamtables.replication.model.published_table import PublishedTable
@@ -152,3 +154,32 @@ def test_many_with_a_key(kind: str, data: st.DataObject, policy: str, by_commit:
 @given(st.data(), st.booleans())
 def test_many_without_a_key(names: str, data: st.DataObject, by_commit: bool) -> None:
     whole(names, data, by_commit)
+
+
+@pytest.mark.long
+@check(300)
+@given(st.data(), st.booleans(), st.booleans())
+def test_who_reads_a_target_is_told_what_changed(
+    data: st.DataObject, has_key: bool, by_commit: bool
+) -> None:
+    columns = {**({"k": KEYS["bigint"]} if has_key else {}), "v": VALUES["v"], "w": VALUES["w"]}
+    schema = pa.schema([(name, type_) for name, (type_, _) in columns.items()])
+    table = PublishedTable("public.t", schema, ("k",) if has_key else None)
+    there, happened = data.draw(histories(table, {n: pool for n, (_, pool) in columns.items()}))
+    with tempfile.TemporaryDirectory(prefix="histories-") as root:
+        lake = Lake(root)
+        place = lake.location("t")
+        feed = {"delta.enableChangeDataFeed": "true"}
+        write_deltalake(place, pa.Table.from_pylist(there, schema=schema), configuration=feed)
+        told = Counter({row: -count for row, count in stored(place).items()})
+        choices = Choices("apply", commit_by_commit=by_commit)
+        apply_changes(at(place), changes(table, happened), max(happened), choices)
+        told.update(stored(place))
+
+        end = DeltaTable(place).version() + 1
+        with subscribe(lake, "t", as_of=0, snapshot=False, up_to=end) as found:
+            for row in found.fetch(None, timeout=60).to_pylist():
+                count = row.pop("_diff")
+                del row["_timestamp"]
+                told.subtract(dict.fromkeys(counted([row]), count))
+        assert not any(told.values())

@@ -224,6 +224,36 @@ def test_a_key_that_is_not_told_is_the_publishers_fault(tmp_path: Path) -> None:
         apply_changes(at(tmp_path), changes(table(pa.string()), happened), 5)
 
 
+@pytest.mark.parametrize("identity", [("id",), ("v", "id"), None], ids=str)
+@pytest.mark.parametrize("by", ["v", "id"])
+def test_partitioned_targets(by: str, identity: Any, tmp_path: Path) -> None:
+    schema = table(pa.string()).schema
+    what = PublishedTable("public.t", schema, identity)
+    rows = [{"id": i, "v": v} for i, v in enumerate([None, "a b", "é/=%", None, "x"])]
+    write_deltalake(tmp_path, pa.Table.from_pylist(rows, schema=schema), partition_by=by)
+    happened = {
+        5: [
+            ("update", rows[1], {"id": 1, "v": None}),
+            ("update", rows[3], {"id": 3, "v": "a b"}),
+            ("update", rows[2], {"id": 9, "v": "é/=%"}),
+            ("delete", rows[4]),
+            ("insert", {"id": None, "v": "new"}),
+        ]
+    }
+    model = Model(what, rows)
+    model.apply(happened)
+
+    apply_changes(at(tmp_path), changes(what, happened), 5)
+
+    assert stored(tmp_path) == counted(model.rows)
+
+
+def test_an_empty_text_that_partitions_is_refused(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, table(pa.string()).schema.empty_table(), partition_by="v")
+    with pytest.raises(TargetProblem, match="does not take the value ''"):
+        apply(tmp_path, table(pa.string()), {"id": 1, "v": ""})
+
+
 NAMES = [
     "a.b", "two words", "back`tick", 'quo"te', "source", "target", "op", "s", "t", "k0", "v0",
     "u1", "SELECT", "$x", "ünï", "Upper", "it's", "semi;colon", "new\\n", "x{y}", "__row", "%s",

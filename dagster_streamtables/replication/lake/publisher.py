@@ -47,6 +47,7 @@ class LakePublisher:
         deadline: timedelta | None = None,
         stream_tables: Iterable[StreamTable] = (),
         spark: SparkSession | str | None = None,
+        driver_rows: int | None = None,
     ) -> None:
         """
         Args:
@@ -60,8 +61,11 @@ class LakePublisher:
             deadline: New slots are let go if nobody has read them for so long; None for never.
             stream_tables: The declarations of published stream tables, which tell their keys.
             spark: As for `Lake`: it decides row filters, and reads what is large.
+            driver_rows: A commit that changed more rows is read by Spark, as for `Lake`.
         """
-        self._lake = Lake(root, spark=spark, storage_options=storage_options)
+        self._lake = Lake(
+            root, spark=spark, storage_options=storage_options, driver_rows=driver_rows
+        )
         self._catalog = self._lake.access.catalog
         declared = by_name(stream_tables)
         known = Publications(self._lake.root, storage_options)

@@ -2,30 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
+from secrets import token_hex
+from typing import TYPE_CHECKING, Literal
 
+from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.model.batch import Batch
 from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.model.publisher import Lag
+from dagster_streamtables.replication.postgres import slots, snapshot
 from dagster_streamtables.replication.postgres.batches import batch_of
 from dagster_streamtables.replication.postgres.choices import checked
 from dagster_streamtables.replication.postgres.forms import Forms
 from dagster_streamtables.replication.postgres.lsn import lsn_text
-from dagster_streamtables.replication.postgres.peek import peek
+from dagster_streamtables.replication.postgres.new_slot import NewSlot, make_slot
+from dagster_streamtables.replication.postgres.peek import oldest_commit, options_of, peek
 from dagster_streamtables.replication.postgres.reading import Read
 from dagster_streamtables.replication.postgres.server import Server
-from dagster_streamtables.replication.postgres.slots import advance, flushed_to, require_slot
+
+if TYPE_CHECKING:
+    from dagster_streamtables.replication.postgres.catalog import CatalogTable
+    from dagster_streamtables.replication.postgres.server import Connection
 
 
 class PostgresPublisher:
     def __init__(
-        self, address: str, publications: Sequence[str], *,
+        self,
+        address: str,
+        publications: Sequence[str],
+        *,
         types: Mapping[str, str] | None = None,
+        password: str | None = None,
         password_file: str | Path | None = None,
-    ) -> None:  # fmt: skip
-        self._server = Server.at(address, password_file=password_file)
+        origin: Literal["any", "none"] = "any",
+        slot_timeout: timedelta = timedelta(minutes=5),
+    ) -> None:
+        """
+        Args:
+            address: A URL, or a connection string of libpq.
+            publications: Their names; a table that is in several is published once.
+            types: By type or column ("public.orders.note"): "text", or "numeric(38, 9)".
+            password: Wins over the file, over the address, and over what libpq looks for.
+            password_file: A file that holds it. It is read for every connection.
+            origin: "none" leaves out changes that a replication made; the server must be 16 or
+                later.
+            slot_timeout: For so long a new slot waits for transactions that are open.
+        """
+        self._server = Server.at(address, password=password, password_file=password_file)
         self._publications = tuple(publications)
         self._choices = checked(types or {})
+        self._local_only = origin == "none"
+        self._wait = slot_timeout.total_seconds()
 
     @property
     def origin(self) -> str:
@@ -33,16 +63,48 @@ class PostgresPublisher:
 
     def published(self) -> Mapping[str, PublishedTable]:
         with self._server.session() as connection:
-            forms = Forms.load(self._server, connection, self._publications, self._choices)
+            options_of(connection, local_only=self._local_only)
+            forms = self._forms(connection)
         return {name: forms.now(name).table for name in forms.tables}
+
+    @contextmanager
+    def copy(self, slot: str, tables: Collection[str]) -> Iterator[snapshot.SnapshotCopy]:
+        before, is_new = self._meet(slot, tables)
+        with self._server.session() as connection:
+            try:
+                begun = self._begin(connection, slot, is_new)
+                copied = self._snapshot(connection, before, begun)
+            except BaseException:
+                if is_new:
+                    with suppress(StreamTablesError):
+                        self.drop_slot(slot)
+                raise
+            with closing(copied):
+                yield copied
+
+    def create_slot(self, slot: str, tables: Collection[str]) -> Mapping[str, int]:
+        _, is_new = self._meet(slot, tables)
+        if is_new:
+            with self._server.replication() as protocol:
+                position = make_slot(
+                    self._server, protocol, slot, temporary=False, export=False, wait=self._wait
+                ).position
+        else:
+            with self._server.session() as connection:
+                position = slots.flushed_to(connection)
+        return dict.fromkeys(tables, position)
 
     def read(
         self, slot: str, after: Mapping[str, int], confirmed: str | None, *, max_rows: int
     ) -> Batch:
+        if not after:
+            return Batch({}, {})
         with self._server.session() as connection:
-            forms = Forms.load(self._server, connection, self._publications, self._choices)
-            up_to = flushed_to(connection)
-            state = require_slot(connection, slot)
+            options = options_of(connection, local_only=self._local_only)
+            forms = self._forms(connection)
+            up_to = slots.flushed_to(connection)
+            state = slots.require_slot(connection, slot)
+            slots.require_unmoved(state, slot, confirmed, after)
             read = Read(after, forms.then)
             if state.position < up_to:
                 read.decode(
@@ -52,11 +114,76 @@ class PostgresPublisher:
                         self._publications,
                         up_to=up_to,
                         max_messages=max_rows,
-                        options={},
+                        options=options,
                     )
                 )
         return batch_of(read, up_to, max_rows)
 
     def confirm(self, slot: str, applied: Mapping[str, int]) -> str:
         with self._server.session() as connection:
-            return lsn_text(advance(connection, slot, min(applied.values())))
+            if not applied:
+                return lsn_text(slots.require_slot(connection, slot).position)
+            return lsn_text(slots.advance(connection, slot, min(applied.values())))
+
+    def drop_slot(self, slot: str) -> None:
+        with self._server.session() as connection:
+            slots.drop(connection, slot)
+
+    def lag(self, slot: str, applied: Mapping[str, int]) -> Lag:
+        with self._server.session() as connection:
+            state = slots.require_slot(connection, slot)
+            now = slots.flushed_to(connection)
+            position = max(state.position, min(applied.values(), default=0))
+            if position >= now:
+                return Lag(commits=None, bytes=0, seconds=0.0)
+            options = options_of(connection, local_only=self._local_only)
+            seconds = oldest_commit(
+                connection,
+                slot,
+                self._publications,
+                up_to=now,
+                behind=position,
+                is_first=position == state.position,
+                options=options,
+            )
+        return Lag(commits=None, bytes=now - position, seconds=seconds)
+
+    def _forms(self, connection: Connection) -> Forms:
+        return Forms.load(self._server, connection, self._publications, self._choices)
+
+    def _meet(self, slot: str, tables: Collection[str]) -> tuple[dict[str, CatalogTable], bool]:
+        """The tables as they are, all readable; and whether there is no such slot yet."""
+        with self._server.session() as connection:
+            options_of(connection, local_only=self._local_only)
+            found = snapshot.require_published(self._forms(connection), tables)
+            snapshot.require_readable(connection, found.values())
+            is_new = slots.slot_state(connection, slot) is None
+            if not is_new:
+                slots.require_slot(connection, slot)
+        return found, is_new
+
+    def _begin(self, connection: Connection, slot: str, is_new: bool) -> NewSlot:
+        """Begin a transaction on the connection, in the snapshot of a slot that is new or ends."""
+        name = slot if is_new else f"{slot[:50]}_{token_hex(6)}"
+        with self._server.replication() as protocol:
+            begun = make_slot(
+                self._server, protocol, name, temporary=not is_new, export=True, wait=self._wait
+            )
+            assert begun.snapshot is not None
+            snapshot.begin_in(connection, begun.snapshot, self._wait)
+        return begun
+
+    def _snapshot(
+        self, connection: Connection, before: Mapping[str, CatalogTable], begun: NewSlot
+    ) -> snapshot.SnapshotCopy:
+        snapshot.require_readable(connection, before.values())
+        forms = self._forms(connection)
+        now = snapshot.require_published(forms, before)
+        snapshot.require_same_files(before, now)
+        return snapshot.SnapshotCopy(
+            server=self._server,
+            connection=connection,
+            forms={name: forms.now(name) for name in now},
+            queries={name: snapshot.rows_of(table) for name, table in now.items()},
+            at=begun.position,
+        )

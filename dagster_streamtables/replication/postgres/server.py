@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ OPTIONS = {
     "tcp_user_timeout": "60000",
 }
 """Where the address does not say otherwise."""
+SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 SESSION = """
     SET client_encoding = 'UTF8';
     SET datestyle = 'ISO, YMD';
@@ -35,8 +37,9 @@ SESSION = """
     SET bytea_output = 'hex';
     SET search_path = '';
     SET row_security = off;
-    SET statement_timeout = 0;
-    SET idle_in_transaction_session_timeout = 0
+    SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN (
+        'statement_timeout', 'lock_timeout', 'transaction_timeout', 'idle_session_timeout',
+        'idle_in_transaction_session_timeout')
 """
 """How values are written, wherever the server or the role has other settings. Without row security,
 a table of which the role sees only some rows is an error, not a part of the rows."""
@@ -52,11 +55,14 @@ class Server:
     password_file: Path | None = field(default=None, repr=False)
 
     @classmethod
-    def at(cls, address: str, *, password_file: str | Path | None = None) -> Server:
+    def at(
+        cls, address: str, *, password: str | None = None, password_file: str | Path | None = None
+    ) -> Server:
         """
         Args:
             address: A URL, or a connection string of libpq. A password that it does not have is
                 looked for where libpq does: in `PGPASSWORD`, and in `~/.pgpass`.
+            password: The password; it wins over all of these.
             password_file: A file that holds the password and nothing else. It is read for every
                 connection, so the password may change.
         """
@@ -65,6 +71,7 @@ class Server:
 
         try:
             given = {name: str(value) for name, value in conninfo_to_dict(address).items()}
+            _require_plain(address)
         except Exception:
             # What psycopg says may quote a part of the address, which may be the password.
             raise InvalidDefinition(
@@ -73,9 +80,20 @@ class Server:
                 fix='"postgresql://user@host:5432/database", or "host=… dbname=… user=…"; in a URL '
                 "the characters @ : / ? # % of a password are written as %40 and so on",
             ) from None
-        secrets = {name: given.pop(name) for name in ("password", "sslpassword") if name in given}
+        secrets = {name: given.pop(name) for name in SECRETS if name in given}
+        if password is not None:
+            secrets["password"] = password
+            password_file = None
         file = Path(password_file) if password_file is not None else None
         return cls(OPTIONS | given, secrets, file)
+
+    @property
+    def address(self) -> str:
+        """As it was given, without secrets."""
+        from psycopg.conninfo import make_conninfo
+
+        given = {k: v for k, v in self.options.items() if OPTIONS.get(k) != v}
+        return make_conninfo(**given)
 
     @property
     def origin(self) -> str:
@@ -104,8 +122,8 @@ class Server:
             self.errors(),
             self._connect(replication="database", cursor_factory=psycopg.ClientCursor) as it,
         ):
-            it.execute("SET statement_timeout = 0")
-            it.execute("SET idle_in_transaction_session_timeout = 0")
+            for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
+                it.execute(f"SET {name} = 0")  # type: ignore[arg-type]
             yield it
 
     @contextmanager
@@ -138,6 +156,22 @@ class Server:
                 fix="name a file that holds the password and nothing else, and that this process "
                 "may read",
             ) from error
+
+
+def _require_plain(address: str) -> None:
+    """A password with @ or / that a URL does not write as %40 or %2F gets into other parts."""
+    is_url, _, rest = address.partition("://")
+    plain = rest.partition("?")[0]
+    host = plain.rpartition("@")[2] if "@" in plain else plain
+    ports = re.findall(r":([^:,/\]]*)(?=[,/]|$)", host.partition("/")[0])
+    if is_url in ("postgres", "postgresql") and (
+        plain.count("@") > 1 or "@" in plain.partition("/")[2] or not all(map(_is_port, ports))
+    ):
+        raise ValueError
+
+
+def _is_port(text: str) -> bool:
+    return text.isdigit() or not text
 
 
 def require_psycopg() -> None:

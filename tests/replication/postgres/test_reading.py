@@ -21,7 +21,7 @@ def follow(database: Database, *tables: str, max_rows: int = 10**6, replica: Rep
            ) -> Replica:  # fmt: skip
     """All changes from the slot on, confirmed batch by batch."""
     replica = replica or Replica()
-    after, confirmed = dict.fromkeys(tables, 0), None
+    after, confirmed = dict.fromkeys(tables, database.position("s")), None
     publisher = database.publisher()
     while True:
         batch = publisher.read("s", after, confirmed, max_rows=max_rows)

@@ -1,0 +1,263 @@
+"""What a copy holds, against what the server's tables held at that moment."""
+
+from __future__ import annotations
+
+import random
+import threading
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pyarrow as pa
+import pytest
+
+from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
+from replication.postgres.database import Database
+from replication.postgres.replica import Replica
+from replication.postgres.test_reading import shown
+
+TEXTS = [
+    None, "", "NULL", "\\.", "\\N", "\ufeffmark", '"', '""', "a,b", " a ", "\n", "\r", "\r\n", "\t",
+    "ü€😀", "x" * 2_000_000, "\x01", "'",
+]  # fmt: skip
+
+
+def copied(publisher: PostgresPublisher, table: str, slot: str = "s") -> pa.Table:
+    with publisher.copy(slot, [table]) as copy:
+        return copy.rows(table).read_all()
+
+
+def column(rows: pa.Table, name: str) -> list[Any]:
+    return sorted(rows[name].to_pylist(), key=repr)
+
+
+@pytest.mark.parametrize("columns", ["v text", "id int, v text", "v text, id int"])
+def test_hostile_texts(database: Database, columns: str) -> None:
+    database.run(
+        f"CREATE TABLE t ({columns})",
+        "CREATE PUBLICATION p FOR TABLE t WITH (publish = 'insert')",
+    )
+    with database.connect() as connection:
+        for text in (*TEXTS, *reversed(TEXTS)):
+            connection.execute("INSERT INTO t (v) VALUES (%s)", [text])
+    found = copied(database.publisher(), "public.t")
+    assert column(found, "v") == sorted([*TEXTS, *TEXTS], key=repr)
+
+
+def test_an_empty_table_and_names_of_every_kind(database: Database) -> None:
+    database.run(
+        'CREATE SCHEMA "My Schema"',
+        'CREATE TABLE "My Schema"."T $1 {ü} ""%s""" ("a ""b""" int PRIMARY KEY, "%s {}" text)',
+        'CREATE PUBLICATION "P, ""1""" FOR TABLE "My Schema"."T $1 {ü} ""%s"""',
+    )
+    publisher, name = database.publisher('P, "1"'), 'My Schema.T $1 {ü} "%s"'
+    with publisher.copy("s", [name]) as copy:
+        rows = copy.rows(name).read_all()
+        position = copy.position(name)
+    assert rows.num_rows == 0
+    assert rows.schema == publisher.published()[name].schema
+    database.run("""INSERT INTO "My Schema"."T $1 {ü} ""%s""\" VALUES (1, 'x')""")
+    batch = publisher.read("s", {name: position}, None, max_rows=10)
+    assert batch.tables[name].rows["new"].to_pylist() == [{'a "b"': 1, "%s {}": "x"}]
+    assert column(copied(publisher, name), "%s {}") == ["x"]
+
+
+def test_filters_are_joined_by_or_and_the_operations_do_not_matter(database: Database) -> None:
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY, a text, b text, g int GENERATED ALWAYS AS (1) STORED)",
+        "INSERT INTO t SELECT g, 'a' || g, NULLIF(g, 3)::text FROM generate_series(0, 9) g",
+        "INSERT INTO t VALUES (-1, '{}', '%s')",
+        "CREATE PUBLICATION p FOR TABLE t (id, b) WHERE (id > 5 AND id <> 8)",
+        "CREATE PUBLICATION q FOR TABLE t (b, id) WHERE (id = 3 OR id < 0)"
+        " WITH (publish = 'truncate')",
+        "CREATE PUBLICATION r FOR TABLE t (id, b) WITH (publish = 'truncate')",
+        "CREATE PUBLICATION whole FOR TABLE t",
+    )
+    ids = {
+        ("p",): [6, 7, 9],
+        ("q",): [-1, 3],
+        ("p", "q"): [-1, 3, 6, 7, 9],
+        ("p", "r"): list(range(-1, 10)),
+    }
+    for publications, expected in ids.items():
+        found = copied(database.publisher(*publications), "public.t")
+        assert found.schema.names == ["id", "b"]
+        assert sorted(found["id"].to_pylist()) == expected
+    assert copied(database.publisher("whole"), "public.t").schema.names == ["id", "a", "b"]
+
+
+def test_partitions_are_copied_by_their_root_and_heirs_by_themselves(database: Database) -> None:
+    database.run(
+        "CREATE TABLE root (id int PRIMARY KEY) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF root FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE high PARTITION OF root FOR VALUES FROM (10) TO (20) PARTITION BY LIST (id)",
+        "CREATE TABLE higher PARTITION OF high DEFAULT",
+        "INSERT INTO root VALUES (1), (11), (12)",
+        "CREATE TABLE parent (id int PRIMARY KEY)",
+        "CREATE TABLE heir (PRIMARY KEY (id)) INHERITS (parent)",
+        "INSERT INTO parent VALUES (1)",
+        "INSERT INTO heir VALUES (2)",
+        "CREATE PUBLICATION p FOR TABLE root, parent WITH (publish_via_partition_root = true)",
+        "CREATE PUBLICATION leaves FOR TABLE root",
+    )
+    publisher, names = database.publisher(), ["public.root", "public.parent", "public.heir"]
+    assert sorted(publisher.published()) == sorted(names)
+    with publisher.copy("s", names) as copy:
+        after = {name: copy.position(name) for name in names}
+        ids = [column(copy.rows(name).read_all(), "id") for name in names]
+    assert ids == [[1, 11, 12], [1], [2]]
+    database.run("INSERT INTO root VALUES (13)", "INSERT INTO heir VALUES (3)")
+    batch = publisher.read("s", after, None, max_rows=10)
+    assert {n: c.rows["new"].to_pylist() for n, c in batch.tables.items()} == {
+        "public.root": [{"id": 13}],
+        "public.heir": [{"id": 3}],
+    }
+    leaves = database.publisher("leaves")
+    assert column(copied(leaves, "public.higher", "l"), "id") == [11, 12, 13]
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_nothing_is_lost_or_doubled_between_copy_and_changes(
+    database: Database, is_new: bool
+) -> None:
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY, v int)",
+        "INSERT INTO t SELECT g, 0 FROM generate_series(1, 100) g",
+        "CREATE TABLE other (id int PRIMARY KEY, v int)",
+        "CREATE PUBLICATION p FOR TABLE other" + (", t" if is_new else ""),
+    )
+    publisher = database.publisher()
+    ends = threading.Event()
+    writers = [threading.Thread(target=_write, args=(database, i, ends)) for i in range(3)]
+    after = {} if is_new else dict(publisher.create_slot("s", ["public.other"]))
+    first = database.position("s") if after else None
+    for writer in writers:
+        writer.start()
+    database.run("SELECT pg_sleep(0.3)")
+    if not is_new:
+        database.run("ALTER PUBLICATION p ADD TABLE t")
+    names = ["public.t", *(["public.other"] if is_new else [])]
+    replica = Replica()
+    with publisher.copy("s", names) as copy:
+        for name in names:
+            after[name] = copy.position(name)
+            replica.rows[name] = copy.rows(name).read_all().to_pylist()
+    assert database.slots() == ["s"]
+    assert first is None or database.position("s") == first
+    database.run("SELECT pg_sleep(0.3)")
+    ends.set()
+    for writer in writers:
+        writer.join()
+    confirmed, complete = None, False
+    while not complete:
+        batch = publisher.read("s", after, confirmed, max_rows=100)
+        replica.apply(batch)
+        after, complete = dict(batch.end), batch.complete
+        confirmed = publisher.confirm("s", after)
+    for name in ("t", "other"):
+        assert replica.shown(f"public.{name}") == shown(database, name)
+
+
+def _write(database: Database, number: int, ends: threading.Event) -> None:
+    """Transactions with savepoints, some of which are rolled back, on rows of its own."""
+    chance, key = random.Random(number), 1000 * (number + 1)
+    with database.connect() as connection:
+        while not ends.is_set():
+            key += 1
+            with connection.transaction(force_rollback=chance.random() < 0.3):
+                for table in ("t", "other"):
+                    connection.execute(f"INSERT INTO {table} VALUES ({key}, 0)")  # type: ignore[arg-type]
+                with connection.transaction(force_rollback=chance.random() < 0.5):
+                    connection.execute(f"UPDATE t SET v = v + 1 WHERE id % 3 = {number}")  # type: ignore[arg-type]
+                connection.execute(f"DELETE FROM t WHERE id % 3 = {number} AND v > 3")  # type: ignore[arg-type]
+
+
+def test_rows_come_a_batch_at_a_time_in_another_thread_and_need_not_all_be_read(
+    database: Database,
+) -> None:
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "INSERT INTO t SELECT generate_series(1, 200000)",
+        "CREATE TABLE u (id int PRIMARY KEY)",
+        "INSERT INTO u VALUES (1)",
+        "CREATE PUBLICATION p FOR TABLE t, u",
+    )
+    found: list[pa.RecordBatch] = []
+    with database.publisher().copy("s", ["public.t", "public.u"]) as copy:
+        assert column(copy.rows("public.u").read_all(), "id") == [1]
+        rows = copy.rows("public.t")
+        reader = threading.Thread(target=lambda: found.append(rows.read_next_batch()))
+        reader.start()
+        reader.join()
+        assert 0 < found[0].num_rows < 200_000
+    open_ones = (
+        "SELECT count(*) FROM pg_stat_activity WHERE backend_xmin IS NOT NULL "
+        "AND pid <> pg_backend_pid() AND datname = current_database()"
+    )
+    while database.run(open_ones) != [(0,)]:
+        pass
+
+
+def test_what_is_copied_stays_as_it_is_until_the_end(database: Database) -> None:
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "INSERT INTO t VALUES (1)",
+        "CREATE PUBLICATION p FOR TABLE t",
+    )
+    with database.publisher().copy("s", ["public.t"]) as copy:
+        database.run("INSERT INTO t VALUES (2)")
+        for change in ("ALTER TABLE t ALTER id TYPE bigint", "TRUNCATE t"):
+            with pytest.raises(psycopg.errors.LockNotAvailable):
+                database.run("SET lock_timeout = 20", change)
+        assert column(copy.rows("public.t").read_all(), "id") == [1]
+
+
+def test_a_table_that_is_rewritten_when_its_copy_begins(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot from before a rewrite shows the table without rows."""
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "INSERT INTO t VALUES (1)",
+        "CREATE PUBLICATION p FOR TABLE t",
+    )
+    publisher = database.publisher()
+    begin = PostgresPublisher._begin
+
+    def and_rewrite(*args: Any) -> Any:
+        begun = begin(*args)
+        database.run("ALTER TABLE t ALTER id TYPE bigint")
+        return begun
+
+    monkeypatch.setattr(PostgresPublisher, "_begin", and_rewrite)
+    with pytest.raises(PublisherProblem, match=r'"public\.t" was rewritten'):
+        copied(publisher, "public.t")
+    assert database.slots() == []
+    monkeypatch.undo()
+    assert column(copied(publisher, "public.t"), "id") == [1]
+
+
+def test_a_new_slot_does_not_wait_for_ever(database: Database) -> None:
+    database.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    publisher = database.publisher(slot_timeout=timedelta(seconds=0.3))
+    with database.connect() as connection, connection.transaction(force_rollback=True):
+        connection.execute("INSERT INTO t VALUES (1)")
+        pid = connection.info.backend_pid
+        with pytest.raises(PublisherProblem, match="cannot begin") as error:
+            copied(publisher, "public.t")
+        assert f"process {pid}" in error.value.why
+        with pytest.raises(PublisherProblem, match="cannot begin"):
+            publisher.create_slot("s", ["public.t"])
+    assert database.slots() == []
+
+
+def test_a_table_that_is_not_published_begins_no_slot(database: Database) -> None:
+    database.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    publisher = database.publisher()
+    with pytest.raises(PublisherProblem, match=r'"public\.u"') as error:
+        copied(publisher, "public.u")
+    assert "public.t" in error.value.why
+    with pytest.raises(PublisherProblem, match=r'"public\.u"'):
+        publisher.create_slot("s", ["public.u"])
+    assert database.slots() == []

@@ -25,6 +25,7 @@ from dagster_streamtables.replication.apply.target import (
 )
 from dagster_streamtables.replication.apply.touched import stored_batches
 from dagster_streamtables.replication.apply.write import whole_rows
+from dagster_streamtables.replication.model.errors import ReplicationConflict
 from dagster_streamtables.replication.model.published_table import PublishedTable
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
@@ -61,7 +62,8 @@ def copy_rows(
 
     Raises:
         TargetProblem: The target does not take what is published.
-        ReplicationConflict: A row is there already, or comes twice; nothing was copied.
+        ReplicationConflict: A row is there already, or comes twice, or rows without an identity
+            were copied before; nothing was copied.
         ConflictingCommit: Another commit came first; nothing was copied.
     """
     choices = choices or Choices()
@@ -73,6 +75,8 @@ def copy_rows(
     if not replace and after is not None and after >= position:
         return Applied(None, after)
     columns = columns_of(log, table)
+    if not replace and after is not None:
+        _require_told_apart(log, table, after)
     there = Seen() if replace else _identities(log, columns)
     arriving = ArrivingRows(columns, there, choices.on_conflict)
     deleted = rows_in(log) if replace else 0
@@ -142,6 +146,21 @@ def _with_columns(target: Target, table: PublishedTable, choices: Choices) -> Ta
         if choices.add_columns and add_missing_columns(log, target, table):
             log = opened(target, table)
     return log
+
+
+def _require_told_apart(log: TableLog, table: PublishedTable, after: int) -> None:
+    """
+    Raises:
+        ReplicationConflict: A second copy would double the rows of the first.
+    """
+    if table.identity is None and log.adds.num_rows:
+        raise ReplicationConflict(
+            f'"{table.name}" was copied to its target before',
+            where=log.location,
+            why=f"the target has its rows as of position {after}, and nothing tells them from "
+            "those of a second copy; nothing was copied",
+            fix="go on from that position, replace the rows that are there, or empty the target",
+        )
 
 
 def _identities(log: TableLog, columns: Columns) -> Seen:

@@ -12,6 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables.replication.apply.apply_changes import Choices, apply_changes
 from dagster_streamtables.replication.apply.target import position_of
+from dagster_streamtables.replication.model.errors import ReplicationConflict
 from dagster_streamtables.replication.model.published_table import PublishedTable
 from replication.apply.published import Model, Transactions, at, changes, counted, stored
 
@@ -137,3 +138,35 @@ def test_what_a_target_has_of_its_own_stays_with_its_row(tmp_path: Path) -> None
     assert stored(tmp_path) == counted(
         [{"id": 8, "name": "z", "own": "x"}, {**B, "own": "y"}, {**C, "own": None}]
     )
+
+
+def test_zeros_of_both_signs_are_one_key(tmp_path: Path) -> None:
+    """As in PostgreSQL, whose key they would both violate; the value is that of the last change."""
+    schema = pa.schema([("k", pa.float64()), ("v", pa.string())])
+    table = PublishedTable("public.t", schema, ("k",))
+    write_deltalake(tmp_path, pa.Table.from_pylist([{"k": 0.0, "v": "a"}], schema=schema))
+
+    moved = {5: [("update", {"k": 0.0}, {"k": -0.0, "v": "b"})]}
+    apply_changes(at(tmp_path), changes(table, moved), 5)
+    assert stored(tmp_path) == counted([{"k": -0.0, "v": "b"}])
+
+    with pytest.raises(ReplicationConflict, match="meets a row") as error:
+        again = {6: [("insert", {"k": 1.0, "v": ""})], 7: [("insert", {"k": 0.0, "v": "c"})]}
+        apply_changes(at(tmp_path), changes(table, again), 7)
+    assert "insert_exists, position 7" in error.value.where
+    assert position_of(at(tmp_path)) == 5
+
+    apply_changes(at(tmp_path), changes(table, {6: [("delete", {"k": 0.0})]}), 6)
+    assert not stored(tmp_path)
+
+
+def test_transactions_before_a_conflict_are_applied_if_each_is_a_commit(tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.Table.from_pylist([A]))
+    happened = changes(KEYED, {5: [("insert", B)], 6: [("insert", A)], 7: [("insert", C)]})
+
+    with pytest.raises(ReplicationConflict, match="meets a row"):
+        apply_changes(at(tmp_path), happened, 7, Choices(commit_by_commit=True))
+    assert (stored(tmp_path), position_of(at(tmp_path))) == (counted([A, B]), 5)
+
+    apply_changes(at(tmp_path), happened, 7, Choices(commit_by_commit=True, skip={6}))
+    assert (stored(tmp_path), position_of(at(tmp_path))) == (counted([A, B, C]), 7)

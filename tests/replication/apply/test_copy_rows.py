@@ -54,6 +54,18 @@ def test_a_copy_that_was_made_is_not_made_again(tmp_path: Path) -> None:
     assert stored(tmp_path) == counted(ROWS)
 
 
+def test_a_second_copy_does_not_double_rows(tmp_path: Path) -> None:
+    copy_rows(at(tmp_path), WHOLE, reader(ROWS), 7)
+
+    with pytest.raises(ReplicationConflict, match="was copied to its target before"):
+        copy_rows(at(tmp_path), WHOLE, reader(ROWS), 8)
+    assert (stored(tmp_path), position_of(at(tmp_path))) == (counted(ROWS), 7)
+
+    DeltaTable(tmp_path).delete()
+    copy_rows(at(tmp_path), WHOLE, reader(ROWS), 8)
+    assert (stored(tmp_path), position_of(at(tmp_path))) == (counted(ROWS), 8)
+
+
 def test_a_copy_without_an_identity_adds_its_rows(tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.Table.from_pylist(ROWS, schema=SHOP))
 

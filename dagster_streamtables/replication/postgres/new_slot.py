@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.postgres.lsn import lsn_of
 from dagster_streamtables.replication.postgres.server import Server
@@ -15,6 +17,7 @@ from dagster_streamtables.replication.postgres.server import Server
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.server import Connection
 
+NAME = re.compile(r"[a-z0-9_]{1,63}")
 OPEN = """
     SELECT coalesce('process ' || l.pid, 'a prepared transaction'), a.usename, a.application_name
     FROM pg_locks l LEFT JOIN pg_stat_activity a USING (pid)
@@ -43,10 +46,12 @@ def make_slot(
         wait: Seconds for which transactions may delay it that are open now.
 
     Raises:
+        InvalidDefinition: A server takes no such name.
         PublisherProblem: They were open for longer. There is no slot.
     """
     import psycopg
 
+    _require_name(slot)
     with server.errors():
         try:
             with _cancelled_after(protocol, wait):
@@ -61,6 +66,15 @@ def make_slot(
             ) from error
     assert row is not None
     return NewSlot(lsn_of(row[1]), row[2])
+
+
+def _require_name(slot: str) -> None:
+    """The server would cut a name that is too long."""
+    if NAME.fullmatch(slot) is None:
+        raise InvalidDefinition(
+            f'a slot of PostgreSQL cannot be called "{slot}"',
+            fix="use up to 63 lower case letters (a to z), digits and underscores: slot=…",
+        )
 
 
 def _command(protocol: Connection, slot: str, temporary: bool, export: bool) -> str:

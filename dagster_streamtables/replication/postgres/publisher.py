@@ -13,7 +13,7 @@ from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.model.batch import Batch
 from dagster_streamtables.replication.model.published_table import PublishedTable
 from dagster_streamtables.replication.model.publisher import Lag
-from dagster_streamtables.replication.postgres import slots, snapshot
+from dagster_streamtables.replication.postgres import publications as made, slots, snapshot
 from dagster_streamtables.replication.postgres.batches import batch_of
 from dagster_streamtables.replication.postgres.choices import checked
 from dagster_streamtables.replication.postgres.forms import Forms
@@ -66,6 +66,19 @@ class PostgresPublisher:
             options_of(connection, local_only=self._local_only)
             forms = self._forms(connection)
         return {name: forms.now(name).table for name in forms.tables}
+
+    def create_publication(
+        self, name: str, *, tables: Collection[str] = (), schemas: Collection[str] = ()
+    ) -> None:
+        """Publish tables, and all tables of schemas; their owner must do it.
+
+        Args:
+            name: Of the publication.
+            tables: With their schemas: "public.orders".
+            schemas: The server must be 15 or later, and the role a superuser.
+        """
+        with self._server.session() as connection:
+            made.create(connection, name, tables, schemas)
 
     @contextmanager
     def copy(self, slot: str, tables: Collection[str]) -> Iterator[snapshot.SnapshotCopy]:
@@ -154,6 +167,7 @@ class PostgresPublisher:
     def _meet(self, slot: str, tables: Collection[str]) -> tuple[dict[str, CatalogTable], bool]:
         """The tables as they are, all readable; and whether there is no such slot yet."""
         with self._server.session() as connection:
+            snapshot.wait_for_locks(connection, self._wait)
             options_of(connection, local_only=self._local_only)
             found = snapshot.require_published(self._forms(connection), tables)
             snapshot.require_readable(connection, found.values())

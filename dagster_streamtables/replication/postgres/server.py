@@ -38,8 +38,9 @@ SESSION = """
     SET search_path = '';
     SET row_security = off;
     SELECT set_config(name, '0', false) FROM pg_settings WHERE name IN (
-        'statement_timeout', 'lock_timeout', 'transaction_timeout', 'idle_session_timeout',
-        'idle_in_transaction_session_timeout')
+        'statement_timeout', 'transaction_timeout', 'idle_session_timeout',
+        'idle_in_transaction_session_timeout');
+    SET lock_timeout = '1min'
 """
 """How values are written, wherever the server or the role has other settings. Without row security,
 a table of which the role sees only some rows is an error, not a part of the rows."""
@@ -133,7 +134,9 @@ class Server:
         try:
             yield
         except psycopg.Error as error:
-            raise as_ours(error, self.origin, self.secrets.values()) from error
+            is_plain = not any(each and each in str(error) for each in self.secrets.values())
+            found = as_ours(error, self.origin, self.secrets.values())
+            raise found from (error if is_plain else None)
 
     def _connect(self, **options: Any) -> Connection:
         import psycopg

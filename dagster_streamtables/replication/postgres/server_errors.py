@@ -16,16 +16,15 @@ AWAY = ("08", "57P", "53300", "40001", "40P01")
 """SQLSTATEs, or their beginnings, of a server that is away or too busy: a retry is enough."""
 REFUSES_TO_CONNECT = (
     "authentication failed",
-    "no password supplied",
     "role ",
     "user name",
     "no pg_hba.conf entry",
     "permission denied",
-    "certificate",
-    "does not support SSL",
     "not permitted to log in",
 )
-"""What libpq says when a retry would not help. It has no SQLSTATE for what happens so early."""
+"""What a server says when a retry would not help. It has no SQLSTATE for what happens so early."""
+CANNOT_CONNECT = ("no password supplied", "certificate", "SSL was required", "private key")
+"""What libpq says then."""
 
 
 def as_ours(error: psycopg.Error, origin: str, secrets: Iterable[str]) -> StreamTablesError:
@@ -45,17 +44,31 @@ def _of_connecting(said: str, origin: str) -> StreamTablesError:
             why=said,
             fix="correct the name of the database in the address",
         )
-    if "FATAL" in said and any(words in said for words in REFUSES_TO_CONNECT):
+    if "WAL sender" in said or "walsender" in said:
+        return _forbidden(said, origin)
+    refusals = CANNOT_CONNECT + (REFUSES_TO_CONNECT if "FATAL" in said else ())
+    if any(words in said for words in refusals):
         return PublisherProblem(
             f"PostgreSQL at {origin} does not let the replication in",
             why=said,
             fix="correct the user and the password: in the address, in PGPASSWORD, or in the file "
-            "of the password; the server's pg_hba.conf must let them in",
+            "of the password; the server's pg_hba.conf must let them in, and the certificates of "
+            "the address (sslmode, sslrootcert) must be right",
         )
     return LostPublisher(
         f"PostgreSQL at {origin} cannot be reached",
         why=said,
         fix="start the server, or correct host and port; nothing of this attempt was kept",
+    )
+
+
+def _forbidden(said: str, origin: str) -> StreamTablesError:
+    return PublisherProblem(
+        f"PostgreSQL at {origin} does not allow that",
+        why=said,
+        fix="the role needs ALTER ROLE … REPLICATION, and GRANT SELECT on each published table "
+        "and USAGE on its schema; BYPASSRLS if a table has row security; to create a publication "
+        "it must own the tables",
     )
 
 
@@ -73,12 +86,7 @@ def _of_statement(state: str, said: str, origin: str) -> StreamTablesError:
             fix="end what locks it, such as an ALTER TABLE (see pg_locks), and try again",
         )
     if state == "42501":
-        return PublisherProblem(
-            f"PostgreSQL at {origin} does not allow that",
-            why=said,
-            fix="the role needs ALTER ROLE … REPLICATION, and GRANT SELECT on each published table "
-            "and USAGE on its schema; to create a publication it must own the tables",
-        )
+        return _forbidden(said, origin)
     return _of_slot(state, said, origin) or PublisherProblem(
         f"PostgreSQL at {origin} refuses a statement",
         why=f"{said} (SQLSTATE {state})",

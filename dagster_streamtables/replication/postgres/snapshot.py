@@ -65,8 +65,11 @@ def begin_in(connection: Connection, exported: str, wait: float) -> None:
 
     connection.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
     connection.execute(sql.SQL("SET TRANSACTION SNAPSHOT {}").format(sql.Literal(exported)))
-    timeout = sql.Literal(f"{wait * 1000:.0f}ms")
-    connection.execute(sql.SQL("SET LOCAL lock_timeout = {}").format(timeout))
+    wait_for_locks(connection, wait)
+
+
+def wait_for_locks(connection: Connection, seconds: float) -> None:
+    connection.execute(f"SET lock_timeout = '{seconds * 1000:.0f}ms'".encode())
 
 
 def require_published(forms: Forms, tables: Collection[str]) -> dict[str, CatalogTable]:

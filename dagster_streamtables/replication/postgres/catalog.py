@@ -30,6 +30,12 @@ TABLES = """
     WHERE t.pubname = ANY(%s)
     ORDER BY n.nspname, c.relname, t.pubname
 """
+SENT = """
+    ARRAY(SELECT a.attname::text FROM pg_attribute a
+          WHERE a.attrelid = c.oid AND a.attname = ANY(t.attnames) AND a.attgenerated = '')
+"""
+LISTS = ((180000, "t.attnames::text[]"), (150000, SENT), (0, "NULL::text[]"))
+"""Servers before 18 list generated columns, but do not send them."""
 COLUMNS = """
     SELECT attrelid::int8, attname, atttypid::int8, atttypmod, attgenerated <> '',
         CASE WHEN atthasmissing THEN (attmissingval::text::text[])[1] END
@@ -157,12 +163,12 @@ class _Tables:
         ]
 
     def _rows(self) -> list[tuple]:
-        has_lists = self.connection.info.server_version >= 150000
+        version = self.connection.info.server_version
         query = TABLES.format(
-            columns="t.attnames::text[]" if has_lists else "NULL::text[]",
-            filter="t.rowfilter" if has_lists else "NULL::text",
+            columns=next(columns for since, columns in LISTS if version >= since),
+            filter="t.rowfilter" if version >= 150000 else "NULL::text",
         )
-        # It is one of two constants.
+        # All its forms are constants.
         return self.connection.execute(query, [list(self.operations)]).fetchall()  # type: ignore[arg-type]
 
     def _columns(self, tables: Collection[int]) -> dict[int, list[Column]]:

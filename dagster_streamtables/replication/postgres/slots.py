@@ -89,7 +89,7 @@ def require_unmoved(
     Raises:
         LostSlot: Somebody else has moved it.
     """
-    left = lsn_of(confirmed) if confirmed else min(after.values())
+    left = min([*after.values(), *([lsn_of(confirmed)] if confirmed else [])])
     if state.position > left:
         raise _moved(slot, state.position, left)
 

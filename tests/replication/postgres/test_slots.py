@@ -95,6 +95,16 @@ def test_a_stolen_batch(database: Database, publisher: Publisher) -> None:
         publisher.confirm("s", {T: end})
 
 
+def test_changes_that_a_table_misses(database: Database, publisher: Publisher) -> None:
+    """Whoever put the positions back."""
+    position = publisher.create_slot("s", [T])[T]
+    insert(database, 1)
+    end = read(publisher, position, None)[1]
+    confirmed = publisher.confirm("s", {T: end})
+    with pytest.raises(LostSlot, match="somebody else has moved"):
+        publisher.read("s", {T: end, "public.u": position}, confirmed, max_rows=1)
+
+
 def _steal(database: Database) -> None:
     database.run(
         "SELECT pg_logical_slot_get_binary_changes('s', NULL, NULL, 'proto_version', '1', "

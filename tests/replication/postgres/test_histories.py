@@ -1,0 +1,242 @@
+"""Changes of tables and of rows that are rare, against what the server's tables hold then."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.replication.postgres.lsn import lsn_text
+from replication.postgres.database import Database
+from replication.postgres.replica import Replica
+from replication.postgres.test_reading import SLOT, follow, shown
+
+T = "public.t"
+LONG = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 1000) i)"
+"""A text that is stored outside of its row."""
+
+
+def begin(database: Database, *statements: str) -> None:
+    database.run(*statements, "CREATE PUBLICATION p FOR ALL TABLES", SLOT)
+
+
+def news(database: Database, table: str = T, **settings: Any) -> list[dict[str, Any]]:
+    after = {table: database.position("s")}
+    batch = database.publisher(**settings).read("s", after, None, max_rows=10**6)
+    return batch.tables[table].rows["new"].to_pylist() if batch.tables else []
+
+
+@pytest.mark.parametrize("max_rows", [1, 10**6])
+@pytest.mark.parametrize("identity", ["DEFAULT", "FULL"])
+def test_columns_come_and_go(database: Database, identity: str, max_rows: int) -> None:
+    begin(
+        database,
+        "CREATE TABLE t (id int PRIMARY KEY, a text, gone int)",
+        f"ALTER TABLE t REPLICA IDENTITY {identity}",
+    )
+    database.run(
+        "INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2)",
+        "ALTER TABLE t ADD b int DEFAULT 7",
+        "INSERT INTO t VALUES (3, 'three', 3, 3)",
+        "UPDATE t SET b = b + 1 WHERE id < 3",
+        "ALTER TABLE t ADD c text",
+        "ALTER TABLE t DROP gone",
+        "INSERT INTO t VALUES (4, 'four', 4, 'c')",
+        "DELETE FROM t WHERE id = 2",
+        "UPDATE t SET id = 20 WHERE id = 1",
+        "ALTER TABLE t ADD d bool DEFAULT true",
+    )
+    replica = follow(database, T, max_rows=max_rows)
+    # What has not changed since the last column came is for the reader to fill.
+    last = database.publisher().published()[T]
+    for row in replica.rows[T]:
+        row.setdefault("d", last.fills.get("d"))
+    assert replica.shown(T) == shown(database, "t")
+
+
+def test_a_transaction_adds_and_drops_columns_between_changes_of_rows(database: Database) -> None:
+    begin(database, "CREATE TABLE t (id int PRIMARY KEY, a text, b int)")
+    with database.connect() as connection, connection.transaction():
+        connection.execute("INSERT INTO t VALUES (1, 'x', 1), (2, 'y', 2)")
+        connection.execute("ALTER TABLE t DROP b")
+        connection.execute("UPDATE t SET a = 'z' WHERE id = 1")
+    assert follow(database, T).shown(T) == shown(database, "t")
+
+
+def test_a_transaction_that_renames_is_an_error(database: Database) -> None:
+    begin(database, "CREATE TABLE t (id int PRIMARY KEY, a text)")
+    with database.connect() as connection, connection.transaction():
+        connection.execute("INSERT INTO t VALUES (1, 'x')")
+        connection.execute("ALTER TABLE t RENAME a TO b")
+        connection.execute("INSERT INTO t VALUES (2, 'y')")
+    with pytest.raises(PublisherProblem, match="changed columns"):
+        follow(database, T)
+
+
+def test_types_that_change(database: Database) -> None:
+    begin(database, "CREATE TABLE t (id int PRIMARY KEY, n int)")
+    database.run(
+        "INSERT INTO t VALUES (1, 1)",
+        "ALTER TABLE t ALTER n TYPE bigint",
+        "INSERT INTO t VALUES (2, 5000000000)",
+        "ALTER TABLE t ALTER n TYPE text",
+        "INSERT INTO t VALUES (3, 'three')",
+    )
+    publisher, after, confirmed = database.publisher(), {T: database.position("s")}, None
+    found = []
+    for _ in range(3):
+        batch = publisher.read("s", after, confirmed, max_rows=10**6)
+        found += batch.tables[T].rows["new"].to_pylist()
+        after = dict(batch.end)
+        confirmed = publisher.confirm("s", after)
+    assert [row["n"] for row in found] == [1, 5000000000, "three"]
+    assert batch.complete
+
+
+def test_values_that_did_not_change_are_not_told(database: Database) -> None:
+    begin(
+        database,
+        "CREATE TABLE t (id int PRIMARY KEY, long text, n int)",
+        "CREATE TABLE f (id int, long text, n int)",
+        "ALTER TABLE f REPLICA IDENTITY FULL",
+    )
+    for table in ("t", "f"):
+        database.run(
+            f"INSERT INTO {table} VALUES (1, {LONG}, 0), (2, 'short', 0)",
+            f"UPDATE {table} SET n = n + 1",
+            f"UPDATE {table} SET id = 10 WHERE id = 1",
+            f"UPDATE {table} SET long = long || 'x' WHERE id = 10",
+            f"UPDATE {table} SET long = NULL WHERE id = 2",
+        )
+    after = dict.fromkeys((T, "public.f"), database.position("s"))
+    batch = database.publisher().read("s", after, None, max_rows=10**6)
+    assert [each for each in batch.tables[T].rows["unchanged"].to_pylist() if each] == [[1], [1]]
+    assert not any(batch.tables["public.f"].rows["unchanged"].to_pylist())
+    replica = follow(database, *after)
+    assert replica.shown(T) == shown(database, "t")
+    assert replica.shown("public.f") == shown(database, "f")
+
+
+def test_truncates_of_several_tables(database: Database) -> None:
+    begin(
+        database,
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE TABLE u (id int REFERENCES t, PRIMARY KEY (id))",
+        "CREATE TABLE v (id int PRIMARY KEY)",
+    )
+    database.run(
+        "INSERT INTO t VALUES (1), (2)",
+        "INSERT INTO u VALUES (1)",
+        "INSERT INTO v VALUES (1)",
+        "TRUNCATE t CASCADE",
+        "INSERT INTO t VALUES (3)",
+        "INSERT INTO u VALUES (3)",
+    )
+    replica = follow(database, T, "public.u", "public.v")
+    for name in ("t", "u", "v"):
+        assert replica.shown(f"public.{name}") == shown(database, name)
+
+
+def test_rows_that_come_and_go_in_one_transaction(database: Database) -> None:
+    begin(database, "CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE e (id int PRIMARY KEY)")
+    with database.connect() as connection, connection.transaction():
+        connection.execute("INSERT INTO t VALUES (1), (2)")
+        connection.execute("DELETE FROM t WHERE id = 1")
+        connection.execute("TRUNCATE t")
+        connection.execute("INSERT INTO t VALUES (2)")
+        connection.execute("UPDATE t SET id = 1")
+    with database.connect() as connection, connection.transaction():
+        connection.execute("INSERT INTO t VALUES (9)")
+        connection.execute("DELETE FROM t WHERE id = 9")
+    replica = follow(database, T, "public.e")
+    assert replica.shown(T) == shown(database, "t")
+    assert not replica.shown("public.e")
+
+
+def test_a_table_that_is_dropped_and_made_again(database: Database) -> None:
+    begin(database, "CREATE TABLE t (id int PRIMARY KEY, a text)")
+    database.run(
+        "INSERT INTO t VALUES (1, 'old')",
+        "DROP TABLE t",
+        "CREATE TABLE t (id int PRIMARY KEY, b int)",
+        "INSERT INTO t VALUES (1, 5)",
+    )
+    publisher, after = database.publisher(), {T: database.position("s")}
+    batch = publisher.read("s", after, None, max_rows=10**6)
+    assert batch.tables[T].rows["new"].to_pylist() == [{"id": 1, "a": "old"}]
+    batch = publisher.read("s", batch.end, None, max_rows=10**6)
+    assert batch.tables[T].rows["new"].to_pylist() == [{"id": 1, "b": 5}]
+    database.run("DROP TABLE t")
+    assert news(database)[0] == {"id": 1, "a": "old"}
+
+
+def test_positions_of_tables_differ(database: Database) -> None:
+    begin(database, "CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE u (id int PRIMARY KEY)")
+    start, ends = database.position("s"), []
+    for i in range(4):
+        with database.connect() as connection, connection.transaction():
+            connection.execute(f"INSERT INTO t VALUES ({i})")  # type: ignore[arg-type]
+            connection.execute(f"INSERT INTO u VALUES ({i})")  # type: ignore[arg-type]
+        batch = database.publisher().read("s", {T: start}, None, max_rows=10**6)
+        ends.append(batch.tables[T].transactions[-1].position)
+    after = {T: ends[0], "public.u": ends[2], "public.none": ends[3]}
+    batch = database.publisher().read("s", after, lsn_text(start), max_rows=10**6)
+    found = {name: each.rows["new"].to_pylist() for name, each in batch.tables.items()}
+    assert found == {T: [{"id": 1}, {"id": 2}, {"id": 3}], "public.u": [{"id": 3}]}
+    assert [each.position for each in batch.tables[T].transactions] == ends[1:]
+    one = database.publisher().read("s", after, lsn_text(start), max_rows=1)
+    assert not one.complete and one.end == after | {T: max(ends[0], one.end[T])}
+
+
+def test_prepared_transactions_count_when_they_are_committed(database: Database) -> None:
+    begin(database, "CREATE TABLE t (id int PRIMARY KEY)")
+    name = database.name
+    database.run("BEGIN; INSERT INTO t VALUES (1); PREPARE TRANSACTION 'a" + name + "'")
+    database.run("BEGIN; INSERT INTO t VALUES (2); PREPARE TRANSACTION 'b" + name + "'")
+    database.run("INSERT INTO t VALUES (3)")
+    assert news(database) == [{"id": 3}]
+    database.run(f"COMMIT PREPARED 'b{name}'", f"ROLLBACK PREPARED 'a{name}'")
+    assert news(database) == [{"id": 3}, {"id": 2}]
+
+
+def test_filters_turn_updates_into_what_the_subscriber_needs(database: Database) -> None:
+    """The second scenario of PostgreSQL's documentation."""
+    database.run(
+        "CREATE TABLE t (a int, b int, c text, PRIMARY KEY (a, c))",
+        "CREATE PUBLICATION p FOR TABLE t WHERE (a > 5 AND c = 'NSW')",
+    )
+    publisher, replica = database.publisher(), Replica()
+    database.run(
+        "INSERT INTO t VALUES (2,102,'NSW'),(3,103,'QLD'),(4,104,'VIC'),(5,105,'ACT'),"
+        "(6,106,'NSW'),(7,107,'NT'),(8,108,'QLD'),(9,109,'NSW')"
+    )
+    with publisher.copy("s", [T]) as copy:
+        after: dict[str, int] = {T: copy.position(T)}
+        replica.rows[T] = copy.rows(T).read_all().to_pylist()
+    database.run(
+        "UPDATE t SET b = 999 WHERE a = 6",
+        "UPDATE t SET a = 555 WHERE a = 2",
+        "UPDATE t SET c = 'VIC' WHERE a = 9",
+    )
+    batch = publisher.read("s", after, None, max_rows=10**6)
+    assert batch.tables[T].rows["op"].to_pylist() == ["update", "insert", "delete"]
+    replica.apply(batch)
+    assert replica.shown(T) == shown(database, "t", "t WHERE a > 5 AND c = 'NSW'")
+
+
+def test_tables_of_other_databases_and_of_no_publication_are_left_alone(
+    database: Database,
+) -> None:
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE TABLE other (id int PRIMARY KEY)",
+        "CREATE PUBLICATION p FOR TABLE t",
+        SLOT,
+        "INSERT INTO other VALUES (1)",
+        "INSERT INTO t VALUES (1)",
+        "ALTER PUBLICATION p ADD TABLE other",
+        "INSERT INTO other VALUES (2)",
+    )
+    assert news(database) == [{"id": 1}]
+    assert news(database, "public.other") == [{"id": 2}]

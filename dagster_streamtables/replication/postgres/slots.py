@@ -89,7 +89,9 @@ def require_unmoved(
     Raises:
         LostSlot: Somebody else has moved it.
     """
-    left = min([*after.values(), *([lsn_of(confirmed)] if confirmed else [])])
+    left = min(after.values())
+    if confirmed is not None:
+        left = min(left, lsn_of(confirmed))
     if state.position > left:
         raise _moved(slot, state.position, left)
 

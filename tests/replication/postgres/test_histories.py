@@ -84,14 +84,15 @@ def test_types_that_change(database: Database) -> None:
         "INSERT INTO t VALUES (3, 'three')",
     )
     publisher, after, confirmed = database.publisher(), {T: database.position("s")}, None
-    found = []
+    found, complete = [], []
     for _ in range(3):
         batch = publisher.read("s", after, confirmed, max_rows=10**6)
         found += batch.tables[T].rows["new"].to_pylist()
+        complete.append(batch.complete)
         after = dict(batch.end)
         confirmed = publisher.confirm("s", after)
     assert [row["n"] for row in found] == [1, 5000000000, "three"]
-    assert batch.complete
+    assert complete == [False, False, True]
 
 
 def test_values_that_did_not_change_are_not_told(database: Database) -> None:
@@ -109,7 +110,8 @@ def test_values_that_did_not_change_are_not_told(database: Database) -> None:
             f"UPDATE {table} SET long = long || 'x' WHERE id = 10",
             f"UPDATE {table} SET long = NULL WHERE id = 2",
         )
-    after = dict.fromkeys((T, "public.f"), database.position("s"))
+    start = database.position("s")
+    after = {T: start, "public.f": start}
     batch = database.publisher().read("s", after, None, max_rows=10**6)
     assert [each for each in batch.tables[T].rows["unchanged"].to_pylist() if each] == [[1], [1]]
     assert not any(batch.tables["public.f"].rows["unchanged"].to_pylist())

@@ -17,11 +17,15 @@ from dagster_streamtables.replication.postgres import publications as made, slot
 from dagster_streamtables.replication.postgres.batches import batch_of
 from dagster_streamtables.replication.postgres.choices import checked
 from dagster_streamtables.replication.postgres.forms import Forms
-from dagster_streamtables.replication.postgres.lsn import lsn_text
 from dagster_streamtables.replication.postgres.new_slot import NewSlot, make_slot
 from dagster_streamtables.replication.postgres.peek import oldest_commit, options_of, peek
 from dagster_streamtables.replication.postgres.reading import Read
 from dagster_streamtables.replication.postgres.server import Server
+from dagster_streamtables.replication.postgres.timeline import (
+    Confirmed,
+    require_known,
+    timeline_of,
+)
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.catalog import CatalogTable
@@ -56,6 +60,8 @@ class PostgresPublisher:
         self._choices = checked(types or {})
         self._local_only = origin == "none"
         self._wait = slot_timeout.total_seconds()
+        self._timeline: int | None = None
+        """Of the server that was read: another may have taken over before `confirm`."""
 
     @property
     def origin(self) -> str:
@@ -117,7 +123,10 @@ class PostgresPublisher:
             forms = self._forms(connection)
             up_to = slots.flushed_to(connection)
             state = slots.require_slot(connection, slot)
-            slots.require_unmoved(state, slot, confirmed, after)
+            last = Confirmed.of(confirmed) if confirmed else None
+            slots.require_unmoved(state, slot, last and last.position, after)
+            self._timeline = timeline_of(connection)
+            require_known(self._server, self._timeline, last, after, up_to)
             read = Read(after, forms.then)
             if state.position < up_to:
                 read.decode(
@@ -134,9 +143,11 @@ class PostgresPublisher:
 
     def confirm(self, slot: str, applied: Mapping[str, int]) -> str:
         with self._server.session() as connection:
-            if not applied:
-                return lsn_text(slots.require_slot(connection, slot).position)
-            return lsn_text(slots.advance(connection, slot, min(applied.values())))
+            if applied:
+                position = slots.advance(connection, slot, min(applied.values()))
+            else:
+                position = slots.require_slot(connection, slot).position
+            return str(Confirmed(position, self._timeline or timeline_of(connection)))
 
     def drop_slot(self, slot: str) -> None:
         with self._server.session() as connection:

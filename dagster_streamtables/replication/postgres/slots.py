@@ -82,7 +82,7 @@ def _require_ours(state: SlotState, slot: str) -> None:
 
 
 def require_unmoved(
-    state: SlotState, slot: str, confirmed: str | None, after: Mapping[str, int]
+    state: SlotState, slot: str, confirmed: int | None, after: Mapping[str, int]
 ) -> None:
     """A slot is behind where it was left after a crash of the server, and never ahead.
 
@@ -91,7 +91,7 @@ def require_unmoved(
     """
     left = min(after.values())
     if confirmed is not None:
-        left = min(left, lsn_of(confirmed))
+        left = min(left, confirmed)
     if state.position > left:
         raise _moved(slot, state.position, left)
 

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.live_files import UNTOLD, DataFile
+from dagster_streamtables.runtime.delta.parquet_files import may_use_threads, opened_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,15 +77,14 @@ def rows_of(log: TableLog, file: DataFile, columns: Sequence[str], *more: str) -
         OnlySpark: Spark would read different rows.
     """
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    with log.files.open_input_file(file.path) as stream:
-        opened = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
+    with opened_parquet(log.files, file.path) as opened:
         if _in_old_calendar(opened.metadata) and _are_told(log, columns):
             raise OnlySpark
         there = set(opened.schema_arrow.names)
-        wanted = [name for name in columns if name not in file.partition] + list(more)
-        rows = opened.read(columns=[name for name in wanted if name in there])
+        wanted = [*(name for name in columns if name not in file.partition), *more]
+        found = [name for name in wanted if name in there]
+        rows = opened.read(found, use_threads=may_use_threads(log.files))
         count = opened.metadata.num_rows
     schema = schema_of(log, columns)
     arrays = [_column(rows, file.partition, field, count) for field in schema]
@@ -146,13 +146,12 @@ def _in_old_calendar(footer: Any) -> bool:
 
 def _differs(log: TableLog, path: str) -> bool:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     key = log.location, log.id, path
     if key not in _known:
         try:
-            with log.files.open_input_file(path) as stream:
-                footer = pq.ParquetFile(stream).metadata
+            with opened_parquet(log.files, path) as file:
+                footer = file.metadata
         except (OSError, pa.ArrowException):
             return True  # Spark's error will name the file
         kinds = {footer.schema.column(each).physical_type for each in range(footer.num_columns)}

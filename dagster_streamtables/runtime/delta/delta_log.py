@@ -24,7 +24,8 @@ from dagster_streamtables.runtime.delta.actions import Commit, actions_of, commi
 from dagster_streamtables.runtime.delta.encoding import digest, encoding
 from dagster_streamtables.runtime.delta.log_folder import LocalLog, RemoteLog
 from dagster_streamtables.runtime.delta.log_paths import commit_file
-from dagster_streamtables.runtime.delta.names import is_remote
+from dagster_streamtables.runtime.delta.names import files_below, is_remote
+from dagster_streamtables.runtime.delta.parquet_files import opened_parquet
 from dagster_streamtables.runtime.delta.types import spark_type
 
 
@@ -183,10 +184,8 @@ class TableLog:
 
     def rows_in(self, path: str) -> int:
         """The rows of one of its Parquet files, by the footer, including those under vectors."""
-        import pyarrow.parquet as pq
-
-        with self.files.open_input_file(path) as stream:
-            return pq.ParquetFile(stream).metadata.num_rows
+        with opened_parquet(self.files, path) as file:
+            return file.metadata.num_rows
 
     @cached_property
     def adds(self) -> Any:
@@ -259,6 +258,8 @@ class TableLog:
     @cached_property
     def files(self) -> Any:
         """The table's folder as a pyarrow file system."""
+        if not is_remote(self.location):
+            return files_below(self.location, None)
         import pyarrow.fs
         from deltalake.fs import DeltaStorageHandler
 

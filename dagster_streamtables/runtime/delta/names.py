@@ -58,7 +58,6 @@ class Names:
         Raises:
             EnvironmentProblem: The root cannot be read.
         """
-        # The file system of delta-rs creates the folder, which a reader must not do.
         if not is_remote(self.root) and not Path(self.root).exists():
             return
         with root_explained(self.root):
@@ -101,6 +100,8 @@ def files_below(place: str, storage_options: Mapping[str, str] | None) -> Any:
     import pyarrow.fs
     from deltalake.fs import DeltaStorageHandler
 
+    if not is_remote(place):
+        return pyarrow.fs.SubTreeFileSystem(place, pyarrow.fs.LocalFileSystem())
     return pyarrow.fs.PyFileSystem(DeltaStorageHandler(place, dict(storage_options or {})))
 
 

@@ -55,6 +55,7 @@ ROOMS = (
     "replication/lake",
     "replication/postgres",
     "replication/apply",
+    "replication/lifecycle",
     "replication",
     "metrics",
     "serve",

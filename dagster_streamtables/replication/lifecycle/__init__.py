@@ -1,0 +1,1 @@
+"""Replications: their declarations, their state in a ledger, and what is done to them."""

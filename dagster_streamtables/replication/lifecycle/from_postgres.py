@@ -1,0 +1,121 @@
+"""`FromPostgres`: a PostgreSQL server as the publisher of a replication, as a declaration."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
+from dagster_streamtables.setting import FILLED, normalize_fields
+
+_SECRET = re.compile(
+    r"://[^/?#]*:[^@/?#]+@|\b(?:password|sslpassword|oauth_client_secret|scram_\w+_key)\s*=",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class FromPostgres:
+    """Tables of a PostgreSQL server: those of its publications, or tables and schemas, for which a
+    publication is made.
+
+    The password is no part of it. It is read for every connection from `password_env` or
+    `password_file`; without them libpq looks for it, in `PGPASSWORD` and `~/.pgpass`.
+
+    Raises:
+        InvalidDefinition: The address has a password; publications are named along with tables; or
+            nothing is named.
+    """
+
+    address: Annotated[str, FILLED] = field(repr=False)
+    """A URL, or a connection string of libpq, without a password."""
+    publications: tuple[str, ...] = ()
+    """Publications that exist; a table that is in several is replicated once."""
+    tables: tuple[str, ...] = ()
+    """Tables with their schemas, ``public.orders``, instead of publications: one is made for them,
+    named like the slot. The role must own them."""
+    schemas: tuple[str, ...] = ()
+    """Likewise, all tables of these; the role must be a superuser, and the server 15 or later."""
+    password_env: str | None = None
+    """The environment variable that holds the password."""
+    password_file: str | None = None
+    """The file that holds the password and nothing else."""
+    types: Mapping[str, str] = field(default_factory=dict[str, str])
+    """By type or column (``public.orders.note``): "text", or "numeric(38, 9)", where a type has no
+    equal in a Delta table."""
+    origin: Literal["any", "none"] = "any"
+    """"none" leaves out what a replication wrote there; the server must be 16 or later."""
+    slot_timeout: timedelta = timedelta(minutes=5)
+    """For so long a new slot waits for transactions that are open."""
+
+    def __post_init__(self) -> None:
+        for name in ("publications", "tables", "schemas"):
+            if not isinstance(getattr(self, name), str):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
+        normalize_fields(self)
+        _require_no_secret(self.address)
+        named = bool(self.tables or self.schemas)
+        if named == bool(self.publications):
+            raise InvalidDefinition(
+                "a replication from PostgreSQL names "
+                + ("both publications and tables" if named else "nothing to replicate"),
+                why="a table is published by a publication that is there, or by one that is made",
+                fix="give publications=[…] that exist, or tables=[…] and schemas=[…] to make one",
+            )
+        if self.password_env and self.password_file:
+            raise InvalidDefinition(
+                "the password of PostgreSQL is in two places",
+                fix="give one of password_env and password_file",
+            )
+
+    @property
+    def place(self) -> str:
+        """The address, which has no secret."""
+        return self.address
+
+    def password(self) -> str | None:
+        """The password in the environment variable that is named; None if none is.
+
+        Raises:
+            EnvironmentProblem: The variable is not set.
+        """
+        if not self.password_env:
+            return None
+        found = os.environ.get(self.password_env)
+        if found is None:
+            raise EnvironmentProblem(
+                f"the environment variable {self.password_env} is not set",
+                why="the replication reads the password of PostgreSQL from it",
+                fix="set it where the replication runs, or name another one in password_env",
+            )
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """A JSON value, without secrets."""
+        return {
+            "kind": "postgres",
+            "address": self.address,
+            "publications": [*self.publications],
+            "tables": [*self.tables],
+            "schemas": [*self.schemas],
+            "password_env": self.password_env,
+            "password_file": self.password_file and str(Path(self.password_file)),
+            "types": dict(self.types),
+            "origin": self.origin,
+            "slot_timeout": self.slot_timeout.total_seconds(),
+        }
+
+
+def _require_no_secret(address: str) -> None:
+    if _SECRET.search(address):
+        raise InvalidDefinition(
+            "the address of a PostgreSQL server has a password",
+            why="a declaration is stored and shown, and a password must be neither",
+            fix='leave it out of the address; give password_env="…", the name of an environment '
+            "variable that holds it, or password_file",
+        )

@@ -1,0 +1,105 @@
+"""`ReplicationRefresh`: what a refresh of a replication did."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from dagster_streamtables.replication.apply.applied import Applied
+
+
+@dataclass(frozen=True)
+class TableRefresh:
+    """What a refresh did to one target."""
+
+    name: str
+    """The table at the publisher."""
+    copied: int | None = None
+    """Rows that were copied; None if none were to be."""
+    inserted: int = 0
+    """By changes, as all below."""
+    updated: int = 0
+    deleted: int = 0
+    conflicts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Changes that did not fit the rows of the target, by kind."""
+    version: int | None = None
+    """The last version of the target that was committed; None if none was."""
+    position: int | None = None
+    """All changes up to it are applied."""
+
+    def then_copied(self, applied: Applied) -> TableRefresh:
+        """The same with a copy that followed."""
+        copied = (self.copied or 0) + applied.inserted + applied.updated
+        return self._with(applied, copied=copied)
+
+    def then_applied(self, applied: Applied) -> TableRefresh:
+        """The same with changes that followed."""
+        return self._with(
+            applied,
+            copied=self.copied,
+            inserted=self.inserted + applied.inserted,
+            updated=self.updated + applied.updated,
+            deleted=self.deleted + applied.deleted,
+        )
+
+    def _with(
+        self,
+        applied: Applied,
+        *,
+        copied: int | None,
+        inserted: int = 0,
+        updated: int = 0,
+        deleted: int = 0,
+    ) -> TableRefresh:
+        return TableRefresh(
+            self.name, copied, inserted, updated, deleted,
+            dict(Counter(self.conflicts) + applied.conflicts),
+            self.version if applied.version is None else applied.version,
+            applied.position,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ReplicationRefresh:
+    """What a refresh did, table by table."""
+
+    name: str
+    """Of the replication."""
+    tables: Mapping[str, TableRefresh]
+    """By target; those to which nothing happened are here, too."""
+    complete: bool
+    """Whether nothing was left at the publisher when it was read last."""
+    seconds: float
+    skipped: tuple[str, ...] = ()
+    """Transactions that were left out, as they were asked for."""
+
+    @property
+    def action(self) -> str:
+        """`COPY` if rows were copied, `CHANGES` if changes were applied, else `NO_DATA`."""
+        if any(each.copied is not None for each in self.tables.values()):
+            return "COPY"
+        moved = any(each.version is not None for each in self.tables.values())
+        return "CHANGES" if moved else "NO_DATA"
+
+    @property
+    def conflicts(self) -> Mapping[str, int]:
+        """Of all tables, by kind."""
+        total: Counter[str] = Counter()
+        for each in self.tables.values():
+            total.update(each.conflicts)
+        return dict(total)
+
+    def __str__(self) -> str:
+        parts = [f"{self.name}: {self.action}"]
+        for target, each in sorted(self.tables.items()):
+            copied = [] if each.copied is None else [f"{each.copied} copied"]
+            counts = (
+                (each.inserted, "inserted"),
+                (each.updated, "updated"),
+                (each.deleted, "deleted"),
+                (sum(each.conflicts.values()), "conflicts"),
+            )
+            said = copied + [f"{number} {what}" for number, what in counts if number]
+            parts += [f"{target} {', '.join(said)}"] if said else []
+        return "; ".join(parts)

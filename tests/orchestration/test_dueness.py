@@ -12,8 +12,9 @@ from dagster_streamtables.orchestration.automation.dueness import (
     decide,
     due,
     runs,
+    too_fast,
 )
-from dagster_streamtables.orchestration.declare.schedule import Cron, Duration
+from dagster_streamtables.orchestration.declare.schedule import Cron, Duration, OnChange
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 READS = {"a": ("s",), "b": ("a",), "c": ("b",)}
@@ -37,6 +38,19 @@ def test_a_cron_table_is_due_after_its_tick_and_its_calculated_sources_with_it()
     last = dict.fromkeys("abc", NOW - timedelta(minutes=1))
     assert due(schedules, READS, last, NOW - timedelta(seconds=1)) == []
     assert due(schedules, READS, last, NOW) == ["a", "b", "c"]
+
+
+def test_a_table_on_change_is_always_due_and_its_calculated_sources_with_it() -> None:
+    schedules = {"a": None, "b": None, "c": OnChange()}
+    assert due(schedules, READS, dict.fromkeys("abc", NOW), NOW) == ["a", "b", "c"]
+
+
+def test_schedules_that_runs_do_not_keep_are_said() -> None:
+    assert list(too_fast({"a": FIVE, "b": None}, 5)) == []
+    [said] = too_fast({"a": FIVE, "b": OnChange(), "c": Duration("1s", 1)}, 1)
+    assert "b (on change), c (1s)" in said
+    assert "every 5 s" in said
+    assert "streamtables worker" in said
 
 
 def test_a_source_with_a_schedule_of_its_own_keeps_to_it() -> None:

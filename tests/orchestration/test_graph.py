@@ -6,7 +6,7 @@ import pytest
 
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.declare import graph
-from dagster_streamtables.orchestration.declare.schedule import Cron, Duration
+from dagster_streamtables.orchestration.declare.schedule import Cron, Duration, OnChange
 
 DIAMOND = {"a": ["s"], "left": ["a"], "right": ["a"], "bottom": ["left", "right"], "other": ["s"]}
 
@@ -38,6 +38,12 @@ def test_the_tightest_duration_is_inherited_through_any_number_of_levels() -> No
         "b": ("c", "fast"),
         "c": ("fast",),
     }
+
+
+def test_on_change_is_inherited_before_any_duration() -> None:
+    reads = {"a": ["s"], "eager": ["a"], "fast": ["a"]}
+    schedules = {"a": None, "eager": OnChange(), "fast": Duration("1s", 1)}
+    assert graph.inherited(schedules, reads) == {"a": ("eager",)}
 
 
 def test_a_duration_below_a_scheduled_reader_counts_too() -> None:

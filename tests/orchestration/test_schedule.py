@@ -10,6 +10,7 @@ from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.declare.schedule import (
     Cron,
     Duration,
+    OnChange,
     Schedule,
     parse_schedule,
 )
@@ -40,6 +41,19 @@ def at(text: str) -> datetime:
 )
 def test_a_duration_is_numbers_with_units(text: str, seconds: int) -> None:
     assert parsed(text) == Duration(text.strip(), seconds)
+
+
+@pytest.mark.parametrize("text", ["on change", "ON  CHANGE", " On change "])
+def test_on_change_is_due_at_once_and_late_after_ten_seconds(text: str) -> None:
+    schedule = parse_schedule(text, min_schedule_seconds=0)
+    assert schedule == OnChange()
+    moment = at("2026-01-01 12:00:00")
+    assert schedule is not None
+    assert schedule.due_at(moment) == moment
+    assert schedule.deadline(moment) == moment + timedelta(seconds=10)
+    with pytest.raises(InvalidDefinition, match="too tight") as raised:
+        parse_schedule(text)
+    assert "streamtables worker" in raised.value.fix
 
 
 @pytest.mark.parametrize("text", [None, "", "CALCULATED", "calculated"])

@@ -6,17 +6,19 @@ tick. So nothing has to be repaired after a lost tick, a restart, or a failed ru
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Annotated
 
 from dagster_streamtables.orchestration.declare import graph
-from dagster_streamtables.orchestration.declare.schedule import Schedule
+from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS, Schedule
 from dagster_streamtables.setting import Range, normalize_fields
 
 _MORE = 0.25
+_SENSOR_LOOP = 5
+"""Seconds between two ticks that Dagster's daemon allows."""
 _LONG_AGO = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -119,6 +121,26 @@ def due_at(schedule: Schedule, last: datetime | None) -> datetime:
     return schedule.due_at(last) if last is not None else _LONG_AGO
 
 
+def too_fast(schedules: Mapping[str, Schedule | None], tick: float) -> Iterator[str]:
+    """What a sensor says of schedules that runs do not keep; nothing if there are none.
+
+    Args:
+        schedules: The schedule of each table.
+        tick: Seconds between two ticks.
+    """
+    fast = [
+        f"{name} ({schedule.text})"
+        for name, schedule in schedules.items()
+        if schedule is not None and schedule.shortest_gap() < MIN_SCHEDULE_SECONDS
+    ]
+    if fast:
+        yield (
+            f"Runs do not keep schedules below {MIN_SCHEDULE_SECONDS} s: these tables are "
+            f"refreshed at most at each tick, every {max(tick, _SENSOR_LOOP):g} s, and a run takes "
+            f"seconds to start; streamtables worker keeps them: {', '.join(fast)}."
+        )
+
+
 def decide(
     states: Mapping[str, Situation], reads: graph.Reads, now: datetime, backoff: Backoff
 ) -> TickPlan:
@@ -158,10 +180,17 @@ def runs(
 ) -> list[list[str]]:
     """The tables to refresh, grouped into runs; the run with the earliest deadline first."""
 
-    def deadline(group: list[str]) -> datetime:
-        return min(_deadline(schedules[name], last.get(name)) for name in group)
+    def tightest(group: list[str]) -> datetime:
+        return min(deadline(schedules[name], last.get(name)) for name in group)
 
-    return sorted(graph.connected(decision.refresh, reads), key=deadline)
+    return sorted(graph.connected(decision.refresh, reads), key=tightest)
+
+
+def deadline(schedule: Schedule | None, last: datetime | None) -> datetime:
+    """When a table becomes late: long ago if it was never refreshed, never without a schedule."""
+    if schedule is None:
+        return datetime.max.replace(tzinfo=UTC)
+    return schedule.deadline(last) if last is not None else _LONG_AGO
 
 
 def _held(
@@ -183,9 +212,3 @@ def _held(
             return f"failed {times}, next retry at {until:%H:%M:%S}"
     missing = [source for source in state.missing if source not in refresh]
     return f"waits for {missing[0]}, which does not exist" if missing else ""
-
-
-def _deadline(schedule: Schedule | None, last: datetime | None) -> datetime:
-    if schedule is None:
-        return datetime.max.replace(tzinfo=UTC)
-    return schedule.deadline(last) if last is not None else _LONG_AGO

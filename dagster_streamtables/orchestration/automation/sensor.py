@@ -8,12 +8,15 @@ from typing import Any
 import dagster as dg
 
 from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
+from dagster_streamtables.orchestration.automation.dueness import too_fast
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.runtime.observe.log_heads import Heads
+
+_ABOUT = "Refreshes the stream tables that are due, upstream tables first."
 
 
 def build_refresh_sensor(
@@ -50,6 +53,7 @@ def build_refresh_sensor(
         f"{settings.name}_run", selection.without_checks(), executor_def=executor, tags=tags
     )
 
+    schedules = {entry.name: entry.examined.schedule for entry in graph.sound}
     # A code server runs many ticks, but each tick gets a new resource.
     heads: dict[str, Heads] = {}
 
@@ -58,7 +62,7 @@ def build_refresh_sensor(
         job=job,
         minimum_interval_seconds=settings.interval_seconds,
         default_status=settings.status,
-        description="Refreshes the stream tables that are due, upstream tables first.",
+        description=" ".join([_ABOUT, *too_fast(schedules, settings.interval_seconds)]),
         required_resource_keys={resource_key},
     )
     def refresh(context: dg.SensorEvaluationContext) -> dg.SensorResult:

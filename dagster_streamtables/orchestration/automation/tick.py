@@ -10,8 +10,14 @@ import dagster as dg
 
 from dagster_streamtables.orchestration.automation import dueness
 from dagster_streamtables.orchestration.automation.cursor import Cursor
-from dagster_streamtables.orchestration.automation.dueness import Situation, TickPlan
+from dagster_streamtables.orchestration.automation.dueness import TickPlan
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
+from dagster_streamtables.orchestration.automation.situation import (
+    Known,
+    Versions,
+    situations,
+    stopped,
+)
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, CatalogEntry
 from dagster_streamtables.orchestration.catalog.freshness import passes
@@ -31,13 +37,12 @@ from dagster_streamtables.orchestration.instance.last_runs import (
 )
 from dagster_streamtables.orchestration.instance.standing_checks import results_to_repeat
 from dagster_streamtables.runtime.model.report import Action
-from dagster_streamtables.runtime.observe.log_heads import Heads, answers
+from dagster_streamtables.runtime.observe.log_heads import Heads
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
 
 _NEXT_SHOWN = 5
-_UNREADABLE = -1
 _MARKED_BEFORE = timedelta(seconds=30)
 # Metadata of the last materialization that stays true while the sources do not change.
 _LASTING = (
@@ -89,10 +94,10 @@ def evaluate(
     # the next became due does not replace it.
     last = {name: before.up_to_date(name, history.as_of, now) for name, history in past.items()}
     due = dueness.due(schedules, catalog.reads, last, now)
-    ends = heads or Heads(lake.location, lake.storage_options)
-    versions = _Versions(ends, due, entries)
-    stopped = _stopped([entries[name] for name in due], lake)
-    states = {n: _state(entries[n], past[n], versions, stopped[n]) for n in due}
+    versions = Versions(heads or Heads(lake.location, lake.storage_options))
+    tables = {name: entries[name].examined for name in due}
+    known = {name: _known(entries[name], past[name]) for name in due}
+    states = situations(tables, known, versions, stopped(tables.values(), lake), now)
     decision = dueness.decide(states, catalog.reads, now, settings.backoff)
     groups = dueness.runs(decision, schedules, last, catalog.reads)
     fresh = [n for n in decision.fresh if schedules[n] is not None]
@@ -100,7 +105,14 @@ def evaluate(
     observed = _observed(catalog, versions, before) if settings.observe_sources else {}
     return dg.SensorResult(
         run_requests=_requests(groups, entries, tags),
-        skip_reason=None if groups else "\n".join(_reasons(catalog, decision, schedules, last)),
+        skip_reason=None
+        if groups
+        else "\n".join(
+            [
+                *_reasons(catalog, decision, schedules, last),
+                *dueness.too_fast(schedules, settings.interval_seconds),
+            ]
+        ),
         cursor=before.after(observed, fresh, entries, now).write(),
         asset_events=[
             *(_unchanged(entries[name], past[name]) for name in marked),
@@ -111,26 +123,6 @@ def evaluate(
             *(observation(catalog.observed[name], version) for name, version in observed.items()),
         ],
     )
-
-
-class _Versions:
-    """The newest version of each table in question, read once per tick."""
-
-    def __init__(
-        self, heads: Heads, due: Sequence[str], entries: Mapping[str, CatalogEntry]
-    ) -> None:
-        self.heads = heads
-        sources = (source for name in due for source in entries[name].examined.sources)
-        self.read = heads.versions([*due, *sources])
-
-    def __getitem__(self, name: str) -> int | None:
-        """
-        Raises:
-            Exception: The log cannot be read.
-        """
-        if name not in self.read:
-            self.read[name] = self.heads.version(name)
-        return self.read[name]
 
 
 def _histories(
@@ -150,52 +142,16 @@ def _histories(
     return {name: found[entry.key] for name, entry in entries.items()}
 
 
-def _state(entry: CatalogEntry, history: History, versions: _Versions, suspended: str) -> Situation:
-    sources = entry.examined.sources
-    try:
-        frontier = versions.heads.frontier(entry.name)
-        newest = {source: versions[source] for source in sources}
-    # An unreadable log stops one table, not the tick: its refresh reports the error.
-    except Exception:
-        frontier, newest = {}, dict.fromkeys(sources, _UNREADABLE)
-    return Situation(
-        last=history.last if frontier is not None else None,
-        moved=tuple(s for s in sources if newest[s] not in _known(s, frontier, history)),
-        missing=tuple(s for s in sources if frontier is None and newest[s] is None),
-        timed=entry.examined.timed,
+def _known(entry: CatalogEntry, history: History) -> Known:
+    """What Dagster remembers of the refreshes of a table."""
+    return Known(
+        last=history.last,
+        read=keys.read_frontier(history.metadata),
         redefined=entry.spec.code_version not in (None, history.tags.get(CODE_VERSION)),
         run=history.run,
-        suspended=suspended,
-        by_hand=frontier is None and not entry.examined.table.initialize,
         failures=history.failures,
         failed_at=history.failed_at,
     )
-
-
-def _stopped(due: Sequence[CatalogEntry], lake: Lake) -> dict[str, str]:
-    """Why a refresh of each table would be refused, so that no run starts; empty if it would not.
-
-    Each table has its own file, so they are read concurrently.
-    """
-    by_name = {entry.name: entry for entry in due}
-    remote = "://" in lake.root
-    found = answers(lambda name: _suspended(by_name[name], lake), by_name, remote=remote)
-    return dict(zip(by_name, found, strict=True))
-
-
-def _suspended(entry: CatalogEntry, lake: Lake) -> str:
-    try:
-        return lake.controls.of(entry.examined.table).suspended
-    except Exception:  # an unreadable control file must not stop the tick: the refresh reports it
-        return ""
-
-
-def _known(source: str, frontier: Mapping[str, int] | None, history: History) -> set[int | None]:
-    """The versions of a source that the table reflects: the one in its log, and the one that its
-    last refresh read. A refresh that found no new rows may leave its version unwritten."""
-    if frontier is None:
-        return set()
-    return {frontier.get(source), keys.read_frontier(history.metadata).get(source)}
 
 
 def _requests(
@@ -239,7 +195,7 @@ def _unchanged(entry: CatalogEntry, history: History) -> dg.AssetMaterialization
     )
 
 
-def _observed(catalog: Catalog, versions: _Versions, before: Cursor) -> dict[str, int]:
+def _observed(catalog: Catalog, versions: Versions, before: Cursor) -> dict[str, int]:
     return {
         name: version
         for name, version in versions.read.items()

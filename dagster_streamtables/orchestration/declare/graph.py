@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.orchestration.declare.schedule import Duration, Schedule
+from dagster_streamtables.orchestration.declare.schedule import Duration, OnChange, Schedule
 
 Reads = Mapping[str, Collection[str]]
 
@@ -85,7 +85,7 @@ def inherited(schedules: Mapping[str, Schedule | None], reads: Reads) -> dict[st
         if schedule is None:
             below = _walk(name, turned)
             durations = [(s.seconds, reader) for reader in below for s in [schedules.get(reader)]
-                         if isinstance(s, Duration)]  # fmt: skip
+                         if isinstance(s, Duration | OnChange)]  # fmt: skip
             paths[name] = _path(below, min(durations)[1]) if durations else ()
     return paths
 

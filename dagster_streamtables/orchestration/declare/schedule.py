@@ -1,7 +1,8 @@
 """Schedules: how fresh a stream table must be, and when it must be refreshed to stay so.
 
 A duration is a bound on age. A cron expression is a list of times, each of which asks for one
-refresh. Nothing here reads a clock: every time is an argument.
+refresh. ``on change`` asks for a refresh as soon as a source moved. Nothing here reads a clock:
+every time is an argument.
 
 A table with a duration is refreshed on a grid of canonical periods, 48 · 2ᵏ seconds counted from
 the epoch: the largest period that is not longer than the duration. Each period divides every longer
@@ -38,7 +39,7 @@ MIN_SCHEDULE_SECONDS = 60
 
 _FORMS = (
     "write a duration (30s, 5m, 1h30m), a cron expression of five fields (*/10 8-18 * * 1-5) or of "
-    f"six with the seconds first, or one of {', '.join(ALIASES)}"
+    f"six with the seconds first, one of {', '.join(ALIASES)}, or on change"
 )
 # croniter also accepts R, a random value, which would differ between processes.
 _CRON_FIELD = re.compile(r"[0-9A-Za-z*/,\-#?]+")
@@ -132,7 +133,32 @@ class Cron:
         return _longest_gap(self.expression)
 
 
-Schedule = Duration | Cron
+@dataclass(frozen=True)
+class OnChange:
+    """A refresh as soon as a source moved. It counts as late after ten seconds."""
+
+    text: str = "on change"
+    seconds: int = 0
+    """As a bound on age, it is tighter than any duration."""
+
+    def due_at(self, last: datetime) -> datetime:
+        """At once: whether there is anything to do is for the versions of the sources to say."""
+        return last
+
+    def deadline(self, last: datetime) -> datetime:
+        """When the table counts as late."""
+        return last + timedelta(seconds=self.longest_gap())
+
+    def shortest_gap(self) -> float:
+        """The shortest time between two refreshes that it asks for, in seconds."""
+        return 0.0
+
+    def longest_gap(self) -> float:
+        """How old a change may become, in seconds."""
+        return 10.0
+
+
+Schedule = Duration | Cron | OnChange
 
 
 def parse_schedule(
@@ -156,11 +182,17 @@ def parse_schedule(
     if not text or text.upper() == "CALCULATED":
         return None
     _check_timezone(timezone)
-    fields = text.split()
-    is_cron = text.startswith("@") or len(fields) > 3 or "*" in text
-    schedule = _cron(text, timezone) if is_cron else _duration(text)
+    schedule = _parsed(text, timezone)
     _check_pace(schedule, min_schedule_seconds)
     return schedule
+
+
+def _parsed(text: str, timezone: str) -> Schedule:
+    fields = text.split()
+    if [field.lower() for field in fields] == ["on", "change"]:
+        return OnChange()
+    is_cron = text.startswith("@") or len(fields) > 3 or "*" in text
+    return _cron(text, timezone) if is_cron else _duration(text)
 
 
 def _duration(text: str) -> Duration:
@@ -233,7 +265,8 @@ def _check_pace(schedule: Schedule, min_schedule_seconds: float) -> None:
             where=underline(schedule.text, 0, len(schedule.text) - 1).shown,
             why=f"it asks for a refresh after {shortest:g} seconds; the minimum is "
             f"{min_schedule_seconds:g}",
-            fix="allow more time, or lower min_schedule_seconds where the assets are built",
+            fix="allow more time, or lower min_schedule_seconds where the assets are built and run "
+            "streamtables worker, which keeps such schedules",
         )
 
 

@@ -109,8 +109,9 @@ class StreamTable:
         str | None, Shown(("5m", "0 6 * * *", "@hourly", "CALCULATED"), default="`CALCULATED`")
     ] = None
     """How fresh the table is kept: a duration (`30s`, `5m`, `1h30m`, `1d`), a cron expression of
-    five or six fields, or an alias such as `@hourly`. `CALCULATED`, in Python `None`, means as
-    fresh as its readers need: the tightest of their schedules."""
+    five or six fields, an alias such as `@hourly`, or `on change`: as soon as a source moved.
+    `CALCULATED`, in Python `None`, means as fresh as its readers need: the tightest of their
+    schedules."""
     timezone: str = "UTC"
     """The time zone of a cron expression. Durations do not need it."""
     description: str = ""

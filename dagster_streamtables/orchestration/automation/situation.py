@@ -1,0 +1,141 @@
+"""What is known of a table, and the versions in its logs → its `Situation`; for every driver.
+
+The sensor and the worker differ in where they remember refreshes: in Dagster's instance, or in
+memory. What follows from that, and from the logs, is decided here and in `dueness`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.orchestration.automation.dueness import Situation
+from dagster_streamtables.orchestration.declare.analyze import Examined
+from dagster_streamtables.orchestration.declare.schedule import OnChange
+from dagster_streamtables.runtime.observe.log_heads import Heads, answers
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.lake import Lake
+
+_UNREADABLE = -1
+_TIME_STEP = timedelta(minutes=1)
+"""How often a table is refreshed ``on change`` whose query uses the current time: no commit tells
+that time has passed."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a driver remembers of the refreshes of one table."""
+
+    last: datetime | None = None
+    """When it was last refreshed; None if the driver knows of no refresh."""
+    read: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The version of each source that the last refresh read."""
+    redefined: bool = False
+    """Its query differs from the one that was refreshed last."""
+    run: str = ""
+    """What refreshes it now: the id of a run; empty if nothing does."""
+    failures: int = 0
+    """Failures in a row, since the last refresh."""
+    failed_at: datetime | None = None
+
+
+class Versions:
+    """The newest version of each table, read once per decision."""
+
+    def __init__(self, heads: Heads) -> None:
+        self.heads = heads
+        self.read: dict[str, int | None] = {}
+
+    def look(self, names: Iterable[str]) -> None:
+        """Read many at once: concurrently in an object store."""
+        self.read |= self.heads.versions(name for name in names if name not in self.read)
+
+    def __getitem__(self, name: str) -> int | None:
+        """
+        Raises:
+            Exception: The log cannot be read.
+        """
+        if name not in self.read:
+            self.read[name] = self.heads.version(name)
+        return self.read[name]
+
+
+def situations(
+    tables: Mapping[str, Examined],
+    known: Mapping[str, Known],
+    versions: Versions,
+    suspended: Mapping[str, str],
+    now: datetime,
+) -> dict[str, Situation]:
+    """The situation of each table.
+
+    Args:
+        tables: The tables that are due.
+        known: What is remembered of each.
+        versions: The versions in the logs.
+        suspended: Why each table may not be refreshed; empty if it may.
+        now: The time of the decision.
+    """
+    sources = (source for each in tables.values() for source in each.sources)
+    versions.look([*tables, *sources])
+    return {
+        name: _situation(each, known[name], versions, suspended.get(name, ""), now)
+        for name, each in tables.items()
+    }
+
+
+def stopped(tables: Iterable[Examined], lake: Lake) -> dict[str, str]:
+    """Why a refresh of each table would be refused; empty if it would not.
+
+    Each table has its own file, so they are read concurrently.
+    """
+    by_name = {each.name: each for each in tables}
+    remote = "://" in lake.root
+    found = answers(lambda name: _suspended(by_name[name], lake), by_name, remote=remote)
+    return dict(zip(by_name, found, strict=True))
+
+
+def _situation(
+    table: Examined, known: Known, versions: Versions, suspended: str, now: datetime
+) -> Situation:
+    sources = table.sources
+    try:
+        frontier = versions.heads.frontier(table.name)
+        newest = {source: versions[source] for source in sources}
+    # An unreadable log stops one table, not the decision: its refresh reports the error.
+    except Exception:
+        frontier, newest = {}, dict.fromkeys(sources, _UNREADABLE)
+    return Situation(
+        last=known.last if frontier is not None else None,
+        moved=tuple(s for s in sources if newest[s] not in _reflected(s, frontier, known)),
+        missing=tuple(s for s in sources if frontier is None and newest[s] is None),
+        timed=table.timed and _time_passed(table, known, now),
+        redefined=known.redefined,
+        run=known.run,
+        suspended=suspended,
+        by_hand=frontier is None and not table.table.initialize,
+        failures=known.failures,
+        failed_at=known.failed_at,
+    )
+
+
+def _time_passed(table: Examined, known: Known, now: datetime) -> bool:
+    if known.last is None or not isinstance(table.schedule, OnChange):
+        return True
+    return not known.last <= now < known.last + _TIME_STEP
+
+
+def _reflected(source: str, frontier: Mapping[str, int] | None, known: Known) -> set[int | None]:
+    """The versions of a source that the table reflects: the one in its log, and the one that its
+    last refresh read. A refresh that found no new rows may leave its version unwritten."""
+    return set() if frontier is None else {frontier.get(source), known.read.get(source)}
+
+
+def _suspended(table: Examined, lake: Lake) -> str:
+    try:
+        return lake.controls.of(table.table).suspended
+    except Exception:  # an unreadable control file must not stop the others: the refresh reports it
+        return ""

@@ -112,12 +112,13 @@ def _wait_for(database: Path, version: int) -> None:
 
 
 def _newest(database: Path) -> int | None:
-    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as store:
+    # Not read-only: what a sink that was killed had begun to write is rolled back by whoever reads.
+    with sqlite3.connect(database) as store:
         return store.execute("SELECT MAX(ts) FROM rows").fetchone()[0]
 
 
 def _stored(database: Path) -> Counter[tuple[int, str]]:
-    with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as store:
+    with sqlite3.connect(database) as store:
         rows = store.execute("SELECT k, v, SUM(diff) FROM rows GROUP BY k, v").fetchall()
     return Counter({(k, v): n for k, v, n in rows if n})
 

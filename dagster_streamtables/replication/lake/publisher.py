@@ -7,6 +7,7 @@ what the slot needs.
 from __future__ import annotations
 
 import heapq
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
@@ -120,6 +121,9 @@ class LakePublisher:
         end |= {name: each.last.version for name, each in readers.items()}
         complete = all(each.last.version == each.newest.version for each in readers.values())
         return Batch(found, end, complete)
+
+    def confirming(self, applied: Mapping[str, int]) -> str:
+        return json.dumps({name: applied[name] for name in sorted(applied)})
 
     def confirm(self, slot: str, applied: Mapping[str, int]) -> str:
         others = self._held.find(slot).held.keys() - applied.keys()

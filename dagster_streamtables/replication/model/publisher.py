@@ -79,7 +79,7 @@ class Publisher(Protocol):
         Args:
             slot: The slot.
             after: By table, the position of what was applied last.
-            confirmed: What `confirm` returned last; None if it was never called.
+            confirmed: What `confirming` or `confirm` returned last; None if neither was called.
             max_rows: Stop after the transaction that reaches so many rows.
 
         Raises:
@@ -87,6 +87,12 @@ class Publisher(Protocol):
                 moved it on, so that changes are missing.
             SlotInUse: Somebody else reads it.
         """
+        ...
+
+    def confirming(self, applied: Mapping[str, int]) -> str:
+        """What `confirm` is about to bring the slot to, for the caller to store before: after a
+        crash between the two, `read` takes a slot that was moved and one that was not. Without
+        tables there is nothing to confirm."""
         ...
 
     def confirm(self, slot: str, applied: Mapping[str, int]) -> str:

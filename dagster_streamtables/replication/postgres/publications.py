@@ -42,10 +42,7 @@ def create(
             f'the publication "{name}" would have no tables',
             fix='name them: create_publication("shop", tables=["public.orders"])',
         )
-    parts = [*_tables(connection, tables)]
-    if schemas:
-        names = sql.SQL(", ").join(map(sql.Identifier, schemas))
-        parts.append(sql.SQL("TABLES IN SCHEMA {}").format(names))
+    parts = [*_tables(connection, tables), *_schemas(schemas)]
     by_root = "" if connection.info.server_version < 130000 else _BY_ROOT
     connection.execute(
         sql.SQL("CREATE PUBLICATION {} FOR {}{}").format(
@@ -54,7 +51,40 @@ def create(
     )
 
 
+def set_tables(
+    connection: Connection, name: str, tables: Collection[str], schemas: Collection[str]
+) -> None:
+    """Name these in place of all that a publication has; see `create`."""
+    from psycopg import sql
+
+    parts = [*_tables(connection, tables), *_schemas(schemas)]
+    connection.execute(
+        sql.SQL("ALTER PUBLICATION {} SET {}").format(
+            sql.Identifier(name), sql.SQL(", ").join(parts)
+        )
+    )
+
+
+def exists(connection: Connection, name: str) -> bool:
+    query = "SELECT 1 FROM pg_publication WHERE pubname = %s"
+    return connection.execute(query, [name]).fetchone() is not None
+
+
+def drop(connection: Connection, name: str) -> None:
+    from psycopg import sql
+
+    connection.execute(sql.SQL("DROP PUBLICATION IF EXISTS {}").format(sql.Identifier(name)))
+
+
 _BY_ROOT = " WITH (publish_via_partition_root = true)"
+
+
+def _schemas(schemas: Collection[str]) -> Iterator[sql.Composed]:
+    from psycopg import sql
+
+    if schemas:
+        names = sql.SQL(", ").join(map(sql.Identifier, schemas))
+        yield sql.SQL("TABLES IN SCHEMA {}").format(names)
 
 
 def _tables(connection: Connection, tables: Collection[str]) -> Iterator[sql.Composed]:

@@ -86,6 +86,22 @@ class PostgresPublisher:
         with self._server.session() as connection:
             made.create(connection, name, tables, schemas)
 
+    def has_publication(self, name: str) -> bool:
+        with self._server.session() as connection:
+            return made.exists(connection, name)
+
+    def set_publication(
+        self, name: str, *, tables: Collection[str] = (), schemas: Collection[str] = ()
+    ) -> None:
+        """Publish these in place of what a publication has; see `create_publication`."""
+        with self._server.session() as connection:
+            made.set_tables(connection, name, tables, schemas)
+
+    def drop_publication(self, name: str) -> None:
+        """Does nothing if there is none."""
+        with self._server.session() as connection:
+            made.drop(connection, name)
+
     @contextmanager
     def copy(self, slot: str, tables: Collection[str]) -> Iterator[snapshot.SnapshotCopy]:
         before, is_new = self._meet(slot, tables)
@@ -140,6 +156,9 @@ class PostgresPublisher:
                     )
                 )
         return batch_of(read, up_to, max_rows)
+
+    def confirming(self, applied: Mapping[str, int]) -> str:
+        return str(Confirmed(min(applied.values()), self._timeline))
 
     def confirm(self, slot: str, applied: Mapping[str, int]) -> str:
         with self._server.session() as connection:

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
-from dagster_streamtables.errors import StreamTablesError, UnsupportedQuery, legible
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.orchestration.assets.record import record_of
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION, consumed
 from dagster_streamtables.orchestration.checks.after_refresh import tell_checks
 from dagster_streamtables.runtime.dag import in_order
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.verdict import may_pass
 from dagster_streamtables.runtime.model.report import Action, Refresh
-from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
@@ -137,60 +135,17 @@ def _record(
     refresh: Refresh,
     until: Mapping[str, datetime],
 ) -> Iterator[dg.MaterializeResult[Any]]:
-    found = keys.refresh_metadata(refresh) | _last_change(context, spec.key, refresh)
     if refresh.fallback:
         context.log.warning(f"{refresh.table} was run in full: {refresh.fallback}")
-    looked = [refresh.started, *until.values()]
-    if known := [moment.timestamp() for moment in looked if moment is not None]:
-        found[keys.AS_OF] = dg.MetadataValue.timestamp(min(known))
-    if refresh.action is Action.SKIP:
-        context.log_event(dg.AssetObservation(spec.key, metadata=found))
-        return
-    sources = keys.read_source_keys(spec.metadata)
-    table = keys.read_definition(spec.metadata)
-    tags, news = consumed(context.instance, refresh.windows, sources)
-    for seen in news:
+    found = record_of(context.instance, lake, spec, refresh, until, context.log.warning)
+    for seen in found.observed:
         context.log_event(seen)
-    yield dg.MaterializeResult(
-        asset_key=spec.key,
-        metadata={**_columns(context, lake, table, sources), **found},
-        # With an unchanged data version, downstream steps of the run still run and the freshness
-        # clock restarts, but automation that waits for new data does not start.
-        data_version=dg.DataVersion(refresh.data_version),
-        tags=tags,
-    )
-
-
-def _last_change(
-    context: dg.AssetExecutionContext, key: dg.AssetKey, refresh: Refresh
-) -> dict[str, Any]:
-    """When the rows last changed: now, unless the last materialization has the same data
-    version."""
-    event = context.instance.get_latest_materialization_event(key)
-    before = event.asset_materialization if event is not None else None
-    if event is None or before is None:
-        return {keys.CHANGED: dg.MetadataValue.timestamp(datetime.now(UTC))}
-    if (before.tags or {}).get(DATA_VERSION) != refresh.data_version:
-        return {keys.CHANGED: dg.MetadataValue.timestamp(datetime.now(UTC))}
-    known = before.metadata.get(keys.CHANGED)
-    return {keys.CHANGED: known or dg.MetadataValue.timestamp(event.timestamp)}
-
-
-def _columns(
-    context: dg.AssetExecutionContext,
-    lake: Lake,
-    table: StreamTable,
-    sources: Mapping[str, dg.AssetKey],
-) -> dict[str, Any]:
-    """The current location, columns and lineage; the asset has those from when it was loaded."""
-    try:
-        found: dict[str, Any] = {
-            keys.URI: str(lake.location(table.name)),
-            keys.COLUMN_SCHEMA: keys.column_schema(lake.columns(table.name) or {}),
-        }
-        with suppress(UnsupportedQuery):  # mode FULL accepts any query
-            found[keys.COLUMN_LINEAGE] = keys.column_lineage(lake.plan(table), sources)
-        return found
-    except Exception as error:  # the refresh is committed, so it must not fail
-        context.log.warning(f"the columns of {table.name} are not recorded: {legible(str(error))}")
-        return {}
+    if refresh.action is not Action.SKIP:
+        yield dg.MaterializeResult(
+            asset_key=spec.key,
+            metadata=found.metadata,
+            # With an unchanged data version, downstream steps of the run still run and the
+            # freshness clock restarts, but automation that waits for new data does not start.
+            data_version=dg.DataVersion(refresh.data_version),
+            tags=found.tags,
+        )

@@ -35,12 +35,32 @@ def tell_checks(
         quick: The quick checks. Without them, their last results are repeated, too.
     """
     try:
-        evaluated = quick.of(lake, key, datetime.now(UTC)) if quick is not None else []
-        names = {kind.name for kind in KINDS} - {each.check_name for each in evaluated}
-        others = [dg.AssetCheckKey(key, name) for name in sorted(names)]
         changed = (made.metadata or {}).get(metadata.ACTION) != str(Action.NO_DATA)
-        for each in [*evaluated, *results_to_carry(context.instance, others, changed=changed)]:
+        for each in check_results(context.instance, lake, key, quick, changed=changed):
             # Dagster records this event like the others, although the type excludes it.
             context.log_event(each)  # pyright: ignore[reportArgumentType]
     except Exception as error:  # the refresh is committed, so it must not fail
         context.log.warning(f"the checks of {key.to_user_string()} are not reported: {error}")
+
+
+def check_results(
+    instance: dg.DagsterInstance,
+    lake: Lake,
+    key: dg.AssetKey,
+    quick: QuickChecks | None,
+    *,
+    changed: bool,
+) -> list[dg.AssetCheckEvaluation]:
+    """The results to report with a materialization of a table.
+
+    Args:
+        instance: The Dagster instance, which stores the last results.
+        lake: The tables.
+        key: The key of the asset.
+        quick: The quick checks, which are evaluated.
+        changed: Whether its rows have changed since the last materialization.
+    """
+    evaluated = quick.of(lake, key, datetime.now(UTC)) if quick is not None else []
+    names = {kind.name for kind in KINDS} - {each.check_name for each in evaluated}
+    others = [dg.AssetCheckKey(key, name) for name in sorted(names)]
+    return [*evaluated, *results_to_carry(instance, others, changed=changed)]

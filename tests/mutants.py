@@ -21,7 +21,7 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-from breakage import broken, module_of
+from tests.breakage import broken, module_of
 
 ROOT = Path(__file__).parent.parent
 COMPILER = Path("dagster_streamtables/compiler")

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from mutants import copy_compiler, load, mistakes
 
 
@@ -28,3 +30,16 @@ def test_what_mutants_are_run_with_is_all_that_the_compiler_needs(tmp_path: Path
 
     assert run.returncode == 0, f"copy it in `copy_compiler` of tests/mutants.py:\n{run.stderr}"
     assert run.stdout.startswith(str(tmp_path))
+
+
+@pytest.mark.parametrize("command", ["tests.mutants", "tests.histories.relapse"])
+def test_the_commands_begin_as_a_shell_starts_them(command: str) -> None:
+    """Without the paths on which pytest finds modules."""
+    run = subprocess.run(
+        [sys.executable, "-m", command, "no title has this"],
+        cwd=Path(__file__).parent.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (run.returncode, run.stderr) == (1, "")

@@ -29,6 +29,7 @@ from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.catalog.freshness import passes
 from dagster_streamtables.runtime.model.state import Seen, State
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat, Lease
 from orchestration.conftest import Write
 from runtime.orders import ACCOUNT
 
@@ -58,7 +59,7 @@ class Location:
             resources={"streamtables": self.resource},
         ).resolve_job_def("streamtables_refresh_run")
 
-    def tick(self, after: timedelta = timedelta()) -> dg.SensorResult:
+    def tick(self, after: timedelta = timedelta(), beats: Beats | None = None) -> dg.SensorResult:
         """What the sensor asks for; what it reports is reported, as the daemon would."""
         now = datetime.now(UTC) + after
         result = evaluate(
@@ -68,6 +69,7 @@ class Location:
             now=now,
             settings=self.settings,
             cursor=self.cursor,
+            beats=beats,
         )
         self.cursor = result.cursor
         with freeze_time(now):
@@ -169,6 +171,37 @@ def test_a_log_that_cannot_be_read_stops_one_table_only(
         commit.write_text("{ this is no commit")
     result = Location(logs, PAID, TOTALS, OTHER).tick()
     assert {"paid", "totals"} in selections(result)
+
+
+def test_the_tables_of_a_living_worker_are_left_to_it(
+    logs: StreamTablesResource, tmp_path: Path
+) -> None:
+    location, beats = Location(logs, PAID, TOTALS, OTHER), Beats(str(tmp_path))
+    worker = Lease(beats, Heartbeat.of_this_process(5))
+    worker.turn(tables=("paid", "totals"))
+    assert selections(location.tick(beats=beats)) == [{"other"}]
+    assert selections(location.tick(timedelta(seconds=14), beats)) == [{"other"}]
+    late = location.tick(timedelta(seconds=16), beats)
+    assert selections(late) == [{"paid", "totals"}, {"other"}]
+    worker.end(tables=("paid", "totals"))
+    assert selections(location.tick(beats=beats)) == [{"paid", "totals"}, {"other"}]
+
+
+def test_the_sensor_says_that_a_worker_refreshes(
+    logs: StreamTablesResource, tmp_path: Path
+) -> None:
+    location, beats = Location(logs, PAID, TOTALS), Beats(str(tmp_path))
+    worker = Lease(beats, Heartbeat.of_this_process(5))
+    worker.turn(tables=("paid", "totals"))
+    assert f"The worker {worker.me.place} refreshes 2 tables." in said(location.tick(beats=beats))
+
+
+def test_a_heartbeat_that_cannot_be_read_does_not_stop_the_sensor(
+    logs: StreamTablesResource, tmp_path: Path
+) -> None:
+    beats = Beats(str(tmp_path))
+    beats.ledger.append({"foreign": 1}, None)
+    assert selections(Location(logs, PAID, TOTALS).tick(beats=beats)) == [{"paid", "totals"}]
 
 
 def test_the_sensor_of_a_code_location_runs_its_tick(logs: StreamTablesResource) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from dagster_streamtables.runtime.observe.lease import Heard
+
 _SKEW = timedelta(minutes=5)
 """How far the clocks of two machines may differ. A time further in the future comes from a wrong
 clock, and is ignored: a table must not wait for it."""
@@ -22,13 +24,20 @@ class Cursor:
     sources: Mapping[str, int] = field(default_factory=dict[str, int])
     looked: Mapping[str, float] = field(default_factory=dict[str, float])
     """When each table was last found to have nothing to do, in seconds since 1970."""
+    worker: tuple[int, float] | None = None
+    """The newest heartbeat of a worker, and when this sensor first saw it."""
 
     @classmethod
     def read(cls, text: str | None) -> Cursor:
         return cls(**json.loads(text)) if text else cls()
 
     def write(self) -> str:
-        return json.dumps({"sources": self.sources, "looked": self.looked})
+        return json.dumps({"sources": self.sources, "looked": self.looked, "worker": self.worker})
+
+    @property
+    def heard(self) -> Heard | None:
+        """What is known of a worker."""
+        return None if self.worker is None else Heard(*self.worker)
 
     def up_to_date(self, name: str, as_of: datetime | None, now: datetime) -> datetime | None:
         """The time as of which a table is known to reflect its sources; None if unknown.
@@ -43,7 +52,12 @@ class Cursor:
         return max((m for m in moments if m is not None and m <= now + _SKEW), default=None)
 
     def after(
-        self, observed: Mapping[str, int], fresh: Iterable[str], kept: Iterable[str], now: datetime
+        self,
+        observed: Mapping[str, int],
+        fresh: Iterable[str],
+        kept: Iterable[str],
+        now: datetime,
+        heard: Heard | None = None,
     ) -> Cursor:
         """The cursor after a tick.
 
@@ -52,8 +66,11 @@ class Cursor:
             fresh: The tables that had nothing to do.
             kept: All current tables; entries of others are removed.
             now: The time of the tick.
+            heard: What is known of a worker.
         """
         looked = {name: self.looked[name] for name in kept if name in self.looked}
         return Cursor(
-            {**self.sources, **observed}, looked | dict.fromkeys(fresh, round(now.timestamp(), 3))
+            {**self.sources, **observed},
+            looked | dict.fromkeys(fresh, round(now.timestamp(), 3)),
+            None if heard is None else (heard.version, heard.since),
         )

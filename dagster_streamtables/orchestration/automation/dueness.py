@@ -72,6 +72,8 @@ class Situation:
     failures: int = 0
     """Failed runs in a row, since its last materialization."""
     failed_at: datetime | None = None
+    again_at: datetime | None = None
+    """When it is tried again after an error that may pass by itself."""
 
     @property
     def has_work(self) -> bool:
@@ -210,5 +212,7 @@ def _held(
         if now < until:
             times = "once" if state.failures == 1 else f"{state.failures} times in a row"
             return f"failed {times}, next retry at {until:%H:%M:%S}"
+    if state.again_at is not None and now < state.again_at:
+        return f"is tried again at {state.again_at:%H:%M:%S}"
     missing = [source for source in state.missing if source not in refresh]
     return f"waits for {missing[0]}, which does not exist" if missing else ""

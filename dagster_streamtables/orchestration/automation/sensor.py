@@ -14,6 +14,7 @@ from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
+from dagster_streamtables.runtime.observe.lease import Beats
 from dagster_streamtables.runtime.observe.log_heads import Heads
 
 _ABOUT = "Refreshes the stream tables that are due, upstream tables first."
@@ -32,7 +33,8 @@ def build_refresh_sensor(
     """A sensor that refreshes the tables that are due, each after those it reads.
 
     It refreshes due tables whose sources changed, in one run for each connected part of the graph,
-    and marks other due tables as fresh, without a run. Its switch in Dagster's UI turns all
+    and marks other due tables as fresh, without a run. Tables of a worker that is alive are left to
+    it. Its switch in Dagster's UI turns all
     scheduled refreshes on or off.
 
     Args:
@@ -56,6 +58,7 @@ def build_refresh_sensor(
     schedules = {entry.name: entry.examined.schedule for entry in graph.sound}
     # A code server runs many ticks, but each tick gets a new resource.
     heads: dict[str, Heads] = {}
+    beats: dict[str, Beats] = {}
 
     @dg.sensor(
         name=settings.name,
@@ -69,6 +72,8 @@ def build_refresh_sensor(
         lake = getattr(context.resources, resource_key).logs()
         repository = context.repository_def
         ends = heads.setdefault(lake.root, Heads(lake.location, lake.storage_options))
+        options = lake.storage_options
+        heard = beats.setdefault(lake.root, Beats(lake.root, options, resource_key))
         return evaluate(
             graph,
             context.instance,
@@ -77,6 +82,7 @@ def build_refresh_sensor(
             settings=settings,
             cursor=context.cursor,
             heads=ends,
+            beats=heard,
             checks=repository.asset_graph.asset_check_keys if repository is not None else (),
             quick=quick,
         )

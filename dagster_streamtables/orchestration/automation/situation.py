@@ -40,6 +40,8 @@ class Known:
     failures: int = 0
     """Failures in a row, since the last refresh."""
     failed_at: datetime | None = None
+    again_at: datetime | None = None
+    """When it is tried again after an error that may pass by itself."""
 
 
 class Versions:
@@ -119,6 +121,7 @@ def _situation(
         by_hand=frontier is None and not table.table.initialize,
         failures=known.failures,
         failed_at=known.failed_at,
+        again_at=known.again_at,
     )
 
 

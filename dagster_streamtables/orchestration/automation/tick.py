@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 
+from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.automation import dueness
 from dagster_streamtables.orchestration.automation.cursor import Cursor
 from dagster_streamtables.orchestration.automation.dueness import TickPlan
@@ -37,6 +38,7 @@ from dagster_streamtables.orchestration.instance.last_runs import (
 )
 from dagster_streamtables.orchestration.instance.standing_checks import results_to_repeat
 from dagster_streamtables.runtime.model.report import Action
+from dagster_streamtables.runtime.observe.lease import Beats, Heard, Heartbeat
 from dagster_streamtables.runtime.observe.log_heads import Heads
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ def evaluate(
     settings: SensorSettings | None = None,
     cursor: str | None = None,
     heads: Heads | None = None,
+    beats: Beats | None = None,
     checks: Collection[dg.AssetCheckKey] = (),
     quick: QuickChecks | None = None,
 ) -> dg.SensorResult:
@@ -81,6 +84,7 @@ def evaluate(
         settings: How to decide.
         cursor: The cursor that the last tick returned.
         heads: The heads of the logs, cached by earlier ticks.
+        beats: The heartbeats of a worker: the tables of one that is alive are left to it.
         checks: Checks whose results are repeated when their table is marked fresh.
         quick: The checks to evaluate between refreshes.
     """
@@ -93,7 +97,9 @@ def evaluate(
     # A refresh counts from when it read the versions of its sources: one that was in progress when
     # the next became due does not replace it.
     last = {name: before.up_to_date(name, history.as_of, now) for name, history in past.items()}
-    due = dueness.due(schedules, catalog.reads, last, now)
+    heard, worker = _listen(beats, before, now)
+    left = frozenset(worker.tables if worker is not None else ())
+    due = [n for n in dueness.due(schedules, catalog.reads, last, now) if n not in left]
     versions = Versions(heads or Heads(lake.location, lake.storage_options))
     tables = {name: entries[name].examined for name in due}
     known = {name: _known(entries[name], past[name]) for name in due}
@@ -109,11 +115,12 @@ def evaluate(
         if groups
         else "\n".join(
             [
-                *_reasons(catalog, decision, schedules, last),
-                *dueness.too_fast(schedules, settings.interval_seconds),
+                *([f"The worker {worker.place} refreshes {len(left)} tables."] if worker else []),
+                *_reasons(catalog, decision, _without(schedules, left), last),
+                *dueness.too_fast(_without(schedules, left), settings.interval_seconds),
             ]
         ),
-        cursor=before.after(observed, fresh, entries, now).write(),
+        cursor=before.after(observed, fresh, entries, now, heard).write(),
         asset_events=[
             *(_unchanged(entries[name], past[name]) for name in marked),
             *results_to_repeat(
@@ -140,6 +147,24 @@ def _histories(
         now=now,
     )
     return {name: found[entry.key] for name, entry in entries.items()}
+
+
+def _listen(
+    beats: Beats | None, before: Cursor, now: datetime
+) -> tuple[Heard | None, Heartbeat | None]:
+    if beats is None:
+        return None, None
+    try:
+        return beats.alive(before.heard, now.timestamp())
+    except Exception as error:  # what cannot be read must not stop the refreshes
+        logger.warning("whether a worker is alive is not known, so runs go on: %s", error)
+        return before.heard, None
+
+
+def _without(
+    schedules: Mapping[str, Schedule | None], left: Collection[str]
+) -> dict[str, Schedule | None]:
+    return {name: schedule for name, schedule in schedules.items() if name not in left}
 
 
 def _known(entry: CatalogEntry, history: History) -> Known:

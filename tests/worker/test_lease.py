@@ -1,0 +1,104 @@
+"""Of several workers one works, and a watcher knows which, by commits and its own clock alone."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from dagster_streamtables.errors import DamagedTable
+from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat, Lease
+
+
+class Clock:
+    """A clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def lease(root: Path, clock: Clock) -> Lease:
+    return Lease(Beats(str(root)), Heartbeat.of_this_process(5), clock)
+
+
+def test_the_second_worker_stands_by_until_the_first_has_missed_three_heartbeats(
+    tmp_path: Path,
+) -> None:
+    clock = Clock()
+    first, second = lease(tmp_path, clock), lease(tmp_path, clock)
+    assert first.turn(tables=("a",))
+    assert not second.turn()
+    assert second.holder is not None
+    assert second.holder.tables == ("a",)
+    for _ in range(5):
+        clock.now += 5
+        assert first.turn()
+        assert not second.turn()
+    clock.now += 14
+    assert not second.turn()
+    assert first.held
+    clock.now += 1
+    assert not first.held, "it must not begin what the other may begin now"
+    assert second.turn()
+    assert not first.turn(), "its heartbeat is taken"
+    assert not first.turn(), "it stands by"
+    assert second.held
+
+
+def test_a_worker_that_ends_makes_room_at_once(tmp_path: Path) -> None:
+    clock = Clock()
+    first, second = lease(tmp_path, clock), lease(tmp_path, clock)
+    assert first.turn()
+    first.end()
+    assert not first.held
+    assert second.turn()
+
+
+def test_of_two_that_take_over_at_once_one_does(tmp_path: Path) -> None:
+    clock = Clock()
+    dead, one, two = (lease(tmp_path, clock) for _ in range(3))
+    assert dead.turn()
+    assert not one.turn()
+    assert not two.turn()
+    clock.now += 15
+    assert [one.turn(), two.turn()] == [True, False]
+
+
+def test_a_watcher_measures_by_its_own_clock(tmp_path: Path) -> None:
+    clock, beats = Clock(), Beats(str(tmp_path))
+    assert beats.alive(None, 7.0) == (None, None)
+    worker = lease(tmp_path, clock)
+    worker.turn()
+    heard, said = beats.alive(None, 1_000_000.0)
+    assert said is not None
+    assert said.pid == worker.me.pid
+    assert beats.alive(heard, 1_000_014.0)[1] is not None
+    assert beats.alive(heard, 1_000_015.0)[1] is None
+    clock.now += 5
+    worker.turn()
+    heard, said = beats.alive(heard, 1_000_600.0)
+    assert said is not None, "a new heartbeat, however late the look"
+    # The clock of the watcher is set back by a day.
+    heard, said = beats.alive(heard, 900_000.0)
+    assert said is not None
+    assert beats.alive(heard, 900_015.0)[1] is None
+    worker.end()
+    assert beats.alive(heard, 900_001.0)[1] is None
+
+
+def test_workers_of_other_definitions_do_not_meet(tmp_path: Path) -> None:
+    me = Heartbeat.of_this_process(5)
+    assert Lease(Beats(str(tmp_path), name="one"), me).turn()
+    assert Lease(Beats(str(tmp_path), name="two"), replace(me, worker="other")).turn()
+
+
+def test_a_heartbeat_of_something_else_is_told(tmp_path: Path) -> None:
+    beats = Beats(str(tmp_path))
+    value = {**asdict(Heartbeat.of_this_process(5)), "mood": "fine"}
+    beats.ledger.append(value, None)
+    with pytest.raises(DamagedTable, match="the heartbeat of a worker cannot be read"):
+        beats.newest()

@@ -144,7 +144,11 @@ def too_fast(schedules: Mapping[str, Schedule | None], tick: float) -> Iterator[
 
 
 def decide(
-    states: Mapping[str, Situation], reads: graph.Reads, now: datetime, backoff: Backoff
+    states: Mapping[str, Situation],
+    reads: graph.Reads,
+    now: datetime,
+    backoff: Backoff,
+    writers: Mapping[str, str] | None = None,
 ) -> TickPlan:
     """What to do with the tables that are due.
 
@@ -153,6 +157,7 @@ def decide(
         reads: The dependency graph.
         now: The time of the tick.
         backoff: The delay before failed tables are retried.
+        writers: What is refreshed in place of a source, by its name: the replication of a table.
     """
     refresh: list[str] = []
     fresh: list[str] = []
@@ -160,7 +165,8 @@ def decide(
     busy: set[str] = set()
     for name, state in states.items():
         above = [source for source in reads[name] if source in states]
-        reason = _held(state, [s for s in above if s in busy], refresh, now, backoff)
+        missing = [s for s in state.missing if (writers or {}).get(s, s) not in refresh]
+        reason = _held(state, [s for s in above if s in busy], missing, now, backoff)
         if reason:
             held[name] = reason
             busy |= {name} if state.run or any(s in busy for s in above) else set()
@@ -196,7 +202,7 @@ def deadline(schedule: Schedule | None, last: datetime | None) -> datetime:
 
 
 def _held(
-    state: Situation, busy: list[str], refresh: list[str], now: datetime, backoff: Backoff
+    state: Situation, busy: list[str], missing: list[str], now: datetime, backoff: Backoff
 ) -> str:
     """Why a due table is not refreshed in this tick; empty if it is."""
     if state.run:
@@ -214,5 +220,4 @@ def _held(
             return f"failed {times}, next retry at {until:%H:%M:%S}"
     if state.again_at is not None and now < state.again_at:
         return f"is tried again at {state.again_at:%H:%M:%S}"
-    missing = [source for source in state.missing if source not in refresh]
     return f"waits for {missing[0]}, which does not exist" if missing else ""

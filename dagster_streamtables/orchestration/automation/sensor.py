@@ -9,10 +9,15 @@ import dagster as dg
 
 from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
 from dagster_streamtables.orchestration.automation.dueness import too_fast
+from dagster_streamtables.orchestration.automation.nodes import Nodes
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.catalog.replicated import (
+    DeclaredReplications,
+    build_replication_catalog,
+)
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.runtime.observe.lease import Beats
 from dagster_streamtables.runtime.observe.log_heads import Heads
@@ -28,6 +33,7 @@ def build_refresh_sensor(
     tags: Mapping[str, str] | None = None,
     resource_key: str = RESOURCE_KEY,
     quick: QuickChecks | None = None,
+    replications: DeclaredReplications = (),
     **catalog: Any,
 ) -> dg.SensorDefinition:
     """A sensor that refreshes the tables that are due, each after those it reads.
@@ -46,16 +52,20 @@ def build_refresh_sensor(
         tags: Additional tags for the runs.
         resource_key: The key of the `StreamTablesResource`.
         quick: The checks to evaluate between refreshes.
+        replications: Those that write sources of the tables, in the same graph. Publishers are
+            asked whether they have something new.
         catalog: Arguments of `build_catalog`.
     """
     settings = (settings or SensorSettings()).named_after(resource_key)
     graph = build_catalog(tables, **catalog)
-    selection = dg.AssetSelection.assets(*(entry.key for entry in graph.entries))
+    replicated = build_replication_catalog(replications)
+    every = [*(entry.key for entry in graph.entries), *replicated.nodes]
+    selection = dg.AssetSelection.assets(*every)
     job = dg.define_asset_job(
         f"{settings.name}_run", selection.without_checks(), executor_def=executor, tags=tags
     )
 
-    schedules = {entry.name: entry.examined.schedule for entry in graph.sound}
+    schedules = Nodes(graph, replicated).schedules
     # A code server runs many ticks, but each tick gets a new resource.
     heads: dict[str, Heads] = {}
     beats: dict[str, Beats] = {}
@@ -85,6 +95,7 @@ def build_refresh_sensor(
             beats=heard,
             checks=repository.asset_graph.asset_check_keys if repository is not None else (),
             quick=quick,
+            replications=replicated,
         )
 
     return refresh

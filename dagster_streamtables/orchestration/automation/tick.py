@@ -11,7 +11,9 @@ import dagster as dg
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.automation import dueness
 from dagster_streamtables.orchestration.automation.cursor import Cursor
-from dagster_streamtables.orchestration.automation.dueness import TickPlan
+from dagster_streamtables.orchestration.automation.dueness import Situation, TickPlan
+from dagster_streamtables.orchestration.automation.nodes import Nodes
+from dagster_streamtables.orchestration.automation.replications import replication_situations
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.automation.situation import (
     Known,
@@ -20,7 +22,7 @@ from dagster_streamtables.orchestration.automation.situation import (
     stopped,
 )
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.catalog.catalog import Catalog, CatalogEntry
+from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.catalog.freshness import passes
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.catalog.provenance import (
@@ -28,12 +30,14 @@ from dagster_streamtables.orchestration.catalog.provenance import (
     carried_on,
     observation,
 )
+from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.declare.schedule import Schedule
 from dagster_streamtables.orchestration.instance.last_runs import (
     DEFINITIONS_TAG,
     SENSOR_TAG,
     History,
+    latest,
     read_history,
 )
 from dagster_streamtables.orchestration.instance.standing_checks import results_to_repeat
@@ -73,6 +77,7 @@ def evaluate(
     beats: Beats | None = None,
     checks: Collection[dg.AssetCheckKey] = (),
     quick: QuickChecks | None = None,
+    replications: ReplicationCatalog | None = None,
 ) -> dg.SensorResult:
     """The result of a tick: run requests, events, the new cursor, and skip reasons.
 
@@ -87,30 +92,35 @@ def evaluate(
         beats: The heartbeats of a worker: the tables of one that is alive are left to it.
         checks: Checks whose results are repeated when their table is marked fresh.
         quick: The checks to evaluate between refreshes.
+        replications: What writes sources of the stream tables. Each is refreshed as a whole.
     """
     settings = (settings or SensorSettings()).named_after(RESOURCE_KEY)
-    tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: catalog.fingerprint}
-    entries = {entry.name: entry for entry in catalog.sound}
-    past = _histories(entries, instance, settings, tags, now)
-    schedules = {name: entry.examined.schedule for name, entry in entries.items()}
+    nodes = Nodes(catalog, replications or ReplicationCatalog())
+    tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: nodes.fingerprint}
+    histories = _histories(nodes, instance, settings, tags, now)
+    past = {n: latest(histories[s.key] for s in specs) for n, specs in nodes.specs.items()}
+    schedules, reads = nodes.schedules, nodes.reads
     before = Cursor.read(cursor)
     # A refresh counts from when it read the versions of its sources: one that was in progress when
     # the next became due does not replace it.
     last = {name: before.up_to_date(name, history.as_of, now) for name, history in past.items()}
     heard, worker = _listen(beats, before, now)
     left = frozenset(worker.tables if worker is not None else ())
-    due = [n for n in dueness.due(schedules, catalog.reads, last, now) if n not in left]
+    due = [n for n in dueness.due(schedules, reads, last, now) if n not in left]
     versions = Versions(heads or Heads(lake.location, lake.storage_options))
-    tables = {name: entries[name].examined for name in due}
-    known = {name: _known(entries[name], past[name]) for name in due}
-    states = situations(tables, known, versions, stopped(tables.values(), lake), now)
-    decision = dueness.decide(states, catalog.reads, now, settings.backoff)
-    groups = dueness.runs(decision, schedules, last, catalog.reads)
+    states = _situations(nodes, due, past, versions, lake, now, settings)
+    decision = dueness.decide(states, reads, now, settings.backoff, nodes.writers)
+    groups = dueness.runs(decision, schedules, last, reads)
     fresh = [n for n in decision.fresh if schedules[n] is not None]
-    marked = [n for n in fresh if _runs_out(entries[n], past[n], now)]
+    marked = {
+        spec.key: histories[spec.key]
+        for name in fresh
+        for spec in nodes.specs[name]
+        if _runs_out(spec, schedules[name], histories[spec.key], now)
+    }
     observed = _observed(catalog, versions, before) if settings.observe_sources else {}
     return dg.SensorResult(
-        run_requests=_requests(groups, entries, tags),
+        run_requests=_requests(groups, nodes, tags),
         skip_reason=None
         if groups
         else "\n".join(
@@ -120,12 +130,10 @@ def evaluate(
                 *dueness.too_fast(_without(schedules, left), settings.interval_seconds),
             ]
         ),
-        cursor=before.after(observed, fresh, entries, now, heard).write(),
+        cursor=before.after(observed, fresh, nodes.specs, now, heard).write(),
         asset_events=[
-            *(_unchanged(entries[name], past[name]) for name in marked),
-            *results_to_repeat(
-                instance, checks, {entries[name].key: past[name] for name in marked}
-            ),
+            *(_unchanged(key, history) for key, history in marked.items()),
+            *results_to_repeat(instance, checks, marked),
             *(quick.news(lake, instance, past, now) if quick is not None else ()),
             *(observation(catalog.observed[name], version) for name, version in observed.items()),
         ],
@@ -133,20 +141,38 @@ def evaluate(
 
 
 def _histories(
-    entries: Mapping[str, CatalogEntry],
+    nodes: Nodes,
     instance: dg.DagsterInstance,
     settings: SensorSettings,
     tags: Mapping[str, str],
     now: datetime,
-) -> dict[str, History]:
-    found = read_history(
+) -> dict[dg.AssetKey, History]:
+    return read_history(
         instance,
-        [entry.key for entry in entries.values()],
+        [spec.key for specs in nodes.specs.values() for spec in specs],
         requested=tags,
         stuck_after=settings.stuck_after,
         now=now,
     )
-    return {name: found[entry.key] for name, entry in entries.items()}
+
+
+def _situations(
+    nodes: Nodes,
+    due: Sequence[str],
+    past: Mapping[str, History],
+    versions: Versions,
+    lake: Lake,
+    now: datetime,
+    settings: SensorSettings,
+) -> dict[str, Situation]:
+    known = {name: _known(nodes.specs[name], past[name]) for name in due}
+    replications = {n: each for n, each in nodes.replications.items() if n in known}
+    tables = {name: nodes.tables[name].examined for name in due if name in nodes.tables}
+    suspended = stopped(tables.values(), lake)
+    return {
+        **replication_situations(replications, known, lake, now, settings.backoff),
+        **situations(tables, known, versions, suspended, now),
+    }
 
 
 def _listen(
@@ -167,12 +193,12 @@ def _without(
     return {name: schedule for name, schedule in schedules.items() if name not in left}
 
 
-def _known(entry: CatalogEntry, history: History) -> Known:
-    """What Dagster remembers of the refreshes of a table."""
+def _known(specs: Sequence[dg.AssetSpec], history: History) -> Known:
+    """What Dagster remembers of the refreshes of a table, or of the tables of a replication."""
     return Known(
         last=history.last,
         read=keys.read_frontier(history.metadata),
-        redefined=entry.spec.code_version not in (None, history.tags.get(CODE_VERSION)),
+        redefined=specs[0].code_version not in (None, history.tags.get(CODE_VERSION)),
         run=history.run,
         failures=history.failures,
         failed_at=history.failed_at,
@@ -180,13 +206,13 @@ def _known(entry: CatalogEntry, history: History) -> Known:
 
 
 def _requests(
-    groups: Sequence[Sequence[str]], entries: Mapping[str, CatalogEntry], tags: Mapping[str, str]
+    groups: Sequence[Sequence[str]], nodes: Nodes, tags: Mapping[str, str]
 ) -> list[dg.RunRequest]:
     """One run request per group. Without a run key: Dagster never launches a second run with the
     same key, even if the first one failed."""
     return [
         dg.RunRequest(
-            asset_selection=[entries[name].key for name in group],
+            asset_selection=[spec.key for name in group for spec in nodes.specs[name]],
             asset_check_keys=[],
             tags={**tags, "dagster/priority": str(len(groups) - place)},
         )
@@ -194,20 +220,22 @@ def _requests(
     ]
 
 
-def _runs_out(entry: CatalogEntry, history: History, now: datetime) -> bool:
+def _runs_out(
+    spec: dg.AssetSpec, schedule: Schedule | None, history: History, now: datetime
+) -> bool:
     """Whether Dagster may show a table as late before its second next due time. Not the first:
     ticks may be late."""
-    policy, schedule = entry.spec.freshness_policy, entry.examined.schedule
+    policy = spec.freshness_policy
     if policy is None or schedule is None or history.last is None:
         return False
     pause = max(schedule.due_at(now) - now, _MARKED_BEFORE)
     return history.last > now or not passes(policy, history.last, now + 2 * pause)
 
 
-def _unchanged(entry: CatalogEntry, history: History) -> dg.AssetMaterialization:
+def _unchanged(key: dg.AssetKey, history: History) -> dg.AssetMaterialization:
     """A repetition of the last materialization: it restarts the freshness clock, nothing else."""
     return dg.AssetMaterialization(
-        asset_key=entry.key,
+        asset_key=key,
         tags=carried_on(history.tags),
         metadata={
             **{key: history.metadata[key] for key in _LASTING if key in history.metadata},
@@ -251,5 +279,5 @@ def _reasons(
     for entry in catalog.entries:
         if entry.examined.error is not None:
             yield f"Broken: {entry.examined.error.what}."
-    if not catalog.entries:
+    if not catalog.entries and not schedules:
         yield "There are no stream tables."

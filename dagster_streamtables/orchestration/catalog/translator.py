@@ -13,6 +13,10 @@ import dagster as dg
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
 from dagster_streamtables.orchestration.catalog.markdown import fenced, words
+from dagster_streamtables.orchestration.catalog.replicated_asset import (
+    ReplicatedTableProps,
+    replicated_spec,
+)
 from dagster_streamtables.orchestration.declare.analyze import Examined
 from dagster_streamtables.orchestration.declare.load import Declared
 from dagster_streamtables.runtime.model.stream_table import StreamTable
@@ -89,6 +93,10 @@ class StreamTablesTranslator:
                 **(_plan(plan, props) if plan else {}),
             },
         )
+
+    def get_replicated_spec(self, props: ReplicatedTableProps) -> dg.AssetSpec:
+        """The asset of a table that a replication writes."""
+        return replicated_spec(props)
 
 
 def asset_key(name: str) -> dg.AssetKey:

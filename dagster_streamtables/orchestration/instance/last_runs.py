@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -47,6 +47,17 @@ class History:
     failures: int = 0
     """Runs of the sensor that failed since the last materialization."""
     failed_at: datetime | None = None
+
+
+def latest(histories: Iterable[History]) -> History:
+    """The history of assets that one op writes: that of the one which was materialized last, with
+    the unfinished run of any.
+
+    Not the oldest: a table that its publisher has removed is never materialized again.
+    """
+    every = list(histories)
+    newest = max(every, key=lambda each: (each.last is not None, each.last))
+    return replace(newest, run=next((each.run for each in every if each.run), ""))
 
 
 def read_history(

@@ -1,0 +1,93 @@
+"""What is known of a replication, and how far it is behind its publisher → its `Situation`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.orchestration.automation.dueness import Backoff, Situation
+from dagster_streamtables.orchestration.automation.situation import Known
+from dagster_streamtables.orchestration.catalog.replicated import ReplicationEntry
+from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableState
+from dagster_streamtables.runtime.observe.log_heads import answers
+
+if TYPE_CHECKING:
+    from dagster_streamtables.replication.lifecycle.replications import Replications
+    from dagster_streamtables.runtime.lake import Lake
+
+KEPT = 64 * 1024 * 1024
+"""Bytes of its log that a server may keep for a replication of which nothing changed: then a
+refresh moves the slot, so that a busy server with idle tables does not fill its disk."""
+_PUBLISHER = ("its publisher",)
+
+
+def replication_situations(
+    entries: Mapping[str, ReplicationEntry],
+    known: Mapping[str, Known],
+    lake: Lake,
+    now: datetime,
+    backoff: Backoff,
+) -> dict[str, Situation]:
+    """The situation of each replication.
+
+    Publishers are asked at the same time, and not at all while a run works at a replication or one
+    that failed is not to be tried again yet.
+
+    Args:
+        entries: The replications that are due, by node.
+        known: What is remembered of each.
+        lake: The lake; needs no Spark.
+        now: The time of the decision.
+        backoff: The delay before failed ones are tried again.
+    """
+    asked = [node for node in entries if not _waits(known[node], now, backoff)]
+    if not asked:
+        return {node: _situation(known[node], True, "") for node in entries}
+    from dagster_streamtables.replication.lifecycle.replications import Replications
+
+    replications = Replications(lake)
+
+    def look(node: str) -> tuple[bool, str]:
+        return _look(replications, entries[node].name)
+
+    found = dict(zip(asked, answers(look, asked, remote=True), strict=True))
+    return {node: _situation(known[node], *found.get(node, (True, ""))) for node in entries}
+
+
+def _waits(known: Known, now: datetime, backoff: Backoff) -> bool:
+    if known.failures and known.failed_at is not None:
+        return bool(known.run) or now < backoff.until(known.failures, known.failed_at)
+    return bool(known.run)
+
+
+def _look(replications: Replications, name: str) -> tuple[bool, str]:
+    """Whether a refresh has something to do, and why it would be refused."""
+    try:
+        status = replications.read(name)
+        if not status.enabled:
+            return False, _disabled(status)
+        if any(each.state in (TableState.NEW, TableState.AGAIN) for each in status.tables):
+            return True, ""
+        lag = replications.lag(name)
+        return lag.seconds > 0 or (lag.bytes or 0) > KEPT, ""
+    # One that was never created has all to do. Whatever else is wrong is reported by its refresh.
+    except Exception:
+        return True, ""
+
+
+def _disabled(status: ReplicationStatus) -> str:
+    why = f" after an error: {status.error}" if status.error else ""
+    return f"the replication is disabled{why}"
+
+
+def _situation(known: Known, moved: bool, suspended: str) -> Situation:
+    return Situation(
+        last=known.last,
+        moved=_PUBLISHER if moved else (),
+        redefined=known.redefined,
+        run=known.run,
+        suspended=suspended,
+        failures=known.failures,
+        failed_at=known.failed_at,
+    )

@@ -14,6 +14,7 @@ import numpy as np
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.errors import DamagedTable, HistoryUnavailable
 from dagster_streamtables.replication.lake.errors import lost_table
+from dagster_streamtables.replication.lake.read_ahead import read_ahead
 from dagster_streamtables.replication.lake.shown_rows import ShownRows
 from dagster_streamtables.runtime.delta.stored_rows import streamed
 from dagster_streamtables.runtime.errors.tables import LostHistory
@@ -39,7 +40,7 @@ class LakeCopy:
         import pyarrow as pa
 
         schema = self.tables[table].shown.published.schema
-        return pa.RecordBatchReader.from_batches(schema, self._batches(table, schema))
+        return pa.RecordBatchReader.from_batches(schema, read_ahead(self._batches(table, schema)))
 
     def _batches(self, table: str, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """

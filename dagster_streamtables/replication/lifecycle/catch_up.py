@@ -1,0 +1,98 @@
+"""Apply the changes of a publisher, in the order that makes each of them apply exactly once.
+
+1. Each target's commit has the rows and the position that they reach.
+2. What is about to be confirmed is stored in the ledger.
+3. The slot moves.
+
+Killed before 1: nothing happened. Between 1 and 2: the logs of the targets are ahead of the ledger,
+and tell. Between 2 and 3: the slot is behind, and what it still holds is left out by position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from dagster_streamtables.log import logger
+from dagster_streamtables.replication.apply.apply_changes import apply_changes
+from dagster_streamtables.replication.lifecycle.state import Skip, State
+from dagster_streamtables.replication.lifecycle.work import Work
+from dagster_streamtables.replication.model.batch import Batch
+
+
+def catch_up(work: Work, max_rows: int | None = None) -> bool:
+    """Apply what is there, a batch at a time.
+
+    Args:
+        work: The refresh.
+        max_rows: Stop after the batch that reaches so many changes; None for no limit.
+
+    Returns:
+        Whether nothing was left when the publisher was read last.
+    """
+    read = 0
+    while after := work.state.followed:
+        size = work.replication.max_rows
+        left = size if max_rows is None else min(size, max_rows - read)
+        work.step("read")
+        batch = work.publisher.read(work.slot, after, work.state.confirmed, max_rows=left)
+        apply_batch(work, batch)
+        read += sum(each.rows.num_rows for each in batch.tables.values())
+        if batch.complete or (max_rows is not None and read >= max_rows):
+            return batch.complete
+    return True
+
+
+def apply_batch(work: Work, batch: Batch) -> None:
+    """Apply a batch, store its end, and confirm it."""
+    for name, changes in batch.tables.items():
+        work.step("apply")
+        applied = apply_changes(work.target(name), changes, batch.end[name], work.choices(name))
+        work.count(name, applied)
+    work.step("store")
+    _store(work, batch)
+    work.step("confirm")
+    if batch.end:
+        work.publisher.confirm(work.slot, batch.end)
+    work.step("end")
+
+
+def _store(work: Work, batch: Batch) -> None:
+    end = batch.end
+    passed = [skip for skip in work.state.skips if _is_passed(skip, end)]
+    if not end or (not passed and work.state.followed == end and work.state.confirmed):
+        return
+    work.skipped += map(str, passed)
+    for skip in passed:
+        if not _was_there(skip, batch):
+            logger.warning(
+                "%s: no transaction was at %s, so none was left out", work.replication.name, skip
+            )
+    committed = {
+        name: work.targets.position(work.state.tables[name].target) for name in batch.tables
+    }
+    confirmed = work.publisher.confirming(end)
+
+    def stored(state: State) -> State:
+        for name, position in end.items():
+            known = state.tables[name]
+            at = committed.get(name, known.committed)
+            state = state.with_table(name, position=position, committed=at)
+        left = tuple(each for each in state.skips if each not in passed)
+        return replace(state, confirmed=confirmed, skips=left)
+
+    work.turn.save(stored)
+    for name, position in end.items():
+        work.done[name] = replace(work.report(name), position=position)
+
+
+def _is_passed(skip: Skip, end: Mapping[str, int]) -> bool:
+    about = [position for name, position in end.items() if skip.is_about(name)]
+    return bool(about) and min(about) >= skip.position
+
+
+def _was_there(skip: Skip, batch: Batch) -> bool:
+    return any(
+        skip.is_about(name) and any(t.position == skip.position for t in changes.transactions)
+        for name, changes in batch.tables.items()
+    )

@@ -1,0 +1,155 @@
+"""Compare targets with their origin at one moment: that of a copy, to which they are brought."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dagster_streamtables.errors import ConflictingCommit
+from dagster_streamtables.replication.apply.columns import Columns, columns_of
+from dagster_streamtables.replication.apply.target import opened
+from dagster_streamtables.replication.apply.touched import stored_batches
+from dagster_streamtables.replication.lifecycle.catch_up import apply_batch
+from dagster_streamtables.replication.lifecycle.check import TableCheck
+from dagster_streamtables.replication.lifecycle.digests import difference, digests
+from dagster_streamtables.replication.lifecycle.work import Work
+from dagster_streamtables.replication.model.batch import Batch, TableChanges
+from dagster_streamtables.replication.model.published_table import Operation, PublishedTable
+from dagster_streamtables.replication.model.publisher import Copy
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SAMPLE = 20
+"""Differing rows that are shown of each side."""
+
+
+def check_tables(
+    work: Work, published: Mapping[str, PublishedTable], names: Iterable[str]
+) -> dict[str, TableCheck]:
+    """
+    Args:
+        work: A refresh that has begun, and copied what was due.
+        published: What is published.
+        names: The published tables to compare.
+
+    Returns:
+        By target.
+    """
+    names = list(names)
+    if not names:
+        return {}
+    found: dict[str, TableCheck] = {}
+    with work.publisher.copy(work.slot, names) as copy:
+        _reach(work, {name: copy.position(name) for name in names})
+        for name in names:
+            one = _compared(work, published[name], copy)
+            found[one.target] = one
+    return found
+
+
+def _reach(work: Work, positions: Mapping[str, int]) -> None:
+    """Apply changes up to positions, and none behind them to their tables."""
+    while True:
+        after = work.state.followed
+        left = {name: at for name, at in positions.items() if after[name] != at}
+        if not left:
+            return
+        if any(after[name] > at for name, at in left.items()):
+            raise ConflictingCommit(
+                f'replication "{work.replication.name}" went on while it was compared',
+                why="another process applied changes behind the moment that is compared",
+                fix="check again",
+            )
+        size = work.replication.max_rows
+        batch = work.publisher.read(work.slot, after, work.state.confirmed, max_rows=size)
+        apply_batch(work, _until(batch, positions))
+
+
+def _until(batch: Batch, positions: Mapping[str, int]) -> Batch:
+    tables = {
+        name: _changes_until(changes, positions[name]) if name in positions else changes
+        for name, changes in batch.tables.items()
+    }
+    end = {name: min(at, positions.get(name, at)) for name, at in batch.end.items()}
+    return Batch({n: each for n, each in tables.items() if each.transactions}, end, batch.complete)
+
+
+def _changes_until(changes: TableChanges, position: int) -> TableChanges:
+    kept = sum(each.position <= position for each in changes.transactions)
+    transactions = changes.rows.column("transaction").to_numpy()
+    rows = changes.rows.slice(0, int(np.searchsorted(transactions, kept)))
+    return replace(changes, transactions=changes.transactions[:kept], rows=rows)
+
+
+def _compared(work: Work, table: PublishedTable, copy: Copy) -> TableCheck:
+    progress = work.state.tables[table.name]
+    log = opened(work.target(table.name), table)
+    columns = columns_of(log, table)
+
+    def origin() -> Iterator[pa.Table]:
+        return (_in_types_of(columns, batch) for batch in copy.rows(table.name))
+
+    def target() -> Iterator[pa.Table]:
+        return _tables(stored_batches(log, columns.published, "true"))
+
+    expected, actual = [*map(digests, origin())], [*map(digests, target())]
+    differing, counts = difference(expected, actual)
+    missing, unexpected = counts > 0, counts < 0
+    sample = _sample("missing", origin, differing[missing], counts[missing])
+    sample += _sample("unexpected", target, differing[unexpected], -counts[unexpected])
+    return TableCheck(
+        name=table.name,
+        target=progress.target,
+        equal=not len(differing),
+        position=copy.position(table.name),
+        version=log.version,
+        rows=sum(map(len, expected)),
+        missing=int(counts[missing].sum()),
+        unexpected=int(-counts[unexpected].sum()),
+        sample=sample,
+        note=_note(work, table),
+    )
+
+
+def _sample(
+    kind: str, rows: Callable[[], Iterator[pa.Table]], wanted: np.ndarray, copies: np.ndarray
+) -> list[dict[str, Any]]:
+    """Some rows with these digests, each once."""
+    left = dict(zip(wanted.tolist(), copies.tolist(), strict=True))
+    found: list[dict[str, Any]] = []
+    for some in rows() if left else ():
+        these = digests(some)
+        for index in np.flatnonzero(np.isin(these, wanted)).tolist():
+            number = left.pop(int(these[index]), None)
+            if number is not None:
+                [row] = some.slice(index, 1).to_pylist()
+                found.append({**row, "__difference": kind, "__copies": number})
+            if len(found) == SAMPLE:
+                return found
+    return found
+
+
+def _in_types_of(columns: Columns, batch: pa.RecordBatch) -> pa.Table:
+    import pyarrow as pa
+
+    rows = pa.Table.from_batches([batch])
+    return columns.cast(columns.published, [rows.column(name) for name in columns.published])
+
+
+def _tables(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    import pyarrow as pa
+
+    return (pa.Table.from_batches([batch]) for batch in batches)
+
+
+def _note(work: Work, table: PublishedTable) -> str:
+    left_out = sorted(frozenset(Operation) - table.operations)
+    if left_out:
+        return f"its publications leave out {', '.join(left_out)}"
+    if not work.replication.copy:
+        return "the rows that were there at the start were not copied"
+    return ""

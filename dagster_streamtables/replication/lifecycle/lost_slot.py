@@ -1,0 +1,85 @@
+"""What follows when a slot is lost: an error, or a new copy of all tables, a few times an hour."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+from dagster_streamtables.errors import RefusedOperation
+from dagster_streamtables.log import logger
+from dagster_streamtables.replication.lifecycle.errors import in_a_line
+from dagster_streamtables.replication.lifecycle.state import State
+from dagster_streamtables.replication.lifecycle.status import TableState
+from dagster_streamtables.replication.lifecycle.work import Work
+from dagster_streamtables.runtime.errors.slots import LostSlot
+
+AN_HOUR = 3
+"""How often all is copied again by itself: what loses slots would cost more each time."""
+
+
+def begin_anew(work: Work, error: LostSlot) -> None:
+    """Let all tables be copied again, with a new slot.
+
+    Raises:
+        LostSlot: That is not wanted, or happened too often.
+    """
+    if work.replication.on_slot_lost != "copy":
+        raise error.changed(
+            fix=f"{error.fix}: streamtables replications copy {work.replication.name}; or choose "
+            'on_slot_lost="copy"'
+        )
+    if not work.replication.copy:
+        raise error.changed(
+            why=f"{error.why}; the replication applies changes only (copy is False), and some are "
+            "missing",
+            fix="bring the targets to the publisher's rows by streamtables replications copy",
+        )
+    now = datetime.now(UTC)
+    recent = [
+        each
+        for each in work.state.copied_again
+        if datetime.fromisoformat(each) > now - timedelta(hours=1)
+    ]
+    if len(recent) >= AN_HOUR:
+        raise error.changed(
+            why=f"{error.why}; within an hour it happened more than {AN_HOUR} times, so the tables "
+            "are not copied again by themselves"
+        )
+    logger.warning("%s: all is copied again: %s", work.replication.name, in_a_line(error))
+    copied = (*recent, now.isoformat())
+    forget(work)
+    work.turn.save(lambda state: replace(state, copied_again=copied))
+
+
+def forget(work: Work, states: Collection[TableState] = (TableState.READY,)) -> None:
+    """Mark tables as to be copied again, and drop the slot, which the copy makes anew.
+
+    Raises:
+        RefusedOperation: Another replication writes to a target, whose rows would go.
+    """
+    require_alone(work)
+    work.turn.save(lambda state: _again(state, states))
+    work.step("drop the slot")
+    work.publisher.drop_slot(work.slot)
+
+
+def require_alone(work: Work) -> None:
+    """
+    Raises:
+        RefusedOperation: Another replication writes to a target.
+    """
+    others = work.overlaps()
+    if others:
+        raise RefusedOperation(
+            f'the tables of replication "{work.replication.name}" cannot be copied again',
+            why=f"a copy replaces all rows of its target, and {others[0]}",
+            fix="drop the other replication, or bring the target to the wanted rows by other means",
+        )
+
+
+def _again(state: State, states: Collection[TableState]) -> State:
+    for name, each in state.tables.items():
+        if each.state in states:
+            state = state.with_table(name, state=TableState.AGAIN, position=None)
+    return replace(state, confirmed=None)

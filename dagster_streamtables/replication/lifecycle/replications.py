@@ -1,0 +1,280 @@
+"""`Replications`: everything that is done to the replications of a lake."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import TypeVar
+
+from dagster_streamtables.errors import (
+    EnvironmentProblem,
+    RefusedOperation,
+)
+from dagster_streamtables.log import logger
+from dagster_streamtables.replication.lifecycle import refreshing
+from dagster_streamtables.replication.lifecycle.altering import altered, require_position
+from dagster_streamtables.replication.lifecycle.check import ReplicationCheck
+from dagster_streamtables.replication.lifecycle.connect import (
+    require_slot,
+    unpublish,
+)
+from dagster_streamtables.replication.lifecycle.errors import (
+    about,
+    in_a_line,
+    passes,
+)
+from dagster_streamtables.replication.lifecycle.overlaps import overlaps
+from dagster_streamtables.replication.lifecycle.replication import Replication
+from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
+from dagster_streamtables.replication.lifecycle.runs import Runs
+from dagster_streamtables.replication.lifecycle.state import State
+from dagster_streamtables.replication.lifecycle.status import ReplicationStatus
+from dagster_streamtables.replication.lifecycle.statuses import status_of
+from dagster_streamtables.replication.lifecycle.store import Store
+from dagster_streamtables.replication.lifecycle.turn import turn
+from dagster_streamtables.replication.lifecycle.work import Work
+from dagster_streamtables.replication.model.errors import LostPublisher, PublisherProblem
+from dagster_streamtables.replication.model.publisher import Lag
+from dagster_streamtables.runtime.lake import Lake
+
+_LONGEST_PAUSE = 60.0
+_Result = TypeVar("_Result")
+
+
+class Replications:
+    """The replications of a lake. Threads and processes may share them: one works at a replication
+    at a time, and the others are told.
+
+    Methods raise `RefusedOperation` if there is no replication of a name.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        """
+        Args:
+            lake: That has the targets, and what is known of the replications.
+        """
+        self._lake = lake
+        self._store = Store(lake.root, lake.storage_options)
+        self._runs = Runs(lake, self._store)
+
+    def create(self, replication: Replication) -> ReplicationStatus:
+        """Store a replication, and, if it is enabled, ask its publisher whether it can begin.
+
+        Nothing is copied: that is what the first refresh does.
+
+        Raises:
+            RefusedOperation: There is one of that name, or its slot is somebody else's.
+            InvalidDefinition: It would send rows round in a circle.
+            PublisherProblem: The publisher refuses, or its tables cannot be replicated.
+            TargetProblem: A target does not take what is published.
+        """
+        name = replication.name
+
+        def created(known: State | None) -> State:
+            if known is not None:
+                raise RefusedOperation(
+                    f'there is a replication "{name}" already',
+                    why=f"it reads {known.replication.publisher.place}",
+                    fix="choose another name, alter it, or drop it first",
+                )
+            return State(replication, replication.enabled, replication.slot_name)
+
+        self._store.commit(name, created)
+        if replication.enabled:
+            self._runs.begin(name)
+        status = self.read(name)
+        for warning in status.warnings:
+            logger.warning("%s: %s", name, warning)
+        return status
+
+    def alter(self, replication: Replication) -> ReplicationStatus:
+        """Store another declaration of a replication; its positions stay.
+
+        A table with another target is copied to that one by the next refresh.
+
+        Raises:
+            RefusedOperation: It would have another slot, or another kind of publisher.
+        """
+        self._store.change(replication.name, lambda state: altered(state, replication))
+        return self.read(replication.name)
+
+    def refresh(
+        self, replication: str | Replication, *, max_rows: int | None = None, wait: float = 0.0
+    ) -> ReplicationRefresh:
+        """Copy what is new, then apply the changes that are there, exactly once.
+
+        Args:
+            replication: Its name; or its declaration, by which it is created or altered first.
+            max_rows: Stop after so many changes, with the transaction that reaches them.
+            wait: Seconds for which to wait for another process that refreshes it.
+
+        Raises:
+            ReplicationInUse: Another process refreshes it, for longer.
+            DisabledReplication: It is disabled.
+            LostSlot: The publisher let its slot go: changes are missing.
+            ReplicationConflict: A change does not fit the rows of its target.
+            TargetProblem: A target does not take what is published, or is not the table any more.
+            PublisherProblem: The publisher refuses.
+            LostPublisher: It cannot be reached; a retry is enough.
+        """
+        return self._reported(
+            self._declared(replication), wait, lambda work: refreshing.refresh(work, max_rows)
+        )
+
+    def copy(self, name: str, *tables: str, wait: float = 0.0) -> ReplicationRefresh:
+        """Copy tables again, in place of the rows that are there; all, with a new slot, if none are
+        named. Then refresh. As for `refresh`."""
+        return self._reported(name, wait, lambda work: refreshing.copy_again(work, tables))
+
+    def follow(self, name: str, seconds: float = 1.0) -> Iterator[ReplicationRefresh]:
+        """Refresh again and again, with a pause between. What a retry may mend is tried again."""
+        pause = seconds
+        while True:
+            try:
+                yield self.refresh(name)
+                pause = seconds
+            except Exception as error:
+                if not passes(error):
+                    raise
+                logger.warning("%s: %s", name, in_a_line(error))
+                pause = min(max(pause, 0.5) * 2, max(_LONGEST_PAUSE, seconds))
+            time.sleep(pause)
+
+    def check(self, name: str, *tables: str, wait: float = 0.0) -> ReplicationCheck:
+        """Compare targets with their origin at one moment, to which they are refreshed first: a
+        snapshot of a server, or the versions of a lake.
+
+        Args:
+            name: The replication.
+            tables: As the publisher names them; all if none are named.
+            wait: As for `refresh`.
+        """
+        begun = time.perf_counter()
+        found = self._runs.do(name, wait, lambda work: refreshing.check(work, tables))
+        return ReplicationCheck(name, found, time.perf_counter() - begun)
+
+    def list(self) -> list[ReplicationStatus]:
+        """All replications, sorted by name."""
+        states = self._store.all()
+        return [self._status(name, states) for name in states]
+
+    def read(self, name: str) -> ReplicationStatus:
+        """One replication."""
+        return self._status(name, {**self._store.all(), name: self._store.read(name)})
+
+    def lag(self, name: str) -> Lag:
+        """How far it is behind its publisher.
+
+        Raises:
+            RefusedOperation: It has not begun, or is detached.
+            LostSlot: Its slot is there no more.
+        """
+        state = self._store.read(name)
+        slot = require_slot(state)
+        if not state.followed:
+            raise RefusedOperation(
+                f'replication "{name}" has copied nothing yet',
+                fix="refresh it: streamtables replications refresh",
+            )
+        return self._runs.publisher(state).lag(slot, state.followed)
+
+    def skip(self, name: str, position: int | str, table: str | None = None) -> None:
+        """Leave a transaction out, as a whole, when it comes.
+
+        Args:
+            name: The replication.
+            position: Of the transaction, as an error tells it; an LSN may be written ``0/16B3748``.
+            table: That has the position, as the publisher names it: a lake numbers the versions of
+                each table by themselves. None for all of a server, or the only one of a lake.
+
+        Raises:
+            RefusedOperation: The position is applied already, or of no table that there is.
+        """
+
+        def skipped(state: State) -> State:
+            at = require_position(state, position, table)
+            known = at in state.skips
+            return state if known else replace(state, skips=(*state.skips, at))
+
+        self._store.change(name, skipped)
+
+    def disable(self, name: str) -> None:
+        """Refuse to refresh it until it is enabled. Its slot keeps what it will need."""
+        self._store.change(name, lambda state: replace(state, enabled=False))
+
+    def enable(self, name: str) -> None:
+        """Let it be refreshed again; its errors in a row begin anew.
+
+        Raises:
+            RefusedOperation: It is detached.
+        """
+
+        def enabled(state: State) -> State:
+            require_slot(state)
+            return replace(state, enabled=True, errors=0)
+
+        self._store.change(name, enabled)
+
+    def detach(self, name: str, *, wait: float = 0.0) -> None:
+        """Disable it, and forget its slot, which stays at the publisher and keeps its changes until
+        somebody drops it there. Then it can be dropped without the publisher."""
+        with turn(self._store, name, wait=wait) as mine:
+            mine.save(lambda state: replace(state, enabled=False, slot=None))
+
+    def drop(self, name: str, *, keep_slot: bool = False, wait: float = 0.0) -> None:
+        """Drop its slot, and then what is known of it. The targets stay as they are.
+
+        Args:
+            name: The replication.
+            keep_slot: Leave the slot at the publisher, which need not be reached then.
+            wait: As for `refresh`.
+
+        Raises:
+            LostPublisher: The publisher cannot be reached; nothing was dropped.
+        """
+        with turn(self._store, name, wait=wait) as mine:
+            if mine.state.begun and mine.state.slot is not None and not keep_slot:
+                self._drop_slot(mine.state)
+            self._store.change(name, lambda state: None)
+
+    def _drop_slot(self, state: State) -> None:
+        try:
+            publisher = self._runs.publisher(state)
+            publisher.drop_slot(require_slot(state))
+            unpublish(publisher, state)
+        except (LostPublisher, EnvironmentProblem, PublisherProblem) as error:
+            name = state.replication.name
+            raise about(error, name).changed(
+                fix="mend that; or detach the replication first (streamtables replications detach "
+                f'{name}), and drop the slot "{state.slot}" at the publisher, which keeps its '
+                "changes until then"
+            ) from error
+
+    def _declared(self, replication: str | Replication) -> str:
+        if isinstance(replication, str):
+            return replication
+        if self._store.find(replication.name) is None:
+            self.create(replication)
+        else:
+            self.alter(replication)
+        return replication.name
+
+    def _reported(self, name: str, wait: float, act: Callable[[Work], bool]) -> ReplicationRefresh:
+        begun = time.perf_counter()
+
+        def acted(work: Work) -> ReplicationRefresh:
+            complete = act(work)
+            tables = {
+                each.target: work.report(table)
+                for table, each in work.state.tables.items()
+                if each.is_followed
+            }
+            seconds = time.perf_counter() - begun
+            return ReplicationRefresh(name, tables, complete, seconds, tuple(work.skipped))
+
+        return self._runs.do(name, wait, acted)
+
+    def _status(self, name: str, states: dict[str, State]) -> ReplicationStatus:
+        found = overlaps(name, states, self._lake.access.catalog.names)
+        return status_of(states[name], self._lake, found)

@@ -1,0 +1,136 @@
+"""`Runs`: what is done to a replication in turn, and how that ended, as it is stored."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.replication.lifecycle.begin import begin
+from dagster_streamtables.replication.lifecycle.connect import publisher_of, unpublish
+from dagster_streamtables.replication.lifecycle.errors import (
+    DisabledReplication,
+    ReplicationInUse,
+    about,
+    in_a_line,
+    passes,
+)
+from dagster_streamtables.replication.lifecycle.overlaps import overlaps, require_no_circle
+from dagster_streamtables.replication.lifecycle.state import State
+from dagster_streamtables.replication.lifecycle.store import Store
+from dagster_streamtables.replication.lifecycle.targets import Targets
+from dagster_streamtables.replication.lifecycle.turn import Turn, turn
+from dagster_streamtables.replication.lifecycle.work import Step, Work
+from dagster_streamtables.replication.model.publisher import Publisher
+from dagster_streamtables.runtime.errors.translate import last_word
+from dagster_streamtables.runtime.lake import Lake
+
+_Result = TypeVar("_Result")
+
+
+@dataclass
+class Runs:
+    lake: Lake
+    store: Store
+    step: Step = field(default=lambda step: None)
+
+    def do(self, name: str, wait: float, act: Callable[[Work], _Result]) -> _Result:
+        """Do something to a replication that is enabled, and store how it ended.
+
+        Raises:
+            ReplicationInUse: Another process does.
+            DisabledReplication: It is disabled.
+        """
+        with turn(self.store, name, wait=wait) as mine:
+            _require_enabled(mine.state)
+            try:
+                with last_word():
+                    found = act(self._work(mine))
+            except ReplicationInUse:
+                raise
+            except Exception as error:
+                failed = _failure(error)
+                mine.last = failed
+                if isinstance(error, StreamTablesError):
+                    raise about(error, name) from error
+                raise
+            mine.last = _succeeded
+            return found
+
+    def begin(self, name: str) -> None:
+        """Begin with a replication that was just stored; if it cannot begin, take it back."""
+        with turn(self.store, name) as mine:
+            try:
+                self._begin(mine)
+            except BaseException as error:
+                self._take_back(mine)
+                if isinstance(error, StreamTablesError):
+                    raise about(error, name) from error
+                raise
+
+    def publisher(self, state: State) -> Publisher:
+        reader = f"replication {state.replication.name} of {self.lake.root} ({state.id[:8]})"
+        return publisher_of(state.replication, self.lake, reader)
+
+    def _begin(self, mine: Turn) -> None:
+        work, declared = self._work(mine), mine.state.replication
+        if declared.publisher.publications:
+            published = work.publisher.published()
+            require_no_circle(declared, published, self.lake, self.store)
+            work.targets.require_fit(published, declared)
+        work.targets.require_fit(begin(work), declared)
+
+    def _take_back(self, mine: Turn) -> None:
+        with suppress(Exception):  # report the first error
+            state = mine.state
+            if state.begun:
+                publisher = self.publisher(state)
+                if state.replication.create_slot and state.slot is not None:
+                    publisher.drop_slot(state.slot)
+                unpublish(publisher, state)
+        with suppress(Exception):
+            self.store.change(mine.name, lambda state: None)
+
+    def _work(self, mine: Turn) -> Work:
+        publisher = self.publisher(mine.state)
+        names = self.lake.access.catalog.names
+        return Work(
+            mine,
+            publisher,
+            Targets(self.lake, mine.state.id, publisher.origin),
+            lambda: overlaps(mine.name, self.store.all(), names),
+            self.step,
+        )
+
+
+def _require_enabled(state: State) -> None:
+    if not state.enabled:
+        raise DisabledReplication(
+            f'replication "{state.replication.name}" is disabled',
+            why=state.error or "somebody disabled it, or it was created so",
+            fix="mend what is wrong, and enable it: streamtables replications enable",
+        )
+
+
+def _failure(error: Exception) -> Callable[[State], State]:
+    now, said, lasts = datetime.now(UTC).isoformat(), in_a_line(error), not passes(error)
+
+    def failed(state: State) -> State:
+        stops = state.replication.disable_on_error and lasts
+        return replace(
+            state,
+            enabled=state.enabled and not stops,
+            error=said,
+            errors=state.errors + 1,
+            failed_at=now,
+        )
+
+    return failed
+
+
+def _succeeded(state: State) -> State:
+    now = datetime.now(UTC).isoformat()
+    return replace(state, error=None, errors=0, refreshed_at=now)

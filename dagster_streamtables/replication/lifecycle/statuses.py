@@ -1,0 +1,51 @@
+"""The status of a replication, from its state and the logs of its targets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.replication.lifecycle.state import Progress, State
+from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableStatus
+from dagster_streamtables.runtime.lake import Lake
+
+
+def status_of(state: State, lake: Lake, warnings: Sequence[str]) -> ReplicationStatus:
+    worker = state.worker
+    return ReplicationStatus(
+        name=state.replication.name,
+        replication=state.replication,
+        enabled=state.enabled,
+        slot=state.slot,
+        tables=tuple(_of_table(name, state.tables[name], lake) for name in sorted(state.tables)),
+        error=state.error,
+        errors=state.errors,
+        failed_at=_time(state.failed_at),
+        refreshed_at=_time(state.refreshed_at),
+        conflicts=dict(state.conflicts),
+        skips=tuple(map(str, state.skips)),
+        worker=str(worker) if worker is not None and worker.works else "",
+        warnings=tuple(warnings),
+    )
+
+
+def _of_table(name: str, progress: Progress, lake: Lake) -> TableStatus:
+    error = progress.error
+    try:
+        log = lake.access.catalog.newest(progress.target)
+    except StreamTablesError as unreadable:  # it must not hide the others
+        log, error = None, error or unreadable.what
+    return TableStatus(
+        name=name,
+        target=progress.target,
+        state=progress.state,
+        position=progress.position,
+        version=None if log is None else log.version,
+        rows=None if log is None else log.row_count,
+        error=error,
+    )
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)

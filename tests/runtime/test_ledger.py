@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
@@ -155,3 +156,36 @@ def test_a_foreign_commit_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DamagedTable, match="cannot be read") as refused:
         ledger.read()
     assert "version 1 is a foreign commit" in refused.value.why
+
+
+def test_a_file_system_without_links_is_written_by_delta_rs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "hardlink_to", refuse)
+    ledger = Ledger(str(tmp_path / "ledger"))
+    ledger.append(1, None)
+    assert (ledger.append(2, 0), ledger.read()) == (1, Entry(1, 2))
+    with pytest.raises(OvertakenAppend):
+        ledger.append(3, 0)
+    left = {each.suffix for each in (tmp_path / "ledger/_delta_log").iterdir()}
+    assert left == {".json"}
+
+
+def test_a_version_is_not_skipped(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path / "ledger"))
+    ledger.append(1, None)
+    with pytest.raises(DamagedTable):
+        ledger.append(3, 5)
+    assert ledger.at(6) is None
+
+
+def test_delta_rs_reads_what_was_written(tmp_path: Path) -> None:
+    ledger = Ledger(str(tmp_path / "ledger"))
+    for version in range(30):
+        ledger.append(HOSTILE, version - 1 if version else None)
+    table = DeltaTable(ledger.location)
+    assert (table.version(), table.to_pyarrow_table().num_rows) == (29, 0)
+    assert len(table.history()) == 30

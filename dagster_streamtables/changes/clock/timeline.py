@@ -55,7 +55,8 @@ class Timeline:
                 when the record begins.
         """
         place = f"{root.rstrip('/')}/{FOLDER}/timeline"
-        self._ledger = Ledger(place, storage_options, kept=kept)
+        # A checkpoint lists the entries, and there may be one for each second of the time kept.
+        self._ledger = Ledger(place, storage_options, kept=kept, checkpoint_every=500)
 
     def record(self, found: Versions, now: int, newest_commit: int = 0) -> Tick:
         """Record that tables have these versions, unless these or newer ones are recorded.

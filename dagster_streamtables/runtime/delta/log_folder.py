@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import uuid
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +15,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from dagster_streamtables.runtime.delta.log_paths import commit_file, log_folder, version_of
 from dagster_streamtables.runtime.delta.names import files_below, is_remote
+
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 
 
 class Mark(NamedTuple):
@@ -53,8 +57,31 @@ class LocalLog:
 
     def read(self, version: int) -> bytes | None:
         """The content of a commit; None if it was deleted or does not exist yet."""
-        path = Path(self._location) / commit_file(version)
-        return path.read_bytes() if path.exists() else None
+        try:
+            return (Path(self._location) / commit_file(version)).read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def put(self, version: int, content: bytes) -> bool:
+        """Write a commit, whole or not at all, as delta-rs does, but without listing the log.
+
+        Returns:
+            False if the file system has no hard links; nothing was written.
+
+        Raises:
+            FileExistsError: The version exists.
+        """
+        written = Path(log_folder(self._location)) / f"_commit_{uuid.uuid4().hex}.json.tmp"
+        try:
+            written.write_bytes(content)
+            (Path(self._location) / commit_file(version)).hardlink_to(written)
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                return False
+            raise
+        finally:
+            written.unlink(missing_ok=True)
+        return True
 
 
 class RemoteLog:

@@ -9,6 +9,7 @@ same version numbers: what is removed is a value too.
 from __future__ import annotations
 
 import json
+import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.schema import Field, PrimitiveType
 
 from dagster_streamtables.runtime.delta.actions import Action, info_in
-from dagster_streamtables.runtime.delta.log_folder import Mark, log_at_place
+from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, log_at_place
 from dagster_streamtables.runtime.errors.tables import damaged
 from dagster_streamtables.runtime.errors.translate import log_explained
 
@@ -110,12 +111,9 @@ class Ledger:
             OvertakenAppend: That version exists already.
         """
         writer = uuid.uuid4().hex
-        properties = CommitProperties(
-            custom_metadata={_VALUE: json.dumps(value), _WRITER: writer}, max_commit_retries=0
-        )
         version = 0 if after is None else after + 1
         try:
-            self._commit(after, properties)
+            self._commit(after, {_VALUE: json.dumps(value), _WRITER: writer})
         except (DeltaError, OSError) as error:
             found = self._info(version)
             if found is None:
@@ -126,7 +124,8 @@ class Ledger:
                 raise OvertakenAppend(f"{self.location}: version {version} exists") from error
         return version
 
-    def _commit(self, after: int | None, properties: CommitProperties) -> None:
+    def _commit(self, after: int | None, told: Mapping[str, str]) -> None:
+        properties = CommitProperties(custom_metadata=dict(told), max_commit_retries=0)
         if after is None:
             DeltaTable.create(
                 self.location,
@@ -137,13 +136,23 @@ class Ledger:
                 commit_properties=properties,
             )
             return
-        table = DeltaTable(self.location, version=after, storage_options=self._options)
         # delta-rs would list the log after each commit, to see whether a checkpoint is due.
         due = (after + 2) % self._every == 0
+        if not due and self._put(after, told):
+            return
+        table = DeltaTable(self.location, version=after, storage_options=self._options)
         hooks = PostCommitHookProperties(create_checkpoint=due, cleanup_expired_logs=due)
         table.create_write_transaction(
             [], "append", _SCHEMA, commit_properties=properties, post_commithook_properties=hooks
         )
+
+    def _put(self, after: int, told: Mapping[str, str]) -> bool:
+        """Whether the commit was written as a file. delta-rs lists the log, which has an entry for
+        each second of days."""
+        if not isinstance(self._log, LocalLog) or self._log.mark(after) is None:
+            return False
+        info = {"timestamp": time.time_ns() // 10**6, "operation": "WRITE", **told}
+        return self._log.put(after + 1, json.dumps({"commitInfo": info}).encode() + b"\n")
 
     def _known(self, version: int) -> tuple[Entry, Mark] | None:
         # The mark first: if the file is replaced in between, the next read finds another mark.

@@ -68,6 +68,7 @@ ROOMS = (
     "orchestration/automation",
     "orchestration/changes",
     "orchestration",
+    "worker",
     "components",
     "cli",
 )
@@ -84,6 +85,7 @@ LIBRARIES: dict[str, set[str]] = {
     "metrics": {"prometheus_client"},
     "serve": {"starlette", "uvicorn", "pyarrow"},
     "orchestration": {"dagster", "pydantic", "croniter"},
+    "worker": {"dagster"},
     "components": {"dagster", "pydantic"},
     "cli": {"typer", "rich"},
     "__init__": {"lazy_loader"},
@@ -244,7 +246,10 @@ def test_the_page_of_the_architecture_has_every_room() -> None:
             ),
             {"pyspark", "dagster"},
         ),
-        (("dagster_streamtables.cli",), {"pyspark", "dagster", "prometheus_client"}),
+        (
+            ("dagster_streamtables.worker.loop", "dagster_streamtables.cli"),
+            {"pyspark", "dagster", "prometheus_client"},
+        ),
         (
             (
                 "dagster_streamtables", "dagster_streamtables.orchestration.assets.assets",

@@ -6,7 +6,7 @@ Exit codes:
     2   invalid command line
     3   the answer is no: `check` found differences, `explain` a query that cannot be maintained,
         `status --strict` a stale or stopped table, `spark status` no server,
-        `subscribe` history that is no longer there
+        `worker status` no living worker, `subscribe` history that is no longer there
 """
 
 from dagster_streamtables.cli import (
@@ -19,6 +19,7 @@ from dagster_streamtables.cli import (
     slots,
     spark,
     subscribe,
+    worker,
 )
 from dagster_streamtables.cli.app import app
 
@@ -33,4 +34,5 @@ __all__ = [
     "slots",
     "spark",
     "subscribe",
+    "worker",
 ]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from random import Random
 from typing import Annotated
 
@@ -118,6 +119,7 @@ def due(
     return [name for name in schedules if name in wanted]
 
 
+@lru_cache(maxsize=10_000)  # a worker asks many times a second, and cron takes a while
 def due_at(schedule: Schedule, last: datetime | None) -> datetime:
     """When the next refresh is due; long ago for a table that was never refreshed."""
     return schedule.due_at(last) if last is not None else _LONG_AGO

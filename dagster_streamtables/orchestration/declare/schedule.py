@@ -265,8 +265,7 @@ def _check_pace(schedule: Schedule, min_schedule_seconds: float) -> None:
             where=underline(schedule.text, 0, len(schedule.text) - 1).shown,
             why=f"it asks for a refresh after {shortest:g} seconds; the minimum is "
             f"{min_schedule_seconds:g}",
-            fix="allow more time, or lower min_schedule_seconds where the assets are built and run "
-            "streamtables worker, which keeps such schedules",
+            fix="allow more time, or lower min_schedule_seconds and run streamtables worker",
         )
 
 

@@ -69,6 +69,11 @@ class Heads:
 
     def frontier(self, name: str) -> Mapping[str, int] | None:
         """The version of each source that a stream table reflects; None if never refreshed."""
+        state = self.state(name)
+        return None if state is None else state.frontier
+
+    def state(self, name: str) -> State | None:
+        """The newest state of a stream table; None if never refreshed."""
         location, folder = self._location(name), self._folder(name)
         head = self._head(folder, location)
         if head is None:
@@ -78,7 +83,7 @@ class Heads:
             known = before.version if before is not None and self._goes_on(folder, before) else -1
             state = _state(folder, head.version, known) or (state if known >= 0 else None)
             self._states[location] = head, state
-        return None if state is None else state.frontier
+        return state
 
     def _asked(self, name: str) -> tuple[str, int | None] | None:
         with suppress(Exception):  # the table's own status or refresh reports the error

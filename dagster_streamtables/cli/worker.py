@@ -1,0 +1,156 @@
+"""Commands of the worker: run one, and show the one that runs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table as Grid
+
+from dagster_streamtables.cli.app import NO, File, Folder, Json, MaybeRoot, Module, Root, app
+from dagster_streamtables.cli.output import errors_in_words, lasting, out, pairs, show_json
+from dagster_streamtables.cli.project import open_lake
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.log import logger
+from dagster_streamtables.runtime.observe.lease import BEATS, Beats, Heartbeat
+
+if TYPE_CHECKING:
+    from dagster_streamtables.worker.loop import Worker
+
+worker = typer.Typer(help="Refresh what is due, within a second, beside Dagster or without it.")
+app.add_typer(worker, name="worker", invoke_without_command=True)
+
+_NAME = "streamtables"
+Name = Annotated[
+    str, typer.Option(help="Name of the resource of the tables, if there are several.")
+]
+
+
+class LogFormat(StrEnum):
+    """How the log is written."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+@worker.callback(invoke_without_command=True)
+def run(
+    context: typer.Context,
+    module: Module = "",
+    file: File = "",
+    folder: Folder = "",
+    root: MaybeRoot = "",
+    max_concurrent: Annotated[
+        int, typer.Option(min=1, help="Refresh at most this many tables at the same time.")
+    ] = 4,
+    heartbeat: Annotated[
+        float, typer.Option(min=0.1, help="Seconds between two heartbeats.")
+    ] = 5.0,
+    grace: Annotated[
+        float, typer.Option(min=0, help="Seconds to wait for running refreshes when stopped.")
+    ] = 30.0,
+    log_format: Annotated[LogFormat, typer.Option(help="Lines of text, or of JSON.")] = (
+        LogFormat.TEXT
+    ),
+) -> None:
+    """Refresh what is due until stopped by SIGTERM or SIGINT.
+
+    Give the definitions of a code location, or a folder of .sql files and a root.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    with errors_in_words():
+        # The worker is the only command that needs it.
+        from dagster_streamtables.worker.loop import Worker
+        from dagster_streamtables.worker.settings import WorkerSettings
+
+        _log_to_stderr(log_format)
+        settings = WorkerSettings(
+            max_concurrent=max_concurrent,
+            heartbeat=timedelta(seconds=heartbeat),
+            grace=timedelta(seconds=grace),
+        )
+        driven, reload = _driven(module, file, folder, root)
+        whole = _until_stopped(Worker(driven, settings, reload=reload))
+    if not whole:
+        os._exit(1)  # threads that still refresh would be waited for
+
+
+@worker.command()
+def status(root: Root, name: Name = _NAME, as_json: Json = False) -> None:
+    """Show the worker that refreshes the tables below a root. Exits with 3 if none is alive."""
+    with errors_in_words():
+        lake = open_lake(root)
+        said = Beats(lake.root, lake.storage_options, name).newest()
+    alive = said is not None and _is_alive(said)
+    if as_json:
+        show_json({"alive": alive, "worker": said})
+    else:
+        out.print("No worker has ever run here." if said is None else _described(said, alive))
+    if not alive:
+        raise typer.Exit(NO)
+
+
+def _driven(module: str, file: str, folder: str, root: str) -> tuple[Any, Any]:
+    from dagster_streamtables.worker.project import of_folder
+
+    if not folder:
+        raise InvalidDefinition(
+            "no declaration of a stream table is given",
+            fix="give --tables FOLDER (or STREAMTABLES_TABLES), --module or --file",
+        )
+    return of_folder(folder, open_lake(root)), None
+
+
+def _until_stopped(runs: Worker) -> bool:
+    def stop(number: int, frame: FrameType | None) -> None:
+        runs.stop()
+        signal.signal(number, signal.SIG_DFL)  # a second signal ends the process
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stop)
+    return runs.run()
+
+
+def _log_to_stderr(log_format: LogFormat) -> None:
+    from dagster_streamtables.worker.lines import JsonLines
+
+    handler = logging.StreamHandler(sys.stderr)
+    text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(JsonLines() if log_format is LogFormat.JSON else text)
+    logger.addHandler(handler)
+    logger.setLevel(os.environ.get("STREAMTABLES_LOG", "INFO").upper())
+    logger.propagate = False
+
+
+def _age(said: Heartbeat) -> float:
+    return (datetime.now(UTC) - datetime.fromisoformat(said.at)).total_seconds()
+
+
+def _is_alive(said: Heartbeat) -> bool:
+    """By the clocks of both machines: one command cannot wait for the next heartbeat."""
+    return not said.ended and _age(said) < BEATS * said.every
+
+
+def _described(said: Heartbeat, alive: bool) -> Grid:
+    about = said.about
+    state = "alive" if alive else "stopped" if said.ended else "dead: its heartbeats are missed"
+    return pairs(
+        ("worker", f"{said.place}, {state}"),
+        ("started", f"{said.started[:19].replace('T', ' ')}"),
+        ("last heartbeat", f"{lasting(max(0.0, _age(said)))} ago, one every {said.every:g} s"),
+        ("tables", str(len(said.tables))),
+        ("refreshes", f"{about.get('refreshes', 0)}, and {about.get('failures', 0)} failures"),
+        ("running", ", ".join(about.get("running", ()))),
+        ("waiting", str(about.get("waiting") or "")),
+        ("broken", ", ".join(about.get("broken", ()))),
+        ("not reported", str(about.get("not_reported") or "")),
+        *((f"error of {name}", error) for name, error in about.get("errors", {}).items()),
+    )

@@ -1,0 +1,1 @@
+"""`streamtables worker`: one long-lived process that refreshes what is due, and says so."""

@@ -1,0 +1,104 @@
+"""`Driven`: what a worker drives, wherever it was declared, and where it is reported."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Protocol
+
+from dagster_streamtables.orchestration.automation.dueness import Backoff
+from dagster_streamtables.orchestration.declare.analyze import Examined
+from dagster_streamtables.orchestration.declare.schedule import Schedule
+from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.worker.memory import Memory
+
+
+class Reports(Protocol):
+    """Who is told what a worker does. No call waits, and none raises."""
+
+    def refreshed(self, refresh: Refresh, until: Mapping[str, datetime]) -> None:
+        """A table was refreshed, with its sources read until these times."""
+        ...
+
+    def looked(self, name: str) -> None:
+        """A table was found to reflect its sources, or its refresh failed."""
+        ...
+
+    @property
+    def late(self) -> str:
+        """Why reports do not arrive; empty if they do."""
+        ...
+
+    def close(self, seconds: float) -> None:
+        """Deliver what is left, for so long at most."""
+        ...
+
+
+class NoReports:
+    """Nobody is told: the logs of the tables have every refresh."""
+
+    late = ""
+
+    def refreshed(self, refresh: Refresh, until: Mapping[str, datetime]) -> None:
+        pass
+
+    def looked(self, name: str) -> None:
+        pass
+
+    def close(self, seconds: float) -> None:
+        pass
+
+
+@dataclass(frozen=True)
+class Driven:
+    """Stream tables, the lake that holds them, and what was known of them before."""
+
+    examined: tuple[Examined, ...]
+    """Each after those it reads; broken ones last."""
+    lake: Callable[[], Lake]
+    """Opens the lake with its Spark."""
+    logs: Lake
+    """The same lake, for reading logs."""
+    past: Callable[[], Mapping[str, Memory]]
+    """What is remembered elsewhere of the tables, when the worker begins."""
+    reports: Reports = field(default_factory=NoReports)
+    backoff: Backoff = field(default_factory=Backoff)
+    name: str = "streamtables"
+    """That of the resource of the tables; workers of one name below a root exclude each other."""
+
+    @cached_property
+    def tables(self) -> dict[str, Examined]:
+        """Those that can be refreshed, each after those it reads."""
+        return {each.name: each for each in self.examined if each.error is None}
+
+    @cached_property
+    def broken(self) -> list[Examined]:
+        return [each for each in self.examined if each.error is not None]
+
+    @cached_property
+    def reads(self) -> dict[str, tuple[str, ...]]:
+        return {name: each.sources for name, each in self.tables.items()}
+
+    @cached_property
+    def schedules(self) -> dict[str, Schedule | None]:
+        return {name: each.schedule for name, each in self.tables.items()}
+
+    @cached_property
+    def shared(self) -> frozenset[str]:
+        """Sources that are no stream tables and that more than one table reads: read by each at a
+        time of its own, they would keep waiting what reads several of these tables."""
+        readers: dict[str, int] = {}
+        for name, sources in self.reads.items():
+            for source in {*sources} - self.tables.keys() - {name}:
+                readers[source] = readers.get(source, 0) + 1
+        return frozenset(source for source, count in readers.items() if count > 1)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash that changes with any declaration."""
+        declared = sorted(repr(each.declared) for each in self.examined)
+        return hashlib.sha256("\n".join(declared).encode()).hexdigest()[:16]

@@ -1,0 +1,157 @@
+"""`Lines`: what a worker says of itself, in its log and in its heartbeats."""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from dagster_streamtables.errors import StreamTablesError, one_line
+from dagster_streamtables.log import logger
+from dagster_streamtables.runtime.errors.foreign_words import first_line
+from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.runtime.observe.lease import Heartbeat
+from dagster_streamtables.worker.backlog import Backlog, Task
+from dagster_streamtables.worker.driven import Driven
+from dagster_streamtables.worker.memory import Memory
+
+_FIELDS = "streamtables"
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line, with the fields of what happened."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        fields: Mapping[str, Any] = getattr(record, _FIELDS, {})
+        about = {"at": at, "level": record.levelname, "message": record.getMessage()}
+        return json.dumps({**about, **fields}, default=str, ensure_ascii=False)
+
+
+class Lines:
+    """Says each thing once: what stays as it is, is not repeated."""
+
+    def __init__(self) -> None:
+        self.refreshes = self.failures = 0
+        self._trouble = self._by = ""
+        self._why: dict[str, str] = {}
+
+    def refreshed(self, refresh: Refresh, task: Task, now: datetime) -> None:
+        """A refresh ended well."""
+        self.refreshes += 1
+        idle = refresh.action in (Action.NO_DATA, Action.SKIP)
+        fresh = refresh.data_timestamp
+        late = None if fresh is None or idle else (now - fresh).total_seconds()
+        logger.log(
+            logging.DEBUG if idle else logging.INFO,
+            "%s: %s, +%s -%s rows in %.2f s", refresh.table, refresh.action, refresh.inserted,
+            refresh.deleted, refresh.seconds,
+            extra=_fields(
+                "refreshed", table=refresh.table, action=str(refresh.action),
+                reason=refresh.reason, version=refresh.version, rows_in=refresh.rows_in,
+                inserted=refresh.inserted, deleted=refresh.deleted, seconds=refresh.seconds,
+                waited=_between(task.began, task.running), staleness=late,
+            ),
+        )  # fmt: skip
+
+    def failed(self, task: Task, error: Exception, known: Memory, lost: Sequence[str]) -> None:
+        """A refresh raised an error."""
+        self.failures += 1
+        waiting = f"; not refreshed either: {', '.join(lost)}" if lost else ""
+        logger.error(
+            "%s: %s%s", task.name, _shown(error), waiting,
+            extra=_fields(
+                "failed", table=task.name, error=known.error, failures=known.failures,
+                again_at=known.again_at, not_refreshed=list(lost),
+            ),
+        )  # fmt: skip
+
+    def holds(self, held: Mapping[str, str]) -> None:
+        """Tables that are due and not refreshed."""
+        for name, why in held.items():
+            kind = why.partition(" at ")[0]  # the time of a retry is no news
+            if self._why.get(name) != kind:
+                logger.info("%s is due, but not refreshed: %s", name, why,
+                            extra=_fields("held", table=name, why=why))  # fmt: skip
+        self._why = {name: why.partition(" at ")[0] for name, why in held.items()}
+
+    def works(self, driven: Driven) -> None:
+        """This worker refreshes now."""
+        self._by = ""
+        logger.info("refreshing %d tables below %s", len(driven.tables), driven.logs.root,
+                    extra=_fields("works", tables=list(driven.tables)))  # fmt: skip
+        self._broken(driven)
+
+    def stands_by(self, holder: Heartbeat | None, driven: Driven) -> None:
+        """Another worker refreshes."""
+        if holder is None or holder.worker == self._by:
+            return
+        self._by = holder.worker
+        logger.info("the worker %s refreshes these tables; this one stands by", holder.place,
+                    extra=_fields("stands by", worker=holder.place))  # fmt: skip
+        if holder.definitions != driven.fingerprint:
+            logger.warning(
+                "the worker %s has other definitions of these tables than this one", holder.place
+            )
+
+    def reloaded(self, driven: Driven) -> None:
+        """New definitions apply."""
+        logger.info("the definitions changed: %d tables", len(driven.tables),
+                    extra=_fields("reloaded", tables=list(driven.tables)))  # fmt: skip
+        self._broken(driven)
+
+    def stops(self, backlog: Backlog) -> None:
+        """The worker was asked to stop."""
+        names = [task.name for task in backlog.running]
+        logger.info("stopping%s", f"; waiting for {', '.join(names)}" if names else "",
+                    extra=_fields("stops", running=names))  # fmt: skip
+
+    def trouble(self, error: Exception) -> None:
+        """A turn of the loop failed."""
+        said = _shown(error)
+        if said != self._trouble:
+            logger.error("nothing can be refreshed: %s", said, extra=_fields("trouble"))
+            logger.debug("%s", "".join(traceback.format_exception(error)))
+        self._trouble = said
+
+    def fine(self) -> None:
+        """A turn of the loop succeeded."""
+        if self._trouble:
+            logger.info("refreshes go on", extra=_fields("fine"))
+        self._trouble = ""
+
+    def numbers(
+        self, backlog: Backlog, driven: Driven, memory: Mapping[str, Memory]
+    ) -> dict[str, Any]:
+        """What a heartbeat says for people."""
+        errors = {name: known.error for name, known in memory.items() if known.error}
+        return {
+            "refreshes": self.refreshes,
+            "failures": self.failures,
+            "running": [task.name for task in backlog.running],
+            "waiting": len(backlog.tasks) - len(backlog.running),
+            "errors": errors,
+            "broken": [each.name for each in driven.broken],
+            "not_reported": driven.reports.late,
+        }
+
+    def _broken(self, driven: Driven) -> None:
+        for each in driven.broken:
+            logger.warning("%s", each.error, extra=_fields("broken", table=each.name))
+
+
+def _fields(event: str, **about: Any) -> dict[str, Any]:
+    return {_FIELDS: {"event": event, **about}}
+
+
+def _shown(error: Exception) -> str:
+    if isinstance(error, StreamTablesError):
+        return str(error)
+    return f"{type(error).__name__}: {one_line(first_line(str(error)))}"
+
+
+def _between(one: datetime, other: datetime | None) -> float | None:
+    return None if other is None else (other - one).total_seconds()

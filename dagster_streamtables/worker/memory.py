@@ -1,0 +1,94 @@
+"""`Memory`: what a worker remembers of the refreshes of one table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from dagster_streamtables.errors import SuspendedTable
+from dagster_streamtables.orchestration.automation.situation import Known
+from dagster_streamtables.runtime.errors.verdict import may_pass
+from dagster_streamtables.runtime.model.report import Action, Refresh
+
+_TRIES = 3
+_LONGEST = timedelta(seconds=5)
+_SHORTEST = timedelta(seconds=0.1)
+
+
+@dataclass
+class Memory:
+    """The refreshes of one table, as far as they matter for the next.
+
+    An error that may pass by itself (a lost race, a Spark server that ended) is tried again after
+    1, 2 and 4 seconds, as the step of a run is. Only then does it count as a failure, after which
+    the backoff of the sensor applies.
+    """
+
+    last: datetime | None = None
+    """When it was last refreshed."""
+    as_of: datetime | None = None
+    """The time as of which it is known to reflect its sources."""
+    read: Mapping[str, int] = field(default_factory=dict[str, int])
+    """The version of each source that the last refresh read."""
+    redefined: bool = True
+    """Whether its definition may differ from what was refreshed last."""
+    failures: int = 0
+    failed_at: datetime | None = None
+    again_at: datetime | None = None
+    error: str = ""
+    """The last error, on one line; empty after a refresh."""
+    _tries: int = 0
+    _in_vain: int = 0
+    """Refreshes in a row that read no newer version, although there seemed to be one."""
+
+    def known(self, busy: bool) -> Known:
+        """What the decision about it needs."""
+        return Known(
+            last=self.last,
+            read=self.read,
+            redefined=self.redefined,
+            run="this worker" if busy else "",
+            failures=self.failures,
+            failed_at=self.failed_at,
+            again_at=self.again_at,
+        )
+
+    def refreshed(
+        self, refresh: Refresh, as_of: datetime, now: datetime, *, current: bool, timed: bool
+    ) -> None:
+        """A refresh ended well.
+
+        Args:
+            refresh: What it did.
+            as_of: The time until which it read its sources.
+            now: The present time.
+            current: Whether it was one of the present definition.
+            timed: Whether its query uses the current time.
+        """
+        skipped = refresh.action is Action.SKIP
+        read = {name: window.after for name, window in refresh.windows.items()}
+        read = dict(self.read) if skipped else read
+        idle = skipped or (refresh.action is Action.NO_DATA and not timed)
+        # A source that two paths disagree about, or whose writer's clock is ahead, moves later: to
+        # ask again at once would keep a core busy.
+        vain = idle and read == self.read and not self.redefined
+        self._in_vain = self._in_vain + 1 if vain else 0
+        pause = min(_LONGEST, _SHORTEST * 2 ** min(self._in_vain, 10))
+        self.again_at = now + pause if self._in_vain else None
+        self.last, self.as_of, self.read = now, as_of, read
+        self.redefined = self.redefined and not current
+        self.failures = self._tries = 0
+        self.failed_at, self.error = None, ""
+
+    def failed(self, error: Exception, now: datetime) -> None:
+        """A refresh raised an error; its table is unchanged."""
+        self.error = (str(error).splitlines() or [type(error).__name__])[0]
+        if isinstance(error, SuspendedTable):  # it says so itself until it is resumed
+            return
+        if may_pass(error) and self._tries < _TRIES:
+            self.again_at = now + timedelta(seconds=2**self._tries)
+            self._tries += 1
+            return
+        self.failures, self.failed_at = self.failures + 1, now
+        self.again_at, self._tries = None, 0

@@ -1,0 +1,45 @@
+"""A folder of `.sql` files as what a worker drives, without Dagster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+
+from dagster_streamtables.orchestration.declare.analyze import Examined, examine
+from dagster_streamtables.orchestration.declare.load import read_folder
+from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.worker.driven import Driven
+from dagster_streamtables.worker.memory import Memory
+
+
+def of_folder(folder: str, lake: Lake) -> Driven:
+    """The tables that a folder declares.
+
+    Raises:
+        StreamTablesError: The folder cannot be read.
+    """
+    examined = tuple(examine(read_folder(folder), lake, min_schedule_seconds=0))
+    return Driven(examined, lambda: lake, lake, partial(past_of_logs, lake, examined))
+
+
+def past_of_logs(lake: Lake, examined: Sequence[Examined]) -> Mapping[str, Memory]:
+    """What the logs of the tables tell of their last refreshes that committed anything.
+
+    Whether a definition has changed since then, the next refresh finds out.
+    """
+    heads = Heads(lake.location, lake.storage_options)
+    return {each.name: _memory(heads, each.name) for each in examined if each.error is None}
+
+
+def _memory(heads: Heads, name: str) -> Memory:
+    try:
+        state = heads.state(name)
+    except Exception:  # its refresh reports the error
+        state = None
+    if state is None:
+        return Memory()
+    done = datetime.fromtimestamp(state.account.until, UTC)
+    began = done - timedelta(seconds=state.account.seconds)
+    return Memory(last=done, as_of=began, read=state.frontier)

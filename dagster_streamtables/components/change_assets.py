@@ -12,6 +12,7 @@ import dagster as dg
 
 from dagster_streamtables.changes.output.envelope import Debezium, Envelope, Upsert
 from dagster_streamtables.changes.subscribe import DEADLINE
+from dagster_streamtables.compiler import View
 from dagster_streamtables.components.yaml_settings import read, written, yaml_model
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.changes.change_asset import change_asset
@@ -27,7 +28,7 @@ class ChangeAssetSettings:
     function: Annotated[str, FILLED, Shown(("project.sinks.search_index",))]
     """The function, by its module and name. It has a parameter `changes`."""
     relation: Annotated[str, FILLED, Shown(("mart.revenue",))]
-    """What is followed: a source or a stream table by its name, a path, or a SELECT."""
+    """What is followed: a source, a stream table or a view by its name, a path, or a SELECT."""
     key: Annotated[tuple[str, ...], Shown((("id",),))] = ()
     """The columns of the envelope's key."""
     envelope: Literal["upsert", "debezium"] | None = None
@@ -72,8 +73,12 @@ class ChangeAssetSettings:
                 fix="name its columns, as in key: [id]",
             )
 
-    def asset(self, resource_key: str) -> dg.AssetsDefinition:
+    def asset(self, resource_key: str, views: Sequence[View]) -> dg.AssetsDefinition:
         """The asset, with the imported function.
+
+        Args:
+            resource_key: The key of the resource.
+            views: Queries that `relation` may name like tables, or be.
 
         Raises:
             InvalidDefinition: There is no such function, or it cannot be imported.
@@ -87,7 +92,8 @@ class ChangeAssetSettings:
             said["stored_token"] = _imported(self.stored_token)
         if self.description is not None:
             said["description"] = self.description
-        return change_asset(**said, resource_key=resource_key)(_imported(self.function))
+        made = change_asset(**said, views=views, resource_key=resource_key)
+        return made(_imported(self.function))
 
 
 def _resolved(context: dg.ResolutionContext, models: Sequence[Any]) -> list[ChangeAssetSettings]:

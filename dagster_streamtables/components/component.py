@@ -37,7 +37,7 @@ from dagster_streamtables.orchestration.catalog.translator import (
     StreamTablesTranslator,
 )
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
-from dagster_streamtables.orchestration.declare.load import Declared
+from dagster_streamtables.orchestration.declare.load import Declared, read_files
 from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.definitions import build_declared, build_definitions
 
@@ -217,7 +217,9 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
             resource=self.resource,
             name=name,
             tables=self._joined(context),
-            change_assets=[each.asset(name) for each in self.change_assets],
+            change_assets=[
+                each.asset(name, self._views_in(context)) for each in self.change_assets
+            ],
             source_keys=self.source_keys,
             source_group_name=self.source_group_name,
             sensor=self.sensor,
@@ -228,6 +230,10 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
             retry_policy=self.op.retry_policy,
             refresh=self.execute,
         )
+
+    def _views_in(self, context: dg.ComponentLoadContext) -> list[View]:
+        found = read_files(folder_of(context) / self.folder)[1] if self.folder else []
+        return [*self.views, *found]
 
     def name_in(self, context: dg.ComponentLoadContext) -> str:
         """The name of the resource, and the prefix of those of sensor, schedules and checks."""

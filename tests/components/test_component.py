@@ -504,6 +504,19 @@ def test_change_assets_name_functions_of_the_project(
     assert sorted(rows) == [("upsert", 1, 10), ("upsert", 2, 5)]
 
 
+def test_a_change_asset_may_follow_a_view_of_the_folder(
+    put: Put, load: Load, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "other_sinks.py").write_text(SINKS)
+    monkeypatch.syspath_prepend(tmp_path)
+    put("mart/tables/paid.sql", PAID)
+    put("mart/tables/large.sql", "-- kind: view\nSELECT * FROM sales.orders WHERE amount > 5\n")
+    feed = "  change_assets:\n    - {function: other_sinks.search_index, relation: large}\n"
+    put("mart/defs.yaml", HERE + "  folder: tables\n" + feed)
+    deps = specs(load())[key("search_index")].deps
+    assert [dep.asset_key for dep in deps] == [key("sales/orders")]
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [

@@ -20,6 +20,7 @@ from dagster_streamtables import (
     StreamTablesResource,
     StreamTablesTranslator,
     Upsert,
+    View,
     build_change_sensor,
     build_definitions,
     build_history_pinned_checks,
@@ -471,6 +472,24 @@ def test_a_select_is_followed(
     items(id=[3], v=["b"])
     run(totals, resource, instance)
     assert rows == [("upsert", "b", 2)]
+
+
+@pytest.mark.spark
+def test_a_view_is_followed_by_its_name(
+    items: Write, resource: StreamTablesResource, instance: dg.DagsterInstance
+) -> None:
+    rows: list[tuple[Any, ...]] = []
+    view = View("late", "SELECT id + 10 AS id FROM items WHERE v > 'a'")
+
+    @change_asset(relation="late", views=[view])
+    def notes(changes: Changes) -> None:
+        rows.extend((r["_diff"], r["id"]) for r in changes.rows.to_pylist())
+
+    assert notes.specs_by_key[dg.AssetKey("notes")].deps == [dg.AssetDep("items")]
+    run(notes, resource, instance)
+    items(id=[3, 4], v=["a", "c"])
+    run(notes, resource, instance)
+    assert rows == [(1, 12), (1, 14)]
 
 
 def test_the_sensor_is_a_sensor_over_the_assets() -> None:

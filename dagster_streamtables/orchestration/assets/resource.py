@@ -2,7 +2,7 @@
 
 # No `from __future__ import annotations`: Dagster reads the annotations of fields at run time.
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -12,6 +12,7 @@ import dagster as dg
 from dagster_shared.libraries import DagsterLibraryRegistry
 from pydantic import Field, PrivateAttr, model_validator
 
+from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.setting import FILLED, Range, Shown, require, settings_of
@@ -117,17 +118,25 @@ class StreamTablesResource(dg.ConfigurableResource):
                 fix="give a resource with the attribute spark_session, such as LazyPySparkResource",
             ) from error
 
-    def lake(self) -> Lake:
-        """The tables, with Spark."""
+    def lake(self, views: Sequence[View] = ()) -> Lake:
+        """The tables, with Spark.
+
+        Args:
+            views: Queries that those which it runs may name like tables.
+        """
         with self._making:
             if self._lake is None:
-                self._lake = Lake(
-                    self.root,
-                    spark=self.session(),
-                    storage_options=dict(self.storage_options),
-                    preview_rows=self.preview_rows,
-                )
-            return self._lake
+                self._lake = self._made(())
+            return self._made(views) if views else self._lake
+
+    def _made(self, views: Sequence[View]) -> Lake:
+        return Lake(
+            self.root,
+            spark=self.session(),
+            storage_options=dict(self.storage_options),
+            preview_rows=self.preview_rows,
+            views=views,
+        )
 
     def logs(self) -> Lake:
         """The tables without Spark, for reading their Delta logs.

@@ -14,6 +14,7 @@ from dagster_streamtables.changes.output.order import Term
 from dagster_streamtables.changes.relation.declare import declared
 from dagster_streamtables.changes.subscribe import DEADLINE, Time
 from dagster_streamtables.changes.window import Feed
+from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.assets.assets import RETRIES
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
@@ -42,6 +43,7 @@ def change_asset(
     on_history_lost: Literal["error", "resnapshot"] = "error",
     recompute: bool = False,
     dialect: str = "spark",
+    views: Sequence[View] = (),
     deadline: Annotated[timedelta, Range(0, above=True)] | None = DEADLINE,
     stored_token: Callable[[], str | None] | None = None,
     name: str | None = None,
@@ -63,8 +65,8 @@ def change_asset(
     a `dagster.MaterializeResult`, a dictionary of metadata, or nothing.
 
     Args:
-        relation: What is followed, as in `subscribe`: a source or a stream table by its name, a
-            path, or a SELECT. The asset depends on the tables that it reads.
+        relation: What is followed, as in `subscribe`: a source, a stream table or a view by its
+            name, a path, or a SELECT. The asset depends on the tables that it reads.
         slot: The name of the slot. Default: the asset key, with ``__`` between its parts.
         envelope: `Upsert` or `Debezium`, by a key, in place of the number of copies.
         order_by: The order of rows within a timestamp.
@@ -77,6 +79,7 @@ def change_asset(
             a vacuum or a clean-up of the log removed what comes next.
         recompute: Whether a query whose change cannot be computed may be run again, and compared.
         dialect: The SQL dialect of a SELECT.
+        views: Queries that `relation` may name like tables, or be.
         deadline: The slot is let go if nobody, not even the sensor, has used it for so long.
         stored_token: Returns the token that the sink stored last with its rows, or None. Changes
             that the sink has stored are left out; see `Changes.resume_after`.
@@ -110,8 +113,8 @@ def change_asset(
             on_history_lost=on_history_lost, recompute=recompute, max_rows=max_rows,
             deadline=deadline,
         )  # fmt: skip
-        made = _spec(key, feed, body, source_keys or {}, spec)
-        run = _run(body, made, feed, stored_token, resource_key)
+        made = _spec(key, feed, views, body, source_keys or {}, spec)
+        run = _run(body, made, feed, views, stored_token, resource_key)
         op = "_".join("__".join(key.path).split())
         return dg.multi_asset(
             name="".join(c if c.isalnum() and c.isascii() else "_" for c in op),
@@ -130,13 +133,14 @@ def _parts(prefix: str | Sequence[str]) -> Sequence[str]:
 def _spec(
     key: dg.AssetKey,
     feed: Feed,
+    views: Sequence[View],
     body: Body,
     source_keys: Mapping[str, dg.AssetKey],
     given: Mapping[str, Any],
 ) -> dg.AssetSpec:
     about = dict(given)
-    read = declared(feed.relation, dialect=feed.dialect, views=(), recompute=feed.recompute).sources
-    sources = {each: source_keys.get(each) or asset_key(each) for each in read}
+    relation = declared(feed.relation, dialect=feed.dialect, views=views, recompute=feed.recompute)
+    sources = {each: source_keys.get(each) or asset_key(each) for each in relation.sources}
     about.setdefault("description", inspect.getdoc(body))
     about.setdefault("kinds", {"python", "deltalake"})
     about["deps"] = [*sources.values(), *about.get("deps", ())]
@@ -151,6 +155,7 @@ def _run(
     body: Body,
     spec: dg.AssetSpec,
     feed: Feed,
+    views: Sequence[View],
     stored_token: Callable[[], str | None] | None,
     resource_key: str,
 ) -> Callable[..., Any]:
@@ -165,7 +170,7 @@ def _run(
     wants_context = named.pop("context", None) is not None
 
     def run(context: Any, **given: Any) -> dg.MaterializeResult[Any]:
-        lake = given[resource_key].lake()
+        lake = given[resource_key].lake(views)
         known = {name: value for name, value in given.items() if name in named}
         known |= {"context": context} if wants_context else {}
 

@@ -1,0 +1,154 @@
+"""A publisher to write to: a lake or a PostgreSQL server, by the same words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from changes.table import FEED, Table
+from dagster_streamtables import Lake
+from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publications import Publications
+from dagster_streamtables.replication.lifecycle.from_lake import FromLake
+from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
+from dagster_streamtables.replication.model.published_table import Operation
+from replication.postgres.database import Database
+
+Row = tuple[Any, ...]
+ALL = tuple(Operation)
+TYPES = {"int": pa.int64(), "text": pa.string()}
+
+
+class Origin(Protocol):
+    def create(self, table: str, columns: dict[str, str], key: Collection[str]) -> None: ...
+
+    def insert(self, table: str, *rows: Row) -> None: ...
+
+    def update(self, table: str, where: str, **values: str) -> None: ...
+
+    def delete(self, table: str, where: str) -> None: ...
+
+    def truncate(self, *tables: str) -> None: ...
+
+    def publish(
+        self, name: str, *tables: str, where: str = "", operations: Collection[str] = ALL
+    ) -> None: ...
+
+    def add(self, publication: str, table: str) -> None: ...
+
+    def remove(self, publication: str, table: str) -> None: ...
+
+    def declared(self, *publications: str) -> FromLake | FromPostgres: ...
+
+    def slots(self) -> list[str]: ...
+
+
+@dataclass
+class LakeOrigin:
+    root: Path
+    keys: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    schemas: dict[str, pa.Schema] = field(default_factory=dict[str, pa.Schema])
+
+    @property
+    def lake(self) -> Lake:
+        return Lake(self.root)
+
+    def table(self, name: str) -> Table:
+        return Table(self.lake.location(name), self.schemas[name])
+
+    def create(self, table: str, columns: dict[str, str], key: Collection[str]) -> None:
+        self.keys[table] = tuple(key)
+        self.schemas[table] = pa.schema([(name, TYPES[kind]) for name, kind in columns.items()])
+        Table.new(self.lake.location(table), self.schemas[table], FEED)
+
+    def insert(self, table: str, *rows: Row) -> None:
+        self.table(table).insert(*rows)
+
+    def update(self, table: str, where: str, **values: str) -> None:
+        self.table(table).update(where, **values)
+
+    def delete(self, table: str, where: str) -> None:
+        self.table(table).delete(where)
+
+    def truncate(self, *tables: str) -> None:
+        for each in tables:
+            self.table(each).delete()
+
+    def publish(
+        self, name: str, *tables: str, where: str = "", operations: Collection[str] = ALL
+    ) -> None:
+        entries = tuple(self._entry(each, where) for each in tables)
+        publication = Publication(name, entries, operations=frozenset(map(Operation, operations)))
+        Publications(self.lake.root).create(publication)
+
+    def add(self, publication: str, table: str) -> None:
+        Publications(self.lake.root).add(publication, self._entry(table, ""))
+
+    def remove(self, publication: str, table: str) -> None:
+        Publications(self.lake.root).remove(publication, table)
+
+    def declared(self, *publications: str) -> FromLake:
+        return FromLake(self.lake.root, publications)
+
+    def slots(self) -> list[str]:
+        return self.lake.slots.names()
+
+    def _entry(self, table: str, where: str) -> Entry:
+        return Entry(table, where=where, key=self.keys[table] or None)
+
+
+@dataclass
+class PostgresOrigin:
+    database: Database
+
+    def create(self, table: str, columns: dict[str, str], key: Collection[str]) -> None:
+        parts = [f"{name} {kind}" for name, kind in columns.items()]
+        parts += [f"PRIMARY KEY ({', '.join(key)})"] if key else []
+        self.database.run(f"CREATE TABLE {table} ({', '.join(parts)})")
+
+    def insert(self, table: str, *rows: Row) -> None:
+        values = ", ".join(f"({', '.join(map(repr, row))})" for row in rows)
+        self.database.run(f"INSERT INTO {table} VALUES {values}")
+
+    def update(self, table: str, where: str, **values: str) -> None:
+        set_ = ", ".join(f"{name} = {value}" for name, value in values.items())
+        self.database.run(f"UPDATE {table} SET {set_} WHERE {where}")
+
+    def delete(self, table: str, where: str) -> None:
+        self.database.run(f"DELETE FROM {table} WHERE {where}")
+
+    def truncate(self, *tables: str) -> None:
+        self.database.run(f"TRUNCATE {', '.join(tables)}")
+
+    def publish(
+        self, name: str, *tables: str, where: str = "", operations: Collection[str] = ALL
+    ) -> None:
+        only = f" WHERE ({where})" if where else ""
+        named = ", ".join(f"{table}{only}" for table in tables)
+        kinds = ", ".join(operations)
+        self.database.run(f"CREATE PUBLICATION {name} FOR TABLE {named} WITH (publish = '{kinds}')")
+
+    def add(self, publication: str, table: str) -> None:
+        self.database.run(f"ALTER PUBLICATION {publication} ADD TABLE {table}")
+
+    def remove(self, publication: str, table: str) -> None:
+        self.database.run(f"ALTER PUBLICATION {publication} DROP TABLE {table}")
+
+    def declared(self, *publications: str) -> FromPostgres:
+        return FromPostgres(self.database.address, publications)
+
+    def slots(self) -> list[str]:
+        return self.database.slots()
+
+
+def rows(lake: Lake, table: str, columns: Sequence[str] | None = None) -> Counter[Row]:
+    """What a target has."""
+    found = DeltaTable(lake.location(table)).to_pyarrow_table()
+    chosen = found.select(list(columns)) if columns else found
+    return Counter(zip(*(column.to_pylist() for column in chosen.columns), strict=True))

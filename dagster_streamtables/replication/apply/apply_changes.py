@@ -14,6 +14,7 @@ from dagster_streamtables.replication.apply.commit import Provenance, committed
 from dagster_streamtables.replication.apply.conflicts import OnConflict
 from dagster_streamtables.replication.apply.counted import counted_effect
 from dagster_streamtables.replication.apply.effect import Effect
+from dagster_streamtables.replication.apply.in_parts import apply_in_parts
 from dagster_streamtables.replication.apply.keyed import keyed_effect, require_no_conflict
 from dagster_streamtables.replication.apply.new_columns import add_missing_columns
 from dagster_streamtables.replication.apply.target import Target, keep_fast, opened, rows_in
@@ -85,6 +86,9 @@ def _apply_to(
     if after is not None and end <= after:
         return Applied(None, after)
     rows = changes_after(changes, after, choices.skip)
+    if rows.num_rows > choices.in_memory:
+        many = replace(changes, rows=rows)
+        return apply_in_parts(log, target, columns, many, after, end, choices)
     left = told(columns, rows, changes.transactions)
     effect = _effect(log, columns, left, choices.on_conflict)
     if choices.on_conflict == "error":

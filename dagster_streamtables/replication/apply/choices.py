@@ -21,3 +21,6 @@ class Choices:
     """One commit for each transaction, not for each batch."""
     skip: Collection[int] = ()
     """Positions of transactions that are left out."""
+    in_memory: int = 1_000_000
+    """Changes that are folded at once. More are folded in parts, on disk, and are written by an
+    append if all are inserts, and else by an overwrite of the target."""

@@ -77,7 +77,7 @@ def copy_rows(
     columns = columns_of(log, table)
     if not replace and after is not None:
         _require_told_apart(log, table, after)
-    there = Seen() if replace else _identities(log, columns)
+    there = Seen() if replace else identities_in(log, columns)
     arriving = ArrivingRows(columns, there, choices.on_conflict)
     deleted = rows_in(log) if replace else 0
     if choices.on_conflict == "apply" and there:
@@ -163,7 +163,8 @@ def _require_told_apart(log: TableLog, table: PublishedTable, after: int) -> Non
         )
 
 
-def _identities(log: TableLog, columns: Columns) -> Seen:
+def identities_in(log: TableLog, columns: Columns) -> Seen:
+    """Of the rows of a target; none if only whole rows tell them apart."""
     import pyarrow as pa
 
     seen = Seen()

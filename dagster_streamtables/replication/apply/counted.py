@@ -38,13 +38,13 @@ def counted_effect(
     there = touched_rows(
         log, columns.stored.names, wanted, lambda rows: groups.of(rows.select(plain)) >= 0
     )
-    bag = _folded(changes, columns, there, on_conflict)
+    bag = folded(changes, columns, there, on_conflict)
     left = sorted(bag.left)
     group = groups.of(there.select(plain)) if plain else np.zeros(there.num_rows, np.int64)
     again = np.isin(group, group[left])
     again[left] = False
     rows = [row for found in bag.rows.values() for row in found if row.change != STORED]
-    came = _values(changes, columns, there, rows)
+    came = values_of_rows(changes, columns, there, rows)
     one_of_each = np.unique(group[left], return_index=True)[1]
     gone = there.select(plain).take(np.array(left, np.int64)[one_of_each])
     updated = sum(not is_new(row) for row in rows)
@@ -62,9 +62,8 @@ def counted_effect(
     )
 
 
-def _folded(
-    changes: ToldChanges, columns: Columns, there: pa.Table, on_conflict: OnConflict
-) -> Bag:
+def folded(changes: ToldChanges, columns: Columns, there: pa.Table, on_conflict: OnConflict) -> Bag:
+    """What changes come to, where these rows are there."""
     ids = changes.row_ids(zeros_differ=True)
     stored: dict[int, list[int]] = defaultdict(list)
     for index, number in enumerate(ids.of(comparable(there.select(columns.published))).tolist()):
@@ -75,7 +74,9 @@ def _folded(
     return bag
 
 
-def _values(changes: ToldChanges, columns: Columns, there: pa.Table, rows: list[Row]) -> pa.Table:
+def values_of_rows(
+    changes: ToldChanges, columns: Columns, there: pa.Table, rows: list[Row]
+) -> pa.Table:
     """The published columns as changed, the others as they were; NULL in a new row."""
     import pyarrow as pa
 

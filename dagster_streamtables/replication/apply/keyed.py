@@ -29,7 +29,26 @@ def keyed_effect(
     """
     ids = changes.row_ids(zeros_differ=False)
     there = _stored(log, columns, changes, ids)
-    row_of = _row_of_each(ids.of(comparable(there)), ids.count, there, columns)
+    return effect_on(there, ids, columns, changes, on_conflict)
+
+
+def effect_on(
+    there: pa.Table, ids: RowIds, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
+) -> Effect:
+    """
+    Args:
+        there: The stored rows that changes are about: their identities, and whatever else tells
+            them apart.
+        ids: Of the changes.
+        columns: Those of the target.
+        changes: The changes.
+        on_conflict: See `OnConflict`.
+
+    Raises:
+        TargetProblem: Several rows of the target have the identity of one.
+    """
+    numbers = ids.of(comparable(there.select(columns.identity)))
+    row_of = _row_of_each(numbers, ids.count, there, columns)
     net = net_of(changes.numbered(ids), row_of >= 0, on_conflict)
     came = [row for row in net.rows if is_new(row)]
     changed = [row for row in net.rows if not is_new(row)]
@@ -69,7 +88,7 @@ def _row_of_each(numbers: np.ndarray, count: int, there: pa.Table, columns: Colu
     if len(twice):
         raise TargetProblem(
             f'several rows of the target of "{columns.table.name}" have one identity',
-            where=f"{columns.location}: {shown(there, int(twice[0]))}",
+            where=f"{columns.location}: {shown(there.select(columns.identity), int(twice[0]))}",
             why="a change of one row would change them all; nothing was applied",
             fix="delete all but one of them, or copy the table again",
         )

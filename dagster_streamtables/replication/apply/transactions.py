@@ -20,8 +20,9 @@ def changes_after(changes: TableChanges, position: int | None, skip: Collection[
         each.position not in skip and (position is None or each.position > position)
         for each in changes.transactions
     ]
-    if all(wanted):
-        return changes.rows
+    first = wanted.index(True) if any(wanted) else len(wanted)
+    if all(wanted[first:]):  # a view of rows that may be many
+        return changes.rows.slice(int(np.searchsorted(_transaction(changes), first)))
     return changes.rows.filter(np.array(wanted)[_transaction(changes)])
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dagster_streamtables.replication.model.rows_on_disk import on_disk
 from dagster_streamtables.replication.postgres.change_rows import RowMessages
 from dagster_streamtables.replication.postgres.messages import (
     BEGIN,
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 ROWS, BYTES = 50_000, 16_000_000
 """Messages that are decoded at once."""
+IN_MEMORY = 64_000_000
+"""Bytes of decoded rows; more of them are on disk, since a transaction may be of any size."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,7 @@ class Piece:
     form: TableForm
     rows: pa.Table
     """Their transactions are counted from the first that was read."""
+    is_on_disk: bool = False
 
 
 @dataclass
@@ -56,8 +61,22 @@ class Read:
         for some in _chunks(messages):
             self._decode(Messages.of(some))
             self.messages += len(some)
+            self._spare_memory()
             if self.cut is not None:
                 return
+
+    def _spare_memory(self) -> None:
+        """A file takes all rows of a table that are in memory, so that there are few files."""
+        held = {
+            name: [each for each in pieces if not each.is_on_disk]
+            for name, pieces in self.pieces.items()
+        }
+        if sum(each.rows.nbytes for pieces in held.values() for each in pieces) <= IN_MEMORY:
+            return
+        for name, pieces in held.items():
+            earlier = self.pieces[name][: len(self.pieces[name]) - len(pieces)]
+            parts = [[*those] for _, those in groupby(pieces, lambda each: id(each.form))]
+            self.pieces[name] = [*earlier, *map(_on_disk, parts)]
 
     @property
     def starts(self) -> np.ndarray:
@@ -138,6 +157,14 @@ class Read:
             self.pieces[name] = [
                 Piece(form, reshaped(each.rows, each.form.table, form.table)) for each in earlier
             ]
+
+
+def _on_disk(pieces: list[Piece]) -> Piece:
+    """Of one form."""
+    import pyarrow as pa
+
+    rows = pa.concat_tables([each.rows for each in pieces])
+    return Piece(pieces[0].form, on_disk(rows), is_on_disk=True)
 
 
 def _about(messages: Messages) -> dict[int, np.ndarray]:

@@ -78,7 +78,9 @@ def _change(draw: st.DrawFn, op: str, rows: list[Any], table: PublishedTable) ->
     return "update", old, {n: old[n] if n in hidden else new[n] for n in new}, *hidden
 
 
-def run(table: PublishedTable, there: Any, happened: Any, policy: Any, by_commit: bool) -> None:
+def run(
+    table: PublishedTable, there: Any, happened: Any, policy: Any, by_commit: bool, in_memory: int
+) -> None:
     place = Path(tempfile.mkdtemp(prefix="histories-"))
     schema = table.schema.append(pa.field("own", pa.int64()))
     there = [{**row, "own": i} for i, row in enumerate(there)]
@@ -87,7 +89,7 @@ def run(table: PublishedTable, there: Any, happened: Any, policy: Any, by_commit
         model = Model(table, there, policy)
         model.extra = {"own": None}
         model.apply(happened)
-        choices = Choices(policy, commit_by_commit=by_commit)
+        choices = Choices(policy, commit_by_commit=by_commit, in_memory=in_memory)
         done = apply_changes(at(place), changes(table, happened), max(happened), choices)
         # Of equal rows, any may be the one that goes: what it has of its own is not compared.
         names = table.schema.names + (["own"] if table.identity else [])
@@ -107,19 +109,25 @@ def check(count: int) -> Any:
     )
 
 
+IN_MEMORY = st.sampled_from([0, 3, 1000])
+"""All changes are folded in parts, or some, or none."""
+
+
 def keyed(kind: str, data: st.DataObject, policy: str, by_commit: bool) -> None:
     columns = {"k": KEYS[kind], **VALUES}
     schema = pa.schema([(name, type_) for name, (type_, _) in columns.items()])
     table = PublishedTable("public.t", schema, ("k",))
     pools = {name: pool for name, (_, pool) in columns.items()}
-    run(table, *data.draw(histories(table, pools)), policy, by_commit)
+    history = data.draw(histories(table, pools))
+    run(table, *history, policy, by_commit, data.draw(IN_MEMORY))
 
 
 def whole(names: str, data: st.DataObject, by_commit: bool) -> None:
     schema = pa.schema([(name, VALUES[name][0]) for name in names])
     table = PublishedTable("public.t", schema, None)
     pools = {name: VALUES[name][1] for name in names}
-    run(table, *data.draw(histories(table, pools)), "error", by_commit)
+    history = data.draw(histories(table, pools))
+    run(table, *history, "error", by_commit, data.draw(IN_MEMORY))
 
 
 POLICIES = st.sampled_from(["apply", "skip"])
@@ -172,7 +180,8 @@ def test_who_reads_a_target_is_told_what_changed(
         feed = {"delta.enableChangeDataFeed": "true"}
         write_deltalake(place, pa.Table.from_pylist(there, schema=schema), configuration=feed)
         told = Counter({row: -count for row, count in stored(place).items()})
-        choices = Choices("apply", commit_by_commit=by_commit)
+        in_memory = data.draw(IN_MEMORY)
+        choices = Choices("apply", commit_by_commit=by_commit, in_memory=in_memory)
         apply_changes(at(place), changes(table, happened), max(happened), choices)
         told.update(stored(place))
 

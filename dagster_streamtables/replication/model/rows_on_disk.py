@@ -1,0 +1,48 @@
+"""`RowsOnDisk`: many rows in a file without a name, which are read as if they were in memory."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class RowsOnDisk:
+    """Write rows, then read them.
+
+    The file is where `tempfile` puts its files (`TMPDIR`), and has no name, so nothing is left of
+    it when the process ends, however it ends. What is read is mapped: the system takes its pages
+    back when memory is short, and the file goes with the last table that shows it.
+    """
+
+    def __init__(self, schema: pa.Schema) -> None:
+        import pyarrow as pa
+
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115
+        # By Arrow alone: its threads may hold the file when the interpreter ends.
+        self._place = f"/dev/fd/{self._file.fileno()}"
+        self._sink = pa.OSFile(self._place, "wb")
+        self._writer = pa.ipc.new_file(self._sink, schema)
+        self.rows = 0
+
+    def add(self, rows: pa.Table) -> None:
+        self._writer.write_table(rows)
+        self.rows += rows.num_rows
+
+    def read(self) -> pa.Table:
+        """All rows, in order. Nothing is added any more."""
+        import pyarrow as pa
+
+        self._writer.close()
+        self._sink.close()
+        with self._file:
+            return pa.ipc.open_file(pa.memory_map(self._place)).read_all()
+
+
+def on_disk(rows: pa.Table) -> pa.Table:
+    """The same rows, out of memory."""
+    file = RowsOnDisk(rows.schema)
+    file.add(rows)
+    return file.read()

@@ -85,6 +85,34 @@ from .orchestration.declare.load import (
     read_folder as read_folder,
 )
 from .orchestration.definitions import build_definitions as build_definitions
+from .replication.lake.publication import (
+    Publication as Publication,
+    PublicationEntry as PublicationEntry,
+)
+from .replication.lake.publications import Publications as Publications
+from .replication.lifecycle.check import (
+    ReplicationCheck as ReplicationCheck,
+    TableCheck as TableCheck,
+)
+from .replication.lifecycle.from_lake import FromLake as FromLake
+from .replication.lifecycle.from_postgres import FromPostgres as FromPostgres
+from .replication.lifecycle.replication import Replication as Replication
+from .replication.lifecycle.replications import Replications as Replications
+from .replication.lifecycle.report import (
+    ReplicationRefresh as ReplicationRefresh,
+    TableRefresh as TableRefresh,
+)
+from .replication.lifecycle.status import (
+    ReplicationStatus as ReplicationStatus,
+    TableState as TableState,
+    TableStatus as TableStatus,
+)
+from .replication.model.errors import (
+    LostPublisher as LostPublisher,
+    PublisherProblem as PublisherProblem,
+    ReplicationConflict as ReplicationConflict,
+    TargetProblem as TargetProblem,
+)
 from .runtime.checks.compare import Comparison as Comparison
 from .runtime.delta.capture import Capture as Capture
 from .runtime.lake import Lake as Lake

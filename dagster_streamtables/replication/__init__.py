@@ -1,4 +1,1 @@
-"""Tables copied from a publisher, another lake or a PostgreSQL server, and kept equal to it.
-
-Begun: nothing uses it yet.
-"""
+"""Tables copied from a publisher, another lake or a PostgreSQL server, and kept equal to it."""

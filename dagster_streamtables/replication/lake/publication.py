@@ -15,7 +15,7 @@ _FORMAT = 1
 
 
 @dataclass(frozen=True)
-class Entry:
+class PublicationEntry:
     """One table of a publication."""
 
     table: str
@@ -46,7 +46,7 @@ class Publication:
     """Tables of a lake, and what of them is published. By itself it does nothing."""
 
     name: str
-    tables: tuple[Entry, ...] = ()
+    tables: tuple[PublicationEntry, ...] = ()
     schemas: tuple[str, ...] = ()
     """All tables of these, those made later too."""
     all_tables: bool = False
@@ -75,15 +75,15 @@ class Publication:
                 fix="leave out the list, or make another publication for the schema",
             )
 
-    def entry(self, table: str) -> Entry | None:
+    def entry(self, table: str) -> PublicationEntry | None:
         """How it publishes a table; None if it does not."""
         named = next((each for each in self.tables if each.table == table), None)
         # As in PostgreSQL, a schema or all tables publish all rows, whatever filter is named.
         if self.all_tables or schema_of(table) in self.schemas:
-            return Entry(table, key=None if named is None else named.key)
+            return PublicationEntry(table, key=None if named is None else named.key)
         return named
 
-    def added(self, entries: Iterable[Entry]) -> Publication:
+    def added(self, entries: Iterable[PublicationEntry]) -> Publication:
         return replace(self, tables=(*self.tables, *entries))
 
     def without(self, tables: Collection[str]) -> Publication:
@@ -114,7 +114,7 @@ class Publication:
         known = dict(values)
         if known.pop("format", None) != _FORMAT:
             raise ValueError(f"it is not in the format {_FORMAT}")
-        known["tables"] = tuple(Entry(**each) for each in known["tables"])
+        known["tables"] = tuple(PublicationEntry(**each) for each in known["tables"])
         return cls(**known)
 
 

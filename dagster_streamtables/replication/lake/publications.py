@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from dagster_streamtables.errors import ConflictingCommit, InvalidDefinition, RefusedOperation
-from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.published_table import Operation
 from dagster_streamtables.runtime.delta.names import folders_in
@@ -73,7 +73,7 @@ class Publications:
 
         return self._commit(publication.name, created)
 
-    def add(self, name: str, *entries: Entry) -> Publication:
+    def add(self, name: str, *entries: PublicationEntry) -> Publication:
         """Publish more tables. A replication has them after its next refresh.
 
         Raises:
@@ -88,7 +88,7 @@ class Publications:
         """
         return self.alter(name, lambda known: known.without(tables))
 
-    def set(self, name: str, *entries: Entry) -> Publication:
+    def set(self, name: str, *entries: PublicationEntry) -> Publication:
         """Name these tables in place of all that it names."""
         return self.alter(name, lambda known: replace(known, tables=entries))
 

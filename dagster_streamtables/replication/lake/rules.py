@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
 from dagster_streamtables.replication.lake.row_filter import any_of
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.published_table import Operation
@@ -55,7 +55,7 @@ def rules_of(publications: Sequence[Publication], tables: Iterable[str]) -> dict
     return rules
 
 
-def _rule(table: str, shown: Sequence[tuple[Publication, Entry]]) -> Rule:
+def _rule(table: str, shown: Sequence[tuple[Publication, PublicationEntry]]) -> Rule:
     filters = {
         op: any_of(entry.where for each, entry in shown if op in each.operations)
         for op in FILTERED
@@ -71,7 +71,7 @@ def _rule(table: str, shown: Sequence[tuple[Publication, Entry]]) -> Rule:
     )
 
 
-def _key(table: str, entries: Sequence[Entry]) -> tuple[str, ...] | None:
+def _key(table: str, entries: Sequence[PublicationEntry]) -> tuple[str, ...] | None:
     keys = {tuple(sorted(each.key)): each.key for each in entries if each.key is not None}
     if len(keys) > 1:
         told = " and ".join(f"({', '.join(key)})" for key in keys.values())

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from changes.table import Table
-from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
 from dagster_streamtables.replication.model.published_table import Operation
 
 SCHEMA = pa.schema(
@@ -57,7 +57,7 @@ class Shown:
     ) -> Publication:
         where = "" if self.where is None else self.where[0]
         listed = None if columns is None else tuple(columns)
-        entry = Entry("t", listed, where, None if keyless else KEY)
+        entry = PublicationEntry("t", listed, where, None if keyless else KEY)
         return Publication(name, (entry,), operations=self.operations)
 
     def has(self, row: Row) -> bool:

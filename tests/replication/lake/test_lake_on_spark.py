@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.errors import FailedQuery
-from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
 from dagster_streamtables.replication.lake.publications import Publications
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.replication.model.errors import PublisherProblem
@@ -31,7 +31,9 @@ def lake(tmp_path: Path, spark: SparkSession) -> Lake:
     return Lake(tmp_path, spark=spark)
 
 
-def replica_of(lake: Lake, *entries: Entry, tables: tuple[StreamTable, ...] = ()) -> Replica:
+def replica_of(
+    lake: Lake, *entries: PublicationEntry, tables: tuple[StreamTable, ...] = ()
+) -> Replica:
     Publications(lake.root).create(Publication("p", entries))
     spark = lake.access.spark
     return Replica(LakePublisher(lake.root, ["p"], spark=spark, stream_tables=tables)).copy()
@@ -40,7 +42,7 @@ def replica_of(lake: Lake, *entries: Entry, tables: tuple[StreamTable, ...] = ()
 def test_a_stream_table_of_groups_has_their_key_and_no_hidden_column(lake: Lake) -> None:
     write_deltalake(lake.location("orders"), orders(1, 2, 3))
     lake.refresh(TOTALS)
-    replica = replica_of(lake, Entry("mart.totals"), tables=(TOTALS,))
+    replica = replica_of(lake, PublicationEntry("mart.totals"), tables=(TOTALS,))
     table = replica.publisher.published()["mart.totals"]
     assert (table.schema.names, table.identity) == (["customer", "total"], ("customer",))
 
@@ -59,7 +61,10 @@ def test_without_its_declaration_a_stream_table_is_published_by_whole_rows(lake:
     lake.refresh(TOTALS)
 
     assert (
-        replica_of(lake, Entry("mart.totals")).publisher.published()["mart.totals"].identity is None
+        replica_of(lake, PublicationEntry("mart.totals"))
+        .publisher.published()["mart.totals"]
+        .identity
+        is None
     )
 
 
@@ -72,7 +77,7 @@ def test_rows_under_deletion_vectors_are_not_copied(lake: Lake, spark: SparkSess
     spark.sql(f"INSERT INTO {place} SELECT /*+ COALESCE(1) */ CAST(id AS INT) FROM range(9)")
     spark.sql(f"DELETE FROM {place} WHERE k < 7")
 
-    assert replica_of(lake, Entry("t")).rows[T] == {(7,): 1, (8,): 1}
+    assert replica_of(lake, PublicationEntry("t")).rows[T] == {(7,): 1, (8,): 1}
 
 
 @pytest.mark.parametrize("where", ["", "k <> 2"])
@@ -84,7 +89,7 @@ def test_deletion_vectors_and_renamed_columns(lake: Lake, spark: SparkSession, w
     )
     spark.sql(f"INSERT INTO {place} VALUES (1, 'a'), (2, 'b'), (3, 'c'), (3, 'c')")
     spark.sql(f"DELETE FROM {place} WHERE k = 1")
-    replica = replica_of(lake, Entry("t", where=where))
+    replica = replica_of(lake, PublicationEntry("t", where=where))
     spark.sql(f"UPDATE {place} SET `My Value` = 'C' WHERE k = 3")
     spark.sql(f"ALTER TABLE {place} RENAME COLUMN `My Value` TO v")
     spark.sql(f"INSERT INTO {place} VALUES (4, 'd')")
@@ -98,7 +103,7 @@ def test_deletion_vectors_and_renamed_columns(lake: Lake, spark: SparkSession, w
 def test_char_is_compared_as_the_table_does(lake: Lake, spark: SparkSession) -> None:
     place = f"delta.`{lake.location('t')}`"
     spark.sql(f"CREATE TABLE {place} (k INT, c CHAR(5)) USING delta")
-    replica = replica_of(lake, Entry("t", where="c = 'ab'"))
+    replica = replica_of(lake, PublicationEntry("t", where="c = 'ab'"))
     spark.sql(f"INSERT INTO {place} VALUES (1, 'ab'), (2, 'abc')")
 
     replica.follow()
@@ -110,7 +115,7 @@ def test_an_empty_partition_value_is_no_null(lake: Lake) -> None:
     rows = pa.table({"p": ["", None, "a"], "x": [1, 2, 3]})
     write_deltalake(lake.location("t"), rows, partition_by=["p"])
 
-    replica = replica_of(lake, Entry("t"))
+    replica = replica_of(lake, PublicationEntry("t"))
 
     found = {tuple(row) for row in lake.read("t").collect()}
     assert set(replica.rows[T]) == found
@@ -121,9 +126,9 @@ def test_a_map_cannot_be_published(lake: Lake, spark: SparkSession) -> None:
     spark.sql(f"CREATE TABLE {place} (k INT, m MAP<STRING, INT>) USING delta")
 
     with pytest.raises(PublisherProblem, match=r'the table "public.t" cannot be published'):
-        replica_of(lake, Entry("t"))
+        replica_of(lake, PublicationEntry("t"))
     spark.sql(f"INSERT INTO {place} VALUES (1, map('a', 1))")
-    Publications(lake.root).set("p", Entry("t", ("k",), "m['a'] = 1"))
+    Publications(lake.root).set("p", PublicationEntry("t", ("k",), "m['a'] = 1"))
     replica = Replica(LakePublisher(lake.root, ["p"], spark=spark)).copy()
     spark.sql(f"INSERT INTO {place} VALUES (2, map('a', 1)), (3, NULL)")
     replica.follow()
@@ -132,7 +137,7 @@ def test_a_map_cannot_be_published(lake: Lake, spark: SparkSession) -> None:
 
 def test_a_filter_that_fails_on_a_row_is_an_error(lake: Lake) -> None:
     write_deltalake(lake.location("t"), pa.table({"k": [1], "v": [1]}))
-    replica = replica_of(lake, Entry("t", where="1 / v > 0"))
+    replica = replica_of(lake, PublicationEntry("t", where="1 / v > 0"))
     write_deltalake(lake.location("t"), pa.table({"k": [2], "v": [0]}), mode="append")
 
     with pytest.raises(FailedQuery):

@@ -10,7 +10,7 @@ import pytest
 
 from changes.table import Table
 from dagster_streamtables import Lake
-from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
 from dagster_streamtables.replication.lake.publications import Publications
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.replication.model.batch import change_schema
@@ -31,7 +31,7 @@ def t(lake: Lake) -> Table:
     return Table.new(lake.location("t"))
 
 
-def publish(lake: Lake, *entries: Entry, name: str = "p", **more: Any) -> None:
+def publish(lake: Lake, *entries: PublicationEntry, name: str = "p", **more: Any) -> None:
     Publications(lake.root).create(Publication(name, entries, **more))
 
 
@@ -43,8 +43,8 @@ def test_the_acceptance_example_without_filters(lake: Lake) -> None:
     t1, t2 = (Table.new(lake.location(name)) for name in ("t1", "t2"))
     t1.insert((1, "one"), (2, "two"), (3, "three"))
     t2.insert((1, "A"), (2, "B"), (3, "C"))
-    publish(lake, Entry("t1", key=("k",)), name="pub1")
-    publish(lake, Entry("t2", key=("k",)), name="pub2", operations={"truncate"})
+    publish(lake, PublicationEntry("t1", key=("k",)), name="pub1")
+    publish(lake, PublicationEntry("t2", key=("k",)), name="pub2", operations={"truncate"})
     sub1 = Replica(publisher(lake, "pub1"), "sub1").copy()
     sub2 = Replica(publisher(lake, "pub2"), "sub2").copy()
 
@@ -71,7 +71,7 @@ def test_the_acceptance_example_without_filters(lake: Lake) -> None:
 
 
 def test_a_commit_is_a_transaction_with_old_and_new_rows(lake: Lake, t: Table) -> None:
-    publish(lake, Entry("t", key=("k",)))
+    publish(lake, PublicationEntry("t", key=("k",)))
     replica = Replica(publisher(lake)).copy()
     t.insert((1, "a"), (2, "b"), (3, "c"))
     t.merge((2, "B"), (4, "d"))
@@ -96,7 +96,7 @@ def test_a_commit_is_a_transaction_with_old_and_new_rows(lake: Lake, t: Table) -
 
 
 def test_without_a_key_rows_are_counted(lake: Lake, t: Table) -> None:
-    publish(lake, Entry("t"))
+    publish(lake, PublicationEntry("t"))
     t.insert((1, "a"), (1, "a"), (1, "a"))
     replica = Replica(publisher(lake)).copy()
     t.overwrite((1, "a"), (2, "b"), (2, "b"))
@@ -109,7 +109,7 @@ def test_without_a_key_rows_are_counted(lake: Lake, t: Table) -> None:
 
 
 def test_a_full_refresh_is_not_a_truncate_and_gives_only_what_differs(lake: Lake, t: Table) -> None:
-    publish(lake, Entry("t", key=("k",)))
+    publish(lake, PublicationEntry("t", key=("k",)))
     t.insert((1, "a"), (2, "b"), (3, "c"))
     replica = Replica(publisher(lake)).copy()
     t.overwrite((1, "a"), (2, "B"), (4, "d"))
@@ -126,7 +126,7 @@ def test_a_full_refresh_is_not_a_truncate_and_gives_only_what_differs(lake: Lake
 
 
 def test_a_truncate_in_the_middle(lake: Lake, t: Table) -> None:
-    publish(lake, Entry("t", key=("k",)))
+    publish(lake, PublicationEntry("t", key=("k",)))
     t.insert((1, "a"))
     replica = Replica(publisher(lake)).copy()
     t.insert((2, "b"))
@@ -143,7 +143,7 @@ def test_a_truncate_in_the_middle(lake: Lake, t: Table) -> None:
 def test_operations_that_are_not_published_are_left_out(
     lake: Lake, t: Table, left_out: Operation
 ) -> None:
-    publish(lake, Entry("t", key=("k",)), operations=set(Operation) - {left_out})
+    publish(lake, PublicationEntry("t", key=("k",)), operations=set(Operation) - {left_out})
     t.insert((1, "a"))
     replica = Replica(publisher(lake), lenient=True).copy()
     t.insert((2, "b"), (3, "c"))
@@ -161,8 +161,8 @@ def test_operations_that_are_not_published_are_left_out(
 
 def test_an_update_of_the_key_is_an_update(lake: Lake, t: Table) -> None:
     """An UPDATE is published as one, whatever else is, though its rows have no common key."""
-    publish(lake, Entry("t", key=("k",)), operations={"update"}, name="updates")
-    publish(lake, Entry("t", key=("k",)), operations={"insert", "delete"}, name="others")
+    publish(lake, PublicationEntry("t", key=("k",)), operations={"update"}, name="updates")
+    publish(lake, PublicationEntry("t", key=("k",)), operations={"insert", "delete"}, name="others")
     t.insert((1, "a"), (2, "b"))
     updates = Replica(publisher(lake, "updates"), "updates").copy()
     others = Replica(publisher(lake, "others"), "others").copy()
@@ -180,7 +180,7 @@ ABC = pa.schema([("a", pa.int64()), ("My Column", pa.string()), ("c", pa.float64
 
 def test_a_column_list_shows_its_columns_in_the_order_of_the_table(lake: Lake) -> None:
     t = Table.new(lake.location("t"), ABC)
-    publish(lake, Entry("t", columns=("MY COLUMN", "A"), key=("a",)))
+    publish(lake, PublicationEntry("t", columns=("MY COLUMN", "A"), key=("a",)))
     t.insert((1, "x", 1.0), (2, "y", 2.0))
     replica = Replica(publisher(lake)).copy()
     t.update("a = 1", c="5.0")
@@ -193,7 +193,9 @@ def test_a_column_list_shows_its_columns_in_the_order_of_the_table(lake: Lake) -
 
 
 def test_inserts_alone_need_no_key_in_the_column_list(lake: Lake, t: Table) -> None:
-    publish(lake, Entry("t", columns=("v",), key=("k",)), operations={"insert", "truncate"})
+    publish(
+        lake, PublicationEntry("t", columns=("v",), key=("k",)), operations={"insert", "truncate"}
+    )
     replica = Replica(publisher(lake)).copy()
     t.insert((1, "a"), (2, "a"))
     t.merge((1, "b"), (3, "a"))
@@ -204,9 +206,9 @@ def test_inserts_alone_need_no_key_in_the_column_list(lake: Lake, t: Table) -> N
 
 
 def test_column_lists_must_agree(lake: Lake, t: Table) -> None:
-    publish(lake, Entry("t", columns=("k",)), name="one")
-    publish(lake, Entry("t"), name="every")
-    publish(lake, Entry("t", columns=("v", "k")), name="all_named")
+    publish(lake, PublicationEntry("t", columns=("k",)), name="one")
+    publish(lake, PublicationEntry("t"), name="every")
+    publish(lake, PublicationEntry("t", columns=("v", "k")), name="all_named")
 
     assert publisher(lake, "every", "all_named").published()[T].schema.names == ["k", "v"]
     with pytest.raises(PublisherProblem, match="show different columns"):
@@ -216,16 +218,16 @@ def test_column_lists_must_agree(lake: Lake, t: Table) -> None:
 @pytest.mark.parametrize(
     ("entry", "told"),
     [
-        (Entry("t", columns=("v",), key=("k",)), "lack its key"),
-        (Entry("t", columns=("x",)), 'has no column "x"'),
-        (Entry("t", key=("x",)), 'has no column "x"'),
-        (Entry("t", where="x > 1"), "does not fit it"),
-        (Entry("t", where="k + 1"), "is no condition"),
-        (Entry("u"), 'the published table "public.u" does not exist'),
+        (PublicationEntry("t", columns=("v",), key=("k",)), "lack its key"),
+        (PublicationEntry("t", columns=("x",)), 'has no column "x"'),
+        (PublicationEntry("t", key=("x",)), 'has no column "x"'),
+        (PublicationEntry("t", where="x > 1"), "does not fit it"),
+        (PublicationEntry("t", where="k + 1"), "is no condition"),
+        (PublicationEntry("u"), 'the published table "public.u" does not exist'),
     ],
 )
 def test_an_entry_that_does_not_fit_its_table_is_told(
-    lake: Lake, t: Table, entry: Entry, told: str
+    lake: Lake, t: Table, entry: PublicationEntry, told: str
 ) -> None:
     publish(lake, entry)
 

@@ -10,7 +10,7 @@ from deltalake import write_deltalake
 
 from changes.table import Table
 from dagster_streamtables import Lake
-from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
 from dagster_streamtables.replication.lake.publications import Publications
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.replication.model.errors import PublisherProblem
@@ -32,13 +32,13 @@ def t(lake: Lake) -> Table:
     return table
 
 
-def replica_of(lake: Lake, entry: Entry) -> Replica:
+def replica_of(lake: Lake, entry: PublicationEntry) -> Replica:
     Publications(lake.root).create(Publication("p", (entry,)))
     return Replica(LakePublisher(lake.root, ["p"], spark="sc://nobody.invalid")).copy()
 
 
 def test_a_batch_ends_where_the_columns_change(lake: Lake, t: Table) -> None:
-    replica = replica_of(lake, Entry("t", key=("k",)))
+    replica = replica_of(lake, PublicationEntry("t", key=("k",)))
     t.insert((3, "c"))
     t.add_column("n", "integer")
     t.merge((3, "C"))
@@ -56,7 +56,7 @@ def test_a_batch_ends_where_the_columns_change(lake: Lake, t: Table) -> None:
 
 
 def test_a_column_that_comes_with_rows(lake: Lake, t: Table) -> None:
-    replica = replica_of(lake, Entry("t", key=("k",)))
+    replica = replica_of(lake, PublicationEntry("t", key=("k",)))
     rows = pa.table({"k": [2, 3], "v": ["b", "c"], "n": pa.array([7, 8], pa.int64())})
     write_deltalake(t.location, rows, mode="overwrite", schema_mode="merge")
 
@@ -70,7 +70,7 @@ def test_a_column_that_comes_with_rows(lake: Lake, t: Table) -> None:
 
 
 def test_a_column_list_is_not_touched_by_other_columns(lake: Lake, t: Table) -> None:
-    replica = replica_of(lake, Entry("t", columns=("k", "v"), key=("k",)))
+    replica = replica_of(lake, PublicationEntry("t", columns=("k", "v"), key=("k",)))
     t.insert((3, "c"))
     t.add_column("n", "integer")
     t.insert((4, "d"))
@@ -81,7 +81,7 @@ def test_a_column_list_is_not_touched_by_other_columns(lake: Lake, t: Table) -> 
 
 
 def test_rows_that_were_rewritten_with_another_type_are_copied_again(lake: Lake, t: Table) -> None:
-    replica = replica_of(lake, Entry("t", key=("k",)))
+    replica = replica_of(lake, PublicationEntry("t", key=("k",)))
     rows = pa.table({"k": ["1", "2"], "v": ["a", "b"]})
     write_deltalake(t.location, rows, mode="overwrite", schema_mode="overwrite")
 
@@ -91,7 +91,7 @@ def test_rows_that_were_rewritten_with_another_type_are_copied_again(lake: Lake,
 
 
 def test_a_column_that_was_dropped_leaves_the_rest(lake: Lake, t: Table) -> None:
-    replica = replica_of(lake, Entry("t", key=("k",)))
+    replica = replica_of(lake, PublicationEntry("t", key=("k",)))
     write_deltalake(t.location, pa.table({"k": [1, 3]}), mode="overwrite", schema_mode="overwrite")
 
     batch = replica.step()
@@ -101,7 +101,7 @@ def test_a_column_that_was_dropped_leaves_the_rest(lake: Lake, t: Table) -> None
 
 
 def test_a_listed_column_that_was_dropped_is_told(lake: Lake, t: Table) -> None:
-    replica = replica_of(lake, Entry("t", columns=("k", "v"), key=("k",)))
+    replica = replica_of(lake, PublicationEntry("t", columns=("k", "v"), key=("k",)))
     write_deltalake(t.location, pa.table({"k": [1]}), mode="overwrite", schema_mode="overwrite")
 
     with pytest.raises(PublisherProblem, match='has no column "v"'):

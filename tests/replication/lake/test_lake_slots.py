@@ -13,7 +13,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from changes.table import Table
 from dagster_streamtables import Lake, subscribe
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
-from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
 from dagster_streamtables.replication.lake.publications import Publications
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.replication.model.errors import PublisherProblem
@@ -34,7 +34,7 @@ def t(lake: Lake) -> Table:
     table = Table.new(lake.location("t"))
     table.insert((1, "a"), (2, "b"))
     Table.new(lake.location("u")).insert((1, "u"))
-    entries = (Entry("t", key=("k",)), Entry("u", key=("k",)))
+    entries = (PublicationEntry("t", key=("k",)), PublicationEntry("u", key=("k",)))
     Publications(lake.root).create(Publication("p", entries))
     return table
 
@@ -269,7 +269,7 @@ def test_a_table_that_is_not_published_any_more_is_not_held(lake: Lake, t: Table
     replica.follow()
     assert list(lake.slots.read("replica").held) == [U]
     replica.at[T] = 2
-    Publications(lake.root).add("p", Entry("t", key=("k",)))
+    Publications(lake.root).add("p", PublicationEntry("t", key=("k",)))
     with pytest.raises(LostSlot, match="lost changes") as told:
         replica.follow()
     assert "does not hold" in told.value.why

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
 from dagster_streamtables.replication.lake.rules import Rule, rules_of
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.published_table import Operation
@@ -22,9 +22,13 @@ def rule(*publications: Publication, table: str = "s.t") -> Rule:
 
 def test_a_filter_holds_for_the_operations_of_its_publication() -> None:
     found = rule(
-        Publication("a", (Entry("s.t", where="x > 1"),), operations=published(INSERT, UPDATE)),
-        Publication("b", (Entry("s.t", where="x < 0"),), operations=published(INSERT, TRUNCATE)),
-        Publication("c", (Entry("s.t"),), operations=published(DELETE)),
+        Publication(
+            "a", (PublicationEntry("s.t", where="x > 1"),), operations=published(INSERT, UPDATE)
+        ),
+        Publication(
+            "b", (PublicationEntry("s.t", where="x < 0"),), operations=published(INSERT, TRUNCATE)
+        ),
+        Publication("c", (PublicationEntry("s.t"),), operations=published(DELETE)),
     )
 
     assert found.operations == published(INSERT, UPDATE, DELETE, TRUNCATE)
@@ -36,8 +40,8 @@ def test_a_filter_holds_for_the_operations_of_its_publication() -> None:
 
 def test_the_copy_ors_all_filters_whatever_is_published() -> None:
     found = rule(
-        Publication("a", (Entry("s.t", where="x > 1"),), operations=published(TRUNCATE)),
-        Publication("b", (Entry("s.t", where="x < 0"),)),
+        Publication("a", (PublicationEntry("s.t", where="x > 1"),), operations=published(TRUNCATE)),
+        Publication("b", (PublicationEntry("s.t", where="x < 0"),)),
     )
 
     assert found.copy == "(x > 1\n) OR (x < 0\n)"
@@ -48,7 +52,7 @@ def test_the_copy_ors_all_filters_whatever_is_published() -> None:
     "other", [Publication("all", all_tables=True), Publication("schema", schemas=("s",))]
 )
 def test_a_schema_or_all_tables_publish_every_row(other: Publication) -> None:
-    found = rule(Publication("a", (Entry("s.t", where="x > 1", key=("x",)),)), other)
+    found = rule(Publication("a", (PublicationEntry("s.t", where="x > 1", key=("x",)),)), other)
 
     assert found.copy == "" and set(found.filters.values()) == {""}
     assert found.key == ("x",)
@@ -66,9 +70,10 @@ def test_a_schema_is_that_schema_only() -> None:
 def test_different_keys_are_refused() -> None:
     with pytest.raises(PublisherProblem, match=r'give the table "s.t" different keys'):
         rule(
-            Publication("a", (Entry("s.t", key=("x",)),)),
-            Publication("b", (Entry("s.t", key=("y",)),)),
+            Publication("a", (PublicationEntry("s.t", key=("x",)),)),
+            Publication("b", (PublicationEntry("s.t", key=("y",)),)),
         )
     assert rule(
-        Publication("a", (Entry("s.t", key=("x",)),)), Publication("b", (Entry("s.t"),))
+        Publication("a", (PublicationEntry("s.t", key=("x",)),)),
+        Publication("b", (PublicationEntry("s.t"),)),
     ).key

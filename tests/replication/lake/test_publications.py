@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
-from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
 from dagster_streamtables.replication.lake.publications import Publications
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.published_table import Operation
@@ -20,8 +20,10 @@ def publications(tmp_path: Path) -> Publications:
 
 
 def test_a_publication_is_what_was_stored(publications: Publications, tmp_path: Path) -> None:
-    entry = Entry("sales.orders", ("id", "My Column"), "amount > 5 -- all", ("id",))
-    made = Publication("p", (entry, Entry("orders")), operations=frozenset({Operation.INSERT}))
+    entry = PublicationEntry("sales.orders", ("id", "My Column"), "amount > 5 -- all", ("id",))
+    made = Publication(
+        "p", (entry, PublicationEntry("orders")), operations=frozenset({Operation.INSERT})
+    )
     publications.create(made)
     schemas = publications.create(Publication("schemas", schemas=("eu.sales",)))
 
@@ -34,13 +36,13 @@ def test_a_publication_is_what_was_stored(publications: Publications, tmp_path: 
 
 
 def test_tables_are_added_set_and_removed(publications: Publications) -> None:
-    publications.create(Publication("p", (Entry("a"),)))
+    publications.create(Publication("p", (PublicationEntry("a"),)))
 
-    publications.add("p", Entry("b"), Entry("s.c", where="x > 1"))
+    publications.add("p", PublicationEntry("b"), PublicationEntry("s.c", where="x > 1"))
     publications.remove("p", "a", "s.c")
-    assert publications.read("p").tables == (Entry("b"),)
-    publications.set("p", Entry("d"))
-    assert publications.read("p").tables == (Entry("public.d"),)
+    assert publications.read("p").tables == (PublicationEntry("b"),)
+    publications.set("p", PublicationEntry("d"))
+    assert publications.read("p").tables == (PublicationEntry("public.d"),)
     publications.publish("p", ["truncate"])
     assert publications.read("p").operations == {Operation.TRUNCATE}
     publications.set("p")
@@ -48,14 +50,14 @@ def test_tables_are_added_set_and_removed(publications: Publications) -> None:
 
 
 def test_a_renamed_publication_is_the_same_under_its_new_name(publications: Publications) -> None:
-    publications.create(Publication("p", (Entry("a"),)))
+    publications.create(Publication("p", (PublicationEntry("a"),)))
     publications.create(Publication("taken"))
 
     with pytest.raises(RefusedOperation, match='there is a publication "taken" already'):
         publications.rename("p", "taken")
     publications.rename("p", "q")
     assert publications.names() == ["q", "taken"]
-    assert publications.read("q").tables == (Entry("a"),)
+    assert publications.read("q").tables == (PublicationEntry("a"),)
     publications.create(Publication("p"))
     publications.drop("q")
     assert publications.names() == ["p", "taken"]
@@ -67,7 +69,7 @@ def test_changes_at_once_are_all_kept(tmp_path: Path) -> None:
     def add(n: int) -> None:
         mine = Publications(str(tmp_path))
         for i in range(3):
-            mine.add("p", Entry(f"t{n}_{i}"))
+            mine.add("p", PublicationEntry(f"t{n}_{i}"))
 
     threads = [threading.Thread(target=add, args=(n,)) for n in range(4)]
     for each in threads:
@@ -79,7 +81,7 @@ def test_changes_at_once_are_all_kept(tmp_path: Path) -> None:
 
 
 def test_what_is_not_there_is_told(publications: Publications) -> None:
-    publications.create(Publication("p", (Entry("a"),)))
+    publications.create(Publication("p", (PublicationEntry("a"),)))
 
     for call in (publications.read, publications.drop):
         with pytest.raises(PublisherProblem, match='there is no publication "q"'):
@@ -89,12 +91,12 @@ def test_what_is_not_there_is_told(publications: Publications) -> None:
     with pytest.raises(InvalidDefinition, match=r'does not name the table "public.b"'):
         publications.remove("p", "b")
     with pytest.raises(InvalidDefinition, match=r'names the table "public.a" twice'):
-        publications.add("p", Entry("public.a"))
+        publications.add("p", PublicationEntry("public.a"))
     for name in ("", "a/b", "..", "ä", "x" * 101):
         with pytest.raises(InvalidDefinition, match="no name of a publication"):
             publications.find(name)
     with pytest.raises(InvalidDefinition, match=r'lists columns of the table "public.c"'):
-        Publication("p", (Entry("c", ("x",)),), all_tables=True)
+        Publication("p", (PublicationEntry("c", ("x",)),), all_tables=True)
     with pytest.raises(InvalidDefinition, match='there is no operation "merge"'):
         publications.publish("p", ["merge"])
 
@@ -118,7 +120,7 @@ def test_what_is_not_there_is_told(publications: Publications) -> None:
 )
 def test_a_filter_that_is_no_condition_on_one_row_is_refused(where: str, flaw: str) -> None:
     with pytest.raises(InvalidDefinition, match="row filter") as told:
-        Entry("t", where=where)
+        PublicationEntry("t", where=where)
 
     assert flaw in told.value.what
 
@@ -128,15 +130,15 @@ def test_a_filter_that_is_no_condition_on_one_row_is_refused(where: str, flaw: s
     ["a > 5 AND c = 'NSW'", "`My Column` IS NULL", "s.x > 1 -- )", "exists(xs, x -> x > 1)", "ok"],
 )
 def test_a_filter_may_be_any_condition_on_one_row(where: str) -> None:
-    assert Entry("t", where=where).where == where
+    assert PublicationEntry("t", where=where).where == where
 
 
 def test_wrong_entries_are_refused() -> None:
     with pytest.raises(InvalidDefinition, match="is no name of a table"):
-        Entry("../../etc")
+        PublicationEntry("../../etc")
     with pytest.raises(
         InvalidDefinition, match=r'the columns of the published table "public.t" are none'
     ):
-        Entry("t", columns=())
+        PublicationEntry("t", columns=())
     with pytest.raises(InvalidDefinition, match='name "A" twice'):
-        Entry("t", columns=("A", "a"))
+        PublicationEntry("t", columns=("A", "a"))

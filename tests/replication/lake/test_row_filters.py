@@ -10,7 +10,7 @@ import pytest
 
 from changes.table import FEED, Row, Table
 from dagster_streamtables import Lake
-from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
 from dagster_streamtables.replication.lake.publications import Publications
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from replication.lake.replica import Replica, ops
@@ -29,7 +29,7 @@ def lake(tmp_path: Path, spark: SparkSession) -> Lake:
     return Lake(tmp_path, spark=spark)
 
 
-def publish(lake: Lake, name: str, *entries: Entry, **more: Any) -> None:
+def publish(lake: Lake, name: str, *entries: PublicationEntry, **more: Any) -> None:
     Publications(lake.root).create(Publication(name, entries, **more))
 
 
@@ -41,8 +41,8 @@ def test_the_acceptance_example(lake: Lake) -> None:
     t3 = Table.new(lake.location("t3"))
     t3.insert((1, "i"), (2, "ii"), (3, "iii"))
     key = ("k",)
-    publish(lake, "pub3a", Entry("t3", key=key), operations={"truncate"})
-    publish(lake, "pub3b", Entry("t3", where="k > 5", key=key))
+    publish(lake, "pub3a", PublicationEntry("t3", key=key), operations={"truncate"})
+    publish(lake, "pub3b", PublicationEntry("t3", where="k > 5", key=key))
     sub3 = replica_of(lake, "pub3a", "pub3b", lenient=True)
 
     def follow() -> list[Row]:
@@ -71,7 +71,7 @@ def test_the_row_filter_scenario(lake: Lake, settings: dict[str, str]) -> None:
     t1 = Table.new(lake.location("t"), ABC, settings)
     places = ["NSW", "QLD", "VIC", "ACT", "NSW", "NT", "QLD", "NSW"]
     t1.insert(*((a, 100 + a, place) for a, place in enumerate(places, 2)))
-    publish(lake, "p1", Entry("t", where="(a > 5 AND c = 'NSW')", key=("a", "c")))
+    publish(lake, "p1", PublicationEntry("t", where="(a > 5 AND c = 'NSW')", key=("a", "c")))
     sub = replica_of(lake, "p1")
 
     def follow() -> tuple[list[Any], list[Row]]:
@@ -94,7 +94,7 @@ def test_the_row_filter_scenario(lake: Lake, settings: dict[str, str]) -> None:
 def test_an_update_that_crosses_the_filter_goes_out_as_what_it_becomes(lake: Lake) -> None:
     t = Table.new(lake.location("t"), ABC)
     t.insert((1, 1, "x"), (2, 9, "x"), (3, 9, "x"), (4, None, "x"))
-    publish(lake, "p", Entry("t", where="b > 5", key=("a",)), operations={"update"})
+    publish(lake, "p", PublicationEntry("t", where="b > 5", key=("a",)), operations={"update"})
     sub = replica_of(lake, "p")
     t.merge((1, 7, "in"), (2, 3, "out"), (3, 8, "stays"), (4, 4, "never"), (5, 9, "new"), key="a")
     t.merge((1, None, "NULL is out"), key="a")
@@ -112,7 +112,7 @@ def test_an_update_that_crosses_the_filter_goes_out_as_what_it_becomes(lake: Lak
 def test_the_filter_may_use_columns_that_are_not_published(lake: Lake) -> None:
     t = Table.new(lake.location("t"), ABC)
     t.insert((1, 1, "x"), (2, 9, "x"), (3, 9, "y"))
-    publish(lake, "p", Entry("t", ("c",), "b > 5"))
+    publish(lake, "p", PublicationEntry("t", ("c",), "b > 5"))
     sub = replica_of(lake, "p")
     assert sub.rows[T] == {("x",): 1, ("y",): 1}
     t.merge((1, 7, "x"), (2, 8, "x"), (3, 0, "y"), key="a")
@@ -132,7 +132,9 @@ def test_strange_names_types_and_copies(lake: Lake, spark: SparkSession) -> None
     one = "'é\n', TIMESTAMP '0001-01-01 00:00:00', 12345678901234567890.123456789012345678BD"
     struct = "named_struct('x', 1, 'y', array('a', NULL))"
     spark.sql(f"INSERT INTO {place} VALUES ({one}, double('inf'), {struct})")
-    publish(lake, "p", Entry("s.My Table", where="`zwei``wörter` <> '' -- not the empty one"))
+    publish(
+        lake, "p", PublicationEntry("s.My Table", where="`zwei``wörter` <> '' -- not the empty one")
+    )
     sub = Replica(LakePublisher(lake.root, ["p"], spark=spark))
     with sub.publisher.copy("s", ["s.My Table"]) as copy:
         [first] = copy.rows("s.My Table").read_all().to_pylist()
@@ -153,7 +155,7 @@ def test_strange_names_types_and_copies(lake: Lake, spark: SparkSession) -> None
 def test_a_delete_of_everything_by_spark_is_a_truncate(lake: Lake, spark: SparkSession) -> None:
     place = f"delta.`{lake.location('t')}`"
     spark.sql(f"CREATE TABLE {place} (a INT, b INT) USING delta")
-    publish(lake, "p", Entry("t", where="b > 5"))
+    publish(lake, "p", PublicationEntry("t", where="b > 5"))
     sub = replica_of(lake, "p")
     for condition in ("", " WHERE a = 1", " WHERE b IS NOT NULL"):
         spark.sql(f"INSERT INTO {place} VALUES (1, 6), (2, 7), (3, 5)")

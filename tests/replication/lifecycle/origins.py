@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from changes.table import FEED, Table
 from dagster_streamtables import Lake
-from dagster_streamtables.replication.lake.publication import Entry, Publication
+from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
 from dagster_streamtables.replication.lake.publications import Publications
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
@@ -99,8 +99,8 @@ class LakeOrigin:
     def slots(self) -> list[str]:
         return self.lake.slots.names()
 
-    def _entry(self, table: str, where: str) -> Entry:
-        return Entry(table, where=where, key=self.keys[table] or None)
+    def _entry(self, table: str, where: str) -> PublicationEntry:
+        return PublicationEntry(table, where=where, key=self.keys[table] or None)
 
 
 @dataclass

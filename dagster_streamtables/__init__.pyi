@@ -51,6 +51,12 @@ from .orchestration.catalog.catalog import (
     Catalog as Catalog,
     build_catalog as build_catalog,
 )
+from .orchestration.catalog.replicated import (
+    ReplicationCatalog as ReplicationCatalog,
+    ScheduledReplication as ScheduledReplication,
+    build_replication_catalog as build_replication_catalog,
+)
+from .orchestration.catalog.replicated_asset import ReplicatedTableProps as ReplicatedTableProps
 from .orchestration.catalog.translator import (
     StreamTableProps as StreamTableProps,
     StreamTablesTranslator as StreamTablesTranslator,
@@ -85,6 +91,13 @@ from .orchestration.declare.load import (
     read_folder as read_folder,
 )
 from .orchestration.definitions import build_definitions as build_definitions
+from .orchestration.replication.replica_checks import (
+    build_replica_checks as build_replica_checks,
+    build_replication_lag_checks as build_replication_lag_checks,
+)
+from .orchestration.replication.replication_assets import (
+    build_replication_assets as build_replication_assets,
+)
 from .replication.lake.publication import (
     Publication as Publication,
     PublicationEntry as PublicationEntry,

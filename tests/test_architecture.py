@@ -64,6 +64,7 @@ ROOMS = (
     "orchestration/instance",
     "orchestration/checks",
     "orchestration/assets",
+    "orchestration/replication",
     "orchestration/alerts",
     "orchestration/automation",
     "orchestration/changes",

@@ -29,6 +29,10 @@ from dagster_streamtables.orchestration.automation.sensor import build_refresh_s
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.catalog.replicated import (
+    DeclaredReplications,
+    ReplicationCatalog,
+)
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator, asset_key
 from dagster_streamtables.orchestration.changes.wire import (
     change_sensors,
@@ -45,6 +49,14 @@ from dagster_streamtables.orchestration.checks.check_settings import CheckSettin
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.declare.load import Declared, read_files
 from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
+from dagster_streamtables.orchestration.replication.replication_assets import (
+    build_replication_assets,
+)
+from dagster_streamtables.orchestration.replication.wire import (
+    replica_checks,
+    replica_schedules,
+    replication_catalog,
+)
 from dagster_streamtables.setting import Range, checked
 
 
@@ -58,6 +70,7 @@ def build_definitions(
     folder: str | Path | None = None,
     assets: Sequence[Any] = (),
     change_assets: Sequence[dg.AssetsDefinition] = (),
+    replications: DeclaredReplications = (),
     written_by_dagster: Iterable[dg.AssetKey | str | Sequence[str]] = (),
     translator: StreamTablesTranslator | None = None,
     group_name: str | None = None,
@@ -88,12 +101,16 @@ def build_definitions(
         change_assets: What `change_asset` made: assets that receive what changed in these tables,
             with a sensor that starts them, ``<name>_changes``, and checks of their slots. Their
             `resource_key` is `name`.
+        replications: Tables of another lake or of a PostgreSQL server, copied into this one and
+            kept equal: each is an asset, upstream of the stream tables that read it. The refresh
+            sensor refreshes them in the same graph. Loading asks no publisher; see
+            `build_replication_assets` for the tables that are known then.
         written_by_dagster: Keys of further assets that write sources: of another code location, or
             of definitions that these are merged with. They join the graph, too, but are neither
             defined nor observed here.
         translator: Decides the key, dependencies and metadata of each asset.
         group_name: The group of the stream tables that declare none.
-        source_group_name: The group of the observed sources.
+        source_group_name: The group of the observed sources, and of replicated tables.
         source_keys: Asset keys of sources, by their names in queries. The default key is the name,
             split at the dots.
         min_schedule_seconds: Refuse shorter schedules.
@@ -113,7 +130,17 @@ def build_definitions(
     Raises:
         StreamTablesError: The folder does not exist or, with `strict`, a definition is broken.
     """
+    replicated = replication_catalog(
+        replications,
+        resource,
+        name,
+        translator=translator,
+        group_name=source_group_name,
+        source_keys=source_keys,
+        min_schedule_seconds=min_schedule_seconds,
+    )
     written = {key for asset in [*assets, *change_assets] for key in asset_keys(asset)}
+    written |= {*replicated.nodes}
     catalog = build_declared(
         tables,
         folder,
@@ -122,12 +149,13 @@ def build_definitions(
         compile_at_load=compile_at_load,
         translator=translator,
         group_name=group_name,
-        source_keys=source_keys,
+        source_keys={**(source_keys or {}), **replicated.keys},
         written_by_dagster={*written, *map(_asset_key, written_by_dagster)},
         not_here=written,
         min_schedule_seconds=min_schedule_seconds,
         strict=strict,
     )
+    replicated = replicated.read_by([catalog])
     about: dict[str, Any] = {"tables": catalog, "resource_key": name}
     checking = checks or CheckSettings()
     quick = build_quick_checks(catalog, checking)
@@ -135,22 +163,25 @@ def build_definitions(
     return dg.Definitions(
         assets=[
             *build_stream_table_assets(**about, quick=quick, **ops),
+            *build_replication_assets(replications=replicated, resource_key=name),
             *build_source_assets(**about, name=f"{name}_sources", group_name=source_group_name),
             *assets,
             *changing,
         ],
         sensors=[
-            *_sensors(about, sensor, executor, quick),
+            *_sensors(about, sensor, executor, quick, replicated),
             *change_sensors(changing, sensor, executor, name),
-            *_alert_sensors(about, name, alerts),
+            *_alert_sensors(about, name, alerts, replicated),
         ],
         asset_checks=[
             *build_checks(catalog, checking, name),
             *slot_checks(changing, checking, name),
+            *replica_checks(replicated, checking, name),
         ],
         schedules=[
             *build_check_schedules(catalog, checking, executor, name),
             *slot_schedules(changing, checking, executor, name),
+            *replica_schedules(replicated, checking, executor, name),
         ],
         resources={name: resource},
     )
@@ -210,17 +241,24 @@ def _sensors(
     settings: SensorSettings | None,
     executor: dg.ExecutorDefinition | None,
     quick: QuickChecks | None,
-) -> list[dg.SensorDefinition]:
-    if not about["tables"].entries:
-        return []
-    return [build_refresh_sensor(**about, settings=settings, executor=executor, quick=quick)]
+    replicated: ReplicationCatalog,
+) -> Iterator[dg.SensorDefinition]:
+    if about["tables"].entries or replicated.entries:
+        yield build_refresh_sensor(
+            **about, settings=settings, executor=executor, quick=quick, replications=replicated
+        )
 
 
 def _alert_sensors(
-    about: Mapping[str, Any], name: str, alerts: Notify | Sequence[Notify]
+    about: Mapping[str, Any],
+    name: str,
+    alerts: Notify | Sequence[Notify],
+    replicated: ReplicationCatalog,
 ) -> Iterator[dg.SensorDefinition]:
     if alerts:
-        yield build_alert_sensor(**about, name=f"{name}_alerts", notify=alerts)
+        yield build_alert_sensor(
+            **about, name=f"{name}_alerts", notify=alerts, replications=replicated
+        )
 
 
 def _asset_key(key: dg.AssetKey | str | Sequence[str]) -> dg.AssetKey:

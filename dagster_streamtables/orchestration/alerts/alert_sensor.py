@@ -10,8 +10,13 @@ import dagster as dg
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.alerts.alerts import Desk, Notify, log_alert
 from dagster_streamtables.orchestration.alerts.dagster_events import beginning, look
+from dagster_streamtables.orchestration.alerts.replication_alerts import WatchedReplications
 from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.catalog.replicated import (
+    DeclaredReplications,
+    build_replication_catalog,
+)
 
 
 class UndeliveredAlerts(StreamTablesError):
@@ -26,9 +31,11 @@ def build_alert_sensor(
     minimum_interval_seconds: int = 30,
     default_status: dg.DefaultSensorStatus = dg.DefaultSensorStatus.RUNNING,
     resource_key: str = RESOURCE_KEY,
+    replications: DeclaredReplications = (),
     **catalog: Any,
 ) -> dg.SensorDefinition:
-    """A sensor that reports failed refreshes, late tables, failing checks, and recoveries.
+    """A sensor that reports failed refreshes, late tables, failing checks, and recoveries; of
+    replications also lost slots, errors in a row, and that one was disabled by an error.
 
     It calls a function once with each alert. If the function raises, the next tick retries that
     alert, other alerts are still delivered, and a tick that delivers nothing fails with the error.
@@ -41,10 +48,12 @@ def build_alert_sensor(
         minimum_interval_seconds: The time between two ticks.
         default_status: Whether the sensor is on until somebody switches it in the UI.
         resource_key: The key of the `StreamTablesResource`.
+        replications: Those whose tables are watched, too.
         catalog: Arguments of `build_catalog`.
     """
     functions = [notify] if callable(notify) else list(notify)
     names = {entry.key: entry.name for entry in build_catalog(tables, **catalog).entries}
+    replicated = build_replication_catalog(replications)
 
     @dg.sensor(
         name=name,
@@ -58,8 +67,9 @@ def build_alert_sensor(
             context.update_cursor(Desk(beginning(context.instance)).to_cursor())
             return dg.SkipReason("The first tick: reports what happens from now on.")
         before = Desk.from_cursor(context.cursor)
-        controls = getattr(context.resources, resource_key).logs().controls
-        found = look(context.instance, names, controls, before)
+        lake = getattr(context.resources, resource_key).logs()
+        watched = WatchedReplications(replicated, lake)
+        found = look(context.instance, names, lake.controls, before, watched)
         desk = before.taken(found.alerts, len(functions))
         after, errors = replace(desk, positions=found.positions).delivered(functions)
         context.update_cursor(after.to_cursor())

@@ -35,15 +35,22 @@ class AlertKind(enum.StrEnum):
     """A source may soon lose the history that the next refresh needs."""
     REINITIALIZED = "reinitialized"
     """The table was recomputed from scratch, because its stored state was unusable."""
+    SLOT_LOST = "slot_lost"
+    """The publisher let the slot of a replication go: changes are missing."""
+    REPLICATION_DISABLED = "replication_disabled"
+    """An error disabled a replication: it is not refreshed until somebody enables it."""
+    ERRORS_IN_A_ROW = "errors_in_a_row"
+    """Three refreshes of a replication failed, so the cause does not pass by itself."""
     RECOVERED = "recovered"
     """A reported problem is over."""
 
 
 @dataclass(frozen=True)
 class Alert:
-    """Something that happened to a stream table."""
+    """Something that happened to a stream table, or to a replication."""
 
     table: str
+    """Its name; ``replication shop`` where a refresh of all tables of a replication failed."""
     kind: AlertKind
     message: str
     """What happened. For a failed refresh: what, where, why and fix."""
@@ -52,7 +59,8 @@ class Alert:
     """The run in which it happened; empty if there was none."""
     about: str = ""
     """The problem that stays open until the table recovers: ``refresh``, ``suspension``,
-    ``freshness``, or the name of a check. Empty for an alert that opens no problem."""
+    ``errors in a row``, ``freshness``, or the name of a check. Empty for an alert that opens no
+    problem."""
 
     @property
     def is_problem(self) -> bool:
@@ -167,7 +175,7 @@ class Desk:
 
 def _said(alert: Alert) -> str:
     # A failing check reports other numbers each time, so only its kind counts.
-    what = alert.message.split("\n", 1)[0] if alert.kind is AlertKind.REFRESH_FAILED else ""
+    what = alert.message.split("\n", 1)[0] if alert.about == "refresh" else ""
     return f"{alert.kind} {what}".strip()
 
 

@@ -17,6 +17,11 @@ from dagster import DagsterEventType, EventLogEntry, EventLogRecord, RunRecord, 
 from dagster._core.definitions.freshness import FreshnessState, FreshnessStateChange
 
 from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, Desk, moment
+from dagster_streamtables.orchestration.alerts.replication_alerts import (
+    ERRORS,
+    SUSPENSION,
+    WatchedReplications,
+)
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.checks.retention_check import CHECK_NAME as RETENTION_CHECK
 from dagster_streamtables.runtime.model.report import Action
@@ -24,7 +29,6 @@ from dagster_streamtables.runtime.observe.control import Controls
 
 REFRESH = "refresh"
 FRESHNESS = "freshness"
-SUSPENSION = "suspension"
 _AT_ONCE = 500
 """Maximum number of events of a type that one tick reads; the next tick continues."""
 _ENDED = (DagsterEventType.RUN_FAILURE, DagsterEventType.RUN_SUCCESS)
@@ -60,8 +64,16 @@ def beginning(instance: dg.DagsterInstance) -> dict[str, int]:
     return {kind.value: newest for kind in (*_ENDED, _CHANGED)}
 
 
-def look(instance: dg.DagsterInstance, names: Names, controls: Controls, desk: Desk) -> Found:
+def look(
+    instance: dg.DagsterInstance,
+    tables: Names,
+    controls: Controls,
+    desk: Desk,
+    replications: WatchedReplications | None = None,
+) -> Found:
     """The alerts for events since `desk` was stored."""
+    names = {**tables, **(replications.names if replications is not None else {})}
+    wholes = {**names, **(replications.nodes if replications is not None else {})}
     ended = {kind.value: _ended(instance, kind, desk.positions[kind.value]) for kind in _ENDED}
     changed = _changes(instance, desk.positions[_CHANGED.value])
     records = {**ended, _CHANGED.value: changed}
@@ -70,13 +82,14 @@ def look(instance: dg.DagsterInstance, names: Names, controls: Controls, desk: D
         *(
             alert
             for run in _ours(instance, run_ids, names)
-            for alert in _of_run(instance, run, names)
+            for alert in _of_run(instance, run, names, wholes)
         ),
         *(alert for record in changed for alert in _of_freshness(record, names)),
     ]
     alerts += _suspended(alerts, controls)
+    alerts += replications.after(alerts) if replications is not None else ()
     failed = {alert.table: alert for alert in alerts if alert.about == REFRESH}
-    alerts += _refreshed_again(instance, names, desk, failed)
+    alerts += _refreshed_again(instance, wholes, desk, failed)
     newest = {k: max(r.storage_id for r in found) for k, found in records.items() if found}
     return Found(alerts, {**desk.positions, **newest})
 
@@ -108,7 +121,9 @@ def _ours(
             yield record
 
 
-def _of_run(instance: dg.DagsterInstance, run: RunRecord, names: Names) -> Iterator[Alert]:
+def _of_run(
+    instance: dg.DagsterInstance, run: RunRecord, names: Names, wholes: Names
+) -> Iterator[Alert]:
     run_id = run.dagster_run.run_id
     found = instance.get_records_for_run(run_id, of_type=_OF_A_RUN).records
     entries = [record.event_log_entry for record in found]
@@ -123,11 +138,11 @@ def _of_run(instance: dg.DagsterInstance, run: RunRecord, names: Names) -> Itera
             key, failure = _key(entry), failures.get(entry.step_key)
             if key is not None and key in names and key not in made and failure is not None:
                 yield Alert(
-                    names[key], AlertKind.REFRESH_FAILED, _message(failure, key),
+                    wholes[key], _kind(failure), _message(failure, key),
                     moment(failure.timestamp), run_id, REFRESH,
                 )  # fmt: skip
     if not failures:
-        yield from _of_broken_run(run, entries, made, names)
+        yield from _of_broken_run(run, entries, made, wholes)
 
 
 def _of_broken_run(
@@ -143,6 +158,14 @@ def _of_broken_run(
                 names[key], AlertKind.REFRESH_FAILED, message,
                 moment(ends[-1].timestamp), run.dagster_run.run_id, REFRESH,
             )  # fmt: skip
+
+
+def _kind(failure: EventLogEntry) -> AlertKind:
+    event = failure.dagster_event
+    data = event.step_failure_data if event is not None else None
+    by_user = data.user_failure_data if data is not None else None
+    is_lost = by_user is not None and keys.LOST_SLOT in by_user.metadata
+    return AlertKind.SLOT_LOST if is_lost else AlertKind.REFRESH_FAILED
 
 
 def _message(failure: EventLogEntry, key: dg.AssetKey) -> str:
@@ -237,7 +260,7 @@ def _refreshed_again(
             said = "it is refreshed again"
             found += [
                 Alert(table, AlertKind.RECOVERED, said, at, last.run_id, about)
-                for about in (REFRESH, SUSPENSION)
+                for about in (REFRESH, SUSPENSION, ERRORS)
             ]
     return found
 

@@ -39,6 +39,8 @@ SCHEDULE = "streamtables/schedule"
 RESOLVED_SCHEDULE = "streamtables/resolved_schedule"
 PROBLEM = "streamtables/problem"
 SOURCE_KEYS = "streamtables/source_keys"
+LOST_SLOT = "streamtables/lost_slot"
+"""On a failure of a replication: the slot that its publisher let go."""
 # On each materialization. VERSION is also on the observations of sources.
 ACTION = "streamtables/action"
 REASON = "streamtables/reason"
@@ -58,6 +60,8 @@ CHANGED_ROWS = "streamtables/changed_rows"
 """A sample of the changed rows, if the resource allows it."""
 FILES = "streamtables/files"
 WRITER = "streamtables/writer"
+REFRESHES = "streamtables/refreshes"
+"""How many refreshes a report of the worker sums up; absent if a run reported one."""
 SECONDS = "streamtables/seconds"
 PHASE = "streamtables/seconds/"
 """Followed by the name of the phase."""
@@ -87,6 +91,8 @@ VIOLATIONS = "streamtables/violations"
 DRIFT = "streamtables/drift"
 BEHIND = "streamtables/seconds_behind"
 """The age of the oldest source commit that the table does not reflect."""
+VERSIONS_BEHIND = "streamtables/versions_behind"
+BYTES_BEHIND = "streamtables/bytes_behind"
 # On each result of a retention check.
 HISTORY = "streamtables/history"
 
@@ -215,13 +221,13 @@ def read_source_keys(metadata: Mapping[str, Any]) -> dict[str, dg.AssetKey]:
     return {name: dg.AssetKey(path) for name, path in found.items()}
 
 
-def failure(error: StreamTablesError, *, allow_retries: bool) -> dg.Failure:
+def failure(error: StreamTablesError, *, allow_retries: bool, **more: str) -> dg.Failure:
     """The failure of a Dagster step: the error message, and its parts as metadata."""
     parts = {"what": error.what, "where": error.where, "why": error.why, "fix": error.fix}
     shown = {"where": fenced(error.where, "")}
     return dg.Failure(
         description=str(error),
-        metadata={f"streamtables/{k}": shown.get(k, text) for k, text in parts.items() if text},
+        metadata={f"streamtables/{k}": shown.get(k, t) for k, t in (parts | more).items() if t},
         allow_retries=allow_retries,
     )
 

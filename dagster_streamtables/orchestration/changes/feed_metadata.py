@@ -23,9 +23,6 @@ TO = "streamtables/to_timestamp"
 SNAPSHOT = "streamtables/snapshot"
 ROWS = "streamtables/rows/"
 """Feed by a state of the envelope; without one, the rows are `INSERTED` and `DELETED`."""
-# Also on the checks of the slot.
-VERSIONS_BEHIND = "streamtables/versions_behind"
-BYTES_BEHIND = "streamtables/bytes_behind"
 
 _COPIES = {"inserted": keys.INSERTED, "deleted": keys.DELETED}
 
@@ -92,9 +89,9 @@ def of_slot(health: SlotHealth) -> dict[str, Any]:
     """How far a slot is behind, in the source where that is most. What is unknown is left out."""
     lags = health.sources
     measured = {
-        VERSIONS_BEHIND: [each.versions_behind for each in lags],
+        keys.VERSIONS_BEHIND: [each.versions_behind for each in lags],
         keys.BEHIND: [each.seconds_behind for each in lags],
-        BYTES_BEHIND: [each.bytes_behind for each in lags],
+        keys.BYTES_BEHIND: [each.bytes_behind for each in lags],
     }
     return {
         key: max(each for each in values if each is not None)

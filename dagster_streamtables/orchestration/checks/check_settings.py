@@ -56,6 +56,10 @@ class CheckSettings:
     """When to check that the slots of change assets hold what their next runs need."""
     lag: Cron | None = "*/15 * * * *"
     """When to check how far the slots of change assets are behind."""
+    origin: Cron | None = "0 4 * * *"
+    """When to compare replicated tables with their origin, which reads the origin as a whole."""
+    replication: Cron | None = "*/15 * * * *"
+    """When to check that the slots of replications are there, and how far they are behind."""
     timezone: Zone = "UTC"
     """The time zone of the cron expressions."""
     enabled: bool = True
@@ -69,7 +73,8 @@ class CheckSettings:
     """How long before history may be lost, or a slot let go, the check of it fails."""
 
     max_lag: Annotated[timedelta, Range(0)] = MAX_LAG
-    """The age of a change from which on the lag check of a change asset fails."""
+    """The age of a change from which on the lag check of a change asset, or of a replicated table,
+    fails."""
 
     def __post_init__(self) -> None:
         normalize_fields(self)

@@ -1,0 +1,1 @@
+"""Replicated tables ↔ Dagster: their assets and checks, and what a refresh of them records."""

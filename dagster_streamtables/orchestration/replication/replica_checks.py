@@ -1,0 +1,224 @@
+"""Checks of replicated tables: are they equal to their origin, and how far are they behind?
+
+Neither blocks a refresh. The first reads the origin as a whole, so it has its own schedule.
+"""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of ops at run time.
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
+from dagster_streamtables.orchestration.catalog.replicated import (
+    DeclaredReplications,
+    ReplicationEntry,
+    build_replication_catalog,
+)
+from dagster_streamtables.orchestration.checks.check_kinds import CheckKind
+from dagster_streamtables.orchestration.checks.check_settings import MAX_LAG
+from dagster_streamtables.orchestration.checks.equality_check import not_answered
+from dagster_streamtables.orchestration.replication import replication_metadata as values
+from dagster_streamtables.orchestration.replication.check_names import LAG, ORIGIN
+from dagster_streamtables.replication.lifecycle.check import TableCheck
+from dagster_streamtables.replication.lifecycle.errors import MissingReplication
+from dagster_streamtables.replication.lifecycle.replications import Replications
+from dagster_streamtables.replication.lifecycle.status import TableState
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.lake import Lake
+
+ERROR, WARN = dg.AssetCheckSeverity.ERROR, dg.AssetCheckSeverity.WARN
+NEVER = "The replication was never refreshed."
+_WAIT = 60.0
+"""Seconds for a refresh of the replication that is under way."""
+
+Evaluate = Callable[
+    ["Lake", ReplicationEntry, Mapping[dg.AssetKey, str]], Iterator[dg.AssetCheckResult]
+]
+"""A replication and the published names of the selected tables → their results."""
+
+
+def build_replica_checks(
+    *,
+    replications: DeclaredReplications,
+    name: str = "streamtables_origin",
+    severity: dg.AssetCheckSeverity = ERROR,
+    resource_key: str = RESOURCE_KEY,
+    **catalog: Any,
+) -> dg.AssetChecksDefinition:
+    """One op with a check for each replicated table: it equals its origin at one moment.
+
+    The check reads the origin in a snapshot, brings the table to the position of that snapshot,
+    and compares both as multisets, in both directions. It fails with the rows that differ, and
+    also if the publisher cannot be read.
+
+    Args:
+        replications: The declarations.
+        name: The name of the op.
+        severity: The severity of a difference.
+        resource_key: The key of the `StreamTablesResource`.
+        catalog: Arguments of `build_replication_catalog`.
+    """
+
+    def evaluate(
+        lake: "Lake", entry: ReplicationEntry, selected: Mapping[dg.AssetKey, str]
+    ) -> Iterator[dg.AssetCheckResult]:
+        replications = Replications(lake)
+        states = {each.name: each.state for each in replications.read(entry.name).tables}
+        there = [n for n in selected.values() if states.get(n) is not TableState.REMOVED]
+        found = replications.check(entry.name, *there, wait=_WAIT).tables if there else {}
+        for key, table in selected.items():
+            if table in there:
+                yield _compared(key, found[entry.tables[table]], severity)
+            else:
+                yield _told(key, ORIGIN, WARN, f"{table} is not published any more.", passed=False)
+
+    description = "The table equals what its publisher publishes, at one moment."
+    return _checks(
+        name, ORIGIN, description, evaluate, severity, resource_key, replications, **catalog
+    )
+
+
+def build_replication_lag_checks(
+    *,
+    replications: DeclaredReplications,
+    name: str = "streamtables_replication",
+    max_lag: timedelta = MAX_LAG,
+    severity: dg.AssetCheckSeverity = WARN,
+    resource_key: str = RESOURCE_KEY,
+    **catalog: Any,
+) -> dg.AssetChecksDefinition:
+    """One op with a check for each replicated table: its slot is there, the replication is enabled,
+    and what its publisher changed up to `max_lag` ago is applied.
+
+    A slot that is lost and a replication that is disabled are errors, whatever the severity.
+
+    Args:
+        replications: The declarations.
+        name: The name of the op.
+        max_lag: The age of a change that is not applied from which on the check fails.
+        severity: The severity of a lag.
+        resource_key: The key of the `StreamTablesResource`.
+        catalog: Arguments of `build_replication_catalog`.
+    """
+
+    def evaluate(
+        lake: "Lake", entry: ReplicationEntry, selected: Mapping[dg.AssetKey, str]
+    ) -> Iterator[dg.AssetCheckResult]:
+        replications = Replications(lake)
+        status = replications.read(entry.name)
+        if not status.enabled:
+            said = f"The replication is disabled: {status.error or 'somebody disabled it'}."
+            yield from (_told(key, LAG, ERROR, said, passed=False) for key in selected)
+            return
+        lag = replications.lag(entry.name)
+        late = lag.seconds > max_lag.total_seconds()
+        said = (
+            f"Changes have waited for {lag.seconds:.0f} s."
+            if late
+            else "The replication is no further behind than it may be."
+        )
+        for key in selected:
+            yield _told(key, LAG, severity, said, passed=not late, metadata=values.of_lag(lag))
+
+    description = f"The slot is there, and no change has waited for longer than {max_lag}."
+    return _checks(name, LAG, description, evaluate, ERROR, resource_key, replications, **catalog)
+
+
+def _checks(
+    name: str,
+    check_name: str,
+    description: str,
+    evaluate: Evaluate,
+    severity: dg.AssetCheckSeverity,
+    resource_key: str,
+    replications: DeclaredReplications,
+    **catalog: Any,
+) -> dg.AssetChecksDefinition:
+    entries = build_replication_catalog(replications, **catalog).entries
+    tables = {e.name: {e.specs[t].key: n for n, t in e.tables.items()} for e in entries}
+
+    @dg.multi_asset_check(
+        name=name,
+        specs=[
+            dg.AssetCheckSpec(check_name, asset=key, description=description)
+            for each in tables.values()
+            for key in each
+        ],
+        can_subset=True,
+        required_resource_keys={resource_key},
+    )
+    def check(context: dg.AssetCheckExecutionContext) -> Iterator[dg.AssetCheckResult]:
+        provider = getattr(context.resources, resource_key)
+        chosen = {each.asset_key for each in context.selected_asset_check_keys}
+        for entry in entries:
+            selected = {key: n for key, n in tables[entry.name].items() if key in chosen}
+            if selected:
+                yield from _results(
+                    provider.lake(), entry, selected, check_name, evaluate, severity
+                )
+
+    return check
+
+
+def _results(
+    lake: "Lake",
+    entry: ReplicationEntry,
+    selected: Mapping[dg.AssetKey, str],
+    check_name: str,
+    evaluate: Evaluate,
+    severity: dg.AssetCheckSeverity,
+) -> Iterator[dg.AssetCheckResult]:
+    try:
+        yield from list(evaluate(lake, entry, selected))
+    except MissingReplication:
+        yield from (_told(key, check_name, severity, NEVER, passed=False) for key in selected)
+    except StreamTablesError as error:
+        yield from (not_answered(key, check_name, severity, error) for key in selected)
+
+
+def _compared(
+    key: dg.AssetKey, found: TableCheck, severity: dg.AssetCheckSeverity
+) -> dg.AssetCheckResult:
+    metadata: dict[str, Any] = {
+        keys.MISSING: found.missing,
+        keys.UNEXPECTED: found.unexpected,
+        keys.VERSION: found.version,
+        values.POSITION: found.position,
+        keys.ROW_COUNT: found.rows,
+    }
+    if found.sample:
+        metadata[keys.SAMPLE] = keys.rows_table(found.sample, first="__difference")
+    if found.equal:
+        said = f"The table equals its origin: {found.rows} rows."
+    else:
+        said = f"{found.missing} rows are missing and {found.unexpected} are unexpected."
+        said += f" They need not be equal: {found.note}." if found.note else ""
+    passed = found.equal or bool(found.note)
+    return _told(key, ORIGIN, severity, said, passed=passed, metadata=metadata)
+
+
+def _told(
+    key: dg.AssetKey,
+    check_name: str,
+    severity: dg.AssetCheckSeverity,
+    said: str,
+    *,
+    passed: bool,
+    metadata: Mapping[str, Any] | None = None,
+) -> dg.AssetCheckResult:
+    return dg.AssetCheckResult(
+        passed=passed, asset_key=key, check_name=check_name, severity=severity,
+        description=said, metadata=metadata or {},
+    )  # fmt: skip
+
+
+REPLICATION_KINDS = (
+    CheckKind("origin", ORIGIN, build_replica_checks),
+    CheckKind("replication", LAG, build_replication_lag_checks, ("max_lag",)),
+)
+"""The kinds of checks that each replicated table has."""

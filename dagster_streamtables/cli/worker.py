@@ -6,15 +6,17 @@ import logging
 import os
 import signal
 import sys
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table as Grid
 
-from dagster_streamtables.cli.app import NO, File, Folder, Json, MaybeRoot, Module, Root, app
+from dagster_streamtables.cli.app import NO, File, Folder, Json, Module, Root, app
 from dagster_streamtables.cli.output import errors_in_words, lasting, out, pairs, show_json
 from dagster_streamtables.cli.project import open_lake
 from dagster_streamtables.errors import InvalidDefinition
@@ -22,7 +24,9 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.observe.lease import BEATS, Beats, Heartbeat
 
 if TYPE_CHECKING:
+    from dagster_streamtables.worker.driven import Driven
     from dagster_streamtables.worker.loop import Worker
+    from dagster_streamtables.worker.reload import Reload
 
 worker = typer.Typer(help="Refresh what is due, within a second, beside Dagster or without it.")
 app.add_typer(worker, name="worker", invoke_without_command=True)
@@ -46,7 +50,16 @@ def run(
     module: Module = "",
     file: File = "",
     folder: Folder = "",
-    root: MaybeRoot = "",
+    root: Annotated[
+        str, typer.Option(help="Folder or URI of the tables.", envvar="STREAMTABLES_ROOT")
+    ] = "",
+    name: Annotated[
+        str, typer.Option(help="Resource of the tables, if the definitions have several.")
+    ] = "",
+    report: Annotated[bool, typer.Option(help="Report to the Dagster of DAGSTER_HOME.")] = True,
+    report_every: Annotated[
+        float, typer.Option(min=0.1, help="Seconds between two reports of a table, at least.")
+    ] = 10.0,
     max_concurrent: Annotated[
         int, typer.Option(min=1, help="Refresh at most this many tables at the same time.")
     ] = 4,
@@ -77,8 +90,9 @@ def run(
             heartbeat=timedelta(seconds=heartbeat),
             grace=timedelta(seconds=grace),
         )
-        driven, reload = _driven(module, file, folder, root)
-        whole = _until_stopped(Worker(driven, settings, reload=reload))
+        place = _Place(module, file, folder, root, name, report, report_every)
+        reload = place.reload()
+        whole = _until_stopped(Worker(reload.first, settings, reload=reload.start()))
     if not whole:
         os._exit(1)  # threads that still refresh would be waited for
 
@@ -98,15 +112,56 @@ def status(root: Root, name: Name = _NAME, as_json: Json = False) -> None:
         raise typer.Exit(NO)
 
 
-def _driven(module: str, file: str, folder: str, root: str) -> tuple[Any, Any]:
-    from dagster_streamtables.worker.project import of_folder
+@dataclass(frozen=True)
+class _Place:
+    """Where the definitions are."""
 
-    if not folder:
-        raise InvalidDefinition(
-            "no declaration of a stream table is given",
-            fix="give --tables FOLDER (or STREAMTABLES_TABLES), --module or --file",
-        )
-    return of_folder(folder, open_lake(root)), None
+    module: str
+    file: str
+    folder: str
+    root: str
+    name: str
+    report: bool
+    report_every: float
+
+    def reload(self) -> Reload:
+        """The definitions, and what loads them again."""
+        from dagster_streamtables.worker.reload import Reload
+
+        if len([each for each in (self.folder, self.module, self.file) if each]) != 1:
+            raise InvalidDefinition(
+                "a worker needs the declarations of one place",
+                fix="give one of --module, --file, and --tables with --root",
+            )
+        if self.folder:
+            return Reload(self._of_folder(), self._of_folder, [Path(self.folder)])
+        return self._of_location()
+
+    def _of_folder(self) -> Driven:
+        from dagster_streamtables.worker.project import of_folder
+
+        return of_folder(self.folder, open_lake(self.root))
+
+    def _of_location(self) -> Reload:
+        from dagster_streamtables.orchestration.code_location import load_definitions
+        from dagster_streamtables.worker.location import instance_to_report_to, of_definitions
+        from dagster_streamtables.worker.modules import folder_of, imported_again
+        from dagster_streamtables.worker.reload import Reload
+
+        instance = instance_to_report_to() if self.report else None
+        # Python takes a stored module for current if it was changed within the same second.
+        sys.dont_write_bytecode = True
+
+        def load() -> Driven:
+            definitions = load_definitions(module=self.module, file=self.file)
+            where = self.module or self.file
+            return of_definitions(
+                definitions, where, instance, name=self.name, report_every=self.report_every
+            )
+
+        first = load()
+        folder = folder_of(self.module, self.file)
+        return Reload(first, lambda: imported_again(folder, load), [folder])
 
 
 def _until_stopped(runs: Worker) -> bool:
@@ -150,6 +205,7 @@ def _described(said: Heartbeat, alive: bool) -> Grid:
         ("refreshes", f"{about.get('refreshes', 0)}, and {about.get('failures', 0)} failures"),
         ("running", ", ".join(about.get("running", ()))),
         ("waiting", str(about.get("waiting") or "")),
+        ("not loaded", str(about.get("not_loaded") or "")),
         ("broken", ", ".join(about.get("broken", ()))),
         ("not reported", str(about.get("not_reported") or "")),
         *((f"error of {name}", error) for name, error in about.get("errors", {}).items()),

@@ -42,7 +42,7 @@ def load_code_location(*, module: str = "", file: str = "") -> CodeLocation:
         InvalidDefinition: It cannot be imported, or has no definitions with stream tables.
     """
     where = module or file
-    found = _definitions(_imported(module, file), where)
+    found = load_definitions(module=module, file=file)
     specs = found.resolve_all_asset_specs()
     tables = tuple(_declared(spec) for spec in specs if _is_ours(spec))
     if not tables:
@@ -51,6 +51,15 @@ def load_code_location(*, module: str = "", file: str = "") -> CodeLocation:
             fix="name the module whose Definitions declare the stream tables",
         )
     return CodeLocation(tables, _resource(found, where))
+
+
+def load_definitions(*, module: str = "", file: str = "") -> dg.Definitions:
+    """Import a module, or a file, and find its `Definitions`.
+
+    Raises:
+        InvalidDefinition: It cannot be imported, or has none.
+    """
+    return _definitions(_imported(module, file), module or file)
 
 
 def _imported(module: str, file: str) -> ModuleType:
@@ -112,8 +121,12 @@ def _resource(definitions: dg.Definitions, where: str) -> StreamTablesResource:
             why="the resource says where the tables are",
             fix='add resources={"streamtables": StreamTablesResource(root=…)} to the Definitions',
         )
-    found = ours.get("streamtables") or next(iter(ours.values()))
+    return opened(ours.get("streamtables") or next(iter(ours.values())))
+
+
+def opened(resource: StreamTablesResource) -> StreamTablesResource:
+    """The resource, with the values of environment variables filled in, until the process ends."""
     # The resource may have to be closed: at exit, because the command is all this process does.
     open_ones = ExitStack()
     atexit.register(open_ones.close)
-    return open_ones.enter_context(found.process_config_and_initialize_cm())
+    return open_ones.enter_context(resource.process_config_and_initialize_cm())

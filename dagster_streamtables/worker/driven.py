@@ -25,7 +25,11 @@ class Reports(Protocol):
         ...
 
     def looked(self, name: str) -> None:
-        """A table was found to reflect its sources, or its refresh failed."""
+        """A table was found to reflect its sources."""
+        ...
+
+    def failed(self, name: str, error: Exception) -> None:
+        """A refresh of a table raised an error."""
         ...
 
     @property
@@ -47,6 +51,9 @@ class NoReports:
         pass
 
     def looked(self, name: str) -> None:
+        pass
+
+    def failed(self, name: str, error: Exception) -> None:
         pass
 
     def close(self, seconds: float) -> None:

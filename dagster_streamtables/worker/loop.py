@@ -21,6 +21,7 @@ from dagster_streamtables.worker.backlog import Backlog, Task
 from dagster_streamtables.worker.driven import Driven
 from dagster_streamtables.worker.lines import Lines
 from dagster_streamtables.worker.memory import Memory
+from dagster_streamtables.worker.reload import Reload
 from dagster_streamtables.worker.settings import WorkerSettings
 from dagster_streamtables.worker.suspensions import Suspensions
 
@@ -29,6 +30,8 @@ _IDLE = 0.25
 """The longest time between two looks at logs on a file system while nothing happens."""
 _QUIET_AFTER = 10.0
 _AFTER_TROUBLE = 1.0
+_LEFT_OVER = 30.0
+"""Seconds for which reports of replaced definitions are still delivered."""
 _SHARE = 0.1
 """The part of a core that looking at logs may take."""
 
@@ -37,13 +40,17 @@ class Worker:
     """Refreshes what is due until it is stopped. One thread decides; others only refresh."""
 
     def __init__(
-        self, driven: Driven, settings: WorkerSettings | None = None, *, reload: Any = None
+        self,
+        driven: Driven,
+        settings: WorkerSettings | None = None,
+        *,
+        reload: Reload | None = None,
     ) -> None:
         """
         Args:
             driven: What it drives.
             settings: How.
-            reload: Has `take`, which returns new definitions, if there are any.
+            reload: Brings new definitions; without it, these stay.
         """
         self.driven, self.settings = driven, settings or WorkerSettings()
         self.backlog = Backlog()
@@ -131,12 +138,12 @@ class Worker:
 
     def _renew(self) -> None:
         """Take new definitions, if there are any; what runs goes on."""
-        new: Driven | None = self._reload.take() if self._reload is not None else None
+        new = self._reload.take() if self._reload is not None else None
         if new is None:
             return
         old, self.driven = self.driven, new
         if old.reports is not new.reports:
-            old.reports.close(0)
+            threading.Thread(target=old.reports.close, args=(_LEFT_OVER,), daemon=True).start()
         for name, examined in new.tables.items():
             known = self.memory.setdefault(name, Memory())
             before = old.tables.get(name)
@@ -199,7 +206,7 @@ class Worker:
             until = _until(task, self.driven)
             if isinstance(came, Exception):
                 known.failed(came, now)
-                self.driven.reports.looked(task.name)
+                self.driven.reports.failed(task.name, came)
                 self.lines.failed(task, came, known, self.backlog.failed(task.name))
                 continue
             present = self.driven.tables.get(task.name)
@@ -233,7 +240,10 @@ class Worker:
         return {
             "tables": tuple(name for name in self.driven.tables if name not in stuck),
             "definitions": self.driven.fingerprint,
-            "about": self.lines.numbers(self.backlog, self.driven, self.memory),
+            "about": {
+                **self.lines.numbers(self.backlog, self.driven, self.memory),
+                "not_loaded": self._reload.error if self._reload is not None else "",
+            },
         }
 
     def finish(self) -> bool:

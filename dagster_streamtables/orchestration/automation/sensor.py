@@ -10,6 +10,7 @@ import dagster as dg
 from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
 from dagster_streamtables.orchestration.automation.dueness import too_fast
 from dagster_streamtables.orchestration.automation.nodes import Nodes
+from dagster_streamtables.orchestration.automation.sensed import Sensed, remember
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog.catalog import Tables, build_catalog
@@ -98,4 +99,4 @@ def build_refresh_sensor(
             replications=replicated,
         )
 
-    return refresh
+    return remember(refresh, Sensed(graph, resource_key, settings, quick))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import dagster as dg
@@ -12,6 +12,7 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.automation import dueness
 from dagster_streamtables.orchestration.automation.cursor import Cursor
 from dagster_streamtables.orchestration.automation.dueness import Situation, TickPlan
+from dagster_streamtables.orchestration.automation.mark import runs_out, unchanged
 from dagster_streamtables.orchestration.automation.nodes import Nodes
 from dagster_streamtables.orchestration.automation.replications import replication_situations
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
@@ -23,11 +24,9 @@ from dagster_streamtables.orchestration.automation.situation import (
 )
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
-from dagster_streamtables.orchestration.catalog.freshness import passes
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
 from dagster_streamtables.orchestration.catalog.provenance import (
     CODE_VERSION,
-    carried_on,
     observation,
 )
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
@@ -41,7 +40,6 @@ from dagster_streamtables.orchestration.instance.last_runs import (
     read_history,
 )
 from dagster_streamtables.orchestration.instance.standing_checks import results_to_repeat
-from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.observe.lease import Beats, Heard, Heartbeat
 from dagster_streamtables.runtime.observe.log_heads import Heads
 
@@ -49,20 +47,6 @@ if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
 
 _NEXT_SHOWN = 5
-_MARKED_BEFORE = timedelta(seconds=30)
-# Metadata of the last materialization that stays true while the sources do not change.
-_LASTING = (
-    keys.VERSION,
-    keys.FRONTIER,
-    keys.ROW_COUNT,
-    keys.SIZE_BYTES,
-    keys.FILES,
-    keys.URI,
-    keys.COLUMN_SCHEMA,
-    keys.COLUMN_LINEAGE,
-    keys.DATA_TIMESTAMP,
-    keys.CHANGED,
-)
 
 
 def evaluate(
@@ -116,7 +100,7 @@ def evaluate(
         spec.key: histories[spec.key]
         for name in fresh
         for spec in nodes.specs[name]
-        if _runs_out(spec, schedules[name], histories[spec.key], now)
+        if runs_out(spec, schedules[name], histories[spec.key], now)
     }
     observed = _observed(catalog, versions, before) if settings.observe_sources else {}
     return dg.SensorResult(
@@ -132,7 +116,7 @@ def evaluate(
         ),
         cursor=before.after(observed, fresh, nodes.specs, now, heard).write(),
         asset_events=[
-            *(_unchanged(key, history) for key, history in marked.items()),
+            *(unchanged(key, history) for key, history in marked.items()),
             *results_to_repeat(instance, checks, marked),
             *(quick.news(lake, instance, past, now) if quick is not None else ()),
             *(observation(catalog.observed[name], version) for name, version in observed.items()),
@@ -218,34 +202,6 @@ def _requests(
         )
         for place, group in enumerate(groups)
     ]
-
-
-def _runs_out(
-    spec: dg.AssetSpec, schedule: Schedule | None, history: History, now: datetime
-) -> bool:
-    """Whether Dagster may show a table as late before its second next due time. Not the first:
-    ticks may be late."""
-    policy = spec.freshness_policy
-    if policy is None or schedule is None or history.last is None:
-        return False
-    pause = max(schedule.due_at(now) - now, _MARKED_BEFORE)
-    return history.last > now or not passes(policy, history.last, now + 2 * pause)
-
-
-def _unchanged(key: dg.AssetKey, history: History) -> dg.AssetMaterialization:
-    """A repetition of the last materialization: it restarts the freshness clock, nothing else."""
-    return dg.AssetMaterialization(
-        asset_key=key,
-        tags=carried_on(history.tags),
-        metadata={
-            **{key: history.metadata[key] for key in _LASTING if key in history.metadata},
-            keys.ACTION: str(Action.NO_DATA),
-            keys.REASON: "no source has a new version",
-            keys.ROWS_IN: 0,
-            keys.INSERTED: 0,
-            keys.DELETED: 0,
-        },
-    )
 
 
 def _observed(catalog: Catalog, versions: Versions, before: Cursor) -> dict[str, int]:

@@ -17,13 +17,18 @@ from dagster_streamtables.runtime.model.report import Window
 INPUT_VERSION = "dagster/input_data_version/"
 DATA_VERSION = "dagster/data_version"
 CODE_VERSION = "dagster/code_version"
+_POINTER = "dagster/input_event_pointer/"
+_USER_PROVIDED = "dagster/data_version_is_user_provided"
+# What Dagster assumes of an asset without events.
+_UNKNOWN = "INITIAL"
+_NO_POINTER = "NULL"
 # Tags of Dagster that an event repeating a materialization must copy.
 KEPT_TAGS = (
     DATA_VERSION,
     CODE_VERSION,
-    "dagster/data_version_is_user_provided",
+    _USER_PROVIDED,
     INPUT_VERSION,
-    "dagster/input_event_pointer/",
+    _POINTER,
 )
 # How many refreshes ahead of the version that was read an upstream table may be.
 _LOOK_BACK = 20
@@ -57,6 +62,31 @@ def consumed(
         if version:
             tags[INPUT_VERSION + key.to_user_string()] = version
     return tags, news
+
+
+def tags_without_run(
+    instance: dg.DagsterInstance, spec: dg.AssetSpec, data_version: str, read: Mapping[str, str]
+) -> dict[str, str]:
+    """The tags of a materialization without a run: those that Dagster adds to one in a run.
+
+    Args:
+        instance: The Dagster instance, which stores the events of the dependencies.
+        spec: The asset.
+        data_version: That of its present rows.
+        read: The tags with the data versions that it read, as far as they are known.
+    """
+    tags = {DATA_VERSION: data_version, _USER_PROVIDED: "true"}
+    if spec.code_version is not None:
+        tags[CODE_VERSION] = spec.code_version
+    for key in dict.fromkeys(dep.asset_key for dep in spec.deps):
+        name = key.to_user_string()
+        record = instance.get_latest_data_version_record(key)
+        entry = record.event_log_entry if record is not None else None
+        event = entry and (entry.asset_materialization or entry.asset_observation)
+        latest = (event.tags or {}).get(DATA_VERSION) if event else None
+        tags[INPUT_VERSION + name] = read.get(INPUT_VERSION + name) or latest or _UNKNOWN
+        tags[_POINTER + name] = str(record.storage_id) if record is not None else _NO_POINTER
+    return tags
 
 
 def observation(key: dg.AssetKey, version: int) -> dg.AssetObservation:

@@ -1,0 +1,57 @@
+"""Marks of tables as fresh, without a refresh: only when Dagster would soon show them as late."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import dagster as dg
+
+from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.catalog.freshness import passes
+from dagster_streamtables.orchestration.catalog.provenance import carried_on
+from dagster_streamtables.orchestration.declare.schedule import Schedule
+from dagster_streamtables.orchestration.instance.last_runs import History
+from dagster_streamtables.runtime.model.report import Action
+
+_MARKED_BEFORE = timedelta(seconds=30)
+# Metadata of the last materialization that stays true while the sources do not change.
+_LASTING = (
+    keys.VERSION,
+    keys.FRONTIER,
+    keys.ROW_COUNT,
+    keys.SIZE_BYTES,
+    keys.FILES,
+    keys.URI,
+    keys.COLUMN_SCHEMA,
+    keys.COLUMN_LINEAGE,
+    keys.DATA_TIMESTAMP,
+    keys.CHANGED,
+)
+
+
+def runs_out(
+    spec: dg.AssetSpec, schedule: Schedule | None, history: History, now: datetime
+) -> bool:
+    """Whether Dagster may show a table as late before its second next due time. Not the first:
+    ticks may be late."""
+    policy = spec.freshness_policy
+    if policy is None or schedule is None or history.last is None:
+        return False
+    pause = max(schedule.due_at(now) - now, _MARKED_BEFORE)
+    return history.last > now or not passes(policy, history.last, now + 2 * pause)
+
+
+def unchanged(key: dg.AssetKey, history: History) -> dg.AssetMaterialization:
+    """A repetition of the last materialization: it restarts the freshness clock, nothing else."""
+    return dg.AssetMaterialization(
+        asset_key=key,
+        tags=carried_on(history.tags),
+        metadata={
+            **{key: history.metadata[key] for key in _LASTING if key in history.metadata},
+            keys.ACTION: str(Action.NO_DATA),
+            keys.REASON: "no source has a new version",
+            keys.ROWS_IN: 0,
+            keys.INSERTED: 0,
+            keys.DELETED: 0,
+        },
+    )

@@ -1,0 +1,41 @@
+"""What each refresh sensor refreshes, for a worker that does it in its place.
+
+A worker drives what a sensor of the same definitions would: the same tables, decided with the same
+settings, on the same resource.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+import dagster as dg
+
+from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
+from dagster_streamtables.orchestration.catalog.catalog import Catalog
+from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
+
+
+@dataclass(frozen=True)
+class Sensed:
+    """The arguments of one refresh sensor."""
+
+    catalog: Catalog
+    resource_key: str
+    settings: SensorSettings
+    quick: QuickChecks | None
+
+
+_sensed: WeakKeyDictionary[dg.SensorDefinition, Sensed] = WeakKeyDictionary()
+
+
+def remember(sensor: dg.SensorDefinition, sensed: Sensed) -> dg.SensorDefinition:
+    """The same sensor; `sensed_by` knows it from now on."""
+    _sensed[sensor] = sensed
+    return sensor
+
+
+def sensed_by(definitions: dg.Definitions) -> list[Sensed]:
+    """What the refresh sensors of some definitions refresh."""
+    sensors = [each for each in definitions.sensors or () if isinstance(each, dg.SensorDefinition)]
+    return [_sensed[each] for each in sensors if each in _sensed]

@@ -1,0 +1,140 @@
+"""The definitions of a Dagster code location as what a worker drives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+
+import dagster as dg
+
+from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
+from dagster_streamtables.log import logger
+from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.automation.sensed import Sensed, sensed_by
+from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION
+from dagster_streamtables.orchestration.code_location import opened
+from dagster_streamtables.orchestration.instance.last_runs import (
+    DEFINITIONS_TAG,
+    SENSOR_TAG,
+    read_history,
+)
+from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.worker.dagster_events import DagsterEvents
+from dagster_streamtables.worker.driven import Driven, NoReports
+from dagster_streamtables.worker.memory import Memory
+from dagster_streamtables.worker.outbox import Outbox
+from dagster_streamtables.worker.project import past_of_logs
+
+
+def of_definitions(
+    definitions: dg.Definitions,
+    where: str,
+    instance: dg.DagsterInstance | None,
+    *,
+    name: str = "",
+    report_every: float = 10.0,
+) -> Driven:
+    """What the refresh sensor of some definitions would refresh.
+
+    Args:
+        definitions: Those of a code location.
+        where: The module or file, for messages.
+        instance: Where to report; None not to.
+        name: The resource of the tables; needed if the definitions have several.
+        report_every: The shortest time between two reports of a table, in seconds.
+
+    Raises:
+        InvalidDefinition: There is no such sensor, or there are several.
+    """
+    sensed = _chosen(sensed_by(definitions), where, name)
+    given = (definitions.resources or {}).get(sensed.resource_key)
+    if not isinstance(given, StreamTablesResource):
+        raise InvalidDefinition(
+            f'the definitions of {where} have no resource "{sensed.resource_key}"',
+            why="it says where the tables are",
+            fix="add the StreamTablesResource under this name",
+        )
+    resource = opened(given)
+    logs, order = resource.logs(), [entry.name for entry in sensed.catalog.sound]
+    examined = tuple(entry.examined for entry in sensed.catalog.entries)
+    if instance is None:
+        past, reports = partial(past_of_logs, logs, examined), NoReports()
+    else:
+        events = DagsterEvents(instance, sensed.catalog, logs, sensed.quick)
+        past, reports = partial(_past, sensed, logs, instance), Outbox(events, order, report_every)
+    return Driven(
+        examined, resource.lake, logs, past, reports, sensed.settings.backoff, sensed.resource_key
+    )
+
+
+def instance_to_report_to() -> dg.DagsterInstance:
+    """The instance of ``DAGSTER_HOME``.
+
+    Raises:
+        EnvironmentProblem: There is none.
+    """
+    try:
+        return dg.DagsterInstance.get()
+    except Exception as error:
+        raise EnvironmentProblem(
+            "there is no Dagster instance to report to",
+            why=str(error),
+            fix="set DAGSTER_HOME to the folder that dagster dev or its daemon uses, or give "
+            "--no-report",
+        ) from error
+
+
+def _chosen(found: Sequence[Sensed], where: str, name: str) -> Sensed:
+    named = [each for each in found if name in ("", each.resource_key)]
+    if len(named) == 1:
+        return named[0]
+    known = ", ".join(each.resource_key for each in found)
+    if named:
+        raise InvalidDefinition(
+            f"the definitions of {where} have {len(named)} refresh sensors",
+            where=known,
+            why="a worker drives what one of them would refresh",
+            fix="give the resource of one by --name, and run a worker for each",
+        )
+    if found:
+        raise InvalidDefinition(
+            f'no refresh sensor of {where} is that of the resource "{name}"',
+            where=known,
+            fix="give the resource of one of them by --name",
+        )
+    raise InvalidDefinition(
+        f"the definitions of {where} have no refresh sensor",
+        why="a worker drives what the sensor would refresh",
+        fix="use build_definitions or the component, or add build_refresh_sensor",
+    )
+
+
+def _past(sensed: Sensed, logs: Lake, instance: dg.DagsterInstance) -> Mapping[str, Memory]:
+    """What Dagster knows of the refreshes; what the logs know, if it cannot be asked."""
+    entries = sensed.catalog.sound
+    settings = sensed.settings.named_after(sensed.resource_key)
+    try:
+        found = read_history(
+            instance,
+            [entry.key for entry in entries],
+            requested={SENSOR_TAG: settings.name, DEFINITIONS_TAG: sensed.catalog.fingerprint},
+            stuck_after=settings.stuck_after,
+            now=datetime.now(UTC),
+        )
+    except Exception as error:
+        logger.warning("Dagster cannot be asked, so the logs of the tables are: %s", error)
+        return past_of_logs(logs, [entry.examined for entry in entries])
+    past: dict[str, Memory] = {}
+    for entry in entries:
+        history = found[entry.key]
+        past[entry.name] = Memory(
+            last=history.last,
+            as_of=history.as_of,
+            read=keys.read_frontier(history.metadata),
+            redefined=entry.spec.code_version not in (None, history.tags.get(CODE_VERSION)),
+            failures=history.failures,
+            failed_at=history.failed_at,
+        )
+    return past

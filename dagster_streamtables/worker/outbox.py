@@ -1,0 +1,153 @@
+"""`Outbox`: reports that a thread of its own delivers, at a bounded rate, until they arrive."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+
+from dagster_streamtables.errors import one_line
+from dagster_streamtables.log import logger
+from dagster_streamtables.runtime.errors.foreign_words import first_line
+from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.worker.summary import Summary
+
+_LONGEST = 30.0
+_LAST_TRIES, _LAST_PAUSE = 3, 0.5
+
+
+class Receiver(Protocol):
+    """Who is told. Each call may wait, and raises if it cannot be told now."""
+
+    def refreshed(self, name: str, summary: Summary) -> None: ...
+    def looked(self, name: str) -> None: ...
+    def failed(self, name: str, error: Exception) -> None: ...
+
+
+class Outbox:
+    """Per table one summary waits at most, however long the receiver is away."""
+
+    def __init__(self, receiver: Receiver, order: Sequence[str], every: float) -> None:
+        """
+        Args:
+            receiver: Who is told.
+            order: The tables, each after those it reads: so they are told, too.
+            every: The shortest time between two reports of a table, in seconds.
+        """
+        self._receiver, self._every = receiver, every
+        self._order = {name: place for place, name in enumerate(order)}
+        self._waiting: dict[str, Summary] = {}
+        self._looked: set[str] = set()
+        self._failed: dict[str, Exception] = {}
+        self._told: dict[str, float] = {}
+        self._lock = threading.Lock()
+        self._wake, self._closed = threading.Event(), threading.Event()
+        self._tries = 0
+        self.late = ""
+        """Why reports do not arrive; empty if they do."""
+        self._thread = threading.Thread(target=self._deliver, name="reports", daemon=True)
+        self._thread.start()
+
+    def refreshed(self, refresh: Refresh, until: Mapping[str, datetime]) -> None:
+        """A table was refreshed."""
+        self._add(refresh.table, Summary.of(refresh, until))
+        self._wake.set()
+
+    def looked(self, name: str) -> None:
+        """A table was found to reflect its sources."""
+        with self._lock:
+            self._looked.add(name)
+
+    def failed(self, name: str, error: Exception) -> None:
+        """A refresh of a table failed."""
+        with self._lock:
+            self._failed[name] = error
+        self._wake.set()
+
+    def close(self, seconds: float) -> None:
+        """Deliver what waits, for so long at most, and end."""
+        self._closed.set()
+        self._wake.set()
+        self._thread.join(seconds)
+        with self._lock:
+            left = sorted(self._waiting)
+        if left:
+            logger.warning("not reported, but in the logs of the tables: %s", ", ".join(left))
+
+    def _add(self, name: str, summary: Summary, *, before: bool = False) -> None:
+        with self._lock:
+            other = self._waiting.get(name)
+            if other is not None:
+                summary = summary.then(other) if before else other.then(summary)
+            self._waiting[name] = summary
+
+    def _deliver(self) -> None:
+        while not self._closed.is_set() or (self._waiting and self._tries < _LAST_TRIES):
+            if self._turn():
+                self._tries, self.late = 0, ""
+                self._wake.wait(self._pause())
+            elif self._closed.is_set():
+                time.sleep(_LAST_PAUSE)
+            else:  # news must not wake it: who cannot be told is not asked at each refresh
+                self._closed.wait(min(_LONGEST, 0.5 * 2**self._tries))
+            self._wake.clear()
+
+    def _turn(self) -> bool:
+        """Tell what may be told now. Returns whether all of it arrived."""
+        now = time.monotonic()
+        for name, summary in self._taken(now):
+            try:
+                self._receiver.refreshed(name, summary)
+            except Exception as error:
+                self._add(name, summary, before=True)
+                return self._not_told(error)
+            self._told[name] = now
+        return self._rest(now)
+
+    def _taken(self, now: float) -> list[tuple[str, Summary]]:
+        """Those whose turn it is: taken one by one, so that an error keeps the others waiting."""
+        with self._lock:
+            ready = [n for n in self._waiting if self._closed.is_set() or self._may(n, now)]
+        ready.sort(key=lambda name: self._order.get(name, 0))
+        return [(name, self._take(name)) for name in ready[:1]]
+
+    def _take(self, name: str) -> Summary:
+        with self._lock:
+            return self._waiting.pop(name)
+
+    def _rest(self, now: float) -> bool:
+        with self._lock:
+            failed, self._failed = self._failed, {}
+            looked, self._looked = self._looked, set()
+        try:
+            for name, error in failed.items():
+                self._receiver.failed(name, error)
+            for name in looked:
+                self._receiver.looked(name)
+        except Exception as error:
+            with self._lock:
+                self._failed, self._looked = failed | self._failed, looked | self._looked
+            return self._not_told(error)
+        return True
+
+    def _not_told(self, error: Exception) -> bool:
+        said = f"{type(error).__name__}: {one_line(first_line(str(error)))}"
+        if not self.late:
+            logger.warning("Dagster cannot be told, so it is told later: %s", said)
+        self._tries, self.late = self._tries + 1, said
+        return False
+
+    def _may(self, name: str, now: float) -> bool:
+        """Whether its turn has come: all tables have theirs at the same times, so that what Dagster
+        knows of a table and of those that it reads fits together."""
+        told = self._told.get(name)
+        return told is None or now // self._every > told // self._every
+
+    def _pause(self) -> float:
+        """Seconds until the next report may be made."""
+        now = time.monotonic()
+        with self._lock:
+            ready = any(self._may(name, now) for name in self._waiting)
+        return 0.0 if ready or self._closed.is_set() else self._every - now % self._every

@@ -1,0 +1,122 @@
+"""`Reload`: new definitions when their files change; the last good ones go on meanwhile."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+from dagster_streamtables.log import logger
+from dagster_streamtables.worker.driven import Driven
+
+_SUFFIXES = (".py", ".sql", ".yaml", ".yml")
+_LEFT_OUT = {"__pycache__", "node_modules", "site-packages"}
+_MOST = 20_000
+"""Files that are looked at. A folder with more is not one of definitions only."""
+
+Stamp = tuple[str, int, int]
+
+
+class Reload:
+    """Looks at the files in a thread of its own, and loads there, so that nobody waits."""
+
+    def __init__(
+        self, first: Driven, load: Callable[[], Driven], folders: Iterable[Path], every: float = 1.0
+    ) -> None:
+        """
+        Args:
+            first: The present definitions.
+            load: Loads them again.
+            folders: Where their files are; those that declare tables are added.
+            every: Seconds between two looks.
+        """
+        self.first = self._driven = first
+        self._load, self._every = load, every
+        self._folders = {*folders}
+        self._new: Driven | None = None
+        self.error = ""
+        """Why the present files cannot be loaded, on one line; empty if they were."""
+        self._seen = self._stamps()
+        self._end = threading.Event()
+
+    def start(self) -> Reload:
+        """Begin to look."""
+        threading.Thread(target=self._watch, name="definitions", daemon=True).start()
+        return self
+
+    def take(self) -> Driven | None:
+        """New definitions, once; None if there are none."""
+        new, self._new = self._new, None
+        return new
+
+    def look(self) -> bool:
+        """Load again if the files changed, and do not still change. Returns whether they loaded."""
+        now = self._stamps()
+        if now == self._seen:
+            return False
+        while (later := self._stamps_after_a_moment()) != now:  # an editor is writing
+            now = later
+        self._seen = now
+        try:
+            new = self._load()
+            _require_same_place(self._driven, new)
+        except Exception as error:
+            said = str(error) if isinstance(error, StreamTablesError) else repr(error)
+            self.error = said.splitlines()[0]
+            logger.error("the changed definitions cannot be loaded; the last ones go on: %s", said)
+            return False
+        self._driven = self._new = new
+        self._seen = self._stamps()
+        self.error = ""
+        return True
+
+    def _watch(self) -> None:
+        while not self._end.wait(self._every):
+            self.look()
+
+    def _stamps_after_a_moment(self) -> frozenset[Stamp]:
+        self._end.wait(min(0.2, self._every))
+        return self._stamps()
+
+    def _stamps(self) -> frozenset[Stamp]:
+        files = (each.declared.file for each in self._driven.examined)
+        folders = {*self._folders, *(Path(file).parent for file in files if file)}
+        found: set[Stamp] = set()
+        for folder in folders:
+            for stamp in _stamps_below(str(folder)):
+                if len(found) >= _MOST:
+                    return frozenset(found)
+                found.add(stamp)
+        return frozenset(found)
+
+
+def _stamps_below(folder: str) -> Iterator[Stamp]:
+    try:
+        entries = [*os.scandir(folder)]
+    except OSError:
+        return
+    if any(entry.name == "pyvenv.cfg" for entry in entries):
+        return
+    for entry in entries:
+        if entry.name.startswith(".") or entry.name in _LEFT_OUT:
+            continue
+        try:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _stamps_below(entry.path)
+            elif entry.name.endswith(_SUFFIXES):
+                about = entry.stat()
+                yield entry.path, about.st_mtime_ns, about.st_size
+        except OSError:  # deleted meanwhile
+            continue
+
+
+def _require_same_place(old: Driven, new: Driven) -> None:
+    if (old.logs.root, old.name) != (new.logs.root, new.name):
+        raise InvalidDefinition(
+            "the root of the tables changed",
+            where=f"{old.logs.root} → {new.logs.root}",
+            why="a worker holds the tables of one root",
+            fix="restart the worker",
+        )

@@ -1,0 +1,67 @@
+"""`Summary`: several refreshes of one table, told as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from dagster_streamtables.runtime.model.report import Action, Refresh, Window
+
+_VERSIONS = 200
+_IDLE = (Action.NO_DATA, Action.SKIP)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What happened to a table since the last report of it."""
+
+    refresh: Refresh
+    """The last refresh that did anything, with all windows joined and all rows added up."""
+    until: Mapping[str, datetime]
+    """Until when the last refresh read its sources."""
+    count: int = 1
+    """Number of refreshes."""
+    versions: tuple[tuple[int, str], ...] = ()
+    """The newest Delta versions that they made, each with its data version."""
+
+    @classmethod
+    def of(cls, refresh: Refresh, until: Mapping[str, datetime]) -> Summary:
+        """One refresh."""
+        return cls(refresh, until, versions=((refresh.version, refresh.data_version),))
+
+    def then(self, later: Summary) -> Summary:
+        """This, and what happened after it."""
+        one, two = self.refresh, later.refresh
+        versions = (*self.versions, *later.versions)[-_VERSIONS:]
+        if two.action is Action.SKIP and one.action is not Action.SKIP:
+            return replace(self, count=self.count + later.count, versions=versions)
+        told = one if two.action in _IDLE and one.action not in _IDLE else two
+        whole = one.action is not Action.SKIP
+        joined = replace(
+            told,
+            version=two.version,
+            data_version=two.data_version,
+            started=two.started,
+            data_timestamp=two.data_timestamp or one.data_timestamp,
+            row_count=two.row_count if two.row_count is not None else one.row_count,
+            size_bytes=two.size_bytes if two.size_bytes is not None else one.size_bytes,
+            files=two.files if two.files is not None else one.files,
+            windows=_joined(one.windows, two.windows) if whole else two.windows,
+            inserted=one.inserted + two.inserted,
+            deleted=one.deleted + two.deleted,
+            fallback=two.fallback or one.fallback,
+        )
+        return Summary(joined, later.until, self.count + later.count, versions)
+
+
+def _joined(one: Mapping[str, Window], two: Mapping[str, Window]) -> dict[str, Window]:
+    return {name: _window(one.get(name), window) for name, window in two.items()}
+
+
+def _window(before: Window | None, after: Window) -> Window:
+    if before is None:
+        return after
+    known = before.rows is not None and after.rows is not None
+    rows = (before.rows or 0) + (after.rows or 0) if known else None
+    return replace(after, before=before.before, rows=rows)

@@ -1,0 +1,161 @@
+"""What Dagster is told without a run is what a run would tell it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import dagster as dg
+import pytest
+
+# What the UI calls "unsynced" is computed here; nothing public tells it.
+from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
+from dagster._core.loader import LoadingContextForTest
+
+from dagster_streamtables import StreamTablesResource, build_catalog, build_definitions
+from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.orchestration.automation.tick import evaluate
+from dagster_streamtables.orchestration.catalog import metadata
+from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.observe.lease import Beats
+from dagster_streamtables.worker.location import of_definitions
+from dagster_streamtables.worker.loop import Worker
+from worker.conftest import Write, rows, settle
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PAID = StreamTable("paid", "SELECT id, customer, amount FROM orders WHERE amount > 10")
+TOTALS = StreamTable(
+    "totals",
+    "SELECT customer, sum(amount) AS total FROM paid GROUP BY customer",
+    schedule="on change",
+)
+KEYS = [dg.AssetKey("paid"), dg.AssetKey("totals")]
+# Metadata that tells when and how fast something was done, not what.
+PASSING = (metadata.SECONDS, metadata.PHASE, metadata.STALENESS, metadata.AS_OF, metadata.CHANGED)
+
+
+@pytest.fixture
+def instance(tmp_path: Path) -> Iterator[dg.DagsterInstance]:
+    home = tmp_path / "dagster"
+    home.mkdir()
+    with dg.DagsterInstance.local_temp(str(home)) as found:
+        yield found
+
+
+@pytest.fixture
+def defs(tmp_path: Path, spark: SparkSession, write: Write) -> dg.Definitions:
+    write("orders", id=[1, 2], customer=[7, 7], amount=[5, 20])
+
+    class OnTestSession(StreamTablesResource):
+        def session(self) -> SparkSession:
+            return spark
+
+    resource = OnTestSession(root=str(tmp_path / "lake"))
+    return build_definitions(resource=resource, tables=[PAID, TOTALS], min_schedule_seconds=0)
+
+
+def told(instance: dg.DagsterInstance, key: dg.AssetKey) -> tuple[dict[str, str], set[str]]:
+    """The tags and the lasting metadata of the last materialization."""
+    event = instance.get_latest_materialization_event(key)
+    made = event.asset_materialization if event is not None else None
+    assert made is not None
+    tags = {name: value for name, value in (made.tags or {}).items() if "pointer" not in name}
+    lasting = {
+        f"{name}={value.value}"
+        for name, value in made.metadata.items()
+        if not name.startswith(PASSING) and name != metadata.REFRESHES
+    }
+    return tags, lasting
+
+
+def stale(defs: dg.Definitions, instance: dg.DagsterInstance) -> list[str]:
+    context = LoadingContextForTest(instance)
+    resolver = CachingStaleStatusResolver(instance, defs.resolve_asset_graph(), context)
+    found = {key: resolver.get_status(key) for key in KEYS}
+    return [key.to_user_string() for key, status in found.items() if status != StaleStatus.FRESH]
+
+
+def test_a_report_says_what_a_run_would_say(
+    defs: dg.Definitions, instance: dg.DagsterInstance, write: Write
+) -> None:
+    worker = Worker(of_definitions(defs, "here", instance, report_every=0.1))
+    settle(worker)
+    write("orders", id=[3], customer=[8], amount=[30])
+    settle(worker)
+    worker.driven.reports.close(60)
+    by_worker = [told(instance, key) for key in KEYS]
+    assert stale(defs, instance) == []
+    assert instance.fetch_observations(dg.AssetKey("orders"), limit=1).records
+    # A run that finds the same versions, and so reports of the same tables.
+    job = defs.resolve_implicit_global_asset_job_def()
+    assert job.execute_in_process(instance=instance, asset_selection=KEYS).success
+    for (tags, lasting), key in zip(by_worker, KEYS, strict=True):
+        run_tags, run_lasting = told(instance, key)
+        assert tags == run_tags, key
+        same = {each.split("=")[0] for each in run_lasting}
+        assert {each.split("=")[0] for each in lasting} >= same - {"streamtables/writer"}, key
+    assert stale(defs, instance) == []
+    worker.finish()
+
+
+def test_refreshes_between_two_reports_are_told_as_one(
+    defs: dg.Definitions, instance: dg.DagsterInstance, write: Write, tmp_path: Path
+) -> None:
+    worker = Worker(of_definitions(defs, "here", instance, report_every=3600))
+    settle(worker)
+    for n in range(3):
+        write("orders", id=[10 + n], customer=[8], amount=[30])
+        settle(worker)
+    worker.driven.reports.close(60)
+    lake = worker.driven.logs
+    found = instance.fetch_materializations(KEYS[0], limit=10).records
+    assert len(found) <= 2
+    last = found[0].asset_materialization
+    assert last is not None
+    done = sum(
+        int(str(each.asset_materialization.metadata[metadata.REFRESHES].value))
+        for each in found
+        if each.asset_materialization is not None
+    )
+    assert done == 4
+    assert last.metadata[metadata.VERSION].value == lake.version("paid")
+    assert stale(defs, instance) == []
+    assert rows(lake, "totals") == [{"customer": 7, "total": 20}, {"customer": 8, "total": 90}]
+    worker.finish()
+
+
+def test_a_sensor_and_a_worker_do_not_both_refresh(
+    defs: dg.Definitions, instance: dg.DagsterInstance
+) -> None:
+    worker = Worker(of_definitions(defs, "here", instance, report_every=0.1))
+    settle(worker)
+    logs = worker.driven.logs
+    tick = evaluate(
+        build_catalog([PAID, TOTALS], min_schedule_seconds=0),
+        instance,
+        logs,
+        now=datetime.now(UTC),
+        beats=Beats(logs.root),
+    )
+    assert not tick.run_requests
+    worker.finish()
+
+
+def test_definitions_that_no_worker_can_drive(instance: dg.DagsterInstance, tmp_path: Path) -> None:
+    with pytest.raises(InvalidDefinition, match="have no refresh sensor"):
+        of_definitions(dg.Definitions(), "here", instance)
+    resource = StreamTablesResource(root=str(tmp_path))
+    one = build_definitions(resource=resource, tables=[PAID])
+    two = build_definitions(
+        resource=resource, tables=[StreamTable("other", "SELECT id FROM refunds")], name="two"
+    )
+    both = dg.Definitions.merge(one, two)
+    with pytest.raises(InvalidDefinition, match="have 2 refresh sensors"):
+        of_definitions(both, "here", None)
+    assert list(of_definitions(both, "here", None, name="two").tables) == ["other"]
+    with pytest.raises(InvalidDefinition, match='is that of the resource "three"'):
+        of_definitions(both, "here", None, name="three")

@@ -84,6 +84,7 @@ class Publication:
         return named
 
     def added(self, entries: Iterable[PublicationEntry]) -> Publication:
+        """The same with more tables."""
         return replace(self, tables=(*self.tables, *entries))
 
     def without(self, tables: Collection[str]) -> Publication:

@@ -55,6 +55,7 @@ class Publications:
         return _publication(ledger, ledger.read())
 
     def read(self, name: str) -> Publication:
+        """The publication of a name."""
         return self._existing(name, self.find(name))
 
     def create(self, publication: Publication) -> Publication:
@@ -116,6 +117,8 @@ class Publications:
         return renamed
 
     def drop(self, name: str) -> None:
+        """Publish its tables no more; a replication that reads it is told at its next refresh."""
+
         def dropped(known: Publication | None) -> None:
             self._existing(name, known)
 

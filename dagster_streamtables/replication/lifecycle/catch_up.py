@@ -60,7 +60,10 @@ def apply_batch(work: Work, batch: Batch) -> None:
 def _store(work: Work, batch: Batch) -> None:
     end = batch.end
     passed = [skip for skip in work.state.skips if _is_passed(skip, end)]
-    if not end or (not passed and work.state.followed == end and work.state.confirmed):
+    if not end:
+        return
+    confirmed = work.publisher.confirming(end)
+    if not passed and work.state.followed == end and work.state.confirmed == confirmed:
         return
     work.skipped += map(str, passed)
     for skip in passed:
@@ -71,7 +74,6 @@ def _store(work: Work, batch: Batch) -> None:
     committed = {
         name: work.targets.position(work.state.tables[name].target) for name in batch.tables
     }
-    confirmed = work.publisher.confirming(end)
 
     def stored(state: State) -> State:
         for name, position in end.items():

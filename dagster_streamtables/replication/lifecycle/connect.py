@@ -11,6 +11,7 @@ from dagster_streamtables.replication.lifecycle.state import State
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.publisher import Publisher
 from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
+from dagster_streamtables.runtime.delta.names import require_root
 from dagster_streamtables.runtime.lake import Lake
 
 
@@ -20,11 +21,16 @@ def publisher_of(replication: Replication, lake: Lake, reader: str) -> Publisher
         replication: The declaration.
         lake: That subscribes.
         reader: Names the replication to others who look at its slot.
+
+    Raises:
+        EnvironmentProblem: There is no such lake, or a password is missing.
     """
     source = replication.publisher
     if isinstance(source, FromPostgres):
         return _server(replication, source)
     options = source.storage_options
+    # A place that is not there now, such as one that is not mounted, may have a slot.
+    require_root(source.root, lake.storage_options if options is None else options)
     return LakePublisher(
         source.root,
         source.publications,

@@ -74,7 +74,12 @@ def _copy_table(work: Work, copy: Copy, table: PublishedTable) -> None:
     assert log is not None
     position = copy.position(name) if applied.position is None else applied.position
     work.set(
-        name, state=TableState.READY, position=position, committed=position, table_id=log.id, error=""
+        name,
+        state=TableState.READY,
+        position=position,
+        committed=position,
+        table_id=log.id,
+        error="",
     )
     work.count(name, applied, copied=True)
 

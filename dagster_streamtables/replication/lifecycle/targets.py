@@ -65,7 +65,12 @@ class Targets:
         positions = [each for each in (progress.position, at) if each is not None]
         position = max(positions, default=None)
         return Progress(
-            progress.target, progress.state, position, at, progress.table_id or log.id, progress.error
+            progress.target,
+            progress.state,
+            position,
+            at,
+            progress.table_id or log.id,
+            progress.error,
         )
 
     def require_fit(self, tables: Mapping[str, PublishedTable], replication: Replication) -> None:

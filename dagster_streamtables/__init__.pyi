@@ -53,10 +53,12 @@ from .orchestration.catalog.catalog import (
 )
 from .orchestration.catalog.replicated import (
     ReplicationCatalog as ReplicationCatalog,
-    ScheduledReplication as ScheduledReplication,
     build_replication_catalog as build_replication_catalog,
 )
 from .orchestration.catalog.replicated_asset import ReplicatedTableProps as ReplicatedTableProps
+from .orchestration.catalog.scheduled_replication import (
+    ScheduledReplication as ScheduledReplication,
+)
 from .orchestration.catalog.translator import (
     StreamTableProps as StreamTableProps,
     StreamTablesTranslator as StreamTablesTranslator,

@@ -30,6 +30,7 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.components.change_assets import ChangeAssetSettings
 from dagster_streamtables.components.ops import OpSettings
+from dagster_streamtables.components.replications import ReplicationSettings
 from dagster_streamtables.components.yaml_settings import duration_text
 from dagster_streamtables.orchestration.declare.header import SETTINGS
 from dagster_streamtables.runtime.spark.environment import Variables
@@ -45,6 +46,7 @@ DECLARED = (
     StreamTablesResource,
     OpSettings,
     ChangeAssetSettings,
+    ReplicationSettings,
     Variables,
 )
 PAGES = sorted(DOCS.rglob("*.md"))

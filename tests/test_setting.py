@@ -75,7 +75,18 @@ _SPAN = ("1h", 60, None, ZERO, NEGATIVE)
 _CRON = ("x", 7, "5m", "* * * * * *", "61 * * * *")
 CHECKS = {
     **dict.fromkeys(
-        ("equality", "state", "columns", "freshness", "retention", "pinned", "lag"), _CRON
+        (
+            "equality",
+            "state",
+            "columns",
+            "freshness",
+            "retention",
+            "pinned",
+            "lag",
+            "origin",
+            "replication",
+        ),
+        _CRON,
     ),
     "timezone": (*TEXT, "Moon"),
     "enabled": TRUTH,
@@ -107,6 +118,7 @@ DEFINITIONS = {
     "folder": (7,),
     "assets": (7,),
     "change_assets": (7,),
+    "replications": (7,),
     "written_by_dagster": (7,),
     "translator": (7,),
     "group_name": (7,),

@@ -4,7 +4,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Annotated, Any
 
 import dagster as dg
@@ -13,10 +12,12 @@ import dagster as dg
 from dagster.components.utils.translation import TranslationFn, TranslationFnResolver
 
 from dagster_streamtables.compiler import View
+from dagster_streamtables.components.catalogs import Catalogs, build_catalogs
 from dagster_streamtables.components.change_assets import CHANGE_ASSETS, ChangeAssetSettings
 from dagster_streamtables.components.elsewhere import catalogs_elsewhere, written_elsewhere
 from dagster_streamtables.components.ops import ExecutorName, OpSettings, executor_of
 from dagster_streamtables.components.place import folder_of, name_of
+from dagster_streamtables.components.replications import REPLICATIONS
 from dagster_streamtables.components.resource import Resource, ResourceModel, resolve_resource
 from dagster_streamtables.components.scaffolder import StreamTablesScaffolder
 from dagster_streamtables.components.tables import (
@@ -26,12 +27,13 @@ from dagster_streamtables.components.tables import (
     resolve_views,
 )
 from dagster_streamtables.components.yaml_settings import resolver
-from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.orchestration.assets.assets import RefreshConfig, refresh_asset
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.catalog.readers import read_by
+from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
+from dagster_streamtables.orchestration.catalog.scheduled_replication import ScheduledReplication
 from dagster_streamtables.orchestration.catalog.translator import (
     StreamTableProps,
     StreamTablesTranslator,
@@ -39,7 +41,7 @@ from dagster_streamtables.orchestration.catalog.translator import (
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 from dagster_streamtables.orchestration.declare.load import Declared, read_files
 from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
-from dagster_streamtables.orchestration.definitions import build_declared, build_definitions
+from dagster_streamtables.orchestration.definitions import build_definitions
 
 about = dg.Resolver.default
 
@@ -90,6 +92,9 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         ),
     ] = field(default_factory=list)
     change_assets: Annotated[Sequence[ChangeAssetSettings], CHANGE_ASSETS] = field(
+        default_factory=list
+    )
+    replications: Annotated[Sequence[ScheduledReplication], REPLICATIONS] = field(
         default_factory=list
     )
     name: Annotated[
@@ -220,6 +225,7 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
             change_assets=[
                 each.asset(name, self._views_in(context)) for each in self.change_assets
             ],
+            replications=self._replicated(context),
             source_keys=self.source_keys,
             source_group_name=self.source_group_name,
             sensor=self.sensor,
@@ -239,55 +245,41 @@ class StreamTablesComponent(dg.Component, dg.Resolvable):
         """The name of the resource, and the prefix of those of sensor, schedules and checks."""
         return self.name or name_of(context)
 
-    def catalog(self, context: dg.ComponentLoadContext) -> Catalog:
-        """The stream tables and their assets. All sources are observed, even those with a writer.
+    def catalogs(self, context: dg.ComponentLoadContext) -> Catalogs:
+        """The stream tables and the replicated tables, with their assets.
 
         Raises:
             StreamTablesError: The folder does not exist or, if `strict`, a definition is broken.
         """
-        if context.component_loc not in self._catalogs:
-            self._catalogs[context.component_loc] = self._build_catalog(folder_of(context))
-        return self._catalogs[context.component_loc]
+        loc = context.component_loc
+        if loc not in self._catalogs:
+            self._catalogs[loc] = build_catalogs(
+                self, folder_of(context), self.name_in(context), _Translator(self)
+            )
+        return self._catalogs[loc]
 
     @cached_property
-    def _catalogs(self) -> dict[Any, Catalog]:
+    def _catalogs(self) -> dict[Any, Catalogs]:
         return {}
-
-    def _build_catalog(self, here: Path) -> Catalog:
-        folder = here / self.folder if self.folder else None
-        catalog = build_declared(
-            self.tables,
-            folder,
-            self.views,
-            resource=self.resource,
-            compile_at_load=self.compile_at_load,
-            translator=_Translator(self),
-            group_name=self.group_name,
-            source_keys=self.source_keys,
-            min_schedule_seconds=self.min_schedule_seconds,
-            strict=self.strict,
-        )
-        if not catalog.entries:
-            raise InvalidDefinition(
-                "there are no stream tables",
-                where=str(folder or here),
-                fix="give a folder with .sql files, or declare tables below `tables`",
-            )
-        return catalog
 
     def _joined(self, context: dg.ComponentLoadContext) -> Catalog:
         """The catalog, connected to the code location: it inherits schedules from tables of other
         components, and observes only sources that nothing else defines."""
-        catalog = read_by(self.catalog(context), catalogs_elsewhere(context, _catalog_of))
+        catalog = read_by(self.catalogs(context).tables, catalogs_elsewhere(context, _catalogs_of))
         if not self.observe_sources:
             return replace(catalog, observed={})
         written = (
-            written_elsewhere(context, _catalog_of)
+            written_elsewhere(context, _catalogs_of)
             if self.written_by_dagster is None
             else set(self.written_by_dagster)
         )
         observed = {n: key for n, key in catalog.observed.items() if key not in written}
         return replace(catalog, observed=observed)
+
+    def _replicated(self, context: dg.ComponentLoadContext) -> ReplicationCatalog:
+        """With the schedules that they inherit from readers in any component."""
+        here, others = self.catalogs(context), catalogs_elsewhere(context, _catalogs_of)
+        return here.replicated.read_by([here.tables, *others])
 
 
 class _Translator(StreamTablesTranslator):
@@ -300,5 +292,5 @@ class _Translator(StreamTablesTranslator):
         return translation(spec, props) if translation else spec
 
 
-def _catalog_of(component: dg.Component, context: dg.ComponentLoadContext) -> Catalog | None:
-    return component.catalog(context) if isinstance(component, StreamTablesComponent) else None
+def _catalogs_of(component: dg.Component, context: dg.ComponentLoadContext) -> Catalogs | None:
+    return component.catalogs(context) if isinstance(component, StreamTablesComponent) else None

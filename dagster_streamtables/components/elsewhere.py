@@ -22,6 +22,7 @@ from dagster.components.core.decl import (
 )
 from dagster.components.core.defs_module import ComponentLoc
 
+from dagster_streamtables.components.catalogs import Catalogs
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.definitions import asset_keys
 
@@ -30,36 +31,38 @@ _ASKING: ContextVar[frozenset[ComponentLoc]] = ContextVar("asking", default=froz
 
 _COMPONENT = (YamlDecl, ComponentLoaderDecl)
 
-CatalogOf = Callable[[dg.Component, dg.ComponentLoadContext], Catalog | None]
+CatalogsOf = Callable[[dg.Component, dg.ComponentLoadContext], Catalogs | None]
 
 
-def written_elsewhere(context: dg.ComponentLoadContext, catalog_of: CatalogOf) -> set[dg.AssetKey]:
+def written_elsewhere(
+    context: dg.ComponentLoadContext, catalogs_of: CatalogsOf
+) -> set[dg.AssetKey]:
     """The asset keys that the rest of the code location defines.
 
     Args:
         context: The context of the searching component.
-        catalog_of: Returns the stream tables of a component; None for other kinds of components.
+        catalogs_of: Returns what a component defines; None for other kinds of components.
     """
     own = context.component_loc
     if own in _ASKING.get():
         return set()
     with _asking(own):
-        return set(_keys(context, catalog_of))
+        return set(_keys(context, catalogs_of))
 
 
 def catalogs_elsewhere(
-    context: dg.ComponentLoadContext, catalog_of: CatalogOf
+    context: dg.ComponentLoadContext, catalogs_of: CatalogsOf
 ) -> Iterator[Catalog]:
     """The stream tables of the other components of the code location.
 
     Args:
         context: The context of the searching component.
-        catalog_of: As for `written_elsewhere`.
+        catalogs_of: As for `written_elsewhere`.
     """
     for _, decl, _ in _others(context):
-        catalog = _catalog(context, decl, catalog_of)
+        catalog = _catalog(context, decl, catalogs_of)
         if catalog is not None:
-            yield catalog
+            yield catalog.tables
 
 
 @contextmanager
@@ -71,14 +74,15 @@ def _asking(loc: ComponentLoc) -> Iterator[None]:
         _ASKING.reset(token)
 
 
-def _keys(context: dg.ComponentLoadContext, catalog_of: CatalogOf) -> Iterator[dg.AssetKey]:
+def _keys(context: dg.ComponentLoadContext, catalogs_of: CatalogsOf) -> Iterator[dg.AssetKey]:
     for loc, decl, earlier in _others(context):
-        catalog = _catalog(context, decl, catalog_of)
+        catalog = _catalog(context, decl, catalogs_of)
         if catalog is not None:
-            yield from (entry.key for entry in catalog.entries)
-            yield from catalog.observed.values() if earlier else ()
+            yield from (entry.key for entry in catalog.tables.entries)
+            yield from catalog.replicated.nodes
+            yield from catalog.tables.observed.values() if earlier else ()
         elif isinstance(decl, _COMPONENT) or (
-            isinstance(decl, PythonFileDecl) and _is_plain(context, decl, catalog_of)
+            isinstance(decl, PythonFileDecl) and _is_plain(context, decl, catalogs_of)
         ):
             yield from _defined(context, loc)
 
@@ -99,10 +103,10 @@ def _others(
 
 
 def _catalog(
-    context: dg.ComponentLoadContext, decl: ComponentDecl, catalog_of: CatalogOf
-) -> Catalog | None:
-    """The stream tables of a declaration, if it is a component of stream tables."""
-    return catalog_of(*_component(context, decl)) if isinstance(decl, _COMPONENT) else None
+    context: dg.ComponentLoadContext, decl: ComponentDecl, catalogs_of: CatalogsOf
+) -> Catalogs | None:
+    """What a declaration defines, if it is a component of stream tables."""
+    return catalogs_of(*_component(context, decl)) if isinstance(decl, _COMPONENT) else None
 
 
 def _defined(context: dg.ComponentLoadContext, loc: ComponentLoc) -> Iterator[dg.AssetKey]:
@@ -118,8 +122,8 @@ def _component(
 
 
 def _is_plain(
-    context: dg.ComponentLoadContext, decl: PythonFileDecl, catalog_of: CatalogOf
+    context: dg.ComponentLoadContext, decl: PythonFileDecl, catalogs_of: CatalogsOf
 ) -> bool:
     """Whether a file has no component of stream tables; it may hold the searching one."""
     components = (_component(context, each) for each in decl.iterate_child_component_decls())
-    return all(catalog_of(*each) is None for each in components)
+    return all(catalogs_of(*each) is None for each in components)

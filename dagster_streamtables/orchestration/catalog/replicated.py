@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Any
 
 import dagster as dg
 
@@ -24,6 +24,11 @@ from dagster_streamtables.orchestration.catalog.replicated_asset import (
     ReplicatedTableProps,
     placeholder,
 )
+from dagster_streamtables.orchestration.catalog.scheduled_replication import (
+    ScheduledReplication,
+    declared_tables,
+    without_env_vars,
+)
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator, asset_key
 from dagster_streamtables.orchestration.declare import graph
 from dagster_streamtables.orchestration.declare.schedule import (
@@ -31,38 +36,10 @@ from dagster_streamtables.orchestration.declare.schedule import (
     Schedule,
     parse_schedule,
 )
-from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
 from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.setting import Shown, normalize_fields
 
 Tables = Mapping[str, str]
 """The tables of a replication: by their names at the publisher, their targets in the lake."""
-
-
-@dataclass(frozen=True)
-class ScheduledReplication:
-    """A replication, and when Dagster refreshes it.
-
-    A `Replication` without this is as fresh as the stream tables that read its tables need.
-    """
-
-    replication: Replication
-    schedule: Annotated[
-        str | None, Shown(("5m", "0 6 * * *", "@hourly", "CALCULATED"), default="`CALCULATED`")
-    ] = None
-    """How fresh its tables are kept, as the schedule of a stream table."""
-    timezone: str = "UTC"
-    """The time zone of a cron expression."""
-    group_name: str | None = None
-    """The group of the assets of its tables."""
-
-    def __post_init__(self) -> None:
-        normalize_fields(self)
-
-    @property
-    def name(self) -> str:
-        """The name of the replication."""
-        return self.replication.name
 
 
 @dataclass(frozen=True)
@@ -192,8 +169,8 @@ def build_replication_catalog(
     if isinstance(replications, ReplicationCatalog):
         return replications
     declared = [
-        each if isinstance(each, ScheduledReplication) else ScheduledReplication(each)
-        for each in replications
+        without_env_vars(e if isinstance(e, ScheduledReplication) else ScheduledReplication(e))
+        for e in replications
     ]
     translator = translator or StreamTablesTranslator()
     entries = []
@@ -205,13 +182,6 @@ def build_replication_catalog(
         entries.append(replace(found, specs=specs))
     _require_one_of_each(entries)
     return ReplicationCatalog(tuple(entries))
-
-
-def declared_tables(replication: Replication) -> dict[str, str]:
-    """The tables that a declaration names, with their targets."""
-    publisher = replication.publisher
-    named = publisher.tables if isinstance(publisher, FromPostgres) else ()
-    return {name: replication.target(name) for name in (*named, *replication.targets)}
 
 
 def _specs(

@@ -14,7 +14,8 @@ from dagster._core.definitions.definitions_load_context import (
 )
 
 from dagster_streamtables.log import logger
-from dagster_streamtables.orchestration.catalog.replicated import Tables, declared_tables
+from dagster_streamtables.orchestration.catalog.replicated import Tables
+from dagster_streamtables.orchestration.catalog.scheduled_replication import declared_tables
 from dagster_streamtables.replication.lifecycle.errors import MissingReplication
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.replications import Replications

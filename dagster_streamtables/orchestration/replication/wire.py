@@ -10,9 +10,9 @@ from dagster_streamtables.orchestration.assets.resource import StreamTablesResou
 from dagster_streamtables.orchestration.catalog.replicated import (
     DeclaredReplications,
     ReplicationCatalog,
-    ScheduledReplication,
     build_replication_catalog,
 )
+from dagster_streamtables.orchestration.catalog.scheduled_replication import ScheduledReplication
 from dagster_streamtables.orchestration.catalog.translator import StreamTablesTranslator
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 from dagster_streamtables.orchestration.replication.known_tables import (

@@ -29,6 +29,7 @@ ROOMS = (
     "log",
     "compiler/text",
     "compiler/operators",
+    "compiler/dialect/kinds",
     "compiler/dialect",
     "compiler/maintain",
     "compiler/analyze",

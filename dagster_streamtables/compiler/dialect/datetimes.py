@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect import patterns
 from dagster_streamtables.compiler.dialect.functions import typed
-from dagster_streamtables.compiler.dialect.inferred_types import MOMENTS, Kind
+from dagster_streamtables.compiler.dialect.kinds.inferred_types import MOMENTS, Kind
 from dagster_streamtables.compiler.dialect.query import (
     Query,
     Rule,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect import arrays, datetimes, functions
-from dagster_streamtables.compiler.dialect.inferred_types import MOMENTS, WHOLE, Kind
+from dagster_streamtables.compiler.dialect.kinds.inferred_types import MOMENTS, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.query import Query, call
 from dagster_streamtables.compiler.dialect.rows import row
 from dagster_streamtables.compiler.dialect.rules import COMMON, Reason

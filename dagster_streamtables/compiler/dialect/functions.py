@@ -7,7 +7,7 @@ from typing import Any
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect import patterns
-from dagster_streamtables.compiler.dialect.inferred_types import WHOLE, Kind
+from dagster_streamtables.compiler.dialect.kinds.inferred_types import WHOLE, Kind
 from dagster_streamtables.compiler.dialect.query import (
     Query,
     Rule,
@@ -17,8 +17,8 @@ from dagster_streamtables.compiler.dialect.query import (
 )
 
 _T = exp.DataType.Type
-EXACT_AS_DOUBLE = (Kind.INT, Kind.MEAN, Kind.FLOAT, Kind.DOUBLE)
-NUMBERS = (*WHOLE, Kind.DECIMAL, Kind.MEAN, Kind.FLOAT, Kind.DOUBLE)
+EXACT_AS_DOUBLE = (Kind.INT, Kind.FLOAT, Kind.DOUBLE)
+NUMBERS = (*WHOLE, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE)
 _PRINTED_ALIKE = (*WHOLE, Kind.DECIMAL, Kind.STRING, Kind.DATE)
 _WHOLE_TYPES = (_T.TINYINT, _T.SMALLINT, _T.INT, _T.BIGINT)
 
@@ -52,7 +52,7 @@ def _to_whole(node: exp.Expr, query: Query) -> exp.Expr | None:
         node, node.this, kinds, "Spark truncates a fraction instead of rounding it",
         "write FLOOR(…), CEIL(…) or ROUND(…, 0) and cast that",
     )  # fmt: skip
-    if kind in (Kind.DECIMAL, Kind.MEAN):
+    if kind is Kind.DECIMAL:
         node.set("this", exp.Round(this=node.this.copy()))
     elif kind in (Kind.DOUBLE, Kind.FLOAT):
         node.set("this", call("RINT", node.this.copy()))
@@ -84,7 +84,9 @@ def as_text(node: exp.Expr, value: exp.Expr, query: Query, *more: Kind) -> None:
         node, value, (*_PRINTED_ALIKE, *more), "Spark writes it differently as a string",
         "cast it to a whole number, a decimal or a date first",
     )  # fmt: skip
-    if kind is Kind.DECIMAL and not isinstance(value.unnest(), exp.Column | exp.Cast):
+    digits = query.digits(value) if query.dialect == "postgres" else None
+    known = digits is not None and digits.fits and not digits.varying
+    if kind is Kind.DECIMAL and not known and not isinstance(value.unnest(), exp.Column | exp.Cast):
         raise query.refusal(
             node, "a computed decimal has another number of trailing zeros in Spark",
             "cast it to DECIMAL(…) first",

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect import datetimes, functions
 from dagster_streamtables.compiler.dialect.functions import NUMBERS
-from dagster_streamtables.compiler.dialect.inferred_types import (
+from dagster_streamtables.compiler.dialect.kinds.inferred_types import (
     DIVIDES_TO_WHOLE,
     FRACTIONS_ARE_FLOATS,
     MOMENTS,

@@ -54,12 +54,25 @@ def one_way(pattern: str) -> bool:
     return "|" not in plain and len(_QUANTIFIER.findall(plain)) <= 1
 
 
-def java_replacement(text: str, *, whole: str) -> str | None:
+def matches_nothing(pattern: str) -> bool:
+    r"""Whether the empty string may be a match.
+
+    >>> matches_nothing(r"\s*"), matches_nothing(r"a\s*"), matches_nothing("[,;]+")
+    (True, False, False)
+    """
+    plain = re.sub(r"\\.|\[[^\]]*\]", "x", pattern)
+    needed = re.sub(r"[^()^$|](\*|\?|\{0(,\d*)?\})", "", plain)
+    return not re.search(r"[^()^$|?*]", needed) or bool(re.search(r"\)[?*{]", plain))
+
+
+def java_replacement(text: str, *, whole: str, shift: int = 0) -> str | None:
     """A replacement text in Java's syntax.
 
     Args:
         text: The replacement, with groups as ``\\1``.
         whole: The character that stands for the whole match after a backslash.
+        shift: How many groups are put before those of the pattern; if any, the last one of them
+            is the whole match.
 
     >>> java_replacement(r"<\\1$>", whole="&")
     '<$1\\\\$>'
@@ -70,9 +83,9 @@ def java_replacement(text: str, *, whole: str) -> str | None:
         if each == "\\":
             following = next(characters, "")
             if following == whole:
-                out.append("$0")
+                out.append(f"${shift + 1}" if shift else "$0")
             elif following.isdigit() and following != "0":
-                out.append(f"${following}")
+                out.append(f"${int(following) + (shift + 1 if shift else 0)}")
             elif following == "\\":
                 out.append(r"\\")
             else:

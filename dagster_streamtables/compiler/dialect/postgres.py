@@ -2,87 +2,52 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect import arrays, datetimes, functions
-from dagster_streamtables.compiler.dialect.functions import EXACT_AS_DOUBLE, NUMBERS
-from dagster_streamtables.compiler.dialect.inferred_types import MOMENTS, WHOLE, Kind
-from dagster_streamtables.compiler.dialect.query import Query, call, literal_int
+from dagster_streamtables.compiler.dialect import (
+    arrays,
+    datetimes,
+    postgres_aggregates,
+    postgres_arrays,
+    postgres_clauses,
+    postgres_formats,
+    postgres_intervals,
+    postgres_json,
+    postgres_numbers,
+    postgres_series,
+    postgres_strings,
+    postgres_times,
+)
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
+from dagster_streamtables.compiler.dialect.made import made, string
+from dagster_streamtables.compiler.dialect.query import Query, call, literal_int, literal_text
 from dagster_streamtables.compiler.dialect.rules import COMMON, Reason
 
 _PLAIN = (
-    exp.Array, exp.ArrayAppend, exp.ArrayConcat, exp.ArrayRemove, exp.ArrayToString, exp.Ascii,
+    exp.Array, exp.ArrayRemove, exp.ArrayToString, exp.Ascii,
     exp.Atan2, exp.BitLength, exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseNot, exp.BitwiseOr,
-    exp.BitwiseRightShift, exp.BitwiseXor, exp.ByteString, exp.Cbrt, exp.Ceil, exp.Chr, exp.Corr,
-    exp.CovarPop, exp.CovarSamp, exp.Degrees, exp.Escape, exp.Factorial, exp.Floor, exp.Greatest,
-    exp.ILike, exp.Least, exp.Length, exp.Like, exp.LogicalAnd, exp.LogicalOr, exp.MD5,
-    exp.Overlay, exp.Pad, exp.Pi, exp.Pow, exp.Radians, exp.RawString, exp.Repeat, exp.Reverse,
+    exp.BitwiseRightShift, exp.BitwiseXor, exp.ByteString, exp.Ceil, exp.Corr,
+    exp.CovarPop, exp.CovarSamp, exp.Degrees, exp.Escape, exp.Floor, exp.Greatest,
+    exp.Least, exp.Length, exp.LogicalAnd, exp.LogicalOr, exp.MD5,
+    exp.Overlay, exp.Pad, exp.Pi, exp.Radians, exp.RawString, exp.Repeat, exp.Reverse,
     exp.Sign, exp.Sin, exp.Cos, exp.Tan, exp.SplitPart, exp.StartsWith, exp.Stddev, exp.StddevPop,
-    exp.StddevSamp, exp.StrPosition, exp.Translate, exp.Trim, exp.UnixToTime, exp.Variance,
+    exp.StddevSamp, exp.StrPosition, exp.Translate, exp.Trim, exp.Variance,
     exp.VariancePop, exp.WidthBucket, exp.FirstValue, exp.LastValue, exp.NthValue, exp.GroupConcat,
-    exp.WithinGroup, exp.RegrAvgx, exp.RegrAvgy, exp.RegrCount, exp.RegrIntercept, exp.RegrR2,
+    exp.RegrAvgx, exp.RegrAvgy, exp.RegrCount, exp.RegrIntercept, exp.RegrR2,
     exp.RegrSlope, exp.RegrSxx, exp.RegrSxy, exp.RegrSyy, exp.AnyValue, exp.BitwiseAndAgg,
     exp.BitwiseOrAgg, exp.BitwiseXorAgg, exp.Mode,
 )  # fmt: skip
 _CALLS = "cardinality make_date octet_length"
-_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
-_PARTS = (*_UNITS, "DOY", "DOW", "ISODOW")
-_JSON = Reason(
-    "Postgres keeps JSON as it was written, and Spark reformats it",
-    "write it as a view in Spark SQL, by get_json_object",
+_ANEW_CALLS = frozenset(
+    ["clock_timestamp", "nextval", "random_normal", "timeofday", "txid_current", "uuidv4", "uuidv7"]
 )
-
-
-def _divided(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """The quotient of whole numbers is whole; that of decimals has sixteen digits or more."""
-    left, right = query.kind(node.this), query.kind(node.expression)
-    if {left, right} <= WHOLE:
-        return exp.IntDiv(this=node.this.copy(), expression=node.expression.copy())
-    floats = {Kind.DOUBLE, Kind.MEAN}
-    if (left in floats and right in NUMBERS) or (right in floats and left in NUMBERS):
-        return None
-    known = (*WHOLE, Kind.DOUBLE)
-    unknown = node.this if left not in known or right in known else node.expression
-    query.require(
-        node, unknown, known,
-        "a quotient of whole numbers is whole, and one of decimals has other digits in Spark",
-        "write CAST(a AS DOUBLE PRECISION) / b for a fraction, DIV(a, b) for a whole number",
-    )  # fmt: skip
-    raise query.refusal(node, "the operands differ in type", "cast both to DOUBLE PRECISION")
-
-
-def _whole_part(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``div(a, b)``, which sqlglot wraps in a cast to a decimal without precision."""
-    if isinstance(node.this, exp.IntDiv):
-        return node.this.copy()
-    return functions.cast(node, query)
-
-
-def _average(node: exp.Expr, query: Query) -> None:
-    """For decimals and long numbers Postgres returns all digits, where a double has 1e17 as the
-    average of 100000000000000000.01 and .03. The number of decimals depends on the value, so none
-    of Spark's decimal types fits. For integers of 32 bits, a double is precise enough."""
-    query.require(
-        node, node.this, EXACT_AS_DOUBLE,
-        "Postgres returns an average with as many digits as it needs, Spark returns a float",
-        "write AVG(CAST(x AS DOUBLE PRECISION)) if a float will do, or SUM() and COUNT() beside "
-        "each other",
-    )  # fmt: skip
-
-
-def _logarithm(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``log(x)`` has base 10; in Spark it is the natural logarithm."""
-    return None if node.expression else call("LOG10", node.this.copy())
-
-
-def _cut(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``trunc(x)``; sqlglot casts to BIGINT, which fails for larger numbers."""
-    if node.args.get("decimals") is not None:
-        raise query.refusal(
-            node, "Spark truncates to whole numbers only", "write FLOOR(x * 100) / 100, with a sign"
-        )
-    query.require(node, node.this, NUMBERS, "this needs a number", "cast it to a number")
-    return None
+_T = exp.DataType.Type
+_TEXTS = (_T.TEXT, _T.VARCHAR)
+_JSON = (_T.JSON, _T.JSONB)
+_ORDERED = exp.LT | exp.LTE | exp.GT | exp.GTE | exp.Like | exp.ILike
+_MOMENTS = (_T.TIMESTAMP, _T.TIMESTAMPTZ)
 
 
 def _length(node: exp.Expr, query: Query) -> exp.Expr:
@@ -96,12 +61,6 @@ def _place(node: exp.Expr, query: Query) -> exp.Expr:
     return exp.Nullif(this=found, expression=exp.Literal.number(0))
 
 
-def _joined(node: exp.Expr, query: Query) -> exp.Expr | None:
-    if Kind.ARRAY in (query.kind(node.this), query.kind(node.expression)):
-        raise query.refusal(node, "NULL makes Spark's result NULL", "use array_cat()")
-    return functions.joined(node, query)
-
-
 def _listed(node: exp.Expr, query: Query) -> exp.Expr | None:
     separator = node.args.get("separator")
     if separator is None or not separator.is_string:
@@ -112,41 +71,79 @@ def _listed(node: exp.Expr, query: Query) -> exp.Expr | None:
     return None
 
 
-POSTGRES = COMMON.extended(
+_ANEW = "it gives another value each time, and a table would never be equal to its query"
+_STORED = "store the value in a source, and select that column"
+_NEW_EACH_TIME = Reason(_ANEW, _STORED)
+
+
+def _all_of_array(node: exp.Expr, query: Query) -> None:
+    """``ALL (array)`` is rewritten by the comparison around it."""
+    around = node.parent
+    if node.name.lower() in _ANEW_CALLS:
+        raise query.refusal(node, _ANEW, _STORED)
+    compares = isinstance(around, exp.NEQ | _ORDERED)
+    if node.name.upper() != "ALL" or not compares:
+        raise query.unlisted(node)
+
+
+def _any_or_all(node: exp.Expr, query: Query) -> None:
+    if not isinstance(node.parent, exp.EQ | _ORDERED):
+        arrays.any_or_all(node, query)
+
+
+def _compared(node: exp.Expr, query: Query) -> exp.Expr | None:
+    rows = postgres_clauses.compared_rows(node, query)
+    return rows or postgres_arrays.ordered_quantifier(node, query)
+
+
+def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """A cast: of a text to an interval, and of an instant to a text, with the zone's offset."""
+    target, value = node.args["to"], node.this
+    if target.is_type(exp.DataType.Type.INTERVAL):
+        if literal_text(value) is None:
+            raise query.refusal(node, "Spark's intervals are constants",
+                                "multiply INTERVAL '1 day' by the number")  # fmt: skip
+        return postgres_intervals.interval(node, query)
+    if target.this in _JSON:
+        return postgres_json.cast(node, query)
+    if target.this in _MOMENTS:
+        node.set("this", postgres_times.moment_literal(value))
+    if query.kind(value) is Kind.INSTANT and target.this in _TEXTS:
+        template = "CONCAT(CAST(_x AS STRING), REGEXP_REPLACE(DATE_FORMAT(_x, 'xxxxx'), _p, ''))"
+        return made(template, x=value, p=string(":00$"))
+    return postgres_numbers.cast(node, query)
+
+
+def _interval_type(node: exp.Expr, query: Query) -> None:
+    if node.args["this"] is _T.INTERVAL and isinstance(node.parent, exp.Cast):
+        return
+    if node.args["this"] in _JSON and isinstance(node.parent, exp.Cast):
+        return
+    COMMON.mended[exp.DataType](node, query)
+
+
+POSTGRES = replace(
+    COMMON.extended(
     _PLAIN,
     {
-        exp.Div: _divided, exp.Cast: _whole_part, exp.IntDiv: lambda node, query: None,
-        exp.Add: datetimes.moved, exp.Sub: datetimes.moved, exp.Interval: datetimes.interval,
-        exp.Round: functions.round_, exp.Trunc: _cut, exp.Log: _logarithm, exp.Avg: _average,
-        exp.Substring: functions.substring, exp.Left: functions.first_characters,
-        exp.Right: functions.first_characters, exp.DPipe: _joined, exp.Concat: functions.concat,
-        exp.ConcatWs: functions.concat, exp.RegexpLike: functions.matches(posix=True),
-        exp.RegexpILike: functions.matches(posix=True, ignore_case=True),
-        exp.RegexpReplace: functions.replaced(posix=True), exp.SimilarTo: functions.similar,
-        exp.TimestampTrunc: datetimes.truncated(_UNITS), exp.Extract: datetimes.extracted(_PARTS),
-        exp.TimeToStr: datetimes.formatted("DATE_FORMAT", kinds=(Kind.DATE, *MOMENTS)),
-        exp.StrToDate: datetimes.formatted("TO_DATE"),
-        exp.StrToTime: datetimes.formatted("TO_TIMESTAMP"),
-        exp.PercentileCont: functions.ordered_set("PERCENTILE_CONT"),
-        exp.PercentileDisc: functions.ordered_set("PERCENTILE_DISC"),
-        exp.Bracket: arrays.element, exp.EQ: arrays.quantified(of_columns=True),
-        exp.NEQ: arrays.quantified(of_columns=True), exp.Any: arrays.any_or_all,
+        exp.StrToDate: datetimes.formatted("TO_DATE"), exp.NEQ: arrays.quantified(of_columns=True),
         exp.Unnest: arrays.rows_of, exp.Lateral: arrays.lateral_rows,
-        exp.Explode: arrays.exploded, exp.ExplodingGenerateSeries: arrays.series,
-        exp.ArraySize: _length, exp.Anonymous: arrays.all_of_array,
-        exp.ArrayPosition: _place,
+        exp.Explode: arrays.exploded, exp.ArraySize: _length, exp.ArrayPosition: _place,
         exp.GroupConcat: _listed,
+        **postgres_numbers.RULES, **postgres_strings.RULES, **postgres_times.RULES,
+        **postgres_arrays.RULES, **postgres_json.RULES, **postgres_aggregates.RULES,
+        **postgres_series.RULES, **postgres_clauses.RULES,
+        exp.Cast: _cast, exp.Any: _any_or_all, exp.All: _any_or_all, exp.Anonymous: _all_of_array,
+        exp.Kwarg: lambda node, query: None, exp.DataType: _interval_type,
+        **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _compared),
     },
-    {
-        exp.ArrayAgg: Reason(
-            "it keeps NULLs and is NULL for no rows; Spark's does neither",
-            "use string_agg(), or write it as a view in Spark SQL",
-        ),
-        exp.AtTimeZone: Reason(
-            "it converts from or to a zone, depending on the type of its operand",
-            "write it as a view in Spark SQL, by from_utc_timestamp or to_utc_timestamp",
-        ),
-        exp.JSONExtract: _JSON, exp.JSONExtractScalar: _JSON,
-    },
+    dict.fromkeys((exp.Rand, exp.Uuid), _NEW_EACH_TIME),
     _CALLS,
+    {
+        **postgres_numbers.CALLS, **postgres_strings.CALLS, **postgres_times.CALLS,
+        **postgres_formats.CALLS, **postgres_arrays.CALLS, **postgres_json.CALLS,
+        **postgres_aggregates.CALLS, **postgres_series.CALLS,
+    },
+),
+    prepare=postgres_clauses.named,
 )  # fmt: skip

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.inferred_types import Kind, Kinds
+from dagster_streamtables.compiler.dialect.kinds.digits import Digits, digits_of
+from dagster_streamtables.compiler.dialect.kinds.inferred_types import Kind, Kinds
 from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.errors import InvalidDefinition
@@ -27,6 +28,26 @@ class Query:
     dialect: str
     text: Text
     kinds: Kinds
+    notes: dict[str, None] = field(default_factory=dict[str, None])
+    """How results are represented differently in Spark, as a set in the order of their places."""
+    _digits: dict[int, Digits | None] = field(default_factory=dict[int, Digits | None])
+
+    def __post_init__(self) -> None:
+        for node in self.text.tree.walk():
+            self._digits[id(node)] = digits_of(node, self.kinds)
+
+    def digits(self, node: exp.Expr) -> Digits | None:
+        """The digits of a number, before it was rewritten."""
+        return self._digits.get(id(node))
+
+    def carry(self, old: exp.Expr, new: exp.Expr) -> None:
+        """Remember of the replacement of a node what is known of the node."""
+        self.kinds.carry(old, new)
+        self._digits[id(new)] = self._digits.get(id(old))
+
+    def note(self, text: str) -> None:
+        """Tell of a difference in representation."""
+        self.notes[text] = None
 
     def shown(self, node: exp.Expr) -> str:
         """The node's name in a message."""

@@ -4,7 +4,7 @@ rewritten or refused."""
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -36,6 +36,10 @@ class Dialect:
     refused: Mapping[type[exp.Expr], Reason]
     calls: frozenset[str] = field(default_factory=frozenset[str])
     """Functions unknown to sqlglot that have the same name and meaning in Spark."""
+    mended_calls: Mapping[str, Rule] = field(default_factory=dict[str, Rule])
+    """Functions unknown to sqlglot that are rewritten."""
+    prepare: Callable[[exp.Query], None] | None = None
+    """What is done to the tree before anything is looked at."""
 
     def extended(
         self,
@@ -43,16 +47,25 @@ class Dialect:
         mended: Rules,
         refused: Mapping[type[exp.Expr], Reason],
         calls: str = "",
+        mended_calls: Mapping[str, Rule] | None = None,
     ) -> Dialect:
         return Dialect(
             self.plain | set(plain),
             {**self.mended, **mended},
             {**self.refused, **refused},
             self.calls | set(calls.split()),
+            {**self.mended_calls, **(mended_calls or {})},
         )
 
     def has_call(self, node: exp.Expr) -> bool:
-        return isinstance(node, exp.Anonymous) and node.name.lower() in self.calls
+        name = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+        return name in self.calls or name in self.mended_calls
+
+    def rule_of(self, node: exp.Expr) -> Rule | None:
+        """How a node is rewritten, if it is."""
+        if self.has_call(node):
+            return self.mended_calls.get(node.name.lower())
+        return self.mended.get(type(node))
 
 
 _PLAIN = frozenset({

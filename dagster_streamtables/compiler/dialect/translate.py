@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, UnsupportedError
 
-from dagster_streamtables.compiler.dialect.inferred_types import Kinds
+from dagster_streamtables.compiler.dialect.kinds.inferred_types import Kinds
 from dagster_streamtables.compiler.dialect.precedence import parenthesize
 from dagster_streamtables.compiler.dialect.query import Query
 from dagster_streamtables.compiler.dialect.rules import Dialect, refuse_names
@@ -59,8 +59,10 @@ def translate(sql: str, dialect: str, columns: Columns | None = None) -> str:
     checked_dialect(dialect)
     text = read(sql, dialect)
     refuse_names(text, dialect)
-    query = Query(dialect, text, Kinds(text.tree, columns or {}, dialect))
     rules = rules_of(dialect)
+    if rules.prepare is not None:
+        rules.prepare(text.tree)
+    query = Query(dialect, text, Kinds(text.tree, columns or {}, dialect))
     _refuse(query, rules)
     return _printed(query, _mended(query, rules))
 
@@ -79,10 +81,10 @@ def _mended(query: Query, rules: Dialect) -> exp.Expr:
     """The tree with everything rewritten that means something else in Spark, innermost first."""
     tree: exp.Expr = query.text.tree
     for node in reversed(list(tree.walk(bfs=False))):
-        rule = None if rules.has_call(node) else rules.mended.get(type(node))
+        rule = rules.rule_of(node)
         new = rule(node, query) if rule is not None else None
         if new is not None:
-            query.kinds.carry(node, new)
+            query.carry(node, new)
             node.replace(new)
             tree = new if node is tree else tree
     parenthesize(tree)

@@ -71,8 +71,9 @@ _LAMBDAS = """
 """
 _AS_WRITTEN = """
     bitmap_bit_position bitmap_bucket_number bitmap_count from_avro from_csv from_json
-    from_protobuf from_xml hll_sketch_estimate is_variant_null make_dt_interval make_ym_interval map
-    map_concat map_entries map_from_arrays map_from_entries parse_json schema_of_csv schema_of_json
+    from_protobuf from_xml hll_sketch_estimate is_variant_null log10 log2 make_dt_interval
+    make_ym_interval map map_concat map_entries map_from_arrays map_from_entries parse_json
+    schema_of_csv schema_of_json
     schema_of_variant str_to_map to_char to_csv to_variant_object to_varchar try_parse_json
     try_variant_get unix_date variant_get
 """

@@ -10,6 +10,7 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
+from dagster_streamtables.compiler.text.postgres import parser_of
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.table_mentions import BEGINNINGS
 from dagster_streamtables.errors import InvalidDefinition, underline
@@ -24,7 +25,7 @@ def tokens_of(sql: str, dialect: str) -> list[Token]:
         InvalidDefinition: A quote or a comment is not closed.
     """
     try:
-        return sqlglot.tokenize(sql, dialect=dialect)
+        return sqlglot.tokenize(sql, dialect=parser_of(dialect))
     except TokenError as error:
         raise _cut_short(sql, error) from None
 
@@ -36,7 +37,9 @@ def parsed(sql: str, dialect: str) -> exp.Query:
     """
     require_query(sql, tokens_of(sql, dialect))
     try:
-        [tree] = [each for each in sqlglot.parse(sql, dialect=dialect) if each is not None]
+        [tree] = [
+            each for each in sqlglot.parse(sql, dialect=parser_of(dialect)) if each is not None
+        ]
     except ParseError as error:
         raise _broken(sql, error, dialect) from None
     except Exception as error:

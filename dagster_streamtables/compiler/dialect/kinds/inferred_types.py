@@ -7,40 +7,21 @@ type as is needed to tell, by the rules of the query's own dialect.
 
 from __future__ import annotations
 
-import enum
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from dagster_streamtables.compiler.text.query_text import table_name
-
-
-class Kind(enum.Enum):
-    """A class of types; UNKNOWN if it cannot be inferred from the text and the columns."""
-
-    INT = "a whole number"
-    BIGINT = "a whole number of 64 bits"
-    DECIMAL = "a decimal"
-    MEAN = "an average"
-    """Exact in the dialect, a double in Spark."""
-    FLOAT = "a float of 32 bits"
-    DOUBLE = "a float"
-    STRING = "a string"
-    BYTES = "a string that is compared by its bytes"
-    BOOL = "a boolean"
-    DATE = "a date"
-    INSTANT = "a timestamp with a zone"
-    LOCAL = "a timestamp without a zone"
-    ARRAY = "an array"
-    OTHER = "of another type"
-    UNKNOWN = "of a type that is not known here"
-
-
-WHOLE = frozenset({Kind.INT, Kind.BIGINT})
-MOMENTS = frozenset({Kind.INSTANT, Kind.LOCAL})
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import (
+    BY_CALL,
+    BY_CLASS,
+    MOMENTS,
+    WHOLE,
+    Kind,
+)
+from dagster_streamtables.compiler.dialect.kinds.origins import Origins
 
 _T = exp.DataType.Type
 _OF_TYPE: dict[Any, Kind] = {
@@ -55,27 +36,14 @@ _OF_TYPE: dict[Any, Kind] = {
     **dict.fromkeys((_T.TIMESTAMPTZ, _T.TIMESTAMPLTZ), Kind.INSTANT),
     **dict.fromkeys((_T.TIMESTAMP, _T.TIMESTAMPNTZ, _T.DATETIME, _T.DATETIME2), Kind.LOCAL),
     **dict.fromkeys((_T.ARRAY, _T.LIST), Kind.ARRAY),
+    **dict.fromkeys((_T.JSON, _T.JSONB), Kind.JSON),
+    **dict.fromkeys((_T.BINARY, _T.VARBINARY), Kind.BINARY),
+    _T.INTERVAL: Kind.INTERVAL,
 }
-_BY_CLASS: tuple[tuple[tuple[type[exp.Expr], ...], Kind], ...] = (
-    ((exp.Lower, exp.Upper, exp.Trim, exp.Substring, exp.Left, exp.Right, exp.Pad, exp.Replace,
-      exp.RegexpReplace, exp.SplitPart, exp.Concat, exp.ConcatWs, exp.GroupConcat, exp.TimeToStr,
-      exp.Translate, exp.Repeat, exp.Reverse, exp.Chr, exp.MD5, exp.Overlay, exp.ArrayToString),
-     Kind.STRING),
-    ((exp.Count, exp.CountIf, exp.RowNumber, exp.Rank, exp.DenseRank, exp.Ntile,
-      exp.ApproxDistinct), Kind.BIGINT),
-    ((exp.Length, exp.StrPosition, exp.Ascii, exp.Year, exp.Month, exp.Day, exp.Hour, exp.Minute,
-      exp.Second, exp.Quarter, exp.DateDiff, exp.ArraySize), Kind.INT),
-    ((exp.Sqrt, exp.Cbrt, exp.Exp, exp.Ln, exp.Log, exp.Sin, exp.Cos, exp.Tan, exp.Atan2,
-      exp.Degrees, exp.Radians, exp.Pi, exp.Stddev, exp.StddevPop, exp.StddevSamp, exp.Variance,
-      exp.VariancePop, exp.Corr, exp.CovarPop, exp.CovarSamp), Kind.DOUBLE),
-    ((exp.Collate,), Kind.BYTES),
-    ((exp.CurrentDate,), Kind.DATE),
-    ((exp.CurrentTimestamp,), Kind.INSTANT),
-    ((exp.Array,), Kind.ARRAY),
-)  # fmt: skip
 _SAME = (exp.Min, exp.Max, exp.AnyValue, exp.Abs, exp.Neg, exp.Paren, exp.Alias, exp.Window,
          exp.Filter, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Distinct,
          exp.IgnoreNulls, exp.RespectNulls, exp.Ordered)  # fmt: skip
+_SCALES = frozenset({Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE})
 _UNITED = (exp.Coalesce, exp.Greatest, exp.Least, exp.If, exp.Case, exp.Nullif)
 DIVIDES_TO_WHOLE = frozenset({"postgres", "redshift", "trino", "presto", "athena", "tsql",
                                "fabric", "sqlite", "teradata", "materialize", "risingwave",
@@ -102,6 +70,12 @@ def type_kind(type_: exp.DataType) -> Kind:
     return _OF_TYPE.get(type_.this, Kind.OTHER)
 
 
+def element_kind(type_: str) -> Kind:
+    """The kind of the elements of a column of a Delta table."""
+    found = re.fullmatch(r"array<(.*)>", type_.strip(), re.IGNORECASE)
+    return spark_kind(found[1]) if found else Kind.UNKNOWN
+
+
 class Kinds:
     """The kind of each expression of a query, as it was before the query is rewritten."""
 
@@ -115,11 +89,9 @@ class Kinds:
             dialect: The dialect of the query.
         """
         self._whole = dialect in DIVIDES_TO_WHOLE
-        self._columns = {
-            name: {column.lower(): type_ for column, type_ in each.items()}
-            for name, each in columns.items()
-        }
-        self._scopes = {id(scope.expression): scope for scope in traverse_scope(tree)}
+        self.origins = Origins(tree, columns)
+        self.sizes: dict[int, Any] = {}
+        """The digits that were found for a node, by `digits`."""
         self._found: dict[int, Kind] = {}
         self._dialect = dialect
         self._kept = list(tree.walk())  # keeps the nodes alive, so that no id is reused
@@ -158,21 +130,23 @@ class Kinds:
         if isinstance(node, _SAME):
             return self[node.this]
         if isinstance(node, _UNITED):
-            return self.united(_results(node))
+            return self.united(results(node))
         if isinstance(node, exp.DPipe):
             joins_arrays = Kind.ARRAY in (self[node.this], self[node.expression])
             return Kind.ARRAY if joins_arrays else Kind.STRING
-        known = (kind for classes, kind in _BY_CLASS if isinstance(node, classes))
+        known = (kind for classes, kind in BY_CLASS if isinstance(node, classes))
         return next(known, None) or self._by_argument(node)
 
     def _by_argument(self, node: exp.Expr) -> Kind:
+        if isinstance(node, exp.Anonymous):
+            return BY_CALL.get(node.name.lower(), Kind.UNKNOWN)
         inner = self[node.this] if isinstance(node.this, exp.Expr) else Kind.UNKNOWN
         if isinstance(node, exp.Sum):
             wide = inner is Kind.BIGINT and self._dialect in _LIKE_POSTGRES
             return Kind.DECIMAL if wide else Kind.BIGINT if inner in WHOLE else inner
         if isinstance(node, exp.Avg):
             floats = inner in (Kind.DOUBLE, Kind.FLOAT) or self._dialect != "postgres"
-            return Kind.DOUBLE if floats else Kind.MEAN
+            return Kind.DOUBLE if floats else Kind.DECIMAL
         if isinstance(node, exp.Extract):
             return Kind.DECIMAL if self._dialect in _LIKE_POSTGRES else Kind.INT
         if isinstance(node, exp.Ceil | exp.Floor | exp.Round | exp.Trunc):
@@ -180,7 +154,30 @@ class Kinds:
             return of_whole if inner in WHOLE else inner
         if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):
             return Kind.INSTANT if inner is Kind.DATE else inner
+        if isinstance(node, exp.AtTimeZone):
+            return {Kind.LOCAL: Kind.INSTANT, Kind.INSTANT: Kind.LOCAL}.get(inner, Kind.UNKNOWN)
+        if isinstance(node, exp.Bracket):
+            sliced = isinstance(node.expressions[0], exp.Slice)
+            return Kind.ARRAY if sliced else self.element(node.this)
         return Kind.UNKNOWN
+
+    def element(self, array: exp.Expr) -> Kind:
+        """The kind of an array's elements."""
+        if isinstance(array, exp.Column):
+            origins = self.origins.of(array)
+            kinds = [
+                element_kind(each) if isinstance(each, str) else self.element(each)
+                for each in origins
+                if each is not None
+            ]
+            return self._common(kinds) if len(kinds) == len(origins) else Kind.UNKNOWN
+        if isinstance(array, exp.Array):
+            return self.united(array.expressions)
+        if isinstance(array, exp.Anonymous) and array.name.lower() == "string_to_array":
+            return Kind.STRING
+        inner = array.this if isinstance(array.this, exp.Expr) else None
+        same = isinstance(array, _SAME) or self[array] is Kind.ARRAY
+        return self.element(inner) if same and inner is not None else Kind.UNKNOWN
 
     def _literal(self, node: exp.Literal) -> Kind:
         if node.is_string:
@@ -188,7 +185,7 @@ class Kinds:
         if node.is_int:
             return Kind.INT
         if "e" in node.name.lower():
-            return Kind.OTHER
+            return Kind.DECIMAL if self._dialect == "postgres" else Kind.OTHER
         return Kind.DOUBLE if self._dialect in FRACTIONS_ARE_FLOATS else Kind.DECIMAL
 
     def _arithmetic(self, node: exp.Expr) -> Kind:
@@ -203,7 +200,9 @@ class Kinds:
 
     def united(self, nodes: Iterable[exp.Expr]) -> Kind:
         """The common kind of several values, as in COALESCE or CASE."""
-        kinds = [self[node] for node in nodes if not isinstance(node, exp.Null)]
+        return self._common([self[node] for node in nodes if not isinstance(node, exp.Null)])
+
+    def _common(self, kinds: list[Kind]) -> Kind:
         found = kinds[0] if kinds else Kind.UNKNOWN
         for kind in kinds[1:]:
             found = self._widest(found, kind)
@@ -213,7 +212,9 @@ class Kinds:
         if left is right:
             return left
         pair = {left, right}
-        numbers = (Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.MEAN, Kind.DOUBLE)
+        if pair == {Kind.INTERVAL} | (pair & _SCALES) and len(pair) == 2:
+            return Kind.INTERVAL
+        numbers = (Kind.INT, Kind.BIGINT, Kind.DECIMAL, Kind.DOUBLE)
         if not pair <= set(numbers):
             return Kind.UNKNOWN
         return max(pair, key=numbers.index)
@@ -225,56 +226,12 @@ class Kinds:
         return Kind.UNKNOWN
 
     def _column(self, column: exp.Column) -> Kind:
-        query = column.find_ancestor(exp.Query)
-        scope = self._scopes.get(id(query)) if query is not None else None
-        while scope is not None:
-            kinds = [kind for kind in self._in_scope(column, scope) if kind is not None]
-            if kinds:
-                return kinds[0] if len(kinds) == 1 else Kind.UNKNOWN
-            scope = scope.parent
-        return Kind.UNKNOWN
-
-    def _in_scope(self, column: exp.Column, scope: Scope) -> Iterable[Kind | None]:
-        qualifier, name = column.table.lower(), column.name.lower()
-        for alias, (_, source) in scope.selected_sources.items():
-            if not qualifier or qualifier == alias.lower():
-                yield self._of_source(source, name, scope, alias)
-
-    def _of_source(
-        self, source: exp.Expr | Scope, name: str, scope: Scope, alias: str
-    ) -> Kind | None:
-        if isinstance(source, exp.Table):
-            known = self._columns.get(table_name(source), {})
-            renamed = [each.lower() for each in source.alias_column_names]
-            names = dict(zip(renamed or known, known, strict=False))
-            return spark_kind(known[names[name]]) if name in names else None
-        if not isinstance(source, Scope) or not isinstance(source.expression, exp.Query):
-            return Kind.UNKNOWN
-        return self._of_query(source.expression, name, scope, alias)
-
-    def _of_query(self, query: exp.Query, name: str, scope: Scope, alias: str) -> Kind | None:
-        renamed = _renamed(query, scope, alias)
-        while isinstance(query, exp.SetOperation | exp.Subquery):
-            query = query.this
-        for place, output in enumerate(query.selects):
-            if output.is_star:
-                return Kind.UNKNOWN
-            called = renamed[place] if place < len(renamed) else output.alias_or_name
-            if called.lower() == name:
-                return self[output]
-        return None
+        origins = self.origins.of(column)
+        kinds = [spark_kind(each) if isinstance(each, str) else self[each] for each in origins]
+        return self._common(kinds)
 
 
-def _renamed(query: exp.Query, scope: Scope, alias: str) -> list[str]:
-    """The names that an alias with a column list gives to the columns of a query."""
-    mention = scope.selected_sources[alias][0]
-    if isinstance(mention, exp.Table) and mention.alias_column_names:
-        return mention.alias_column_names
-    around = query.parent
-    return around.alias_column_names if isinstance(around, exp.Subquery | exp.CTE) else []
-
-
-def _results(node: exp.Expr) -> list[exp.Expr]:
+def results(node: exp.Expr) -> list[exp.Expr]:
     if isinstance(node, exp.Case):
         default = node.args.get("default")
         return [each.args["true"] for each in node.args["ifs"]] + ([default] if default else [])
@@ -288,8 +245,10 @@ def _results(node: exp.Expr) -> list[exp.Expr]:
 
 def _of_moments(node: exp.Expr, left: Kind, right: Kind) -> Kind | None:
     """The kind of a sum or difference with a date or a timestamp."""
-    if isinstance(node.expression, exp.Interval) and left in (Kind.DATE, *MOMENTS):
+    if right is Kind.INTERVAL and left in (Kind.DATE, *MOMENTS):
         return Kind.LOCAL if left is Kind.DATE else left
+    if left in MOMENTS and right in (*MOMENTS, Kind.DATE) and isinstance(node, exp.Sub):
+        return Kind.INTERVAL
     if left is Kind.DATE and right in WHOLE:
         return Kind.DATE
     if left is Kind.DATE and right is Kind.DATE and isinstance(node, exp.Sub):

@@ -1,0 +1,40 @@
+"""Aggregates that become an expression over other aggregates: FILTER and OVER go to each of these.
+
+``avg(n) FILTER (WHERE f)`` is a quotient of a sum and a count, both with the FILTER.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect.query import Query
+
+_MARK = "aggregate"
+_COMPOSED = "composed"
+
+
+def aggregate(node: exp.Expr) -> exp.Expr:
+    """The node, marked as an aggregate to which a FILTER or a window belongs."""
+    node.meta[_MARK] = True
+    return node
+
+
+def composed(node: exp.Expr) -> exp.Expr:
+    """The node, marked as an expression over aggregates."""
+    node.meta[_COMPOSED] = True
+    return node
+
+
+def spread(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """A FILTER or an OVER, put around each aggregate of the expression that it follows."""
+    inner = node.this
+    if not inner.meta.get(_COMPOSED):
+        return None
+    whole = exp.paren(inner.copy())
+    for each in [each for each in whole.walk() if each.meta.get(_MARK)]:
+        around = node.copy()
+        part = each.copy()
+        part.meta[_MARK] = False
+        around.set("this", part)
+        each.replace(aggregate(around))
+    return composed(whole.this)

@@ -1,0 +1,1 @@
+"""Kinds and digits of the values in a query of another dialect, before it is translated."""

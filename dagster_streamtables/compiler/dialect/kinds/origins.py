@@ -1,0 +1,98 @@
+"""What a column of a query comes from: a column of a table, or outputs of subqueries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from sqlglot import exp
+from sqlglot.optimizer.scope import Scope, traverse_scope
+
+from dagster_streamtables.compiler.text.query_text import table_name
+
+Origin = str | exp.Expr | None
+"""The type of a table's column in Spark, an output of a subquery, or None if it is not known."""
+
+
+class Origins:
+    """Resolves the columns of a query as parsed, which are not qualified."""
+
+    def __init__(self, tree: exp.Query, columns: Mapping[str, Mapping[str, str]]) -> None:
+        """
+        Args:
+            tree: As parsed.
+            columns: Table name in the query → its columns and their types in Spark.
+        """
+        self._columns = {
+            name: {column.lower(): type_ for column, type_ in each.items()}
+            for name, each in columns.items()
+        }
+        self._scopes = {id(scope.expression): scope for scope in traverse_scope(tree)}
+
+    def of(self, column: exp.Column) -> list[Origin]:
+        """What the column may be: one output for each side of a UNION. Empty if it is not found or
+        several relations have it."""
+        query = column.find_ancestor(exp.Query)
+        scope = self._scopes.get(id(query)) if query is not None else None
+        while scope is not None:
+            found = [each for each in self._in_scope(column, scope) if each]
+            if found:
+                return found[0] if len(found) == 1 else []
+            scope = scope.parent
+        return []
+
+    def _in_scope(self, column: exp.Column, scope: Scope) -> Iterator[list[Origin]]:
+        qualifier, name = column.table.lower(), column.name.lower()
+        for alias, (_, source) in scope.selected_sources.items():
+            if not qualifier or qualifier == alias.lower():
+                yield self._of_source(source, name, scope, alias)
+
+    def _of_source(
+        self, source: exp.Expr | Scope, name: str, scope: Scope, alias: str
+    ) -> list[Origin]:
+        if isinstance(source, exp.Table):
+            known = self._columns.get(table_name(source), {})
+            renamed = [each.lower() for each in source.alias_column_names]
+            names = dict(zip(renamed or known, known, strict=False))
+            return [known[names[name]]] if name in names else []
+        if not isinstance(source, Scope) or not isinstance(source.expression, exp.Query):
+            return [None]
+        return self._of_query(source.expression, name, _renamed(source.expression, scope, alias))
+
+    def _of_query(self, query: exp.Query, name: str, renamed: list[str]) -> list[Origin]:
+        sides = list(_sides(query))
+        for place, output in enumerate(sides[0].selects):
+            if output.is_star:
+                return [None]
+            called = renamed[place] if place < len(renamed) else output.alias_or_name
+            if called.lower() == name:
+                return [_output(side, place) for side in sides]
+        return []
+
+
+def _output(query: exp.Query, place: int) -> Origin:
+    outputs = query.selects[: place + 1]
+    known = len(outputs) > place and not any(each.is_star for each in outputs)
+    return outputs[place] if known else None
+
+
+def _sides(query: exp.Query) -> Iterator[exp.Query]:
+    """The SELECTs whose rows a query has; of a recursion only its base, which decides the types."""
+    around = query.parent.parent if isinstance(query.parent, exp.CTE) else None
+    if isinstance(around, exp.With) and around.recursive and isinstance(query, exp.SetOperation):
+        yield from _sides(query.left)  # type: ignore[arg-type]
+    elif isinstance(query, exp.SetOperation):
+        for side in (query.left, query.right):
+            yield from _sides(side)  # type: ignore[arg-type]
+    elif isinstance(query, exp.Subquery):
+        yield from _sides(query.this)
+    else:
+        yield query
+
+
+def _renamed(query: exp.Query, scope: Scope, alias: str) -> list[str]:
+    """The names that an alias with a column list gives to the columns of a query."""
+    mention = scope.selected_sources[alias][0]
+    if isinstance(mention, exp.Table) and mention.alias_column_names:
+        return mention.alias_column_names
+    around = query.parent
+    return around.alias_column_names if isinstance(around, exp.Subquery | exp.CTE) else []

@@ -1,0 +1,126 @@
+"""Aggregates of Postgres that return arrays, JSON, or one of the values."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect import functions
+from dagster_streamtables.compiler.dialect.aggregated import aggregate, composed, spread
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
+from dagster_streamtables.compiler.dialect.made import made, string
+from dagster_streamtables.compiler.dialect.postgres_json import TEXT, value_of
+from dagster_streamtables.compiler.dialect.query import Query, Rule, call
+from dagster_streamtables.compiler.dialect.rules import Rules
+
+
+def _renamed(name: str) -> Rule:
+    """The same aggregate under another name."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        return call(name, *[each.copy() for each in node.expressions])
+
+    return rule
+
+
+def collected(node: exp.Expr, query: Query) -> exp.Expr:
+    """``array_agg``: it keeps NULLs, and of no rows it is NULL. Where its order is left open, the
+    values are sorted, so that there is one answer."""
+    return composed(made("CASE WHEN CARDINALITY(_a) > 0 THEN TRANSFORM(_a, st_e -> st_e.v) END",
+                         a=_list(node, node.expressions[0], query)))  # fmt: skip
+
+
+def _list(node: exp.Expr, argument: exp.Expr, query: Query) -> exp.Expr:
+    """The values of a group in their order, each in a struct, which keeps NULLs."""
+    order = argument if isinstance(argument, exp.Order) else None
+    inner = order.this if order is not None else argument
+    distinct = isinstance(inner, exp.Distinct)
+    value = inner.expressions[0] if distinct else inner
+    keys = order.expressions if order is not None else []
+    parts, descending = _keys(node, keys, query)
+    fields = [*parts, ("z", made("_v IS NULL", v=value)), ("v", value.copy())]
+    struct = call("NAMED_STRUCT", *[e for name, each in fields for e in (string(name), each)])
+    listed = aggregate(call("COLLECT_SET" if distinct else "COLLECT_LIST", struct))
+    if distinct and parts:
+        raise query.refusal(node, "Spark cannot order distinct values by others",
+                            "omit ORDER BY, or DISTINCT in a subquery")  # fmt: skip
+    ascending = exp.false() if descending else exp.true()
+    return made("SORT_ARRAY(_l, _o)", l=listed, o=ascending)
+
+
+def _keys(
+    node: exp.Expr, keys: list[exp.Expr], query: Query
+) -> tuple[list[tuple[str, exp.Expr]], bool]:
+    """The keys of an order as fields of a struct, and whether it descends."""
+    directions = {bool(each.args.get("desc")) for each in keys}
+    if len(directions) > 1:
+        raise query.refusal(node, "Spark sorts all keys in one direction",
+                            "negate a number, to turn its direction")  # fmt: skip
+    descending = True in directions
+    parts: list[tuple[str, exp.Expr]] = []
+    for place, each in enumerate(keys):
+        # Of FALSE and TRUE, TRUE comes last, and first where the order descends.
+        nulls_last = not each.args.get("nulls_first")
+        empty = "_k IS NULL" if nulls_last != descending else "_k IS NOT NULL"
+        parts += [(f"n{place}", made(empty, k=each.this)), (f"k{place}", each.this.copy())]
+    return parts, descending
+
+
+def _json_array(node: exp.Expr, query: Query) -> exp.Expr:
+    """``jsonb_agg``: an array of the values in their order."""
+    query.note(TEXT)
+    argument = node.expressions[0]
+    inner = argument.this if isinstance(argument, exp.Order) else argument
+    value = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
+    query_kind = query.kind(value)
+    value_of(node, value, query)
+    each = "PARSE_JSON(st_e.v)" if query_kind is Kind.JSON else "st_e.v"
+    each = "CAST(st_e.v AS STRING)" if query_kind is Kind.DATE else each
+    template = f"CASE WHEN CARDINALITY(_a) > 0 THEN TO_JSON(TRANSFORM(_a, st_e -> {each})) END"
+    return composed(made(template, a=_list(node, argument, query)))
+
+
+def percentile(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``percentile_disc`` of decimals, long numbers, dates and texts: one of the values."""
+    inner = node.this
+    if not isinstance(inner, exp.PercentileDisc):
+        return None
+    [ordered] = node.expression.expressions
+    kind = query.kind(ordered.this)
+    if kind in (Kind.INT, Kind.DOUBLE, Kind.FLOAT, Kind.UNKNOWN):
+        return None
+    part = inner.this
+    if query.kind(part) not in (*WHOLE, Kind.DECIMAL):
+        raise query.refusal(node, "Spark needs one fraction", "write a constant such as 0.5")
+    listed = aggregate(call("COLLECT_LIST", ordered.this.copy()))
+    counted = aggregate(exp.Count(this=ordered.this.copy(), big_int=True))
+    ascending = exp.false() if ordered.args.get("desc") else exp.true()
+    template = (
+        "GET(SORT_ARRAY(_l, _o), GREATEST(CAST(CEIL(CAST(_p AS DOUBLE) * _n) AS INT) - 1, 0))"
+    )
+    return composed(made(template, l=listed, o=ascending, p=part, n=counted))
+
+
+def fraction(name: str) -> Rule:
+    """``percentile_…``; `percentile` rewrites what Spark's does not do."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr | None:
+        group = node.parent
+        if not isinstance(group, exp.WithinGroup):
+            raise query.unlisted(node)
+        kind = query.kind(group.expression.expressions[0].this)
+        if name == "PERCENTILE_DISC" and kind not in (Kind.INT, Kind.DOUBLE, Kind.FLOAT):
+            return None
+        return functions.ordered_set(name)(node, query)
+
+    return rule
+
+
+RULES: Rules = {
+    exp.Filter: spread, exp.Window: spread, exp.WithinGroup: percentile,
+    exp.PercentileCont: fraction("PERCENTILE_CONT"),
+    exp.PercentileDisc: fraction("PERCENTILE_DISC"),
+}  # fmt: skip
+CALLS: dict[str, Rule] = {
+    "every": _renamed("BOOL_AND"), "array_agg": collected, "json_agg": _json_array,
+    "jsonb_agg": _json_array,
+}  # fmt: skip

@@ -1,0 +1,217 @@
+"""Arrays of Postgres: elements, slices, concatenation, containment."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect import arrays, functions
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
+from dagster_streamtables.compiler.dialect.made import made, number, string
+from dagster_streamtables.compiler.dialect.query import (
+    Query,
+    Rule,
+    call,
+    literal_int,
+    literal_text,
+)
+from dagster_streamtables.compiler.dialect.rules import Rules
+
+_SIMPLE = re.compile(r"\{\s*([^{}\"\\]*)\s*\}")
+_BOTH = "CASE WHEN _a IS NOT NULL AND _b IS NOT NULL THEN {} END"
+
+
+def element(node: exp.Expr, query: Query) -> exp.Expr:
+    """``arr[i]`` and ``arr[a:b]``: outside of the array is NULL, and a slice has what is inside."""
+    index = node.expressions[0] if len(node.expressions) == 1 else None
+    if isinstance(index, exp.Slice):
+        return _slice(node, index)
+    if index is None or (query.kind(node.this) is not Kind.ARRAY and literal_int(index) is None):
+        raise query.refusal(node, "Spark's arrays have one dimension", "use one index")
+    if literal_int(index) is not None:
+        return arrays.element(node, query)
+    return made("GET(_a, _i - 1)", a=node.this, i=index)
+
+
+def _slice(node: exp.Expr, index: exp.Slice) -> exp.Expr:
+    first = index.args.get("this") or number(1)
+    last = index.args.get("expression") or call("CARDINALITY", node.this.copy())
+    template = (
+        "SLICE(_a, GREATEST(_f, 1), GREATEST(LEAST(_l, CARDINALITY(_a)) - GREATEST(_f, 1) + 1, 0))"
+    )
+    return made(template, a=node.this, f=first, l=last)
+
+
+def joined(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``||``: NULL beside an array adds nothing, or an element."""
+    left, right = query.kind(node.this), query.kind(node.expression)
+    if Kind.JSON in (left, right):
+        raise query.refusal(node, "Spark cannot merge JSON", "write jsonb_build_object(…)")
+    if Kind.ARRAY not in (left, right):
+        _refuse_json(node, query)
+        return functions.joined(node, query)
+    if isinstance(node.this, exp.Null) or isinstance(node.expression, exp.Null):
+        return (node.expression if isinstance(node.this, exp.Null) else node.this).copy()
+    if left is right:
+        return concatenated(node.this, node.expression)
+    array, value = (node.this, node.expression) if left is Kind.ARRAY else (
+        node.expression, node.this)  # fmt: skip
+    if query.kind(value) in (Kind.UNKNOWN, Kind.OTHER) and not isinstance(value, exp.Null):
+        raise query.refusal(node, "it depends on whether both are arrays",
+                            "use array_append() or array_cat()")  # fmt: skip
+    if query.kind(value) is Kind.STRING and literal_text(value) is not None:
+        raise query.refusal(node, "Postgres reads the text as an array", "write ARRAY[…]")
+    one = call("ARRAY", value.copy())
+    return concatenated(array, one) if left is Kind.ARRAY else concatenated(one, array)
+
+
+def _refuse_json(node: exp.Expr, query: Query) -> None:
+    """A column of text may hold JSON, of which ``||`` merges the objects."""
+    for each in (node.this, node.expression):
+        text = literal_text(each) or ""
+        if text.strip()[:1] in ("{", "[") and text.strip()[-1:] in ("}", "]"):
+            raise query.refusal(node, "|| merges JSON, and joins texts",
+                                "write concat() for texts")  # fmt: skip
+
+
+def concatenated(a: exp.Expr, b: exp.Expr) -> exp.Expr:
+    template = "CASE WHEN _a IS NULL THEN _b WHEN _b IS NULL THEN _a ELSE CONCAT(_a, _b) END"
+    return made(template, a=a, b=b)
+
+
+def _concatenated(node: exp.Expr, query: Query) -> exp.Expr:
+    parts = [e for e in (node.this, *node.expressions) if not isinstance(e, exp.Null)]
+    found = parts[0]
+    for each in parts[1:]:
+        found = concatenated(found, each)
+    return found.copy()
+
+
+def _appended(node: exp.Expr, query: Query) -> exp.Expr:
+    return concatenated(node.this, call("ARRAY", node.expression.copy()))
+
+
+def _overlap(node: exp.Expr, query: Query) -> exp.Expr:
+    """``&&``: NULLs are equal to nothing."""
+    a, b = _sides(node, query)
+    return made(_BOTH.format("COALESCE(ARRAYS_OVERLAP(_a, _b), FALSE)"), a=a, b=b)
+
+
+def contains(node: exp.Expr, query: Query) -> exp.Expr:
+    """``@>``: each element on the right occurs on the left; NULL never does."""
+    a, b = _sides(node, query)
+    return _contained(a, b)
+
+
+def contained(node: exp.Expr, query: Query) -> exp.Expr:
+    a, b = _sides(node, query)
+    return _contained(b, a)
+
+
+def _contained(a: exp.Expr, b: exp.Expr) -> exp.Expr:
+    each = "st_e IS NOT NULL AND COALESCE(ARRAY_CONTAINS(_a, st_e), FALSE)"
+    return made(_BOTH.format(f"FORALL(_b, st_e -> {each})"), a=a, b=b)
+
+
+def _sides(node: exp.Expr, query: Query) -> tuple[exp.Expr, exp.Expr]:
+    sides = [node.this, node.expression]
+    arrays_ = [each for each in sides if query.kind(each) is Kind.ARRAY]
+    if not arrays_:
+        unknown = next((e for e in sides if query.kind(e) is Kind.UNKNOWN), sides[0])
+        query.require(node, unknown, (Kind.ARRAY,), "this needs arrays",
+                      "compare the parts of JSON by ->>")  # fmt: skip
+    left, right = (_as_array(each, arrays_[0], node, query) for each in sides)
+    return left, right
+
+
+def _as_array(value: exp.Expr, other: exp.Expr, node: exp.Expr, query: Query) -> exp.Expr:
+    """An array; of a text such as ``'{1,2}'``, its elements."""
+    text = literal_text(value)
+    if text is None:
+        return value
+    found = _SIMPLE.fullmatch(text)
+    parts = [each.strip() for each in found[1].split(",") if each.strip()] if found else []
+    kind = query.kinds.element(other)
+    if found is None or kind not in (*WHOLE, Kind.STRING) or "null" in map(str.lower, parts):
+        raise query.refusal(node, "Spark has no arrays as texts", "write ARRAY[…]")
+    if not parts:
+        return made("CAST(ARRAY() AS ARRAY<STRING>)" if kind is Kind.STRING
+                    else "CAST(ARRAY() AS ARRAY<INT>)")  # fmt: skip
+    return exp.Array(expressions=[string(each) if kind is Kind.STRING
+                                  else exp.Literal.number(each) for each in parts])  # fmt: skip
+
+
+def quantified(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``x = ANY('{a,b}')``, besides arrays and columns."""
+    right = node.args["expression"]
+    inner = right.this.unnest() if isinstance(right, exp.Any) else None
+    text = literal_text(inner)
+    if text is not None and isinstance(node, exp.EQ):
+        found = _SIMPLE.fullmatch(text)
+        kind = query.kind(node.this)
+        parts = [each.strip() for each in found[1].split(",") if each.strip()] if found else []
+        if kind in (*WHOLE, Kind.STRING) and parts and "null" not in map(str.lower, parts):
+            values = [string(e) if kind is Kind.STRING else exp.Literal.number(e) for e in parts]
+            return exp.paren(exp.In(this=node.this.copy(), expressions=values))
+        raise query.refusal(node, "Spark has no arrays as texts", "write ARRAY[…]")
+    return arrays.quantified(of_columns=True)(node, query)
+
+
+def ordered_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``x > ALL (array)`` and ``x < ANY (array)``."""
+    right = node.args["expression"]
+    every = isinstance(right, exp.Anonymous) and right.name.upper() == "ALL"
+    inner = right.expressions[0] if every else (
+        right.this.unnest() if isinstance(right, exp.Any | exp.All) else None)  # fmt: skip
+    every = every or isinstance(right, exp.All)
+    if inner is None or isinstance(inner, exp.Query):
+        return None
+    test = type(node)(this=exp.column("_x"), expression=exp.column("st_e"))
+    name = "FORALL" if every else "EXISTS"
+    return made(f"{name}(_a, st_e -> {test.sql('spark')})", a=inner, x=node.this)
+
+
+def _bound(upper: bool) -> Rule:
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        if literal_int(node.expressions[1]) != 1:
+            raise query.refusal(node, "Spark's arrays have one dimension", "use dimension 1")
+        value = "CARDINALITY(_a)" if upper else "1"
+        return made(f"CASE WHEN CARDINALITY(_a) > 0 THEN {value} END", a=node.expressions[0])
+
+    return rule
+
+
+def _mapped(template: str, *names: str) -> Rule:
+    """A function whose arguments are put into a template."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        if len(node.expressions) != len(names):
+            raise query.unlisted(node)
+        return made(template, **dict(zip(names, node.expressions, strict=True)))
+
+    return rule
+
+
+_REPLACED = "TRANSFORM(_a, st_e -> CASE WHEN st_e <=> _x THEN _y ELSE st_e END)"
+_NUMBERED = "TRANSFORM(_a, (st_e, st_i) -> CASE WHEN st_e <=> _x THEN st_i + 1 END)"
+_SORTED = (
+    "TRANSFORM(SORT_ARRAY(TRANSFORM(_a, st_e -> NAMED_STRUCT('n', st_e IS NULL, 'v', st_e))), "
+    "st_f -> st_f.v)"
+)
+_PREPENDED = "CASE WHEN _a IS NULL THEN ARRAY(_x) ELSE CONCAT(ARRAY(_x), _a) END"
+_TRIMMED = "SLICE(_a, 1, CARDINALITY(_a) - _n)"
+
+RULES: Rules = {
+    exp.Bracket: element, exp.Slice: lambda node, query: None, exp.DPipe: joined,
+    exp.ArrayConcat: _concatenated, exp.ArrayAppend: _appended, exp.ArrayOverlaps: _overlap,
+    exp.ArrayContainsAll: contains, exp.ArrayContainedBy: contained, exp.EQ: quantified,
+}  # fmt: skip
+CALLS: dict[str, Rule] = {
+    "array_upper": _bound(upper=True), "array_lower": _bound(upper=False),
+    "array_prepend": _mapped(_PREPENDED, "x", "a"),
+    "array_replace": _mapped(_REPLACED, "a", "x", "y"),
+    "array_positions": _mapped(f"ARRAY_COMPACT({_NUMBERED})", "a", "x"),
+    "array_reverse": _mapped("REVERSE(_a)", "a"), "array_sort": _mapped(_SORTED, "a"),
+    "trim_array": _mapped(_TRIMMED, "a", "n"),
+}  # fmt: skip

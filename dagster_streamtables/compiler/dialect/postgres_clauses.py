@@ -1,0 +1,212 @@
+"""Clauses of Postgres: DISTINCT ON with a star, WITH TIES, rows, and the names of outputs."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect.made import made
+from dagster_streamtables.compiler.dialect.query import Query, literal_int
+from dagster_streamtables.compiler.dialect.rows import row
+from dagster_streamtables.compiler.dialect.rules import COMMON, Rules
+
+_NAMES: dict[type[exp.Expr], str] = {
+    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max",
+    exp.Coalesce: "coalesce", exp.Nullif: "nullif", exp.Greatest: "greatest", exp.Least: "least",
+    exp.Lower: "lower", exp.Upper: "upper", exp.Round: "round", exp.Abs: "abs",
+    exp.Concat: "concat", exp.ConcatWs: "concat_ws", exp.Replace: "replace", exp.Floor: "floor",
+    exp.GroupConcat: "string_agg", exp.RowNumber: "row_number", exp.Rank: "rank",
+    exp.DenseRank: "dense_rank", exp.Lag: "lag", exp.Lead: "lead", exp.Extract: "extract",
+    exp.TimestampTrunc: "date_trunc", exp.LogicalAnd: "bool_and", exp.LogicalOr: "bool_or",
+    exp.Array: "array", exp.Exists: "exists", exp.AtTimeZone: "timezone", exp.MD5: "md5",
+    exp.RegexpReplace: "regexp_replace", exp.SplitPart: "split_part", exp.Left: "left",
+    exp.Right: "right", exp.PercentileCont: "percentile_cont", exp.Mode: "mode",
+    exp.PercentileDisc: "percentile_disc", exp.CurrentDate: "current_date", exp.Ntile: "ntile",
+    exp.FirstValue: "first_value", exp.LastValue: "last_value", exp.AnyValue: "any_value",
+    exp.Substring: "substring", exp.Explode: "unnest", exp.Sqrt: "sqrt", exp.Repeat: "repeat",
+    exp.Reverse: "reverse", exp.Translate: "translate", exp.Stddev: "stddev",
+    exp.Variance: "variance", exp.Boolean: "bool",
+}  # fmt: skip
+_TYPES = {"int": "int4", "integer": "int4", "bigint": "int8", "smallint": "int2", "text": "text",
+          "double precision": "float8", "real": "float4", "decimal": "numeric", "date": "date",
+          "varchar": "varchar", "boolean": "bool", "timestamp": "timestamp",
+          "timestamptz": "timestamptz"}  # fmt: skip
+_UNNAMED = "?column?"
+_THROUGH = (exp.Paren, exp.Window, exp.Filter, exp.WithinGroup, exp.Bracket, exp.Collate,
+            exp.IgnoreNulls, exp.RespectNulls)  # fmt: skip
+
+
+def select(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """A SELECT: its outputs get the names that they have in Postgres."""
+    assert isinstance(node, exp.Select)
+    changed = _with_ties(node)
+    if changed is not node:
+        return changed
+    distinct = node.args.get("distinct")
+    starred = any(output.is_star for output in node.selects)
+    limited = node.args.get("limit") or node.args.get("offset")
+    if distinct is not None and distinct.args.get("on") and (starred or limited):
+        return _first_of_each(node, distinct)
+    return COMMON.mended[exp.Select](node, query)
+
+
+def named(tree: exp.Query) -> None:
+    """Give the outputs of a query, and of its subqueries in FROM, their names in Postgres.
+
+    >>> import sqlglot
+    >>> tree = sqlglot.parse_one("SELECT count(*), x + 1 FROM t", dialect="postgres")
+    >>> named(tree)
+    >>> tree.sql("postgres")
+    'SELECT COUNT(*) AS count, x + 1 AS "?column?" FROM t'
+    """
+    for node in tree.find_all(exp.Select):
+        if not _is_relation(node):
+            continue
+        for output in node.selects:
+            if isinstance(output, exp.Alias | exp.Aliases | exp.Column) or output.is_star:
+                continue
+            name = output_name(output)
+            quoted = not name.isidentifier()
+            alias = exp.to_identifier(name, quoted=quoted)
+            output.replace(exp.Alias(this=output.copy(), alias=alias))
+
+
+def _is_relation(node: exp.Expr) -> bool:
+    """Whether its columns have names that matter."""
+    around = node.parent
+    while isinstance(around, exp.SetOperation | exp.CTE | exp.Subquery):
+        if isinstance(around, exp.CTE):
+            return True
+        if isinstance(around, exp.Subquery):
+            return isinstance(around.parent, exp.From | exp.Join | exp.Lateral | type(None))
+        around = around.parent
+    return around is None
+
+
+def output_name(node: exp.Expr) -> str:
+    """The name that Postgres gives to an output without an alias."""
+    if isinstance(node, exp.Column):
+        return node.name
+    if isinstance(node, _THROUGH):
+        return output_name(node.this)
+    if isinstance(node, exp.Cast):
+        inner = output_name(node.this)
+        type_ = node.to.sql("postgres").lower().split("(")[0]
+        return inner if inner != _UNNAMED else _TYPES.get(type_, type_)
+    if isinstance(node, exp.Case):
+        default = node.args.get("default")
+        found = output_name(default) if default is not None else _UNNAMED
+        return found if isinstance(default, exp.Column) else "case"
+    if isinstance(node, exp.Subquery) and len(node.selects) == 1:
+        return node.selects[0].alias or output_name(node.selects[0])
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower()
+    return _NAMES.get(type(node), node.sql_name().lower() if isinstance(node, exp.Func)
+                      and not isinstance(node, exp.Binary | exp.Unary) else _UNNAMED)  # fmt: skip
+
+
+def _with_ties(node: exp.Select) -> exp.Select:
+    """FETCH FIRST n ROWS WITH TIES: the rows whose rank is at most n."""
+    fetch = node.args.get("limit")
+    options = fetch.args.get("limit_options") if isinstance(fetch, exp.Fetch) else None
+    order = node.args.get("order")
+    plain = order is not None and not node.args.get("offset") and not node.args.get("distinct")
+    if options is None or not options.args.get("with_ties") or not plain:
+        return node
+    count = fetch.args.get("count") if isinstance(fetch, exp.Fetch) else None
+    if literal_int(count) is None or node.args.get("qualify"):
+        return node
+    node = node.copy()
+    ranked = exp.Window(this=exp.Rank(), order=node.args["order"].copy())
+    node.set("qualify", exp.Qualify(this=exp.LTE(this=ranked, expression=count)))
+    node.set("limit", None)
+    return node
+
+
+def limited(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """LIMIT and FETCH, unless the SELECT around them rewrites WITH TIES."""
+    around = node.parent
+    if isinstance(around, exp.Select) and _with_ties(around) is not around:
+        return None
+    return COMMON.mended[type(node)](node, query)
+
+
+def _first_of_each(node: exp.Select, distinct: exp.Expr) -> exp.Select:
+    """DISTINCT ON as QUALIFY: a star stays, and a LIMIT applies after it."""
+    node = node.copy()
+    keys = distinct.args["on"].expressions
+    order = node.args.get("order")
+    by = order or exp.Order(expressions=[exp.Ordered(this=key.copy()) for key in keys])
+    number = exp.Window(this=exp.RowNumber(), partition_by=[key.copy() for key in keys],
+                        order=by.copy())  # fmt: skip
+    first = exp.EQ(this=number, expression=exp.Literal.number(1))
+    node.set("qualify", exp.Qualify(this=first))
+    node.set("distinct", None)
+    return node
+
+
+def compared_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``(a, b) < (c, d)``: the first columns that differ decide."""
+    left, right = node.this.unnest(), node.args["expression"].unnest()
+    if not isinstance(left, exp.Tuple) or not isinstance(right, exp.Tuple):
+        return None
+    strict = exp.LT if isinstance(node, exp.LT | exp.LTE) else exp.GT
+    pairs = list(zip(left.expressions, right.expressions, strict=True))
+    a, b = pairs[-1]
+    found: exp.Expr = type(node)(this=a.copy(), expression=b.copy())
+    for a, b in reversed(pairs[:-1]):
+        first = strict(this=a.copy(), expression=b.copy())
+        equal = exp.EQ(this=a.copy(), expression=b.copy())
+        found = exp.or_(first, exp.and_(equal, exp.paren(found)))
+    return exp.paren(found)
+
+
+def compared_row(node: exp.Expr, query: Query) -> None:
+    """A row of values beside another in a comparison is rewritten by that."""
+    around = node.parent.parent if isinstance(node.parent, exp.Paren) else node.parent
+    if not isinstance(around, exp.LT | exp.LTE | exp.GT | exp.GTE) or not all(
+        isinstance(around.args[name].unnest(), exp.Tuple) for name in ("this", "expression")
+    ):
+        row(node, query)
+
+
+def between(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """SYMMETRIC: the ends may come in either order."""
+    if not node.args.get("symmetric"):
+        return None
+    ends = {"x": node.this, "a": node.args["low"], "b": node.args["high"]}
+    return made("(_x BETWEEN _a AND _b OR _x BETWEEN _b AND _a)", **ends)
+
+
+def grouped(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """GROUP BY (): one group, as without it where there are aggregates."""
+    keys = [key for key in node.expressions if not _is_empty(key)]
+    select_ = node.parent
+    counted = isinstance(select_, exp.Select) and any(
+        each.find(exp.AggFunc) for each in select_.selects
+    )
+    if keys or len(keys) == len(node.expressions) or not counted:
+        return COMMON.mended[exp.Group](node, query)
+    node.parent.set("group", None)  # type: ignore[union-attr]
+    return None
+
+
+def _is_empty(key: exp.Expr) -> bool:
+    return isinstance(key, exp.Tuple) and not key.expressions
+
+
+def grouping(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``grouping(a, b)``: a bit for each, the last one lowest."""
+    if len(node.expressions) < 2:
+        return None
+    bits = [exp.Grouping(expressions=[each.copy()]) for each in node.expressions]
+    found: exp.Expr = exp.cast(bits[0], "INT")
+    for bit in bits[1:]:
+        found = made("_a * 2 + _b", a=found, b=exp.cast(bit, "INT"))
+    return found
+
+
+RULES: Rules = {
+    exp.Select: select, exp.Fetch: limited, exp.Limit: limited, exp.Between: between,
+    exp.Group: grouped, exp.Grouping: grouping,
+    exp.Tuple: compared_row, **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), compared_rows),
+}  # fmt: skip

@@ -1,0 +1,287 @@
+"""Dates and timestamps of Postgres: parts, differences, zones, and steps."""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect import datetimes
+from dagster_streamtables.compiler.dialect.functions import typed
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, Kind
+from dagster_streamtables.compiler.dialect.made import made
+from dagster_streamtables.compiler.dialect.postgres_intervals import (
+    added,
+    interval,
+    parts_of,
+    text_of,
+)
+from dagster_streamtables.compiler.dialect.query import Query, Rule, call, literal_text
+from dagster_streamtables.compiler.dialect.rules import Rules
+
+_T = exp.DataType.Type
+_UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
+_DATES = (Kind.DATE, *MOMENTS)
+_CAST_IT = "cast it to DATE, TIMESTAMP or TIMESTAMPTZ"
+_PARTS = {
+    "ISOYEAR": "EXTRACT(YEAROFWEEK FROM _x)",
+    "DECADE": "FLOOR(YEAR(_x) / 10)",
+    "CENTURY": "(YEAR(_x) + 99) DIV 100",
+    "MILLENNIUM": "(YEAR(_x) + 999) DIV 1000",
+    "DOW": "DAYOFWEEK(_x) - 1",
+    "ISODOW": "WEEKDAY(_x) + 1",
+    "MILLISECONDS": "EXTRACT(SECOND FROM _x) * 1000",
+    "MICROSECONDS": "CAST(EXTRACT(SECOND FROM _x) * 1000000 AS INT)",
+}
+_PLURALS = {"YEARS": "YEAR", "MONTHS": "MONTH", "DAYS": "DAY", "HOURS": "HOUR",
+            "MINUTES": "MINUTE", "SECONDS": "SECOND", "WEEKS": "WEEK"}  # fmt: skip
+_OF_DIFFERENCE = {
+    "DAY": "_m DIV 86400000000",
+    "HOUR": "_m DIV 3600000000 % 24",
+    "MINUTE": "_m DIV 60000000 % 60",
+    "SECOND": "CAST(_m % 60000000 * 0.000001 AS DECIMAL(20, 6))",
+    "EPOCH": "CAST(_m * 0.000001 AS DECIMAL(20, 6))",
+}
+
+
+def micros(node: exp.Expr, kind: Kind) -> exp.Expr:
+    """The microseconds since 1970, of a timestamp without a zone as if it were in UTC."""
+    if kind is Kind.INSTANT:
+        return made("UNIX_MICROS(_x)", x=node)
+    if kind is Kind.DATE:
+        return made("CAST(DATEDIFF(_x, DATE '1970-01-01') AS BIGINT) * 86400000000", x=node)
+    return made("UNIX_MICROS(CAST(CONCAT(CAST(_x AS STRING), 'Z') AS TIMESTAMP))", x=node)
+
+
+def extracted(node: exp.Expr, query: Query) -> exp.Expr | None:
+    written = str(node.this.name).upper()
+    part = _PLURALS.get(written, written)
+    value = node.expression.unnest()
+    if query.kind(node.expression) is Kind.INTERVAL:
+        return _of_interval(node, part, value, query)
+    kind = query.require(node, node.expression, _DATES, "this needs a date", _CAST_IT)
+    if part == "EPOCH":
+        seconds = "CAST(_m * 0.000001 AS DECIMAL(20, 6))"
+        found = made(seconds, m=micros(node.expression, kind))
+        return found if kind is not Kind.DATE else made("CAST(_x AS BIGINT)", x=found)
+    if part == "JULIAN" and kind is Kind.DATE:
+        return made("DATEDIFF(_x, DATE '1970-01-01') + 2440588", x=node.expression)
+    if part in _PARTS:
+        return exp.paren(made(_PARTS[part], x=node.expression))
+    node.set("this", exp.var(part))
+    return datetimes.extracted()(node, query)
+
+
+def _of_interval(node: exp.Expr, part: str, value: exp.Expr, query: Query) -> exp.Expr:
+    """A part of a difference, or of an age."""
+    if isinstance(value, exp.Anonymous) and value.name.lower() == "age":
+        return _of_age(node, part, value, query)
+    sides = value.args.get("this"), value.args.get("expression")
+    kinds = [query.kind(each) for each in sides]
+    if (
+        not isinstance(value, exp.Sub)
+        or part not in _OF_DIFFERENCE
+        or not set(kinds) <= set(_DATES)
+    ):
+        raise query.refusal(
+            node, "only parts of a difference of two timestamps are translated",
+            f"use one of {', '.join(_OF_DIFFERENCE)} of a difference, or YEAR or MONTH of age()",
+        )  # fmt: skip
+    _require_alike(node, kinds, query)
+    a, b = (micros(side, kind) for side, kind in zip(sides, kinds, strict=True) if side)
+    return made(_OF_DIFFERENCE[part], m=exp.Sub(this=a, expression=b))
+
+
+def _require_alike(node: exp.Expr, kinds: list[Kind], query: Query) -> None:
+    if Kind.INSTANT in kinds and set(kinds) != {Kind.INSTANT}:
+        raise query.refusal(
+            node, "a timestamp with a zone and one without are compared in the session's zone",
+            "cast both to TIMESTAMPTZ or both to TIMESTAMP",
+        )  # fmt: skip
+
+
+def _of_age(node: exp.Expr, part: str, age: exp.Expr, query: Query) -> exp.Expr:
+    """The whole years or months between two dates, whose days and times decide about the last."""
+    ends = list(age.expressions)
+    kinds = [query.require(node, each, _DATES, "this needs a date", _CAST_IT) for each in ends]
+    _require_alike(node, kinds, query)
+    if part not in ("YEAR", "MONTH"):
+        raise query.refusal(
+            node, "an age has days of months that differ in length",
+            "take YEAR or MONTH of age(), or EPOCH or DAY of a difference",
+        )  # fmt: skip
+    if len(ends) == 1:
+        ends.insert(0, made("CURRENT_DATE"))
+    rest = "DATE_FORMAT({}, 'ddHHmmssSSSSSS')"
+    months = (
+        "((YEAR({0}) - YEAR({1})) * 12 + MONTH({0}) - MONTH({1}) - CASE WHEN "
+        + rest.format("{0}") + " < " + rest.format("{1}") + " THEN 1 ELSE 0 END)"
+    )  # fmt: skip
+    template = (
+        f"CASE WHEN _a >= _b THEN {months.format('_a', '_b')} "
+        f"WHEN _a < _b THEN -{months.format('_b', '_a')} END"
+    )
+    found = made(template, a=ends[0], b=ends[1])
+    return made("_m DIV 12" if part == "YEAR" else "_m % 12", m=found)
+
+
+def interval_call(node: exp.Expr, query: Query) -> None:
+    """``age`` and its like: only parts of them are translated, by the EXTRACT around them."""
+    around = node.parent
+    while isinstance(around, exp.Paren):
+        around = around.parent
+    if not isinstance(around, exp.Extract):
+        raise query.refusal(
+            node, "a Delta table cannot store an interval",
+            "take a part of it: extract(year from age(a, b)), or extract(epoch from a - b)",
+        )  # fmt: skip
+
+
+def make_interval(node: exp.Expr, query: Query) -> exp.Expr:
+    """``make_interval(days => n)``."""
+    parts = [each for each in node.expressions if isinstance(each, exp.Kwarg | exp.PropertyEQ)]
+    if len(parts) != 1 or len(node.expressions) != 1:
+        raise query.refusal(node, "only one named unit is translated",
+                            "write make_interval(days => n), and add several")  # fmt: skip
+    unit = {"MINS": "MINUTE", "SECS": "SECOND"}.get(parts[0].name.upper())
+    unit = unit or _PLURALS.get(parts[0].this.name.upper(), "")
+    unit = {"MINS": "MINUTE", "SECS": "SECOND"}.get(parts[0].this.name.upper(), unit)
+    if not unit:
+        raise query.refusal(node, "Spark has no such unit", "use years, months, weeks, days, hours")
+    return made(f"INTERVAL '1' {unit} * _n", n=parts[0].expression)
+
+
+def moved(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """A date plus an interval is a timestamp; in Spark it may be a date."""
+    left, right = query.kind(node.this), query.kind(node.expression)
+    if left is Kind.INTERVAL and right in _DATES and isinstance(node, exp.Add):
+        value = node.expression
+        value = typed(value.copy(), _T.TIMESTAMPNTZ) if right is Kind.DATE else value
+        return added(node, value, node.this)
+    if right is Kind.INTERVAL and left is not Kind.INTERVAL:
+        kind = query.require(node, node.this, _DATES, "an interval is added to dates", _CAST_IT)
+        value = typed(node.this.copy(), _T.TIMESTAMPNTZ) if kind is Kind.DATE else node.this
+        return added(node, value, node.expression)
+    if left is right is Kind.DATE:
+        return call("DATEDIFF", node.this.copy(), node.expression.copy())
+    if Kind.INSTANT in (left, right) and {left, right} <= set(_DATES):
+        _require_alike(node, [left, right], query)
+    return None
+
+
+def zone_of(node: exp.Expr, zone: exp.Expr | None, query: Query) -> str:
+    """A zone that means the same in both: UTC, or a region and a city.
+
+    Raises:
+        InvalidDefinition: Abbreviations and offsets are read differently by Postgres and Java.
+    """
+    name = literal_text(zone) or ""
+    if name.upper() in ("UTC", "GMT"):
+        return "UTC"
+    if "/" not in name or name not in zoneinfo.available_timezones():
+        raise query.refusal(
+            node, "abbreviations and offsets of zones are read differently by Postgres and Java",
+            "write UTC or the name of a region, such as Europe/Berlin",
+        )  # fmt: skip
+    return name
+
+
+def at_zone(node: exp.Expr, query: Query) -> exp.Expr:
+    """``AT TIME ZONE``: to the zone's clock, or from it, depending on the operand's type."""
+    return _in_zone(node, node.this, node.args["zone"], query)
+
+
+def zone_call(node: exp.Expr, query: Query) -> exp.Expr:
+    """``timezone(zone, x)``."""
+    return _in_zone(node, node.expressions[1], node.expressions[0], query)
+
+
+def _in_zone(node: exp.Expr, value: exp.Expr, zone: exp.Expr, query: Query) -> exp.Expr:
+    name = zone_of(node, zone, query)
+    kind = query.require(
+        node, value, MOMENTS, "this needs a timestamp", "cast it to TIMESTAMP or TIMESTAMPTZ"
+    )
+    if kind is Kind.INSTANT:
+        return local(value, name)
+    return _instant(value, name)
+
+
+def local(value: exp.Expr, zone: str) -> exp.Expr:
+    """The clock of a zone at an instant, whatever the zone of the session."""
+    seconds = "CAST(UNIX_MICROS(_x) * 0.000001 AS DECIMAL(18, 6))"
+    utc = f"(TIMESTAMP_NTZ '1970-01-01 00:00:00' + MAKE_DT_INTERVAL(0, 0, 0, {seconds}))"
+    if zone == "UTC":
+        return exp.paren(made(utc, x=value).unnest())
+    return made(f"CONVERT_TIMEZONE('UTC', '{zone}', {utc})", x=value)
+
+
+def _instant(value: exp.Expr, zone: str) -> exp.Expr:
+    """The instant at which a zone's clock shows a time. Where it shows it twice, Postgres takes
+    the later one and Java the earlier one."""
+    if zone == "UTC":
+        return made("CAST(CONCAT(CAST(_x AS STRING), 'Z') AS TIMESTAMP)", x=value)
+    first = f"CONVERT_TIMEZONE('{zone}', 'UTC', _x)"
+    day = f"({first} + INTERVAL '1' DAY)"
+    later = f"(_x - (CONVERT_TIMEZONE('UTC', '{zone}', {day}) - {day}))"
+    shown = f"CONVERT_TIMEZONE('UTC', '{zone}', {later})"
+    chosen = f"CASE WHEN {shown} = _x THEN {later} ELSE {first} END"
+    return made(f"CAST(CONCAT(CAST({chosen} AS STRING), 'Z') AS TIMESTAMP)", x=value)
+
+
+def truncated(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``date_trunc(unit, instant, zone)``: on the clock of that zone."""
+    zone = node.args.get("zone")
+    if zone is None or node.args["unit"].name.upper() not in _UNITS:
+        return datetimes.truncated(_UNITS)(node, query)
+    query.require(node, node.this, (Kind.INSTANT,), "this needs an instant", "cast it")
+    name = zone_of(node, zone, query)
+    unit = node.args["unit"].name.upper()
+    cut = made(f"CAST(DATE_TRUNC('{unit}', _x) AS TIMESTAMP_NTZ)", x=local(node.this, name))
+    return _instant(cut, name)
+
+
+def binned(node: exp.Expr, query: Query) -> exp.Expr:
+    """``date_bin``: the beginning of the step that holds a time, counted from an origin."""
+    stride, value, origin = node.expressions
+    months, days, rest = parts_of(text_of(stride)) or (1, 0, 0)
+    seconds = days * 86400 + rest
+    if months or seconds <= 0:
+        raise query.refusal(node, "the steps must have one length, which is known",
+                            "write a constant, such as '15 minutes'")  # fmt: skip
+    kind = query.require(node, value, MOMENTS, "this needs a timestamp", "cast it to TIMESTAMP")
+    type_ = "TIMESTAMP" if kind is Kind.INSTANT else "TIMESTAMP_NTZ"
+    if query.kind(origin) not in (kind, Kind.STRING):
+        raise query.refusal(node, "the origin has another type", "cast it to the same type")
+    origin = moment_literal(origin)
+    start = micros(made(f"CAST(_o AS {type_})", o=origin), kind)
+    past = exp.Sub(this=micros(value, kind), expression=start)
+    template = (
+        f"_x - MAKE_DT_INTERVAL(0, 0, 0, CAST(PMOD(_p, {seconds * 1_000_000}) * 0.000001 "
+        "AS DECIMAL(18, 6)))"
+    )
+    return exp.paren(made(template, x=value, p=past).unnest())
+
+
+def moment_literal(value: exp.Expr) -> exp.Expr:
+    """A text of a timestamp with its offset as Spark reads it: ``+02`` is ``+02:00``."""
+    text = literal_text(value)
+    found = re.fullmatch(r"(.*\d:\d\d)(:[\d.]+)?\s*([+-]\d\d)(:\d\d)?", (text or "").strip())
+    if found is None:
+        return value
+    return exp.Literal.string(f"{found[1]}{found[2] or ':00'}{found[3]}{found[4] or ':00'}")
+
+
+def finite(node: exp.Expr, query: Query) -> exp.Expr:
+    return made("CASE WHEN _x IS NOT NULL THEN TRUE END", x=node.expressions[0])
+
+
+RULES: Rules = {
+    exp.Add: moved, exp.Sub: moved, exp.Interval: interval, exp.Extract: extracted,
+    exp.AtTimeZone: at_zone, exp.TimestampTrunc: truncated,
+}  # fmt: skip
+CALLS: dict[str, Rule] = {
+    "age": interval_call, "make_interval": make_interval, "timezone": zone_call,
+    "date_bin": binned, "isfinite": finite,
+    **dict.fromkeys(("justify_days", "justify_hours", "justify_interval"), interval_call),
+}  # fmt: skip

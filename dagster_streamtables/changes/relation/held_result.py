@@ -14,7 +14,7 @@ from dagster_streamtables.changes.relation.reading import Sources
 from dagster_streamtables.compiler import QueryPlan
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
-from dagster_streamtables.runtime.compute.netting import has_nested, netted_here
+from dagster_streamtables.runtime.compute.netting import has_nested, netted_here, weighted
 from dagster_streamtables.runtime.compute.stored import HeldRows
 from dagster_streamtables.runtime.delta.arrow import storable
 from dagster_streamtables.runtime.delta.delta_log import Snapshot
@@ -85,6 +85,9 @@ class HeldResult:
         if computed.local is None or computed.broken:
             self._rows = self._at = None
             return None
+        if computed.empty:  # and without the columns of one that is not
+            self.moved_to(after)
+            return weighted(self._rows.table.slice(0, 0), 1)
         now, change = self._rows.changed(computed.local)
         if now.table.num_rows > HELD:
             self._too_large, self._rows, self._at = True, None, None

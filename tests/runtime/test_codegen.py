@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.sql.connect.session import SparkSession
 
-from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables import Action, Lake, StreamTable, subscribe
 from dagster_streamtables.runtime.spark.channel import to_local
 from dagster_streamtables.runtime.spark.codegen import FEW
 from dagster_streamtables.runtime.spark.server import ensure_server, key_of
@@ -60,6 +60,31 @@ def test_what_reads_many_rows_is_compiled_and_a_small_change_of_them_is_not(tmp_
     assert lake.refresh(SALES).action is Action.DIFFERENTIAL
     assert not is_interpreted(lake)
     assert lake.checks.equality(SALES).equal
+
+
+GUARDED = """SELECT k, CAST(COUNT(*) AS TINYINT) * CAST(60 AS TINYINT) AS scaled FROM sales
+GROUP BY k HAVING COUNT(*) < 3"""
+
+
+def test_what_a_condition_guards_is_computed_for_no_other_row(tmp_path: Path) -> None:
+    """180 is too large for a TINYINT, and an interpreted statement computes it before HAVING."""
+    lake, place = Lake(tmp_path), str(tmp_path / "public" / "sales")
+    write_deltalake(place, pa.table({"k": [1, 1, 1, 2], "v": [1, 1, 1, 1]}))
+    table = StreamTable("scaled", GUARDED, mode="DIFFERENTIAL")
+    followed = subscribe(lake, GUARDED, clock="version")
+
+    assert lake.refresh(table).inserted == 1
+    assert followed.fetch(None, timeout=0).select(["_diff", "k", "scaled"]).to_pylist() == [
+        {"_diff": 1, "k": 2, "scaled": 60}
+    ]
+    write_deltalake(place, pa.table({"k": [2, 3], "v": [1, 1]}), mode="append")
+    assert lake.refresh(table).action is Action.DIFFERENTIAL
+    assert lake.checks.equality(table).equal
+    write_deltalake(place, pa.table({"k": [2], "v": [1]}), mode="append")
+    found = followed.fetch(None, timeout=0).select(["_timestamp", "_diff", "k", "scaled"])
+    assert sorted(tuple(row.values()) for row in found.to_pylist()) == [
+        (1, -1, 2, 60), (1, 1, 2, 120), (1, 1, 3, 60), (2, -1, 2, 120)
+    ]  # fmt: skip
 
 
 def test_a_session_of_the_user_keeps_its_confs(tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ class QueryReading(_OwnText):
         held = None
         if can_be_held(self.plan):
             with closing(self.inputs(at, Times(now, now))) as inputs:
+                inputs.compile()
                 held = self._held.fill(at, self._whole(at, now, inputs))
         if held is None:
             yield from super().snapshot(at, now, order)

@@ -7,7 +7,7 @@ query that is run at both ends and compared.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.changes.output.order import Term
 from dagster_streamtables.compiler import WEIGHT
+from dagster_streamtables.errors import FailedQuery
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
+from dagster_streamtables.runtime.errors.translate import explained
 from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.spark import whole_rows
@@ -100,6 +102,7 @@ class Reading(ABC):
     def snapshot(self, at: Sources, now: str, order: Order) -> Iterator[pa.Table]:
         """Each distinct row at a frontier, with its number of copies."""
         with closing(self.inputs(at, Times(now, now))) as inputs:
+            inputs.compile()
             yield from self.given(_weighted(self.rows(at, now, inputs), 1), order)
 
     def change(self, span: Span, order: Order) -> Iterator[pa.Table]:
@@ -107,12 +110,15 @@ class Reading(ABC):
         windows = span.windows
         if self.timed or any(each.moved for each in windows.values()):
             with closing(self.inputs(span.after, span.times)) as inputs:
-                yield from self.computed(span, windows, inputs, order)
+                yield from _compiled_at_last(
+                    inputs, lambda: self.computed(span, windows, inputs, order)
+                )
 
     def difference(self, span: Span, order: Order) -> Iterator[pa.Table]:
         """As `change`, by comparing all rows of both frontiers."""
         if self.timed or any(each.moved for each in span.windows.values()):
             with closing(self.inputs(span.after, span.times)) as inputs:
+                inputs.compile()
                 yield from self.compared(span, inputs, order)
 
     def compared(self, span: Span, inputs: Inputs, order: Order) -> Iterator[pa.Table]:
@@ -150,6 +156,21 @@ class Reading(ABC):
             now=times.now,
             then=times.then,
         )
+
+
+def _compiled_at_last(inputs: Inputs, rows: Callable[[], Iterator[pa.Table]]) -> Iterator[pa.Table]:
+    """Rows whose statements are compiled if they fail interpreted; see `Inputs.compile`."""
+    given = False
+    try:
+        with explained():
+            for part in rows():
+                given = True
+                yield part
+        return
+    except FailedQuery:
+        if given or not inputs.compile():
+            raise
+    yield from rows()
 
 
 def _window(before: Source, after: Source) -> SourceChange:

@@ -16,7 +16,7 @@ from dagster_streamtables.runtime.delta.source_change import SourceChange
 from dagster_streamtables.runtime.errors.machine import machine_problem
 from dagster_streamtables.runtime.model.report import Window
 from dagster_streamtables.runtime.model.state import Stored
-from dagster_streamtables.runtime.spark.codegen import choose_codegen
+from dagster_streamtables.runtime.spark.codegen import choose_codegen, is_interpreting
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -77,10 +77,24 @@ class Inputs:
             changed: The number of changed rows, if they read only what meets those.
         """
         counts = [log.row_count for log in tables]
-        rows = None if None in counts else sum(filter(None, counts))
+        rows = None if self.relations.compiled or None in counts else sum(filter(None, counts))
         if rows is not None and changed is not None:
             rows = rows // _MET + changed
         choose_codegen(self.spark, rows)
+
+    def compile(self) -> bool:
+        """Have Spark compile all further statements.
+
+        What a condition guards, as HAVING does, may be computed for rows that the condition would
+        keep out where a statement is interpreted. So one that failed is run again, compiled.
+
+        Returns:
+            Whether any were interpreted so far.
+        """
+        found = not self.relations.compiled and is_interpreting(self.spark)
+        self.relations.compiled = True
+        choose_codegen(self.spark, None)
+        return found
 
     def close(self) -> None:
         """Drop the created relations.

@@ -36,6 +36,8 @@ class Relations:
 
     def __init__(self, views: Views) -> None:
         self.spark = views.spark
+        self.compiled = False
+        """Whether no statement over them is to be interpreted."""
         self._views = views
         self._used: dict[tuple[Snapshot, Reading], str] = {}
         self._local: dict[str, tuple[DataFrame, pa.Table]] = {}

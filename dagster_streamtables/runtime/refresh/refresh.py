@@ -101,6 +101,8 @@ def _attempt(
         # If a subtree moves below itself, the change has a cycle that the query does not have.
         return _fallen_back(f"the change does not end: {error.what}")
     except FailedQuery as error:
+        if inputs.compile():
+            return _attempt(job, base, inputs, clock, report, changes)
         # A change may evaluate an expression on a row that no reader could ever see.
         # If the query itself fails, too, its own error is reported.
         return _fallen_back(f"the change could not be computed: {error.why}")
@@ -117,6 +119,10 @@ def _recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refre
     try:
         with explained():
             return recompute(job, inputs, clock, report)
+    except FailedQuery:
+        if not inputs.compile():
+            raise
+        return _recompute(job, inputs, clock, report)
     except LostHistory as error:
         raise DamagedTable(
             f"{_owner(job, error)} names a file that is not there, or cannot be read",

@@ -29,7 +29,8 @@ def choose_codegen(spark: SparkSession, rows: int | None) -> None:
     """Interpret the next statements of a session, or compile them.
 
     Does nothing to sessions of servers and programs that are not ours. What two threads choose for
-    one session may differ: the rows are the same either way.
+    one session may differ: the rows are the same either way. An expression that a condition guards
+    may fail when it is interpreted; see `Inputs.compile`.
 
     Args:
         spark: The session.
@@ -46,3 +47,8 @@ def choose_codegen(spark: SparkSession, rows: int | None) -> None:
         else:
             spark.conf.unset(name)
     _interpreting[spark] = interpret
+
+
+def is_interpreting(spark: SparkSession) -> bool:
+    """Whether `choose_codegen` has the statements of a session interpreted."""
+    return _interpreting.get(spark, False)

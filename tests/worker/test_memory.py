@@ -1,0 +1,83 @@
+"""When a table is tried again, and what several refreshes come to in one report."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from dagster_streamtables.errors import ConflictingCommit, FailedQuery
+from dagster_streamtables.runtime.delta.capture import Capture
+from dagster_streamtables.runtime.model.report import Action, Refresh, Window
+from dagster_streamtables.worker.memory import Memory
+from dagster_streamtables.worker.summary import Summary
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def window(before: int | None, after: int, rows: int | None) -> Window:
+    return Window(before, after, next(iter(Capture)), rows)
+
+
+def refresh(action: Action, version: int, before: int, after: int, rows: int = 0) -> Refresh:
+    windows = {"orders": window(before, after, rows)}
+    data = f"d{version}"
+    return Refresh("paid", action, "why", version, data, windows, inserted=rows, row_count=rows)
+
+
+def test_what_may_pass_is_tried_again_soon_and_then_counts_as_a_failure() -> None:
+    memory, lost = Memory(), ConflictingCommit("another refresh committed first")
+    for seconds in (1, 2, 4):
+        memory.failed(lost, NOW)
+        assert memory.again_at == NOW + timedelta(seconds=seconds)
+        assert memory.failures == 0
+    memory.failed(lost, NOW)
+    assert (memory.failures, memory.failed_at, memory.again_at) == (1, NOW, None)
+    memory.refreshed(refresh(Action.DIFFERENTIAL, 1, 0, 1), NOW, NOW, current=True, timed=False)
+    assert (memory.failures, memory.error) == (0, "")
+    memory.failed(FailedQuery("division by zero"), NOW)
+    assert (memory.failures, memory.again_at) == (1, None)
+
+
+def test_a_refresh_that_reads_nothing_newer_is_not_repeated_at_once() -> None:
+    memory = Memory()
+    idle = refresh(Action.NO_DATA, 1, 4, 4)
+    memory.refreshed(idle, NOW, NOW, current=True, timed=False)
+    assert memory.again_at is None, "the first may have been asked for by a new definition"
+    pauses: list[float] = []
+    for _ in range(10):
+        memory.refreshed(idle, NOW, NOW, current=True, timed=False)
+        assert memory.again_at is not None
+        pauses.append((memory.again_at - NOW).total_seconds())
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == 5
+    memory.refreshed(refresh(Action.NO_DATA, 1, 4, 5), NOW, NOW, current=True, timed=False)
+    assert memory.again_at is None
+    memory.refreshed(refresh(Action.NO_DATA, 1, 5, 5), NOW, NOW, current=True, timed=True)
+    assert memory.again_at is None, "time passes without any commit"
+
+
+def test_a_refresh_of_an_earlier_definition_leaves_the_table_redefined() -> None:
+    memory = Memory()
+    memory.refreshed(refresh(Action.FULL, 1, 0, 1), NOW, NOW, current=False, timed=False)
+    assert memory.redefined
+    memory.refreshed(refresh(Action.FULL, 2, 1, 1), NOW, NOW, current=True, timed=False)
+    assert not memory.redefined
+
+
+def test_a_summary_joins_windows_and_adds_rows() -> None:
+    parts = [
+        refresh(Action.DIFFERENTIAL, 1, 0, 3, rows=5),
+        refresh(Action.DIFFERENTIAL, 2, 3, 4, rows=2),
+        refresh(Action.NO_DATA, 2, 4, 6),
+        refresh(Action.SKIP, 2, 6, 6),
+    ]
+    whole = Summary.of(parts[0], {})
+    for each in parts[1:]:
+        whole = whole.then(Summary.of(each, {}))
+    told = whole.refresh
+    assert (told.action, told.version, told.inserted, told.rows_in) == (
+        Action.DIFFERENTIAL, 2, 7, 7,
+    )  # fmt: skip
+    assert told.windows["orders"].before == 0
+    assert told.windows["orders"].after == 6
+    assert whole.count == 4
+    assert dict(whole.versions) == {1: "d1", 2: "d2"}

@@ -1,0 +1,74 @@
+"""Reports arrive at a bounded rate, upstream first, and later if they cannot arrive now."""
+
+from __future__ import annotations
+
+import threading
+
+from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.worker.outbox import Outbox
+from dagster_streamtables.worker.summary import Summary
+
+
+class Receiver:
+    """Notes what it is told; may be away."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, int]] = []
+        self.away = threading.Event()
+        self.news = threading.Semaphore(0)
+
+    def refreshed(self, name: str, summary: Summary) -> None:
+        if self.away.is_set():
+            self.news.release()
+            raise ConnectionError("the database is locked")
+        self.told.append((name, summary.count))
+        self.news.release()
+
+    def looked(self, name: str) -> None:
+        pass
+
+    def failed(self, name: str, error: Exception) -> None:
+        pass
+
+
+def refresh(name: str) -> Refresh:
+    return Refresh(name, Action.DIFFERENTIAL, "why", 1, "d1", {})
+
+
+def test_what_comes_within_the_interval_is_told_as_one() -> None:
+    receiver = Receiver()
+    outbox = Outbox(receiver, ["a", "b"], every=3600)
+    outbox.refreshed(refresh("b"), {})
+    assert receiver.news.acquire(timeout=30)
+    for name in ("b", "b", "a", "b"):
+        outbox.refreshed(refresh(name), {})
+    assert receiver.news.acquire(timeout=30)
+    outbox.close(30)
+    assert receiver.told == [("b", 1), ("a", 1), ("b", 3)]
+
+
+def test_what_cannot_be_told_is_told_later_as_one() -> None:
+    receiver = Receiver()
+    outbox = Outbox(receiver, ["a", "b"], every=0.01)
+    receiver.away.set()
+    outbox.refreshed(refresh("a"), {})
+    assert receiver.news.acquire(timeout=30)
+    outbox.refreshed(refresh("a"), {})
+    outbox.refreshed(refresh("b"), {})
+    receiver.away.clear()
+    assert receiver.news.acquire(timeout=30)
+    outbox.close(30)
+    assert sum(count for name, count in receiver.told if name == "a") == 2
+    assert ("b", 1) in receiver.told
+    assert outbox.late == ""
+
+
+def test_a_receiver_that_stays_away_holds_up_nobody() -> None:
+    receiver = Receiver()
+    receiver.away.set()
+    outbox = Outbox(receiver, ["a"], every=0.01)
+    outbox.refreshed(refresh("a"), {})
+    assert receiver.news.acquire(timeout=30)
+    assert receiver.news.acquire(timeout=30)
+    assert "locked" in outbox.late
+    outbox.close(0)

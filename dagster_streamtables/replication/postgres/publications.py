@@ -42,7 +42,7 @@ def create(
             f'the publication "{name}" would have no tables',
             fix='name them: create_publication("shop", tables=["public.orders"])',
         )
-    parts = [*_tables(connection, tables), *_schemas(schemas)]
+    parts = [*_tables(connection, tables), *_schemas(connection, schemas)]
     by_root = "" if connection.info.server_version < 130000 else _BY_ROOT
     connection.execute(
         sql.SQL("CREATE PUBLICATION {} FOR {}{}").format(
@@ -57,7 +57,7 @@ def set_tables(
     """Name these in place of all that a publication has; see `create`."""
     from psycopg import sql
 
-    parts = [*_tables(connection, tables), *_schemas(schemas)]
+    parts = [*_tables(connection, tables), *_schemas(connection, schemas)]
     connection.execute(
         sql.SQL("ALTER PUBLICATION {} SET {}").format(
             sql.Identifier(name), sql.SQL(", ").join(parts)
@@ -79,9 +79,15 @@ def drop(connection: Connection, name: str) -> None:
 _BY_ROOT = " WITH (publish_via_partition_root = true)"
 
 
-def _schemas(schemas: Collection[str]) -> Iterator[sql.Composed]:
+def _schemas(connection: Connection, schemas: Collection[str]) -> Iterator[sql.Composed]:
     from psycopg import sql
 
+    if schemas and connection.info.server_version < 150000:
+        raise PublisherProblem(
+            "the server does not publish whole schemas",
+            why="PostgreSQL does since version 15",
+            fix='name the tables: tables=["public.orders"]',
+        )
     if schemas:
         names = sql.SQL(", ").join(map(sql.Identifier, schemas))
         yield sql.SQL("TABLES IN SCHEMA {}").format(names)

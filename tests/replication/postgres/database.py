@@ -22,6 +22,7 @@ fsync = off
 max_replication_slots = 20
 max_wal_senders = 20
 max_prepared_transactions = 5
+password_encryption = 'scram-sha-256'
 """
 
 
@@ -29,6 +30,7 @@ PROGRAMS = os.environ.get("STREAMTABLES_TEST_POSTGRES")
 """Another server than that of the wheel, see `tests.replication.servers`."""
 if PROGRAMS:
     _commands.POSTGRES_BIN_PATH = postgres_server.POSTGRES_BIN_PATH = Path(PROGRAMS)
+VERSION = int(PROGRAMS.split("/")[-2].split(".")[0]) if PROGRAMS else 18
 
 GUARDED = "local all guarded scram-sha-256\n"
 """The role that needs a password."""

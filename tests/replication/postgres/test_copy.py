@@ -63,6 +63,7 @@ def test_an_empty_table_and_names_of_every_kind(database: Database) -> None:
     assert column(copied(publisher, name), "%s {}") == ["x"]
 
 
+@pytest.mark.since(15)
 def test_filters_are_joined_by_or_and_the_operations_do_not_matter(database: Database) -> None:
     database.run(
         "CREATE TABLE t (id int PRIMARY KEY, a text, b text, g int GENERATED ALWAYS AS (1) STORED)",
@@ -87,6 +88,7 @@ def test_filters_are_joined_by_or_and_the_operations_do_not_matter(database: Dat
     assert copied(database.publisher("whole"), "public.t").schema.names == ["id", "a", "b"]
 
 
+@pytest.mark.since(13)
 def test_partitions_are_copied_by_their_root_and_heirs_by_themselves(database: Database) -> None:
     database.run(
         "CREATE TABLE root (id int PRIMARY KEY) PARTITION BY RANGE (id)",

@@ -202,6 +202,7 @@ def test_prepared_transactions_count_when_they_are_committed(database: Database)
     assert news(database) == [{"id": 3}, {"id": 2}]
 
 
+@pytest.mark.since(15)
 def test_filters_turn_updates_into_what_the_subscriber_needs(database: Database) -> None:
     """The second scenario of PostgreSQL's documentation."""
     database.run(

@@ -17,7 +17,7 @@ from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition, S
 from dagster_streamtables.replication.model.errors import LostPublisher, PublisherProblem
 from dagster_streamtables.replication.postgres.publisher import PostgresPublisher
 from dagster_streamtables.replication.postgres.server import Server
-from replication.postgres.database import Database, LogicalServer
+from replication.postgres.database import VERSION, Database, LogicalServer
 
 T = "public.t"
 SECRET = "s3cr3t"
@@ -132,6 +132,7 @@ def test_privileges(database: Database, guarded: str) -> None:
     )  # fmt: skip
 
 
+@pytest.mark.since(15)
 def test_a_publication_that_is_missing_is_created(database: Database) -> None:
     database.run(
         'CREATE SCHEMA "x.y"',
@@ -158,6 +159,18 @@ def test_a_publication_that_is_missing_is_created(database: Database) -> None:
     assert database.slots() == []
 
 
+def test_whole_schemas(database: Database) -> None:
+    database.run("CREATE TABLE t (id int PRIMARY KEY)")
+    publisher = database.publisher("q")
+    if VERSION < 15:
+        create = partial(publisher.create_publication, "q", schemas=["public"])
+        refused(PublisherProblem, "does not publish whole schemas", create)
+    else:
+        publisher.create_publication("q", schemas=["public"])
+        assert [*publisher.published()] == [T]
+
+
+@pytest.mark.since(15)
 def test_tables_without_an_identity(database: Database) -> None:
     database.run(
         "CREATE TABLE bare (id int)",

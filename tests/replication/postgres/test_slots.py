@@ -183,6 +183,7 @@ def test_a_slot_that_is_gone(database: Database, publisher: Publisher) -> None:
             use()
 
 
+@pytest.mark.since(13)
 def test_a_slot_that_the_server_let_go(database: Database, publisher: Publisher) -> None:
     position = publisher.create_slot("s", [T])[T]
     insert(database, 1)
@@ -240,6 +241,7 @@ def test_slots_of_other_uses_are_left_alone(database: Database, publisher: Publi
         database.run("SELECT pg_drop_replication_slot('s')")
 
 
+@pytest.mark.since(17)
 def test_a_slot_fails_over(database: Database, publisher: Publisher) -> None:
     publisher.create_slot("s", [T])
     assert database.run("SELECT failover FROM pg_replication_slots WHERE slot_name = 's'") == [
@@ -270,6 +272,7 @@ def test_without_tables(database: Database, publisher: Publisher) -> None:
     assert database.position("s") == position
 
 
+@pytest.mark.since(16)
 def test_changes_of_a_replication_are_left_out_by_choice(database: Database) -> None:
     database.run(
         "CREATE TABLE t (id int PRIMARY KEY)",

@@ -73,7 +73,12 @@ class Forms:
                 types = {**self.conversions.types, **types_of(connection, unknown)}
             self.conversions = replace(self.conversions, types=types)
         table = self.tables.get(relation.name) or _dropped(relation)
-        return form_of(table, relation.columns, _identity(relation, table), self.conversions)
+        columns = relation.columns
+        if table.operations == {Operation.TRUNCATE}:
+            # The server overlooks the column list of publications that publish nothing else.
+            listed = {each.name for each in table.published}
+            columns = tuple(each for each in columns if each.name in listed)
+        return form_of(table, columns, _identity(relation, table), self.conversions)
 
 
 def _by_name(tables: Iterable[CatalogTable]) -> dict[str, CatalogTable]:

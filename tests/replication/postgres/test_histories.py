@@ -243,3 +243,17 @@ def test_tables_of_other_databases_and_of_no_publication_are_left_alone(
     )
     assert news(database) == [{"id": 1}]
     assert news(database, "public.other") == [{"id": 2}]
+
+
+@pytest.mark.since(15)
+def test_a_column_list_where_only_truncates_are_published(database: Database) -> None:
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY, v int)",
+        "CREATE PUBLICATION p FOR TABLE t (id) WITH (publish = 'truncate')",
+        SLOT,
+        "INSERT INTO t VALUES (1, 1)",
+        "TRUNCATE t",
+    )
+    batch = database.publisher().read("s", {T: database.position("s")}, None, max_rows=10)
+    assert batch.tables[T].table.schema.names == ["id"]
+    assert batch.tables[T].rows["op"].to_pylist() == ["truncate"]

@@ -1,7 +1,8 @@
 """The demo: `python -m example_defs.demo` replays the year and shows it in Dagster's UI.
 
-Three programs run side by side until Ctrl-C: the replay, the local Spark server, and `dagster dev`.
-What they write is under `.demo/`, and a demo that was stopped goes on where it was.
+Four programs run side by side until Ctrl-C: the replay, the local Spark server, `dagster dev`, and
+the PostgreSQL server of the second code location, the org chart. What they write is under `.demo/`,
+and a demo that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -26,13 +27,18 @@ from typing import Annotated
 import psutil
 import typer
 
+from dagster_streamtables import Lake, Replications
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.spark.server import ensure_server, stop_server
+from example_defs.org_chart.postgres import Database, started
+from example_defs.org_chart.replication import org_chart
 from example_defs.replay import Replay
 
 PROJECT = Path(__file__).resolve().parent.parent
 _FOLDER = PROJECT / ".demo"
 _STOP_SECONDS = 30.0
+RENAME = "UPDATE departments SET name = 'R&D' WHERE id = 2"
+"""What the org chart's three stream tables then follow."""
 
 
 def main(
@@ -59,8 +65,11 @@ def main(
     try:
         with ExitStack() as running:
             _create_home(default_instance)
+            database = running.enter_context(started(_FOLDER / "postgres"))
+            os.environ["STREAMTABLES_DEMO_POSTGRES"] = database.address
             _prepare(running, start.replace(tzinfo=UTC), timedelta(hours=step_hours))
-            _run(running, stopping, port or _free_port(), pace, step_hours, browser)
+            address = f"http://127.0.0.1:{port or _free_port()}"
+            _run(running, stopping, address, _welcome(address, database), pace, step_hours, browser)
             print("stopping", flush=True)
     except EnvironmentProblem as problem:
         print(problem, file=sys.stderr)
@@ -70,22 +79,22 @@ def main(
 def _run(
     running: ExitStack,
     stopping: threading.Event,
-    port: int,
+    address: str,
+    welcome: str,
     pace: float,
     step_hours: float,
     browser: bool,
 ) -> None:
     """Starts everything, and returns when it is time to stop all that `running` holds."""
     log = _FOLDER / "dagster.log"
-    dev = ("dev", "-w", "workspace.yaml", "-p", str(port))
+    dev = ("dev", "-w", "workspace.yaml", "-p", address.rpartition(":")[2])
     dagster = running.enter_context(_program("dagster", *dev, stop=signal.SIGINT, log=log))
-    address = f"http://127.0.0.1:{port}"
     while not stopping.wait(0.5) and not answers(address):
         if dagster.poll() is not None:
             raise EnvironmentProblem("dagster dev ended while it was starting", where=_end(log))
     if stopping.is_set():
         return
-    print(f"\n    {address}\n\nCtrl-C stops everything; dagster's log is {log}\n", flush=True)
+    print(welcome, flush=True)
     if browser:
         webbrowser.open(address)
     lake = ("--root", os.environ["STREAMTABLES_DEMO_ROOT"])
@@ -97,13 +106,25 @@ def _run(
             raise EnvironmentProblem("dagster dev ended", where=_end(log))
 
 
+def _welcome(address: str, database: Database) -> str:
+    return (
+        f"\n    {address}\n\n"
+        "The org chart's tables are in PostgreSQL. Rename a department, and watch three levels of\n"
+        f"stream tables follow, at {address}/locations/org_chart/asset-groups/org_chart :\n\n"
+        f"    {database.shell(RENAME)}\n\n"
+        f"Ctrl-C stops everything; dagster's log is {_FOLDER / 'dagster.log'}\n"
+    )
+
+
 def _prepare(running: ExitStack, start: datetime, step: timedelta) -> None:
     """What the programs need to find: a Spark server, and the source tables."""
     print(f"starting Spark and playing up to {start:%B %-d} into the source tables", flush=True)
     running.callback(stop_server)
     with ThreadPoolExecutor() as pool:
         server = pool.submit(ensure_server)
-        Replay(os.environ["STREAMTABLES_DEMO_ROOT"], step=step).advance(start)
+        root = os.environ["STREAMTABLES_DEMO_ROOT"]
+        Replay(root, step=step).advance(start)
+        Replications(Lake(root)).refresh(org_chart(os.environ["STREAMTABLES_DEMO_POSTGRES"]))
         server.result()
 
 

@@ -1,0 +1,80 @@
+"""The example of the org chart: a row changes in PostgreSQL, and three stream tables follow."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import dagster as dg
+import pytest
+
+from dagster_streamtables import Lake
+from example_defs.demo import RENAME
+from example_defs.org_chart.postgres import Database, started
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ABOVE = ("org/department_tree", "org/department_stats", "org/department_report")
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    with started(tmp_path_factory.mktemp("org_chart") / "postgres") as running:
+        yield running
+
+
+@pytest.fixture
+def defs(
+    database: Database, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> dg.Definitions:
+    """The code location of the example, over a lake and a server of the test's own."""
+    monkeypatch.setenv("STREAMTABLES_DEMO_ROOT", str(tmp_path))
+    monkeypatch.setenv("STREAMTABLES_DEMO_POSTGRES", database.address)
+    monkeypatch.delitem(sys.modules, "example_defs.org_chart.definitions", raising=False)
+    return importlib.import_module("example_defs.org_chart.definitions").defs
+
+
+def refreshed(defs: dg.Definitions, instance: dg.DagsterInstance) -> dict[str, dict[str, Any]]:
+    """The metadata of each table, after a run such as the sensor asks for."""
+    job = defs.resolve_job_def("streamtables_refresh_run")
+    result = job.execute_in_process(instance=instance, raise_on_error=False)
+    assert result.success, [e.event_specific_data for e in result.get_step_failure_events()]
+    return {
+        event.asset_key.to_user_string(): {
+            key.rpartition("/")[2]: value.value
+            for key, value in event.materialization.metadata.items()
+        }
+        for event in result.get_asset_materialization_events()
+        if event.asset_key is not None
+    }
+
+
+@pytest.mark.spark
+def test_three_levels_follow_a_row_of_postgresql(
+    defs: dg.Definitions, database: Database, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path)
+    with dg.DagsterInstance.ephemeral() as instance:
+        first = refreshed(defs, instance)
+        assert set(first) == {"hr/departments", "hr/employees", *ABOVE}
+        assert first["hr/employees"]["copied"] == 7
+
+        database.run(RENAME)
+        second = refreshed(defs, instance)
+    assert (second["hr/departments"]["action"], second["hr/departments"]["updated"]) == (
+        "CHANGES", 1,
+    )  # fmt: skip
+    assert second["hr/employees"]["action"] == "NO_DATA"
+    assert [second[name]["action"] for name in ABOVE] == ["DIFFERENTIAL"] * 3
+    # The department and the three below it have another path, the division another name.
+    assert [second[name]["inserted"] for name in ABOVE] == [4, 4, 1]
+    assert sorted(map(tuple, lake.read("org.department_report").collect())) == [
+        ("Operations", 1, Decimal("100000.00")),
+        ("R&D", 4, Decimal("475000.00")),
+        ("Sales", 2, Decimal("185000.00")),
+    ]

@@ -9,6 +9,7 @@ import typer
 from dagster_streamtables.cli.app import File, Folder, MaybeRoot, Module, app
 from dagster_streamtables.cli.output import err, errors_in_words
 from dagster_streamtables.cli.project import open_project
+from dagster_streamtables.replication.lifecycle.replications import Replications
 from dagster_streamtables.runtime.observe.status import Expected
 
 
@@ -36,7 +37,9 @@ def metrics(
                 return project.expected
             return open_project(root=root, tables=folder, module="", file="").expected
 
-        collector = StreamTablesCollector(project.logs.monitor, declared)
+        collector = StreamTablesCollector(
+            project.logs.monitor, declared, Replications(project.logs)
+        )
         if port is None:
             typer.echo(exposition(collector), nl=False)
             return

@@ -12,6 +12,8 @@ from prometheus_client.registry import Collector
 
 from dagster_streamtables.log import logger
 from dagster_streamtables.metrics.families import FAMILIES, PREFIX
+from dagster_streamtables.metrics.of_replications import samples_of
+from dagster_streamtables.replication.lifecycle.replications import Replications
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.health import SourceHealth
 from dagster_streamtables.runtime.observe.monitor import Monitor
@@ -35,12 +37,19 @@ class StreamTablesCollector(Collector):
         ```
     """
 
-    def __init__(self, monitor: Monitor, declared: Declarations = lambda: ()) -> None:
+    def __init__(
+        self,
+        monitor: Monitor,
+        declared: Declarations = lambda: (),
+        replications: Replications | None = None,
+    ) -> None:
         """
         Args:
             monitor: `Lake.monitor`.
             declared: Called at each scrape. If it raises, its last result is used.
+            replications: Those of the lake, whose publishers are asked at each scrape.
         """
+        self._replications = replications
         self._monitor = monitor
         self._declared = declared
         self._last: list[StreamTable | Expected] = []
@@ -69,6 +78,8 @@ class StreamTablesCollector(Collector):
             yield from _of_table(status)
             yield from self._of_history(status)
         yield from self._of_slots()
+        if self._replications is not None:
+            yield from samples_of(self._replications)
 
     def _of_slots(self) -> Iterator[Sample]:
         try:

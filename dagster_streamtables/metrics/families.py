@@ -8,6 +8,7 @@ from dataclasses import dataclass
 TABLE = ("table",)
 SOURCE = ("table", "source")
 SLOT = ("slot", "source")
+REPLICATION = ("replication",)
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,33 @@ FAMILIES: Mapping[str, About] = {
         "Whether the reader of the slot must begin anew, because changes are lost.", ("slot",)
     ),
     "slots_unreadable": About("Whether the slots could not be read in this scrape.", ()),
+    "replication_enabled": About("Whether the replication may be refreshed.", REPLICATION),
+    "replication_errors_in_a_row": About("Consecutive failed refreshes.", REPLICATION),
+    "replication_last_refresh_timestamp_seconds": About(
+        "When a refresh of the replication last succeeded.", REPLICATION
+    ),
+    "replication_lag_seconds": About(
+        "Time since the oldest commit at the publisher that is not applied; 0 if none.",
+        REPLICATION,
+    ),
+    "replication_lag_bytes": About(
+        "Size of the history that the publisher keeps for the replication.", REPLICATION
+    ),
+    "replication_lag_commits": About(
+        "Versions of a lake's tables that are not applied; absent for a server.", REPLICATION
+    ),
+    "replication_lag_unknown": About(
+        "Whether the publisher could not tell in this scrape, or has let the slot go.", REPLICATION
+    ),
+    "replication_tables": About(
+        "Tables of the replication, by their state.", ("replication", "state")
+    ),
+    "replication_conflicts": About(
+        "Changes that did not fit the rows of their target.", ("replication", "kind"), counter=True
+    ),
+    "replications_unreadable": About(
+        "Whether the replications could not be read in this scrape.", ()
+    ),
     "unreadable": About("Whether the table could not be read in this scrape."),
     "declarations_unreadable": About("Whether the declarations could not be read.", ()),
     "collect_seconds": About("Duration of this scrape.", ()),

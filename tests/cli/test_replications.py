@@ -1,0 +1,262 @@
+"""`streamtables publications` and `streamtables replications`, from one lake to another."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from typer.testing import CliRunner, Result
+
+from changes.table import Table
+from cli.test_metrics import values
+from dagster_streamtables import Lake
+from dagster_streamtables.cli import app
+from replication.lifecycle.origins import rows
+
+
+@dataclass(frozen=True)
+class Two:
+    """A lake with the table `shop.t`, which is published as `p`, and one that subscribes."""
+
+    folder: Path
+
+    @property
+    def here(self) -> Lake:
+        return Lake(self.folder / "here")
+
+    @property
+    def there(self) -> Lake:
+        return Lake(self.folder / "there")
+
+    @property
+    def table(self) -> Table:
+        return Table(self.there.location("shop.t"))
+
+    def run(self, *arguments: str, at: str = "here") -> Result:
+        environment = {"STREAMTABLES_ROOT": str(self.folder / at)}
+        return CliRunner().invoke(app, list(arguments), env=environment)
+
+    def said(self, *arguments: str, at: str = "here", code: int = 0) -> str:
+        done = self.run(*arguments, at=at)
+        assert done.exit_code == code, done.output
+        return done.stdout
+
+    def json(self, *arguments: str, code: int = 0) -> Any:
+        return json.loads(self.said(*arguments, "--json", code=code))
+
+    def refused(self, *arguments: str, at: str = "here", code: int = 1) -> str:
+        done = self.run(*arguments, at=at)
+        assert (done.exit_code, done.stdout) == (code, ""), done.output
+        assert "Traceback" not in done.stderr
+        return done.stderr
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Two:
+    made = Two(tmp_path)
+    (tmp_path / "here").mkdir()
+    Table.new(made.there.location("shop.t")).insert((1, "a"), (2, "b"))
+    return made
+
+
+def published(two: Two) -> Two:
+    two.said("publications", "create", "p", "--table", "shop.t", "--key", "k", at="there")
+    return two
+
+
+def subscribed(two: Two, *options: str) -> Two:
+    published(two)
+    two.said(
+        "replications", "create", "r", "--lake", two.there.root, "--publication", "p", *options
+    )
+    return two
+
+
+def test_a_publication_from_its_creation_to_its_end(two: Two) -> None:
+    said = two.said(
+        "publications", "create", "p", "--table", "shop.t", "--key", "k", "--where", "k > 1",
+        "--publish", "insert,delete", at="there",
+    )  # fmt: skip
+    assert said == "Publication p is created: shop.t\n  shop.t: where k > 1; key k\n"
+    Table.new(two.there.location("shop.u"))
+    two.said("publications", "alter", "p", "--add", "shop.u", "--columns", "k", at="there")
+    two.said("publications", "alter", "p", "--remove", "shop.t", "--rename", "q", at="there")
+    shown = two.said("publications", "show", "q", at="there")
+    assert "publishes delete, insert: shop.u\n  shop.u: columns k\n" in shown
+    [found] = json.loads(two.said("publications", "list", "--json", at="there"))
+    assert (found["name"], found["operations"]) == ("q", ["delete", "insert"])
+    assert "shop.u" in two.said("publications", "list", at="there")
+    assert "not for one table" in two.refused(
+        "publications", "create", "x", "--key", "k", at="there"
+    )
+    two.said("publications", "drop", "q", at="there")
+    assert two.said("publications", "list", at="there") == "There are no publications.\n"
+
+
+def test_a_replication_from_its_creation_to_its_end(two: Two) -> None:
+    published(two)
+    assert two.said("replications", "list") == "There are no replications.\n"
+    said = two.said(
+        "replications", "create", "r", "--lake", two.there.root, "--publication", "p",
+        "--target", "shop.t=raw.shop",
+    )  # fmt: skip
+    assert said == "Replication r is created: shop.t → raw.shop\n"
+    assert two.said("replications", "refresh") == "r: COPY; raw.shop 2 copied\n"
+    two.table.insert((3, "c"))
+    assert two.json("replications", "lag", "r")["commits"] == 1
+    assert "commits" in two.said("replications", "lag", "r")
+    [done] = two.json("replications", "refresh", "r")
+    assert (done["action"], done["tables"]["raw.shop"]["inserted"]) == ("CHANGES", 1)
+    assert two.said("replications", "refresh") == "r: NO_DATA\n"
+    assert "is equal to its origin" in two.said("replications", "check", "r")
+    [status] = two.json("replications", "list")
+    assert (status["enabled"], status["errors"], status["error"]) == (True, 0, None)
+    assert "enabled" in two.said("replications", "list")
+    shown = two.said("replications", "show", "r")
+    for each in ("shop.t", "raw.shop", "ready", "on_conflict=error", two.there.root):
+        assert each in shown
+    assert "stay" in two.said("replications", "drop", "r")
+    assert rows(two.here, "raw.shop") == Counter([(1, "a"), (2, "b"), (3, "c")])
+    assert two.there.slots.names() == []
+
+
+def test_a_difference_is_shown_and_copied_away(two: Two) -> None:
+    subscribed(two).said("replications", "refresh", "r")
+    DeltaTable(two.here.location("shop.t")).update(predicate="k = 1", updates={"v": "'x'"})
+    said = two.said("replications", "check", "r", code=3)
+    assert "1 rows missing, 1 unexpected" in said and "missing: k=1, v='a'" in said
+    assert two.json("replications", "check", "r", "shop.t", code=3)["equal"] is False
+    assert "2 copied" in two.said("replications", "copy", "r", "shop.t")
+    two.said("replications", "check", "r")
+
+
+def test_a_conflict_is_left_out(two: Two) -> None:
+    subscribed(two).said("replications", "refresh", "r")
+    Table(two.here.location("shop.t")).insert((3, "mine"))
+    two.table.insert((3, "theirs"))
+    said = two.refused("replications", "refresh", "r")
+    assert "meets a row that its target has already" in said
+    assert "meets a row" in two.said("replications", "list")
+    position = str(two.table.version)
+    assert "will leave out shop.t@" in two.said("replications", "skip", "r", position)
+    assert f"left out: shop.t@{position}" in two.said("replications", "refresh", "r")
+    assert "is applied already" in two.refused("replications", "skip", "r", position)
+    assert "is no position" in two.refused("replications", "skip", "r", "soon")
+
+
+def test_it_is_disabled_detached_and_dropped(two: Two) -> None:
+    subscribed(two).said("replications", "refresh", "r")
+    two.said("replications", "disable", "r")
+    assert "is disabled" in two.refused("replications", "refresh", "r")
+    assert two.said("replications", "refresh") == "There are no replications to refresh.\n"
+    two.said("replications", "enable", "r")
+    assert "Drop its slot r at the publisher" in two.said("replications", "detach", "r")
+    assert "has no slot" in two.refused("replications", "enable", "r")
+    assert "detached" in two.said("replications", "show", "r")
+    two.said("replications", "drop", "r")
+    assert two.there.slots.names() == ["r"]
+    assert 'there is no replication "r"' in two.refused("replications", "show", "r")
+
+
+def test_metrics_are_those_of_status_and_lag(two: Two) -> None:
+    subscribed(two)
+    found = two.said("metrics")
+    assert values(found, "replication_tables")["r", "new"] == 1
+    assert values(found, "replication_lag_unknown") == {}
+    two.said("replications", "refresh", "r")
+    two.table.insert((3, "c"))
+    found = two.said("metrics")
+    assert values(found, "replication_lag_commits") == {("r",): 1}
+    assert values(found, "replication_lag_seconds")[("r",)] > 0
+    assert values(found, "replication_lag_bytes")[("r",)] > 0
+    assert values(found, "replication_enabled") == {("r",): 1}
+    assert values(found, "replication_last_refresh_timestamp_seconds")[("r",)] > 0
+    shutil.rmtree(two.there.root)
+    two.refused("replications", "refresh", "r")
+    two.said("replications", "disable", "r")
+    found = two.said("metrics")
+    assert values(found, "replication_lag_unknown") == {("r",): 1}
+    assert values(found, "replication_lag_seconds") == {}
+    assert values(found, "replication_errors_in_a_row") == {("r",): 1}
+    assert values(found, "replication_enabled") == {("r",): 0}
+    assert values(found, "replications_unreadable") == {(): 0}
+
+
+FILES = {
+    "replications.yaml": """
+replications:
+  - name: r
+    lake: {root}
+    publications: [p]
+    target_schema: raw
+""",
+    "replications.toml": """
+[[replications]]
+name = "r"
+lake = "{root}"
+publications = ["p"]
+target_schema = "raw"
+""",
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_declarations_in_a_file(two: Two, tmp_path: Path, name: str) -> None:
+    published(two)
+    file = tmp_path / name
+    text = FILES[name].replace("{root}", two.there.root)
+    file.write_text(text)
+    said = two.said("replications", "create", "--file", str(file))
+    assert said == "Replication r is created: shop.t → raw.t\n"
+    two.said("replications", "refresh")
+    file.write_text(text.replace("raw", "other"))
+    assert "is altered: shop.t → other.t" in two.said("replications", "create", "-f", str(file))
+    assert two.said("replications", "refresh") == "r: COPY; other.t 2 copied\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("replications: {r: {}}", "declares no replications"),
+        ("replications: [{name: r}]", "names nothing to read from"),
+        ("replications: [{name: r, lake: /l, postgres: host=x}]", "names both a server and a lake"),
+        ("replications: [{name: r, lake: /l, tables: [t]}]", 'has no setting "tables"'),
+        ("replications: [{name: r, lake: /l, publications: [p], on_conflict: x}]", "on_conflict"),
+        ("replications: [{name: r, postgres: 'host=x password=s3cret', tables: [t]}]", "password"),
+        ("a: [", "cannot be read"),
+        (None, "cannot be read"),
+    ],
+)
+def test_wrong_files(two: Two, tmp_path: Path, content: str | None, told: str) -> None:
+    file = tmp_path / "r.yaml"
+    if content is not None:
+        file.write_text(content)
+    said = two.refused("replications", "create", "--file", str(file))
+    assert told in said and "s3cret" not in said
+
+
+def test_wrong_options(two: Two) -> None:
+    published(two)
+    assert "names nothing to read from" in two.refused("replications", "create", "r")
+    assert "is no pair" in two.refused("replications", "create", "r", "--type", "x", code=2)
+    assert "does not declare" in two.refused(
+        "replications", "create", "x", "--file", str(_file(two))
+    )
+    assert "declared twice" in two.refused(
+        "replications", "create", "r", "--file", str(_file(two)), "--lake", "/l"
+    )
+    secret = "postgresql://me:s3cret@host/shop"
+    said = two.refused("replications", "create", "r", "--postgres", secret, "--publication", "p")
+    assert "has a password" in said and "s3cret" not in said
+
+
+def _file(two: Two) -> Path:
+    file = two.folder / "replications.yaml"
+    file.write_text(FILES["replications.yaml"].replace("{root}", two.there.root))
+    return file

@@ -141,6 +141,7 @@ from .runtime.model.stream_table import (
     CdcMode as CdcMode,
     Mode as Mode,
     OnManualWrite as OnManualWrite,
+    OnRepresentation as OnRepresentation,
     OnSchemaChange as OnSchemaChange,
     StreamTable as StreamTable,
 )

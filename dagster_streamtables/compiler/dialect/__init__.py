@@ -9,6 +9,13 @@ came out differently; `others` is the part of SQL that every other dialect has i
 
 from dagster_streamtables.compiler.dialect.query import UnknownType
 from dagster_streamtables.compiler.dialect.support import ExperimentalDialect, checked_dialect
-from dagster_streamtables.compiler.dialect.translate import tables_of, translate
+from dagster_streamtables.compiler.dialect.translate import tables_of, translate, translation
 
-__all__ = ["ExperimentalDialect", "UnknownType", "checked_dialect", "tables_of", "translate"]
+__all__ = [
+    "ExperimentalDialect",
+    "UnknownType",
+    "checked_dialect",
+    "tables_of",
+    "translate",
+    "translation",
+]

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.digits import MOST, Digits
+from dagster_streamtables.compiler.dialect.kinds.digits import MOST, Digits, of_type
 from dagster_streamtables.compiler.dialect.made import made
 from dagster_streamtables.compiler.dialect.query import Query, literal_int
 
@@ -42,11 +42,27 @@ def told(query: Query, *found: Digits) -> None:
         query.note(DIGITS)
 
 
-def told_of_quotient(query: Query, left: Digits, right: Digits, result: Digits) -> None:
-    """Note a quotient whose smallest values have more digits in Postgres."""
+def told_of_quotient(
+    node: exp.Expr, query: Query, left: Digits, right: Digits, result: Digits
+) -> None:
+    """Note a quotient whose smallest values have more digits in Postgres, unless they are rounded
+    away."""
     least = min(_weights(left, right))
-    if left.varying or right.varying or 16 - 4 * least > result.scale:
+    more = left.varying or right.varying or 16 - 4 * least > result.scale
+    if more and not _is_rounded(node):
         query.note(DIGITS)
+
+
+def _is_rounded(node: exp.Expr) -> bool:
+    """Whether nothing is left of the digits after the twelfth place."""
+    around = node.parent
+    while isinstance(around, exp.Paren | exp.Window | exp.Filter | exp.Neg):
+        around = around.parent
+    if isinstance(around, exp.Round):
+        places = literal_int(around.args.get("decimals"))
+        return around.args.get("decimals") is None or (places is not None and places <= 12)
+    found = of_type(around.to) if isinstance(around, exp.Cast) else None
+    return found is not None and found.scale <= 12
 
 
 def _value(weight: int, left: Digits, right: Digits, result: Digits) -> str:

@@ -49,7 +49,7 @@ def _quotient(node: exp.Expr, query: Query) -> exp.Expr:
         )  # fmt: skip
     at_least_one = isinstance(node.expression, exp.Literal) and Decimal(node.expression.name) >= 1
     result = left.over(right._replace(scale=0) if at_least_one else right)
-    numeric.told_of_quotient(query, left, right, result)
+    numeric.told_of_quotient(node, query, left, right, result)
     return numeric.quotient(node.this, node.expression, left, right, result)
 
 
@@ -69,16 +69,17 @@ def averaged(node: exp.Expr, query: Query) -> exp.Expr | None:
             node, "the digits of an average depend on those of its values, which are not known",
             "cast the values to NUMERIC with digits, for example NUMERIC(20, 6)",
         )  # fmt: skip
-    return _mean(node.this.copy(), value, kind, of, query)
+    return _mean(node, value, kind, of, query)
 
 
-def _mean(argument: exp.Expr, value: exp.Expr, kind: Kind, of: Digits, query: Query) -> exp.Expr:
+def _mean(node: exp.Expr, value: exp.Expr, kind: Kind, of: Digits, query: Query) -> exp.Expr:
+    argument = node.this.copy()
     summed = argument.copy()
     if kind is Kind.BIGINT:  # a sum of them may not fit into another
         wide = made("CAST(_x AS DECIMAL(19, 0))", x=value)
         summed = exp.Distinct(expressions=[wide]) if isinstance(argument, exp.Distinct) else wide
     wide = Digits(19, 0) if kind is Kind.INT else Digits(of.whole + 10, of.scale)
-    numeric.told_of_quotient(query, wide, _COUNT, of.over(_COUNT))
+    numeric.told_of_quotient(node, query, wide, _COUNT, of.over(_COUNT))
     a, b = aggregate(exp.Sum(this=summed)), aggregate(exp.Count(this=argument, big_int=True))
     return composed(numeric.quotient(a, b, wide, _COUNT, of.over(_COUNT)))
 

@@ -54,8 +54,17 @@ def translate(sql: str, dialect: str, columns: Columns | None = None) -> str:
     Raises:
         InvalidDefinition: The text is not a query of the dialect, or has no exact translation.
     """
-    if dialect == SPARK:
-        return sql
+    return sql if dialect == SPARK else translation(sql, dialect, columns)[0]
+
+
+def translation(
+    sql: str, dialect: str, columns: Columns | None = None
+) -> tuple[str, tuple[str, ...]]:
+    """A query of another dialect in Spark SQL, and how its results look different there.
+
+    Raises:
+        InvalidDefinition: As in `translate`.
+    """
     checked_dialect(dialect)
     text = read(sql, dialect)
     refuse_names(text, dialect)
@@ -64,7 +73,8 @@ def translate(sql: str, dialect: str, columns: Columns | None = None) -> str:
         rules.prepare(text.tree)
     query = Query(dialect, text, Kinds(text.tree, columns or {}, dialect))
     _refuse(query, rules)
-    return _printed(query, _mended(query, rules))
+    printed = _printed(query, _mended(query, rules))
+    return printed, tuple(query.notes)
 
 
 def _refuse(query: Query, rules: Dialect) -> None:

@@ -176,6 +176,11 @@ class QueryPlan(Plan):
     def sources(self) -> tuple[str, ...]:
         return self.text.sources
 
+    def explain(self) -> str:
+        """As of any plan; and how results look different than in the dialect of the query."""
+        told = "".join(f"\n  {note}" for note in self.text.notes)
+        return super().explain() + (f"\n\nRepresented differently{told}" if told else "")
+
     @cached_property
     def timed(self) -> bool:
         return asks_for_time(self.text)

@@ -38,6 +38,8 @@ class Text:
     dialect: str = DIALECT
     origin: Origin | None = field(default=None, compare=False)
     """The text that it was made from; None for the author's own."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """How its results look different than in the dialect of its author."""
 
     @cached_property
     def tokens(self) -> list[Token]:
@@ -100,7 +102,8 @@ class Text:
         edits = tuple(sorted(edits, key=lambda each: each[:2]))
         if not edits:
             return self
-        return replace(as_written(edited(self.sql, edits)), origin=Edited(self, edits))
+        made = as_written(edited(self.sql, edits))
+        return replace(made, origin=Edited(self, edits), notes=self.notes)
 
     def retold(self, sql: str) -> Text:
         """The same query in other words.
@@ -108,7 +111,9 @@ class Text:
         Raises:
             InvalidDefinition: As in `as_written`.
         """
-        return self if sql == self.sql else replace(as_written(sql), origin=Retold(self))
+        if sql == self.sql:
+            return self
+        return replace(as_written(sql), origin=Retold(self), notes=self.notes)
 
     @property
     def definitions(self) -> list[Definition]:

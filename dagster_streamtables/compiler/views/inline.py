@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
-from dagster_streamtables.compiler.dialect import tables_of, translate
+from dagster_streamtables.compiler.dialect import tables_of, translation
 from dagster_streamtables.compiler.plan.compile import compile_query
 from dagster_streamtables.compiler.text.edits import Edit
 from dagster_streamtables.compiler.text.query_text import Text, as_written, exchanged
@@ -48,7 +49,8 @@ def text_of(
             views read one another in a cycle.
     """
     inliner = _Inliner(views or {}, columns or {})
-    return inliner.inlined(inliner.translated(query, dialect), ())
+    text = inliner.inlined(inliner.translated(query, dialect), ())
+    return replace(text, notes=tuple(inliner.notes)) if inliner.notes else text
 
 
 def inline(text: Text, views: Views) -> Text:
@@ -94,6 +96,7 @@ class _Inliner:
         self.views = views
         self.columns = columns
         self.numbers = itertools.count(1)
+        self.notes: dict[str, None] = {}
 
     def translated(self, query: str, dialect: str, path: tuple[str, ...] = ()) -> Text:
         if dialect == "spark":
@@ -103,7 +106,9 @@ class _Inliner:
             if name in self.views:
                 refuse_cycle(name, path)
                 columns[name] = self._columns(self.views[name], path)
-        return Text(query, dialect).retold(translate(query, dialect, columns))
+        sql, notes = translation(query, dialect, columns)
+        self.notes |= dict.fromkeys(notes)
+        return Text(query, dialect).retold(sql)
 
     def inlined(self, text: Text, path: tuple[str, ...]) -> Text:
         mentions = [each for each in text.named if each.name in self.views]

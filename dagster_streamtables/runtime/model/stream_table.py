@@ -72,6 +72,15 @@ class CdcMode(enum.StrEnum):
     """As `auto`; and a refresh may turn the feed on for a source that has none."""
 
 
+class OnRepresentation(enum.StrEnum):
+    """What becomes of a query of another dialect whose results mean the same and look different."""
+
+    TELL = "tell"
+    """It is translated; `explain` and the asset's page say what looks different."""
+    REFUSE = "refuse"
+    """It is refused."""
+
+
 def _checked_zone(name: str) -> str:
     try:
         zoneinfo.ZoneInfo(name)
@@ -138,6 +147,9 @@ class StreamTable:
     is refused."""
     session_timezone: Annotated[str, Normalized(_checked_zone)] = "UTC"
     """The time zone of the query's days and hours: Spark's `spark.sql.session.timeZone`."""
+    on_representation: OnRepresentation = OnRepresentation.TELL
+    """What becomes of a query of another dialect whose results mean the same and look different:
+    the spaces in JSON, digits beyond the 38 of Spark's decimals, floats for numeric functions."""
     differential_max_change_ratio: Annotated[float, Range(0, 1)] = 0.15
     """A refresh recomputes if more than this fraction of a source's rows changed, and more than
     5,000 of them. 0 means never recompute for that reason, 1 means always. Mode `AUTO` uses it
@@ -192,7 +204,14 @@ class StreamTable:
         with self.blamed():
             if self._is_as_written:
                 return self._as_written
-            return text_of(self.query, self.dialect, self._views, columns)
+            text = text_of(self.query, self.dialect, self._views, columns)
+            if text.notes and self.on_representation is OnRepresentation.REFUSE:
+                raise InvalidDefinition(
+                    "the translation of the query is represented differently",
+                    why="; ".join(text.notes),
+                    fix="cast or round what differs, or set on_representation to tell",
+                )
+            return text
 
     @contextmanager
     def blamed(self) -> Iterator[None]:

@@ -1,0 +1,144 @@
+"""Everyday expressions and queries of PostgreSQL users. What they return is not written here:
+PostgreSQL is asked."""
+
+from __future__ import annotations
+
+EXPRESSIONS = [
+    # quotients and other numbers
+    "n / 3", "n / 7", "m / n", "m / 7.2", "7.5 / 7.2 + n", "n / x", "x / n", "100.0 * n / m",
+    "round(n / 3, 2)", "round(n / 3 * 100, 2)", "n * 1.5 / (n + 300)", "b / 7.0", "id / 7.0",
+    "id::numeric / 3", "x / 2", "b / 2", "x % 2", "n % 0.3", "div(x, 2)", "trunc(n, 1)",
+    "trunc(m, 3)", "trunc(x, -1)", "round(n, 1)", "round(n, -1)", "round(n)", "ceil(n)",
+    "floor(n)", "sign(n)", "abs(n)", "1e3 * n", "1.5e-2 + n", "(n * 2)::text", "n::text",
+    "n::numeric", "n::numeric(6, 1)", "n::int", "d::int", "d::numeric(30, 2)", "scale(n)",
+    "factorial(id)", "log(100)", "log(1000::double precision)", "power(x, 2)", "x & 6", "x # 3",
+    "x << 2", "~x", "greatest(x, y, NULL)", "least(n, x)", "width_bucket(x, 0, 10, 5)",
+    "x BETWEEN SYMMETRIC 5 AND 1", "(x, y) < (3, 4)", "(x, y) >= (3, y)", "(x, y) = (7, 2)",
+    "x IS DISTINCT FROM y", "to_hex(x)", "to_hex(b)",
+    # strings
+    "initcap(u)", "upper(s)", "length(u)", "left(s, -1)", "right(s, -2)", "left(s, x)",
+    "right(s, x)", "substring(s, 0, 2)", "substring(s, -1)", "substring(s, x)",
+    "substring(u from 2 for 3)", "substring(u from '[a-z]+')", "substring(u from 'o(.)')",
+    "split_part(u, ',', 2)", "split_part(u, ',', -1)", "split_part(s, '', 1)", "strpos(s, 'b')",
+    "lpad(s, 5, 'xy')", "rpad(s, 5, '')", "repeat(s, 2)", "reverse(s)", "translate(s, 'abc', 'xy')",
+    "btrim(u, ' h')", "chr(8364)", "chr(id + 64)", "ascii(u)", "overlay(s placing 'ZZ' from 2)",
+    "starts_with(s, 'a')", "concat(s, x, NULL)", "concat_ws('-', s, u, NULL)", "s || x", "md5(s)",
+    "format('%s-%s%%', s, x)", "encode(bin, 'hex')", "encode(bin, 'base64')", "sha256(bin)",
+    "s LIKE 'a%'", "u ILIKE 'FOO%'", "s LIKE ANY (ARRAY['a%', '%b'])",
+    "s ILIKE ALL (ARRAY['a%', '%C'])", "s = ANY('{abc,Ab}')", "s SIMILAR TO '(a|%)%.%'",
+    "u ~ '^[a-z]+ '", "u ~* 'FOO'", "s !~ 'b'", "regexp_replace(u, 'o', '0')",
+    r"regexp_replace(u, '(o)', '<\1>')", r"regexp_replace(u, 'l+', '<\&>')",
+    "regexp_replace(u, 'O', '0', 'i')", "regexp_replace(u, 'O', '0', 'gi')",
+    "regexp_replace(u, '^[a-z]', '#')", "regexp_replace(u, '[a-z]$', '#')",
+    "regexp_count(u, 'o')", "regexp_substr(u, '[a-z]+')", "regexp_instr(u, 'o')",
+    "regexp_like(u, 'FOO', 'i')", "regexp_match(u, 'o(.)')",
+    "(regexp_match(u, '([a-z])([a-z]+)'))[2]", "regexp_split_to_array(u, '[, ]')",
+    "string_to_array(u, ',')", "string_to_array(s, '.', 'b')",
+    "array_to_string(string_to_array(u, ','), ';', '*')",
+    # dates and times
+    "extract(epoch from ts)", "extract(epoch from tz)", "extract(epoch from dt)",
+    "extract(epoch from ts - timestamp '2020-01-01')", "date_part('year', ts)",
+    "extract(day from ts - timestamp '2020-01-01 12:00')",
+    "extract(hour from ts - timestamp '2020-01-01 12:00')",
+    "extract(second from ts - timestamp '2020-01-01 12:00')", "extract(isoyear from dt)",
+    "extract(week from dt)", "extract(century from dt)", "extract(decade from dt)",
+    "extract(milliseconds from ts)", "extract(microseconds from ts)", "extract(dow from ts)",
+    "extract(isodow from ts)", "extract(julian from dt)", "extract(quarter from dt)",
+    "extract(year from age(ts, timestamp '2000-02-29'))",
+    "extract(month from age(ts, timestamp '2000-05-31 12:00'))", "dt - date '2024-01-01'", "dt + 1",
+    "ts AT TIME ZONE 'Europe/Berlin'", "tz AT TIME ZONE 'America/New_York'",
+    "ts AT TIME ZONE 'UTC'", "tz AT TIME ZONE 'UTC'",
+    "ts AT TIME ZONE 'UTC' AT TIME ZONE 'Europe/Berlin'",
+    "timestamp '2024-10-27 02:30' AT TIME ZONE 'Europe/Berlin'",
+    "timestamp '2024-10-27 01:30' AT TIME ZONE 'Europe/Berlin'",
+    "timestamp '2024-10-26 12:30' AT TIME ZONE 'Europe/Berlin'",
+    "timestamp '2024-03-31 02:30' AT TIME ZONE 'Europe/Berlin'",
+    "timestamp '2024-04-07 01:45' AT TIME ZONE 'Australia/Lord_Howe'",
+    "(tz AT TIME ZONE 'Europe/Berlin')::date", "timezone('Europe/Berlin', tz)",
+    "date_trunc('day', tz, 'Europe/Berlin')", "date_trunc('month', dt)", "date_trunc('week', ts)",
+    "date_bin('15 minutes', ts, timestamp '2001-01-01')",
+    "date_bin('15 minutes', tz, timestamptz '2001-01-01 00:00+02')",
+    "date_bin('1 day', ts, '2030-01-01')", "tz::text", "ts::text", "ts::date", "dt::timestamp",
+    "to_char(ts, 'DD Mon YYYY')", "to_char(ts, 'FMDay, FMDD FMMonth YYYY HH12:MI AM')",
+    "to_char(ts, 'Month|Day|MON|dy|Q|DDD|IW|IYYY|D|ID|WW')",
+    "to_char(ts, 'yyyy-mm-dd\"T\"hh24:mi:ss.ms')", "to_char(tz, 'YYYY-MM-DD HH24:MI:SS.US')",
+    "to_char(n, 'FM999,999,990.00')", "to_char(n, '999990.0')", "to_char(x, 'FM000')",
+    "to_char(n, '999,999.00')", "to_char(x, '99')", "to_date('2024-02-29', 'YYYY-MM-DD')",
+    "to_timestamp(x)", "ts + x * interval '1 day'", "ts + interval '1 hour' * x",
+    "dt + interval '1 month'", "ts - interval '1 year 2 months 3 days'",
+    "ts + interval '1 day 02:30'", "ts + '1 mon 1 day'::interval", "ts + make_interval(days => x)",
+    "interval '1 mon 1 day' + dt", "isfinite(ts)", "make_date(2024, 2, id)",
+    # arrays
+    "arr && ARRAY[1, 7]", "arr @> ARRAY[2]", "arr <@ ARRAY[1, 2, 3, 9]", "arr @> '{2,9}'",
+    "sarr && '{a,z}'", "arr || 4", "4 || arr", "arr || arr", "arr || NULL", "sarr || ARRAY['z']",
+    "arr[x]", "arr[1]", "arr[1:2]", "arr[2:]", "arr[:2]", "arr[0:1]", "array_append(arr, 4)",
+    "array_prepend(0, arr)", "array_cat(arr, NULL)", "array_cat(NULL, arr)",
+    "array_remove(arr, 2)", "array_replace(arr, 2, 0)", "array_positions(arr, 2)",
+    "array_position(arr, 2)", "array_reverse(arr)", "array_sort(arr)", "array_upper(arr, 1)",
+    "array_length(arr, 1)", "cardinality(arr)", "x = ANY(arr)", "x <> ALL(arr)", "x < ANY (arr)",
+    "x >= ALL (arr)", "x > ALL (ARRAY[1, 2])", "array_to_string(arr, ',')",
+    # JSON
+    "j ->> 'k'", "j -> 'b' ->> 'c'", "j #>> '{b,c}'", "j -> 2 ->> 'x'", "j ->> 1", "j ? 'a'",
+    "j ?| ARRAY['e', 'k']", "j ?& ARRAY['a', 'b']", "jsonb_typeof(j)", "jsonb_typeof(j -> 'b')",
+    "(j ->> 'a')::numeric", "(j ->> 'a')::numeric(10, 1)", "upper(j -> 'b' ->> 'c')",
+    "jsonb_extract_path_text(j, 'b', 'c')", "j ->> 'k' IS NULL",
+]  # fmt: skip
+"""Equal to the last character and the last digit."""
+
+REPRESENTED = [
+    "avg(x) OVER (PARTITION BY f)", "power(n, 2)", "sqrt(abs(n))", "ln(n + 10)", "exp(1.0)",
+    "cbrt(x)", "j ->> 'a'", "j -> 'b'", "j -> 'b' -> 'd'", "jsonb_build_object('a', x, 'b', s)",
+    "jsonb_build_array(x, s, NULL)", "to_jsonb(s)", "(n / 3) / 7", "d::numeric(38, 12)",
+]  # fmt: skip
+"""Equal but for the digits of a float or of a long decimal, or the spaces and keys of JSON."""
+
+QUERIES = [
+    "SELECT f, avg(x) AS a, avg(n) AS b, avg(m) AS c, avg(b) AS d, sum(n) / count(*) AS e,"
+    " round(avg(m), 3) AS g FROM t GROUP BY f",
+    "SELECT f, avg(n) AS a, avg(DISTINCT y) AS b, avg(n) FILTER (WHERE x > 0) AS c,"
+    " 100.0 * count(x) / count(*) AS d FROM t GROUP BY f",
+    "SELECT id, avg(n) OVER (PARTITION BY f) AS a,"
+    " avg(x) OVER (ORDER BY id ROWS 1 PRECEDING) AS b FROM t",
+    "SELECT count(*), sum(x) + 1, max(x)::text, coalesce(min(s), 'q') FROM t",
+    "SELECT DISTINCT ON (f) * FROM (SELECT f, id, n, s FROM t) AS q ORDER BY f, id DESC",
+    "SELECT DISTINCT ON (f) f, id FROM t ORDER BY f, id DESC LIMIT 2",
+    "SELECT id, y FROM t ORDER BY y FETCH FIRST 2 ROWS WITH TIES",
+    "SELECT count(*) AS c FROM t GROUP BY ()",
+    "SELECT f, y, grouping(f, y) AS g, count(*) AS c FROM t GROUP BY CUBE (f, y)",
+    "SELECT f, array_agg(x ORDER BY id DESC) AS a, array_agg(DISTINCT y) AS b,"
+    " array_agg(s ORDER BY x, id) AS c FROM t GROUP BY f",
+    "SELECT f, array_agg(x ORDER BY id) FILTER (WHERE x > 5) AS a FROM t GROUP BY f",
+    "SELECT array_agg(x ORDER BY id) AS a FROM t WHERE id > 1000",
+    "SELECT every(f) AS a, bool_or(f) AS b, every(x > -10) AS c FROM t",
+    "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY n) AS a,"
+    " percentile_disc(0.3) WITHIN GROUP (ORDER BY b DESC) AS b,"
+    " percentile_disc(0.5) WITHIN GROUP (ORDER BY dt) AS c FROM t",
+    "SELECT id, g FROM t, generate_series(1, x) AS g",
+    "SELECT t.id, g FROM t, generate_series('2024-01-31'::date, '2024-02-03'::date, '1 day') AS g"
+    " WHERE g::date > dt",
+    "SELECT g.m, count(t.id) AS c FROM generate_series(timestamp '2024-01-01',"
+    " timestamp '2024-06-01', interval '1 month') AS g(m) LEFT JOIN t"
+    " ON date_trunc('month', t.ts) = g.m GROUP BY g.m",
+    "SELECT id, e FROM t, string_to_table(u, ',') AS e",
+    "SELECT id, e.v, e.o FROM t LEFT JOIN LATERAL unnest(sarr) WITH ORDINALITY AS e(v, o) ON TRUE",
+    "SELECT q.v / 2 AS c FROM (SELECT x AS v FROM t UNION ALL SELECT n FROM t) AS q",
+    "SELECT f, string_agg(s, ',' ORDER BY id) AS a, string_agg(DISTINCT s, '-') AS b,"
+    " bit_and(x) AS c FROM t GROUP BY f",
+    "SELECT date_trunc('month', ts) AS m, round(sum(n) / nullif(sum(x), 0), 4) AS q FROM t"
+    " GROUP BY 1",
+    "SELECT a.id, b.id AS other FROM t AS a JOIN t AS b ON (a.x, a.id) < (b.x, b.id)",
+    "SELECT j ->> 'k' AS k, count(*) FROM t GROUP BY 1",
+    "WITH s AS (SELECT f, sum(n) AS total FROM t GROUP BY f)"
+    " SELECT f, round(100 * total / (SELECT sum(n) FROM t), 2) AS share FROM s",
+]
+
+REPRESENTED_QUERIES = [
+    "SELECT f, stddev(x) AS a, variance(n) AS b, corr(x, y) AS c, avg(d) AS e FROM t GROUP BY f",
+    "SELECT jsonb_agg(x ORDER BY id) AS a, json_agg(s ORDER BY id) AS b FROM t",
+    "SELECT sum(n / 3) AS a, sum(n / 3) / 7 AS b FROM t",
+    "SELECT f, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS a FROM t GROUP BY f",
+]
+
+EVERYDAY = EXPRESSIONS[::4]
+"""The part that `make test` runs on Spark."""
+EVERYDAY_QUERIES = [QUERIES[i] for i in (1, 3, 9, 15)]

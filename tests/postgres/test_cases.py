@@ -1,0 +1,90 @@
+"""Everyday SQL of PostgreSQL: what is stored after every change is what PostgreSQL returns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.compiler import compile_query
+from dagster_streamtables.compiler.dialect import translate
+from postgres import cases
+from postgres.compared import ours, theirs
+from postgres.tables import COLUMNS, STEPS, change, create
+
+_ALL = [
+    *(f"SELECT id, {sql} AS c FROM t" for sql in (*cases.EXPRESSIONS, *cases.REPRESENTED)),
+    *cases.QUERIES, *cases.REPRESENTED_QUERIES,
+]  # fmt: skip
+
+
+def test_everyday_queries_are_translated_and_maintained() -> None:
+    for query in _ALL:
+        compile_query(translate(query, "postgres", COLUMNS), COLUMNS)
+
+
+def _as_columns(expressions: list[str]) -> str:
+    outputs = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(expressions))
+    return f"SELECT id, {outputs} FROM t"
+
+
+def _hold(
+    lake: Lake, postgres: Any, queries: dict[str, str], *, steps: int = 3, loosely: bool = False
+) -> None:
+    """Refresh a stream table for each query after each change, and compare."""
+    create(postgres)
+    tables = [
+        StreamTable(name, query, dialect="postgres", differential_max_change_ratio=0)
+        for name, query in queries.items()
+    ]
+    for place, (deleted, inserted) in enumerate(STEPS[:steps]):
+        change(postgres, lake, deleted, inserted)
+        for table in tables:
+            done = lake.refresh(table)
+            assert place == 0 or done.action is Action.DIFFERENTIAL, (table.query, done)
+            names, expected = theirs(postgres, table.query, loosely=loosely)
+            found = ours(lake, table.name, names, loosely=loosely)
+            assert found == expected, _differing(table.query, names, found, expected)
+
+
+def _differing(query: str, names: list[str], found: Any, expected: Any) -> str:
+    """The columns that differ, where a row has an id; otherwise the rows."""
+    more, fewer = found - expected, expected - found
+    by_id = {row[0]: row for row in fewer}
+    cells = [
+        (name, theirs, ours)
+        for row in more
+        if row[0] in by_id
+        for name, theirs, ours in zip(names, by_id[row[0]], row, strict=True)
+        if theirs != ours
+    ]
+    return f"{query}\n{cells or (fewer, more)}"
+
+
+@pytest.mark.spark
+def test_everyday_expressions_are_those_of_postgres(lake: Lake, postgres: Any) -> None:
+    queries = {"columns": _as_columns(cases.EVERYDAY)}
+    queries |= {f"q{place}": query for place, query in enumerate(cases.EVERYDAY_QUERIES)}
+    _hold(lake, postgres, queries, steps=2)
+
+
+@pytest.mark.spark
+@pytest.mark.long
+@pytest.mark.parametrize("begin", range(0, len(cases.EXPRESSIONS), 40))
+def test_expressions_are_those_of_postgres(lake: Lake, postgres: Any, begin: int) -> None:
+    _hold(lake, postgres, {"columns": _as_columns(cases.EXPRESSIONS[begin : begin + 40])})
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_queries_are_those_of_postgres(lake: Lake, postgres: Any) -> None:
+    _hold(lake, postgres, {f"q{place}": query for place, query in enumerate(cases.QUERIES)})
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_what_is_represented_differently_says_the_same(lake: Lake, postgres: Any) -> None:
+    queries = {"columns": _as_columns(cases.REPRESENTED)}
+    queries |= {f"q{place}": query for place, query in enumerate(cases.REPRESENTED_QUERIES)}
+    _hold(lake, postgres, queries, loosely=True)

@@ -70,6 +70,7 @@ class Entry:
     publication: str
     columns: tuple[str, ...] | None
     filter: str | None
+    operations: frozenset[Operation] = frozenset(Operation)
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,10 @@ class _Tables:
                 schema=of[0][1],
                 table=of[0][2],
                 columns=tuple(columns.get(oid, ())),
-                entries=tuple(Entry(row[3], row[4] and tuple(row[4]), row[5]) for row in of),
+                entries=tuple(
+                    Entry(row[3], row[4] and tuple(row[4]), row[5], self.operations[row[3]])
+                    for row in of
+                ),
                 operations=frozenset().union(*(self.operations[row[3]] for row in of)),
                 is_root=of[0][6],
                 setting=of[0][7],

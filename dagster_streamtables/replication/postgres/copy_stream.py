@@ -49,11 +49,24 @@ def stream(
 
 def _batch(lines: list[Buffer], form: TableForm) -> pa.RecordBatch:
     import pyarrow as pa
+
+    texts = texts_of(b"".join(lines), len(form.columns))
+    values = [column.values(text) for column, text in zip(form.columns, texts, strict=True)]
+    return pa.RecordBatch.from_arrays(values, schema=form.table.schema)
+
+
+def texts_of(lines: bytes, count: int) -> list[pa.Array]:
+    """The columns of CSV: bytes, and NULL for what is empty without quotes.
+
+    Raises:
+        pyarrow.ArrowInvalid: A line has another number of columns.
+    """
+    import pyarrow as pa
     from pyarrow import csv
 
-    names = [f"c{i}" for i in range(len(form.columns))]
+    names = [f"c{i}" for i in range(count)]
     # With a line of names, a byte order mark that a value begins with is no mark of the file.
-    data = b"".join((",".join(names).encode(), b"\n", *lines))
+    data = b"".join((",".join(names).encode(), b"\n", lines))
     texts = csv.read_csv(
         io.BytesIO(data),
         # One block, so that no row is too long for it.
@@ -67,5 +80,4 @@ def _batch(lines: list[Buffer], form: TableForm) -> pa.RecordBatch:
             quoted_strings_can_be_null=False,
         ),
     ).combine_chunks()
-    values = [column.values(texts.column(i).chunk(0)) for i, column in enumerate(form.columns)]
-    return pa.RecordBatch.from_arrays(values, schema=form.table.schema)
+    return [column.chunk(0) for column in texts.columns]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from secrets import token_hex
@@ -26,6 +27,8 @@ from dagster_streamtables.replication.postgres.timeline import (
     require_known,
     timeline_of,
 )
+from dagster_streamtables.replication.postgres.triggers.capture import Capture, State
+from dagster_streamtables.replication.postgres.triggers.routes import Choice, Routes
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.catalog import CatalogTable
@@ -43,6 +46,7 @@ class PostgresPublisher:
         password_file: str | Path | None = None,
         origin: Literal["any", "none"] = "any",
         slot_timeout: timedelta = timedelta(minutes=5),
+        capture: Choice = "auto",
     ) -> None:
         """
         Args:
@@ -54,12 +58,17 @@ class PostgresPublisher:
             origin: "none" leaves out changes that a replication made; the server must be 16 or
                 later.
             slot_timeout: For so long a new slot waits for transactions that are open.
+            capture: "wal" reads the server's log; "trigger" has statement triggers write what
+                changes; "auto" does that only where the server does not decode its log, and goes
+                over to the log once it does.
         """
         self._server = Server.at(address, password=password, password_file=password_file)
         self._publications = tuple(publications)
         self._choices = checked(types or {})
         self._local_only = origin == "none"
         self._wait = slot_timeout.total_seconds()
+        self._routes = Routes(self._server, self._forms, capture, self._local_only, self._wait)
+        self._capture = Capture(self._server, self._forms, self._wait)
         self._timeline: int | None = None
         """Of the server that was read: another may have taken over before `confirm`."""
 
@@ -104,6 +113,10 @@ class PostgresPublisher:
 
     @contextmanager
     def copy(self, slot: str, tables: Collection[str]) -> Iterator[snapshot.SnapshotCopy]:
+        if self._routes.are_triggers_first(slot):
+            with self._capture.copy(slot, tables) as copied:
+                yield copied
+            return
         before, is_new = self._meet(slot, tables)
         with self._server.session() as connection:
             try:
@@ -118,6 +131,8 @@ class PostgresPublisher:
                 yield copied
 
     def create_slot(self, slot: str, tables: Collection[str]) -> Mapping[str, int]:
+        if self._routes.are_triggers_first(slot):
+            return self._capture.create_slot(slot, tables)
         _, is_new = self._meet(slot, tables)
         if is_new:
             with self._server.replication() as protocol:
@@ -135,14 +150,18 @@ class PostgresPublisher:
         if not after:
             return Batch({}, {})
         with self._server.session() as connection:
+            route = self._routes.route(connection, slot, after)
+            if route.by_triggers:
+                return self._capture.read(connection, slot, after, max_rows=max_rows)
             options = options_of(connection, local_only=self._local_only)
             forms = self._forms(connection)
-            up_to = slots.flushed_to(connection)
+            flushed = slots.flushed_to(connection)
+            up_to = flushed if route.up_to is None else min(flushed, route.up_to)
             state = slots.require_slot(connection, slot)
-            last = Confirmed.of(confirmed) if confirmed else None
+            last = Confirmed.of(confirmed).since(route.begin) if confirmed else None
             slots.require_unmoved(state, slot, last and last.position, after)
             self._timeline = timeline_of(connection)
-            require_known(self._server, self._timeline, last, after, up_to)
+            require_known(self._server, self._timeline, last, after, flushed)
             read = Read(after, forms.then)
             if state.position < up_to:
                 read.decode(
@@ -155,12 +174,15 @@ class PostgresPublisher:
                         options=options,
                     )
                 )
-        return batch_of(read, up_to, max_rows)
+        batch = batch_of(read, up_to, max_rows)
+        return batch if route.up_to is None else replace(batch, complete=False)
 
     def confirming(self, applied: Mapping[str, int]) -> str:
         return str(Confirmed(min(applied.values()), self._timeline))
 
     def confirm(self, slot: str, applied: Mapping[str, int]) -> str:
+        if (confirmed := self._capture.confirm(slot, applied)) is not None:
+            return confirmed
         with self._server.session() as connection:
             if applied:
                 position = slots.advance(connection, slot, min(applied.values()))
@@ -168,11 +190,19 @@ class PostgresPublisher:
                 position = slots.require_slot(connection, slot).position
             return str(Confirmed(position, self._timeline or timeline_of(connection)))
 
+    def capture_states(self, slot: str) -> Mapping[str, State]:
+        """How the changes of each table come now. TRANSITIONING from the one way to the other ends
+        when all changes of the way before were confirmed."""
+        return self._capture.states(slot)
+
     def drop_slot(self, slot: str) -> None:
+        self._capture.drop(slot)
         with self._server.session() as connection:
             slots.drop(connection, slot)
 
     def lag(self, slot: str, applied: Mapping[str, int]) -> Lag:
+        if (lag := self._capture.lag(slot, applied)) is not None:
+            return lag
         with self._server.session() as connection:
             state = slots.require_slot(connection, slot)
             now = slots.flushed_to(connection)

@@ -67,8 +67,9 @@ def _forbidden(said: str, origin: str) -> StreamTablesError:
         f"PostgreSQL at {origin} does not allow that",
         why=said,
         fix="the role needs ALTER ROLE … REPLICATION, and GRANT SELECT on each published table "
-        "and USAGE on its schema; BYPASSRLS if a table has row security; to create a publication "
-        "it must own the tables",
+        "and USAGE on its schema; BYPASSRLS if a table has row security; to create a publication, "
+        "or triggers where the server does not decode, it must own the tables, and for triggers "
+        "GRANT CREATE ON DATABASE",
     )
 
 

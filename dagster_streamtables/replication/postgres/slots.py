@@ -72,6 +72,19 @@ def require_slot(connection: Connection, slot: str) -> SlotState:
     return state
 
 
+def require_none(connection: Connection, slot: str) -> None:
+    """
+    Raises:
+        PublisherProblem: Somebody has made one of that name.
+    """
+    if slot_state(connection, slot) is not None:
+        raise PublisherProblem(
+            f'there is a slot "{slot}" already, which the replication has not made',
+            why="its changes come by triggers so far, and are to come from a slot of that name",
+            fix="drop that slot if nobody reads it: pg_drop_replication_slot",
+        )
+
+
 def _require_ours(state: SlotState, slot: str) -> None:
     if not state.is_ours:
         raise PublisherProblem(

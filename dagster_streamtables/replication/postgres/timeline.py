@@ -7,7 +7,7 @@ server had, too, if it had not received all.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.replication.postgres.lsn import lsn_of, lsn_text
@@ -37,6 +37,10 @@ class Confirmed:
         """
         lsn, _, timeline = text.partition(" ")
         return cls(lsn_of(lsn), int(timeline) if timeline else None)
+
+    def since(self, begin: int | None) -> Confirmed:
+        """Where a slot began later than that, what was confirmed before is no matter of it."""
+        return self if begin is None or begin <= self.position else replace(self, position=begin)
 
     def __str__(self) -> str:
         return f"{lsn_text(self.position)} {self.timeline or ''}".strip()

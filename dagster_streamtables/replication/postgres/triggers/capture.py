@@ -1,0 +1,229 @@
+"""`Capture`: whether changes come from the server's log or by triggers, and the switches between.
+
+Each switch is one position, the turn: up to it changes come the one way, behind it the other way.
+
+From triggers to the log: the slot is made with the snapshot in which it begins. What that snapshot
+shows of the triggers' log is the last window; the slot has the rest. Triggers go when what is
+behind the turn was confirmed.
+
+From the log to triggers: they are created while nobody writes to the tables, and whoever wrote has
+ended. The turn is the end of the server's log at that moment: all commits before are of the slot,
+and all behind it are of the triggers. The slot goes when all up to the turn was confirmed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.log import logger
+from dagster_streamtables.replication.model.batch import Batch
+from dagster_streamtables.replication.model.publisher import Lag
+from dagster_streamtables.replication.postgres import snapshot
+from dagster_streamtables.replication.postgres.forms import Forms
+from dagster_streamtables.replication.postgres.server import Server
+from dagster_streamtables.replication.postgres.timeline import Confirmed
+from dagster_streamtables.replication.postgres.triggers import windows
+from dagster_streamtables.replication.postgres.triggers.captured import (
+    Captured,
+    Way,
+    alone,
+    begin,
+    captured,
+)
+from dagster_streamtables.replication.postgres.triggers.install import (
+    install,
+    is_installed,
+    names_of,
+    remove,
+)
+from dagster_streamtables.replication.postgres.triggers.intact import require_intact
+from dagster_streamtables.replication.postgres.triggers.locks import locked
+from dagster_streamtables.replication.postgres.triggers.log_lag import lag_of
+from dagster_streamtables.replication.postgres.triggers.log_reading import LogRead
+from dagster_streamtables.replication.postgres.triggers.shapes import Shapes
+from dagster_streamtables.replication.postgres.triggers.switches import Switches
+
+if TYPE_CHECKING:
+    from dagster_streamtables.replication.postgres.catalog import CatalogTable
+    from dagster_streamtables.replication.postgres.server import Connection
+
+State = Literal["TRIGGER", "TRANSITIONING", "WAL"]
+
+
+LEAVING = 3.0
+"""Seconds for which triggers that are not needed wait for locks."""
+
+
+@dataclass(frozen=True)
+class Capture:
+    server: Server
+    load_forms: Callable[[Connection], Forms]
+    wait: float
+    """Seconds for which triggers wait for locks."""
+
+    @contextmanager
+    def copy(self, slot: str, tables: Collection[str]) -> Iterator[snapshot.SnapshotCopy]:
+        with self.server.session() as connection:
+            with self.server.session() as other, self._taken(other, slot):
+                copied = self._copied(connection, other, slot, tables)
+            with closing(copied):
+                yield copied
+
+    def _copied(
+        self, reader: Connection, connection: Connection, slot: str, tables: Collection[str]
+    ) -> snapshot.SnapshotCopy:
+        """The reader gets into the snapshot; the other stores its position."""
+        before = self._begin(connection, slot, tables)
+        reader.execute("BEGIN TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        position = self._boundary(connection, slot, windows.snapshot_now(reader))
+        snapshot.wait_for_locks(reader, self.wait)
+        snapshot.require_readable(reader, before.values())
+        forms = self.load_forms(reader)
+        now = snapshot.require_published(forms, before)
+        snapshot.require_same_files(before, now)
+        return snapshot.SnapshotCopy(
+            server=self.server,
+            connection=reader,
+            forms={name: forms.now(name) for name in now},
+            queries={name: snapshot.rows_of(table) for name, table in now.items()},
+            at=position,
+        )
+
+    def create_slot(self, slot: str, tables: Collection[str]) -> Mapping[str, int]:
+        with self.server.session() as connection, self._taken(connection, slot):
+            self._begin(connection, slot, tables)
+            position = self._boundary(connection, slot, windows.snapshot_now(connection))
+        return dict.fromkeys(tables, position)
+
+    @contextmanager
+    def _taken(self, connection: Connection, slot: str) -> Iterator[None]:
+        """A slot that was not there before goes if anything fails."""
+        alone(connection, slot)
+        is_new = captured(connection, slot) is None
+        try:
+            yield
+        except BaseException:
+            if is_new:
+                with suppress(StreamTablesError):
+                    self._drop(connection, slot)
+            raise
+
+    def _begin(
+        self, connection: Connection, slot: str, tables: Collection[str]
+    ) -> Mapping[str, CatalogTable]:
+        """From now on the changes of tables are captured."""
+        chosen = snapshot.require_published(self.load_forms(connection), tables)
+        snapshot.require_readable(connection, chosen.values())
+        found = begin(connection, slot, Way.TRIGGER)
+        new = [each for each in chosen.values() if not is_installed(connection, found, each)]
+        if new:
+            with locked(connection, new, self.wait):
+                for table in new:
+                    install(connection, found, table)
+        return chosen
+
+    def _boundary(self, connection: Connection, slot: str, upto: str) -> int:
+        """The position of a snapshot."""
+        found = captured(connection, slot)
+        assert found is not None
+        there = windows.windows_of(connection, slot)
+        if not there:
+            return windows.first(connection, slot, upto, windows.written_to(connection)).position
+        made = windows.following(connection, found, there[-1], upto, even_empty=True)
+        assert made is not None
+        return made.position
+
+    def read(
+        self, connection: Connection, slot: str, after: Mapping[str, int], *, max_rows: int
+    ) -> Batch:
+        """On the connection that has asked for the route."""
+        found = captured(connection, slot)
+        assert found is not None
+        there = windows.windows_of(connection, slot)
+        windows.require_known(there, slot, after)
+        is_last = found.way is Way.TO_WAL and found.turn is not None
+        if not is_last:
+            upto = windows.snapshot_now(connection)
+            new = windows.following(connection, found, there[-1], upto)
+            there += [new] if new else []
+        forms = self.load_forms(connection)
+        mine = [forms.tables[name] for name in after if name in forms.tables]
+        require_intact(connection, found, mine, self.wait)
+        read = LogRead(connection, found, Shapes.load(connection, found, forms), after, max_rows)
+        for before, window in pairwise(there):
+            if window.position > min(after.values()) and not read.is_full:
+                read.choose(before, window)
+        read.load()
+        return read.batch(there[-1].position, complete=not is_last)
+
+    def confirm(self, slot: str, applied: Mapping[str, int]) -> str | None:
+        """Let go what is not needed, and end a switch; None if that is up to the slot."""
+        with self.server.session() as connection:
+            found = captured(connection, slot)
+            if found is None:
+                return None
+            alone(connection, slot)
+            there = windows.windows_of(connection, slot)
+            position = min(applied.values()) if applied else there[0].position
+            has_turned = found.turn is not None and position >= found.turn
+            if found.way is Way.TO_TRIGGER:
+                if not has_turned:
+                    return None
+                Switches(self.server, self.load_forms, slot, self.wait).end_to_triggers(connection)
+            if found.way is Way.TO_WAL and has_turned:
+                self._leave(connection, found)
+                return None
+            windows.let_go(connection, found, position)
+        return str(Confirmed(position, None))
+
+    @staticmethod
+    def _leave(connection: Connection, found: Captured) -> None:
+        """What the triggers write is read no more, so they may stay until nobody is in the way."""
+        from psycopg import errors
+
+        try:
+            remove(connection, found, LEAVING)
+        except errors.LockNotAvailable:
+            logger.warning("the triggers of slot %s stay while their tables are locked", found.slot)
+
+    def drop(self, slot: str) -> None:
+        with self.server.session() as connection:
+            self._drop(connection, slot)
+
+    def _drop(self, connection: Connection, slot: str) -> None:
+        found = captured(connection, slot)
+        if found is not None:
+            alone(connection, slot)
+            remove(connection, found, self.wait)
+
+    def lag(self, slot: str, applied: Mapping[str, int]) -> Lag | None:
+        """None if the slot tells it."""
+        with self.server.session() as connection:
+            found = captured(connection, slot)
+            if found is None or (
+                found.way is not Way.TRIGGER and not self._is_left(found, applied)
+            ):
+                return None
+            return lag_of(connection, found, min(applied.values(), default=0))
+
+    @staticmethod
+    def _is_left(found: Captured, applied: Mapping[str, int]) -> bool:
+        """Whether triggers have the next changes."""
+        position = min(applied.values(), default=0)
+        if found.turn is None:
+            return found.way is Way.TO_WAL
+        return (position < found.turn) is (found.way is Way.TO_WAL)
+
+    def states(self, slot: str) -> Mapping[str, State]:
+        """How the changes of each table come now."""
+        with self.server.session() as connection:
+            found = captured(connection, slot)
+            if found is None:
+                return dict.fromkeys(self.load_forms(connection).tables, "WAL")
+            names = names_of(connection, slot)
+        return dict.fromkeys(names, "TRIGGER" if found.way is Way.TRIGGER else "TRANSITIONING")

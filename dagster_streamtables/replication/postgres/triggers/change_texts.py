@@ -1,0 +1,236 @@
+"""Rows of a log → the rows of `change_schema`."""
+
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dagster_streamtables.replication.model.batch import change_schema
+from dagster_streamtables.replication.model.published_table import Operation
+from dagster_streamtables.replication.postgres.reading import Piece
+from dagster_streamtables.replication.postgres.table_form import TableForm
+from dagster_streamtables.replication.postgres.triggers.log_rows import (
+    AFTER,
+    BEFORE,
+    DELETE,
+    INSERT,
+    TRUNCATE,
+    LogRows,
+    columns_of,
+)
+from dagster_streamtables.replication.postgres.triggers.order import Events, in_order
+from dagster_streamtables.replication.postgres.triggers.shapes import Shapes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+WORDS = {INSERT: "insert", AFTER: "update", DELETE: "delete", TRUNCATE: "truncate"}
+
+
+def pieces_of(log: LogRows, positions: Sequence[int], shapes: Shapes, after: Mapping[str, int]
+              ) -> Iterator[tuple[str, Piece]]:  # fmt: skip
+    """By table, in order; a table has several pieces where its columns change.
+
+    Args:
+        log: A part of a log.
+        positions: Those of all transactions.
+        shapes: What its rows are.
+        after: By table, the position of what was applied last.
+
+    Raises:
+        PublisherProblem: A value cannot be stored, or the order of changes is not told.
+    """  # fmt: skip
+    ends = np.array(positions, np.int64)[log.places]
+    by_name: dict[str, list[int]] = {}
+    for oid, name in shapes.names.items():
+        by_name.setdefault(name, []).append(oid)
+    for name in by_name.keys() & after.keys():
+        mine = np.isin(log.relations, by_name[name]) & (ends > after[name])
+        chosen = np.flatnonzero(mine)
+        if len(chosen):
+            yield from ((name, piece) for piece in _pieces(log, chosen, shapes))
+
+
+def _pieces(log: LogRows, chosen: np.ndarray, shapes: Shapes) -> Iterator[Piece]:
+    """Where the columns stay as they are, the changes are one piece."""
+    keys = np.stack([log.relations[chosen], log.shapes[chosen]], axis=1)
+    kinds, kind_of = np.unique(keys, axis=0, return_inverse=True)
+    kind_of = kind_of.reshape(-1)
+    forms = [shapes.form(*kind) for kind in kinds.tolist()]
+    numbers = np.array([_first_equal(forms, form) for form in forms])[kind_of]
+    bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(chosen)]
+    for start, end in pairwise(bounds):
+        part, form = chosen[start:end], forms[numbers[start]]
+        texts = _texts(log, part, shapes, form)
+        rows = TextChanges(
+            log,
+            part,
+            texts,
+            form,
+            _published(log, part, shapes),
+            shapes.fires_others(form.table.name),
+        ).rows()
+        if len(rows):
+            yield Piece(form, rows)
+
+
+def _first_equal(forms: Sequence[TableForm], form: TableForm) -> int:
+    return next(
+        i for i, each in enumerate(forms)
+        if each.table.schema == form.table.schema and each.table.identity == form.table.identity
+    )  # fmt: skip
+
+
+def _published(log: LogRows, part: np.ndarray, shapes: Shapes) -> frozenset[Operation]:
+    table = shapes.tables.get(int(log.relations[part[0]]))
+    return frozenset(Operation) if table is None else table.operations
+
+
+def _texts(log: LogRows, part: np.ndarray, shapes: Shapes, form: TableForm) -> dict[str, pa.Array]:
+    """By published column, the text of each row."""
+    import pyarrow as pa
+
+    has_row = log.ops[part] != TRUNCATE
+    keys = np.stack([log.relations[part], log.shapes[part]], axis=1)
+    found: dict[str, list[pa.Array]] = {each.name: [] for each in form.columns}
+    places: list[np.ndarray] = []
+    for relation, shape in np.unique(keys, axis=0).tolist():
+        mine = np.flatnonzero(has_row & (keys == [relation, shape]).all(axis=1))
+        columns = [each.name for each in shapes.shapes[relation, shape].columns]
+        texts = columns_of(log.texts.take(pa.array(part[mine])), len(columns), form.table.name)
+        places.append(mine)
+        for name, text in zip(columns, texts, strict=True):
+            if name in found:
+                found[name].append(text)
+    order = np.full(len(part), -1)
+    at = np.concatenate(places)
+    order[at] = np.arange(len(at))
+    return {name: taken(pa.concat_arrays(each), order) for name, each in found.items()}
+
+
+@dataclass(frozen=True)
+class TextChanges:
+    """Rows of one table and one form."""
+
+    log: LogRows
+    part: np.ndarray
+    """Their indices."""
+    texts: Mapping[str, pa.Array]
+    form: TableForm
+    operations: frozenset[Operation]
+    fires_others: bool
+    """Whether others have triggers on the table."""
+
+    def rows(self) -> pa.Table:
+        import pyarrow as pa
+
+        schema = change_schema(self.form.table)
+        kinds, old, new, at = self._events
+        columns = [
+            pa.array([WORDS[op] for op in kinds.tolist()], pa.string()),
+            pa.array(self.log.places[self.part][at], pa.int32()),
+            self._struct(self._told(kinds, old, new), [*schema.field("old").type]),
+            self._struct(new, [*schema.field("new").type]),
+            pa.nulls(len(at), pa.list_(pa.int16())),
+        ]
+        return pa.Table.from_arrays(columns, schema=schema)
+
+    @cached_property
+    def _identity(self) -> Sequence[str]:
+        table = self.form.table
+        return table.schema.names if table.identity is None else table.identity
+
+    @cached_property
+    def _events(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """For each change that is published its kind, the rows that are its old and its new one (-1
+        for none), and one that is its own. A filter may show only one of both."""
+        at, old, new = self._ordered
+        kinds = self.log.ops[self.part][at].copy()
+        words = [op for op, word in WORDS.items() if word in self.operations]
+        is_published = np.isin(kinds, words)
+        shown = np.append(self.log.shown[self.part], False)
+        old, new = np.where(shown[old], old, -1), np.where(shown[new], new, -1)
+        is_update = kinds == AFTER
+        kinds[is_update & (old < 0)] = INSERT
+        kinds[is_update & (new < 0)] = DELETE
+        kept = is_published & ((old >= 0) | (new >= 0) | (kinds == TRUNCATE))
+        return kinds[kept], old[kept], new[kept], at[kept]
+
+    @cached_property
+    def _ordered(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """For each change the row where it is, its old row and its new one."""
+        ops = self.log.ops[self.part]
+        at = np.flatnonzero(ops != BEFORE)
+        kinds = ops[at]
+        new = np.where(np.isin(kinds, (INSERT, AFTER)), at, -1)
+        old = np.where(kinds == DELETE, at, np.where(kinds == AFTER, at - 1, -1))
+        if self.form.table.identity is None:  # equal rows are counted, in whatever order
+            return at, old, new
+        places, statements = self.log.places[self.part][at], self.log.statements[self.part][at]
+        starts = np.append(True, (np.diff(places) != 0) | (kinds[1:] == TRUNCATE))
+        events = Events(
+            groups=np.cumsum(starts),
+            statements=statements,
+            is_nested=self.log.depths[self.part][at] > 1,
+            old=old,
+            new=new,
+        )
+        order = in_order(
+            events,
+            self._keys,
+            self._image,
+            fires_others=self.fires_others,
+            table=self.form.table.name,
+        )
+        return at[order], old[order], new[order]
+
+    def _image(self, row: int) -> tuple[bytes | None, ...]:
+        return tuple(text[row].as_py() for text in self.texts.values())
+
+    @cached_property
+    def _keys(self) -> np.ndarray:
+        """By row, a number that is equal where the identity is; 0 for none."""
+        import pyarrow.compute as pc
+
+        parts = [
+            pc.if_else(text.is_null(), b"n", pc.binary_join_element_wise(b"t", text, b""))
+            for text in (self.texts[name] for name in self._identity)
+        ]
+        lengths = [pc.binary_length(each).cast("string").cast("binary") for each in parts]
+        joined = pc.binary_join_element_wise(*lengths, *parts, b",")
+        return joined.dictionary_encode().indices.to_numpy()
+
+    def _told(self, kinds: np.ndarray, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """The old rows, but for updates that leave the identity as it is."""
+        if self.form.table.identity is None:
+            return old
+        stays = (kinds == AFTER) & (self._keys[old] == self._keys[new])
+        return np.where(stays, -1, old)
+
+    def _struct(self, rows: np.ndarray, fields: list[pa.Field]) -> pa.Array:
+        import pyarrow as pa
+
+        names = {each.name for each in fields}
+        is_there = rows >= 0
+        arrays = [
+            each.values(taken(self.texts[each.name], rows[is_there]))
+            for each in self.form.columns
+            if each.name in names
+        ]
+        found = pa.StructArray.from_arrays(arrays, fields=fields)
+        return taken(found, np.where(is_there, np.cumsum(is_there) - 1, -1))
+
+
+def taken(array: pa.Array, indices: np.ndarray) -> pa.Array:
+    """Elements; NULL for -1."""
+    import pyarrow as pa
+
+    return array.take(pa.array(indices, mask=indices < 0))

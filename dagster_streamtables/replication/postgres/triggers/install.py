@@ -1,0 +1,187 @@
+"""Create the triggers of a table, and drop them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.replication.postgres.triggers.locks import having
+from dagster_streamtables.replication.postgres.triggers.server_objects import function_of, log_of
+
+if TYPE_CHECKING:
+    from psycopg import sql
+
+    from dagster_streamtables.replication.postgres.catalog import CatalogTable
+    from dagster_streamtables.replication.postgres.server import Connection
+    from dagster_streamtables.replication.postgres.triggers.captured import Captured
+
+ROWS = {
+    "insert": "REFERENCING NEW TABLE AS new_rows",
+    "update": "REFERENCING OLD TABLE AS old_rows NEW TABLE AS new_rows",
+    "delete": "REFERENCING OLD TABLE AS old_rows",
+    "truncate": "",
+}
+MEMBERS = """
+    SELECT c.oid::int8, n.nspname, c.relname
+    FROM (SELECT relid AS oid FROM pg_partition_tree(%s)
+          UNION SELECT %s::oid) AS member
+    JOIN pg_class c USING (oid) JOIN pg_namespace n ON n.oid = c.relnamespace
+    WHERE c.relkind IN ('r', 'p') ORDER BY c.oid
+"""
+"""A statement fires the triggers of the table that it names, be it a partition or what is above."""
+PRESENT = """
+    SELECT tgrelid::int8, string_agg(concat_ws(':', t.oid, t.xmin, p.xmin, tgenabled), ' '
+        ORDER BY t.oid)
+    FROM pg_trigger t JOIN pg_proc p ON p.oid = tgfoid
+    WHERE tgfoid = to_regproc(%s) AND tgrelid = ANY(%s::oid[]) GROUP BY tgrelid
+"""
+"""Other after each change: to disable a trigger for a moment writes its row of the catalog anew."""
+UNFIT = """
+    SELECT CASE WHEN EXISTS (SELECT FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhparent
+                WHERE c.relkind = 'r' AND %s::oid IN (i.inhparent, i.inhrelid)) THEN 'heirs'
+            WHEN EXISTS (SELECT FROM pg_subscription_rel s
+                WHERE s.srrelid = ANY(%s::oid[])) THEN 'subscription' END
+"""
+
+
+def members_of(connection: Connection, table: CatalogTable) -> list[tuple[int, str, str]]:
+    """The table, and its partitions: number, schema and name of each."""
+    return connection.execute(MEMBERS, [table.oid, table.oid]).fetchall()
+
+
+def require_fit(connection: Connection, table: CatalogTable, members: Iterable[int]) -> None:
+    """
+    Raises:
+        PublisherProblem: Its triggers would not see all changes.
+    """
+    row = connection.execute(UNFIT, [table.oid, [*members]]).fetchone()
+    assert row is not None
+    if row[0] == "heirs":
+        raise PublisherProblem(
+            f'the changes of "{table.name}" cannot be captured by triggers',
+            why="it inherits from a table, or one inherits from it: a statement about the one "
+            "changes rows of the other, and does not fire its triggers",
+            fix="set wal_level = logical at the server, or take the table out of the publication",
+        )
+    if row[0] == "subscription":
+        raise PublisherProblem(
+            f'the changes of "{table.name}" cannot be captured by triggers, since it is subscribed',
+            why="what a subscription of PostgreSQL applies does not fire statement triggers",
+            fix="set wal_level = logical at the server, or replicate from where it subscribes to",
+        )
+
+
+def install(connection: Connection, capture: Captured, table: CatalogTable) -> None:
+    """Inside of a transaction that has the table locked. Does nothing where they are as they were.
+
+    Raises:
+        PublisherProblem: Its triggers would not see all changes.
+    """
+    members = members_of(connection, table)
+    require_fit(connection, table, [oid for oid, *_ in members])
+    there, known = versions(connection, capture, table.name)
+    for oid, schema, name in members:
+        if oid not in known or there.get(oid) != known[oid]:
+            _create(connection, capture, schema, name, of_all=oid == table.oid)
+    connection.execute(
+        "DELETE FROM streamtables.triggers WHERE slot = %s AND name = %s",
+        [capture.slot, table.name],
+    )
+    present = _present(connection, capture, [oid for oid, *_ in members])
+    for oid, version in present.items():
+        connection.execute(
+            "INSERT INTO streamtables.triggers VALUES (%s, %s, %s, %s) ON CONFLICT (slot, relation)"
+            " DO UPDATE SET name = excluded.name, version = excluded.version",
+            [capture.slot, oid, table.name, version],
+        )
+
+
+def is_installed(connection: Connection, capture: Captured, table: CatalogTable) -> bool:
+    """Whether the triggers of the table and of its partitions are as they were created."""
+    there, known = versions(connection, capture, table.name)
+    members = {oid for oid, *_ in members_of(connection, table)}
+    return there == known and known.keys() == members
+
+
+def versions(
+    connection: Connection, capture: Captured, name: str
+) -> tuple[Mapping[int, str], Mapping[int, str]]:
+    """By table or partition, its triggers as they are, and as they were created."""
+    query = (
+        "SELECT relation::int8, version FROM streamtables.triggers WHERE slot = %s AND name = %s"
+    )
+    known = dict(connection.execute(query, [capture.slot, name]).fetchall())
+    return _present(connection, capture, [*known]), known
+
+
+def _present(connection: Connection, capture: Captured, oids: list[int]) -> dict[int, str]:
+    name = function_of(capture.number).as_string(connection)
+    return dict(connection.execute(PRESENT, [name, oids]).fetchall())
+
+
+def _create(
+    connection: Connection, capture: Captured, schema: str, name: str, *, of_all: bool
+) -> None:
+    """To truncate a partition is no change of its root, as for the server itself."""
+    from psycopg import sql
+
+    for operation, rows in ROWS.items():
+        if operation == "truncate" and not of_all:
+            continue
+        names = {
+            "trigger": trigger_of(capture, operation),
+            "table": sql.Identifier(schema, name),
+            "function": function_of(capture.number),
+            "rows": sql.SQL(rows),  # type: ignore[arg-type]
+            "operation": sql.SQL(operation.upper()),  # type: ignore[arg-type]
+        }
+        for statement in (
+            "DROP TRIGGER IF EXISTS {trigger} ON {table}",
+            "CREATE TRIGGER {trigger} AFTER {operation} ON {table} {rows} "
+            "FOR EACH STATEMENT EXECUTE FUNCTION {function}()",
+            # Whatever session_replication_role is.
+            "ALTER TABLE ONLY {table} ENABLE ALWAYS TRIGGER {trigger}",
+        ):
+            connection.execute(sql.SQL(statement).format(**names))
+
+
+def trigger_of(capture: Captured, operation: str) -> sql.Identifier:
+    """Triggers of one event fire in the order of their names."""
+    from psycopg import sql
+
+    return sql.Identifier(f"00_streamtables_{capture.number}_{operation}")
+
+
+def names_of(connection: Connection, slot: str) -> list[str]:
+    """The tables whose changes its triggers capture."""
+    query = "SELECT DISTINCT name FROM streamtables.triggers WHERE slot = %s ORDER BY 1"
+    return [name for (name,) in connection.execute(query, [slot])]
+
+
+def remove(connection: Connection, capture: Captured, wait: float) -> None:
+    """All triggers of a slot, then its log and what is known of it."""
+    from psycopg import sql
+
+    function = function_of(capture.number).as_string(connection)
+    query = (
+        "SELECT n.nspname, c.relname, t.tgname FROM pg_trigger t "
+        "JOIN pg_class c ON c.oid = tgrelid JOIN pg_namespace n ON n.oid = relnamespace "
+        "WHERE tgfoid = to_regproc(%s) ORDER BY c.oid"
+    )
+    for schema, table, trigger in connection.execute(query, [function]).fetchall():
+        drop = sql.SQL("DROP TRIGGER IF EXISTS {} ON {}").format(
+            sql.Identifier(trigger), sql.Identifier(schema, table)
+        )
+        with having(connection, drop, wait):
+            pass
+    with connection.transaction():
+        connection.execute(
+            sql.SQL("DROP FUNCTION IF EXISTS {}()").format(function_of(capture.number))
+        )
+        connection.execute(sql.SQL("DROP TABLE IF EXISTS {}").format(log_of(capture.number)))
+        for table in ("windows", "triggers", "captures"):
+            statement = sql.SQL("DELETE FROM {} WHERE slot = %s")
+            connection.execute(
+                statement.format(sql.Identifier("streamtables", table)), [capture.slot]
+            )

@@ -1,0 +1,167 @@
+"""What triggers need at the server: a schema, and a log with its function for each slot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from psycopg import sql
+
+    from dagster_streamtables.replication.postgres.server import Connection
+
+SCHEMA = "streamtables"
+# txid_… rather than pg_current_xact_id() and its like: servers before 13 have them, too.
+TABLES = """
+    CREATE SCHEMA IF NOT EXISTS streamtables;
+    CREATE SEQUENCE IF NOT EXISTS streamtables.numbers AS int;
+    CREATE SEQUENCE IF NOT EXISTS streamtables.statements;
+    CREATE TABLE IF NOT EXISTS streamtables.captures (
+        slot text PRIMARY KEY,
+        number int NOT NULL UNIQUE DEFAULT nextval('streamtables.numbers'),
+        way text NOT NULL,
+        turn bigint,
+        reason text,
+        tried timestamptz,
+        place text NOT NULL
+    );
+    CREATE TABLE IF NOT EXISTS streamtables.windows (
+        slot text NOT NULL,
+        position bigint NOT NULL,
+        snapshot txid_snapshot NOT NULL,
+        transactions bigint NOT NULL,
+        changes bigint NOT NULL,
+        PRIMARY KEY (slot, position)
+    );
+    CREATE TABLE IF NOT EXISTS streamtables.triggers (
+        slot text NOT NULL,
+        relation oid NOT NULL,
+        name text NOT NULL,
+        version text NOT NULL,
+        PRIMARY KEY (slot, relation)
+    );
+    CREATE TABLE IF NOT EXISTS streamtables.shapes (
+        relation oid NOT NULL, shape bigint NOT NULL, columns text NOT NULL
+    )
+"""
+# The end of a log is not cut off by vacuum, for which it would lock out the writers.
+LOG = """
+    CREATE TABLE IF NOT EXISTS {log} (
+        xid bigint NOT NULL,
+        statement bigint NOT NULL,
+        ordinal bigint NOT NULL,
+        relation oid NOT NULL,
+        shape bigint NOT NULL,
+        op "char" NOT NULL,
+        depth int NOT NULL,
+        at timestamptz NOT NULL,
+        changed text
+    ) WITH (vacuum_truncate = off)
+"""
+FUNCTION = """
+    CREATE FUNCTION {function}() RETURNS trigger
+    LANGUAGE plpgsql SECURITY DEFINER
+    SET search_path = pg_catalog, pg_temp
+    SET datestyle = 'ISO, YMD' SET intervalstyle = postgres SET timezone = 'UTC'
+    SET extra_float_digits = 3 SET bytea_output = 'hex' SET row_security = off
+    AS $$
+    DECLARE
+        number bigint := nextval('streamtables.statements');
+        form bigint;
+        before bigint;
+        after bigint;
+    BEGIN
+        SELECT hashtextextended(string_agg(concat_ws(
+                ':', attnum, attname, atttypid, atttypmod, attgenerated), ',' ORDER BY attnum), 0)
+            INTO form FROM pg_attribute
+            WHERE attrelid = TG_RELID AND attnum > 0 AND NOT attisdropped;
+        IF NOT EXISTS (SELECT FROM streamtables.shapes AS s
+                       WHERE s.relation = TG_RELID AND s.shape = form) THEN
+            INSERT INTO streamtables.shapes SELECT TG_RELID, form, json_agg(json_build_array(
+                    attname, atttypid::bigint, atttypmod, attgenerated <> '', attnum)
+                    ORDER BY attnum)
+                FROM pg_attribute WHERE attrelid = TG_RELID AND attnum > 0 AND NOT attisdropped;
+        END IF;
+        IF TG_OP = 'INSERT' THEN
+            INSERT INTO {log} SELECT txid_current(), number, row_number() OVER (), TG_RELID, form,
+                'I', pg_trigger_depth(), now(), (new_rows.*)::text FROM new_rows;
+        ELSIF TG_OP = 'DELETE' THEN
+            INSERT INTO {log} SELECT txid_current(), number, row_number() OVER (), TG_RELID, form,
+                'D', pg_trigger_depth(), now(), (old_rows.*)::text FROM old_rows;
+        ELSIF TG_OP = 'UPDATE' THEN
+            INSERT INTO {log} SELECT txid_current(), number, row_number() OVER (), TG_RELID, form,
+                'u', pg_trigger_depth(), now(), (old_rows.*)::text FROM old_rows;
+            GET DIAGNOSTICS before = ROW_COUNT;
+            INSERT INTO {log} SELECT txid_current(), number, row_number() OVER (), TG_RELID, form,
+                'U', pg_trigger_depth(), now(), (new_rows.*)::text FROM new_rows;
+            GET DIAGNOSTICS after = ROW_COUNT;
+            IF before <> after THEN
+                UPDATE {log} AS l SET op = CASE l.op WHEN 'u' THEN 'D'::"char" ELSE 'I' END,
+                    ordinal = CASE l.op WHEN 'u' THEN l.ordinal ELSE l.ordinal + before END
+                    WHERE l.statement = number AND l.xid = txid_current();
+            END IF;
+        ELSE
+            INSERT INTO {log} VALUES (txid_current(), number, 1, TG_RELID, form, 'T',
+                pg_trigger_depth(), now(), NULL);
+        END IF;
+        RETURN NULL;
+    END $$
+"""
+"""Whoever writes to a table need not have rights on the log, and nothing of the session of a writer
+changes what is written. Old and new rows of an update come in one order; where a trigger of a
+partition refuses some that move there, they do not match, and are deletes and inserts."""
+PLACE = """
+    SELECT system_identifier || '/' || (
+        SELECT oid FROM pg_database WHERE datname = current_database())
+    FROM pg_control_system()
+"""
+"""Other in a copy of the database."""
+
+
+def log_of(number: int) -> sql.Identifier:
+    from psycopg import sql
+
+    return sql.Identifier(SCHEMA, f"log_{number}")
+
+
+def function_of(number: int) -> sql.Identifier:
+    from psycopg import sql
+
+    return sql.Identifier(SCHEMA, f"capture_{number}")
+
+
+def is_there(connection: Connection) -> bool:
+    """Whether any slot of the database was ever captured by triggers."""
+    query = "SELECT to_regclass('streamtables.shapes') IS NOT NULL"
+    row = connection.execute(query).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def make_tables(connection: Connection) -> None:
+    """The role must be allowed to create a schema in the database."""
+    with connection.transaction():
+        # CREATE … IF NOT EXISTS fails if two do it at once.
+        connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('streamtables', 0))")
+        if not is_there(connection):
+            connection.execute(TABLES.encode())
+
+
+def make_log(connection: Connection, number: int) -> None:
+    """Inside of a transaction. Triggers are known by their function, too, so it stays as it is."""
+    from psycopg import sql
+
+    function = function_of(number).as_string(connection)
+    if connection.execute("SELECT to_regproc(%s)", [function]).fetchone() != (None,):
+        return
+    names = {"log": log_of(number), "function": function_of(number)}
+    connection.execute(sql.SQL(LOG).format(**names))
+    connection.execute(sql.SQL(FUNCTION).format(**names))
+    # Else somebody could have it write rows of a table of theirs.
+    query = sql.SQL("REVOKE ALL ON FUNCTION {}() FROM PUBLIC")
+    connection.execute(query.format(function_of(number)))
+
+
+def place_of(connection: Connection) -> str:
+    row = connection.execute(PLACE).fetchone()
+    assert row is not None
+    return row[0]

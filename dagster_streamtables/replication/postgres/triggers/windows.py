@@ -1,0 +1,234 @@
+"""Windows: the transactions between two snapshots of the server, and their positions.
+
+The changes of a transaction are visible in the log at once, when it commits, whatever its number
+and those of its changes. So what is new is what one snapshot shows and the one before does not:
+nothing that commits late is missed, and an open transaction keeps nothing back. Both are stored
+before anything is read, so a window has the same transactions however often it is read.
+
+A position is one of the server's write-ahead log, as it is where the server decodes it: so they
+grow whichever way changes come. The last transaction of a window has that of the log when the
+window was made, and those before it the numbers below. There are as many, since each commit takes
+more than a byte of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.replication.postgres.lsn import lsn_of, lsn_text
+from dagster_streamtables.replication.postgres.triggers.server_objects import log_of
+from dagster_streamtables.runtime.errors.slots import LostSlot
+
+if TYPE_CHECKING:
+    from psycopg import sql
+
+    from dagster_streamtables.replication.postgres.server import Connection
+    from dagster_streamtables.replication.postgres.triggers.captured import Captured
+
+BETWEEN = """
+    xid >= txid_snapshot_xmin({before}::txid_snapshot)
+    AND xid < txid_snapshot_xmax({upto}::txid_snapshot)
+    AND txid_visible_in_snapshot(xid, {upto}::txid_snapshot)
+    AND NOT txid_visible_in_snapshot(xid, {before}::txid_snapshot)
+"""
+ADD = """
+    INSERT INTO streamtables.windows VALUES (%s, %s, %s, %s, %s)
+"""
+TRANSACTIONS = """
+    SELECT xid, changes FROM (
+        SELECT xid, count(*) AS changes, row_number() OVER (ORDER BY max(statement)) AS place
+        FROM {log} WHERE {between} GROUP BY xid
+    ) AS ordered WHERE place > {skipped} ORDER BY place LIMIT {limit}
+"""
+"""A transaction that changes a row after another has a greater last statement: its change waits for
+the other to commit."""
+
+
+@dataclass(frozen=True)
+class Window:
+    position: int
+    snapshot: str
+    transactions: int = 0
+    changes: int = 0
+
+    @property
+    def begin(self) -> int:
+        """The position behind which its transactions are."""
+        return self.position - self.transactions
+
+
+def windows_of(connection: Connection, slot: str) -> list[Window]:
+    """In order. The first shows what was let go."""
+    query = (
+        "SELECT position, snapshot::text, transactions, changes FROM streamtables.windows "
+        "WHERE slot = %s ORDER BY position"
+    )
+    return [Window(*row) for row in connection.execute(query, [slot])]
+
+
+def between(before: Window, upto: str) -> sql.Composed:
+    """The condition of rows of a log."""
+    from psycopg import sql
+
+    return sql.SQL(BETWEEN).format(before=sql.Literal(before.snapshot), upto=sql.Literal(upto))
+
+
+def snapshot_now(connection: Connection) -> str:
+    row = connection.execute("SELECT txid_current_snapshot()::text").fetchone()
+    assert row is not None
+    return row[0]
+
+
+def written_to(connection: Connection) -> int:
+    """Where the next record of the server's write-ahead log begins."""
+    row = connection.execute("SELECT pg_current_wal_insert_lsn()::text").fetchone()
+    assert row is not None
+    return lsn_of(row[0])
+
+
+def first(connection: Connection, slot: str, snapshot: str, position: int) -> Window:
+    """Of a slot that is new: it holds what the snapshot does not show."""
+    window = Window(position, snapshot)
+    connection.execute(ADD, [slot, window.position, snapshot, 0, 0])
+    return window
+
+
+def following(
+    connection: Connection, capture: Captured, last: Window, upto: str, *, even_empty: bool = False,
+    position: int | None = None,
+) -> Window | None:  # fmt: skip
+    """The window between the last one and a snapshot.
+
+    Args:
+        connection: Of the one reader.
+        capture: The slot's.
+        last: Its newest window.
+        upto: A later snapshot.
+        even_empty: Whether a window without changes is made.
+        position: Of the window; that of the server's log if it is not given.
+    """
+    from psycopg import sql
+
+    query = sql.SQL("SELECT count(DISTINCT xid), count(*) FROM {} WHERE {}").format(
+        log_of(capture.number), between(last, upto)
+    )
+    row = connection.execute(query).fetchone()
+    assert row is not None
+    transactions, changes = row
+    if not changes and not even_empty:
+        return None
+    end = position if position is not None else _behind(connection, last.position + transactions)
+    assert end >= last.position + transactions, "positions grow"
+    connection.execute(ADD, [capture.slot, end, upto, transactions, changes])
+    return Window(end, upto, transactions, changes)
+
+
+def _behind(connection: Connection, position: int) -> int:
+    """Where the server's log ends, behind a position."""
+    while (end := written_to(connection)) <= position:
+        connection.execute(
+            "SELECT pg_logical_emit_message(false, 'streamtables', repeat('.', %s))",
+            [position - end + 1],
+        )
+    return end
+
+
+def require_known(windows: Sequence[Window], slot: str, after: Mapping[str, int]) -> None:
+    """
+    Raises:
+        LostSlot: The server never gave these positions, or what is behind them was let go.
+    """
+    least = min(after.values())
+    if not windows or least < windows[0].position:
+        begin = lsn_text(windows[0].position) if windows else "no position"
+        raise LostSlot(
+            f'somebody else has let changes of slot "{slot}" go',
+            why=f"it was left at {lsn_text(least)}, and the log of its triggers begins at {begin}",
+            fix="copy the tables again; a slot has one reader, so create one for each",
+        )
+    known = [range(each.begin, each.position + 1) for each in windows]
+    for name, position in after.items():
+        if not any(position in each for each in known):
+            raise LostSlot(
+                f'the server does not know up to where "{name}" was replicated',
+                why=f"{lsn_text(position)} is no position that the triggers of slot "
+                f'"{slot}" have given: the server was restored, or failed over to a standby '
+                "that lacked it",
+                fix="copy the tables again",
+            )
+
+
+def chosen(
+    connection: Connection,
+    capture: Captured,
+    before: Window,
+    window: Window,
+    after: int,
+    limit: int,
+) -> list[tuple[int, int, int]]:
+    """Transactions of a window behind a position.
+
+    Args:
+        connection: The connection.
+        capture: The slot's.
+        before: The window before it.
+        window: The window.
+        after: The position.
+        limit: At most so many.
+
+    Returns:
+        For each its number at the server, its changes, and its position.
+    """
+    from psycopg import sql
+
+    skipped = max(0, after - window.begin)
+    query = sql.SQL(TRANSACTIONS).format(
+        log=log_of(capture.number),
+        between=between(before, window.snapshot),
+        skipped=sql.Literal(skipped),
+        limit=sql.Literal(limit),
+    )
+    rows = connection.execute(query).fetchall()
+    first = window.begin + skipped + 1
+    return [(xid, changes, first + i) for i, (xid, changes) in enumerate(rows)]
+
+
+def require_whole(
+    connection: Connection, capture: Captured, before: Window, window: Window
+) -> None:
+    """
+    Raises:
+        LostSlot: Somebody has changed the log.
+    """
+    from psycopg import sql
+
+    query = sql.SQL("SELECT count(DISTINCT xid), count(*) FROM {} WHERE {}").format(
+        log_of(capture.number), between(before, window.snapshot)
+    )
+    if connection.execute(query).fetchone() != (window.transactions, window.changes):
+        raise LostSlot(
+            f'somebody has changed the log of the triggers of slot "{capture.slot}"',
+            why=f"it had {window.changes} rows up to {lsn_text(window.position)}",
+            fix="copy the tables again",
+        )
+
+
+def let_go(connection: Connection, capture: Captured, position: int) -> int:
+    """The windows up to a position, with their rows; return where the log begins then."""
+    from psycopg import sql
+
+    windows = windows_of(connection, capture.slot)
+    done = [each for each in windows if each.position <= position]
+    if len(done) < 2:
+        return windows[0].position
+    last = done[-1]
+    with connection.transaction():
+        query = sql.SQL("DELETE FROM {} WHERE txid_visible_in_snapshot(xid, {}::txid_snapshot)")
+        connection.execute(query.format(log_of(capture.number), sql.Literal(last.snapshot)))
+        connection.execute(
+            "DELETE FROM streamtables.windows WHERE slot = %s AND position < %s",
+            [capture.slot, last.position],
+        )
+    return last.position

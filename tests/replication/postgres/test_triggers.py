@@ -1,0 +1,473 @@
+"""Changes that triggers capture, against what the server's tables hold."""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from dagster_streamtables.replication.model.batch import Batch
+from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.runtime.errors.slots import LostSlot, SlotInUse
+from replication.postgres.database import Database
+from replication.postgres.replica import Replica
+from replication.postgres.test_reading import _statement, shown
+from replication.postgres.test_types import BY_CHOICE, EXACT
+
+T = "public.t"
+TYPES = """
+    CREATE SCHEMA IF NOT EXISTS x; CREATE TYPE x.mood AS ENUM ('sad', 'So, "happy"');
+    CREATE DOMAIN x.positive AS numeric(5,1) CHECK (VALUE > 0); CREATE DOMAIN x.numbers AS int[];
+    CREATE TYPE x.pair AS (a int, b text)
+"""
+
+
+class Follower:
+    """What is copied and read of tables, one batch after the other."""
+
+    def __init__(self, database: Database, *tables: str, max_rows: int = 10**6, **settings: Any):
+        self.database, self.tables, self.max_rows = database, tables, max_rows
+        self.settings = {"capture": "trigger", "slot_timeout": timedelta(seconds=5), **settings}
+        self.replica, self.confirmed, self.after = Replica(), None, {}
+        self.copy(*tables)
+
+    def copy(self, *tables: str) -> None:
+        with self.publisher().copy("s", tables) as copy:
+            for name in tables:
+                self.after[name] = copy.position(name)
+                self.replica.rows[name] = copy.rows(name).read_all().to_pylist()
+
+    def publisher(self) -> Any:
+        names = self.settings.get("publications", ("p",))
+        settings = {k: v for k, v in self.settings.items() if k != "publications"}
+        return self.database.publisher(*names, **settings)
+
+    def step(self) -> Batch:
+        """Read, apply, confirm."""
+        publisher = self.publisher()
+        batch = publisher.read("s", self.after, self.confirmed, max_rows=self.max_rows)
+        self.replica.apply(batch)
+        assert all(batch.end[name] >= self.after[name] for name in self.after)
+        self.after = dict(batch.end)
+        self.confirmed = publisher.confirming(self.after)
+        publisher.confirm("s", self.after)
+        return batch
+
+    def catch_up(self) -> None:
+        while not self.step().complete:
+            pass
+
+    def require_equal(self, of: str = "") -> None:
+        for name in self.tables:
+            assert self.replica.shown(name) == shown(self.database, name, of), name
+
+
+@pytest.mark.parametrize("identity", ["DEFAULT", "FULL", "USING INDEX other"])
+@pytest.mark.parametrize("max_rows", [1, 7, 10**6])
+def test_random_histories(database: Database, identity: str, max_rows: int) -> None:
+    chance = random.Random(f"{identity} {max_rows}")
+    key = "" if identity == "FULL" else "PRIMARY KEY"
+    database.run(
+        f'CREATE TABLE t ("The Key" int {key}, b int NOT NULL, "ü.$" text, f float8)',
+        "CREATE UNIQUE INDEX other ON t (b)",
+        f"ALTER TABLE t REPLICA IDENTITY {identity}",
+        "INSERT INTO t VALUES (5, 5, NULL, 'NaN')",
+        "CREATE PUBLICATION p FOR TABLE t",
+    )
+    follower = Follower(database, T, max_rows=max_rows)
+    with database.connect() as connection:
+        for i in range(25):
+            with connection.transaction(force_rollback=chance.random() < 0.2):
+                for _ in range(chance.randrange(1, 5)):
+                    is_undone = chance.random() < 0.2
+                    with (
+                        suppress(psycopg.errors.UniqueViolation),
+                        connection.transaction(force_rollback=is_undone),
+                    ):
+                        connection.execute(_statement(chance))  # type: ignore[arg-type]
+            if i % 10 == 0:
+                follower.step()
+    follower.catch_up()
+    follower.require_equal()
+    assert database.slots() == []
+    assert database.run("SELECT count(*) FROM streamtables.log_1") == [(0,)]
+
+
+def test_what_is_told_is_what_the_server_tells(database: Database) -> None:
+    """Each kind of change, by a slot and by triggers."""
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY, a text, g int GENERATED ALWAYS AS (id * 2) STORED)",
+        "CREATE TABLE f (id int, a text)",
+        "ALTER TABLE f REPLICA IDENTITY FULL",
+        "CREATE PUBLICATION p FOR TABLE t, f",
+    )
+    tables = [T, "public.f"]
+    wal, trigger = database.publisher(capture="wal"), database.publisher(capture="trigger")
+    ends = [wal.create_slot("w", tables), trigger.create_slot("s", tables)]
+    for name in ("t", "f"):
+        database.run(
+            f"INSERT INTO {name} VALUES (1, 'a'), (2, NULL), (3, '')",
+            f"UPDATE {name} SET a = a || '\\' WHERE id < 3",
+            f"UPDATE {name} SET id = id + 10 WHERE id > 1",
+            f"DELETE FROM {name} WHERE id = 12",
+            f"BEGIN; INSERT INTO {name} VALUES (5); UPDATE {name} SET a = 'x'; COMMIT",
+            f"MERGE INTO {name} USING (VALUES (5, 'y'), (6, 'z')) AS s (id, a) ON {name}.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET a = s.a WHEN NOT MATCHED THEN INSERT VALUES (s.id, s.a)",
+            f"WITH gone AS (DELETE FROM {name} WHERE id = 1 RETURNING *) "
+            f"INSERT INTO {name} (id, a) SELECT id, 'again' FROM gone",
+            f"TRUNCATE {name}",
+            f"COPY (SELECT 7, 'copied') TO '/tmp/{database.name}'",
+        )
+    batches = [
+        publisher.read(slot, after, None, max_rows=10**6)
+        for publisher, slot, after in zip((wal, trigger), "ws", ends, strict=True)
+    ]
+    for name in tables:
+        rows = [_plain(each, name) for each in batches]
+        assert rows[0] == rows[1]
+        assert len(rows[0]) > 15
+        one, other = (each.tables[name] for each in batches)
+        assert one.table == other.table
+        assert len(one.transactions) == len(other.transactions)
+
+
+def _plain(batch: Batch, name: str) -> list[Any]:
+    """MERGE tells updates before inserts here, and in the order of the rows there."""
+    rows = batch.tables[name].rows.to_pylist()
+    return sorted(rows, key=lambda each: (each["transaction"], each["op"] == "insert", repr(each)))
+
+
+def test_values_of_every_type(database: Database) -> None:
+    database.run(*TYPES.split(";"))
+    values = {**{name: each for name, (_, each) in EXACT.items()}, **BY_CHOICE}
+    columns = ", ".join(f"c{i} {name}" for i, name in enumerate(values))
+    database.run(
+        f"CREATE TABLE t (id int PRIMARY KEY, {columns})", "CREATE PUBLICATION p FOR TABLE t"
+    )
+    wal = database.publisher(capture="wal", types={"*": "text"})
+    trigger = database.publisher(capture="trigger", types={"*": "text"})
+    ends = wal.create_slot("w", [T]), trigger.create_slot("s", [T])
+    with database.connect() as connection:
+        # None of this is the reader's.
+        for setting in (
+            "datestyle = 'SQL, DMY'", "timezone = 'Asia/Tokyo'", "bytea_output = 'escape'",
+            "extra_float_digits = 0", "intervalstyle = 'iso_8601'", "search_path = x",
+        ):  # fmt: skip
+            connection.execute(f"SET {setting}")  # type: ignore[arg-type]
+        for n in range(max(map(len, values.values()))):
+            row = [each[n] if n < len(each) else None for each in values.values()]
+            marks = ", ".join(["%s"] * len(row))
+            with connection.transaction():
+                connection.execute("SET LOCAL datestyle = 'ISO, YMD'")
+                connection.execute(f"INSERT INTO public.t VALUES ({n}, {marks})", row)  # type: ignore[arg-type]
+    found = [
+        publisher.read(slot, after, None, max_rows=10**6).tables[T].rows["new"].to_pylist()
+        for publisher, slot, after in zip((wal, trigger), "ws", ends, strict=True)
+    ]
+    assert repr(found[0]) == repr(found[1])
+    assert len(found[0]) > 5
+
+
+def test_columns_come_and_go_while_writers_go_on(database: Database) -> None:
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY, a text, gone int)", "CREATE PUBLICATION p FOR TABLE t"
+    )
+    follower = Follower(database, T)
+    with database.connect() as connection:  # one session, which keeps its plans
+        for statement in (
+            "INSERT INTO t VALUES (1, 'one', 1), (2, 'two', 2)",
+            "ALTER TABLE t ADD b int DEFAULT 7",
+            "INSERT INTO t VALUES (3, 'three', 3, 3)",
+            "UPDATE t SET b = b + 1 WHERE id < 3",
+            "ALTER TABLE t ADD c text",
+            "ALTER TABLE t DROP gone",
+            "INSERT INTO t VALUES (4, 'four', 4, 'c')",
+            "ALTER TABLE t RENAME c TO name",
+            "UPDATE t SET name = coalesce(name, '') || '!'",
+            "ALTER TABLE t ALTER b TYPE bigint",
+            "INSERT INTO t VALUES (5, 'five', 5000000000, 'c')",
+            "DELETE FROM t WHERE id = 2",
+            "UPDATE t SET id = 20 WHERE id = 1",
+        ):
+            connection.execute(statement)  # type: ignore[arg-type]
+    follower.catch_up()
+    follower.require_equal()
+    with database.connect() as connection, connection.transaction():
+        connection.execute("INSERT INTO t VALUES (6, 'x', 1, 'c')")
+        connection.execute("ALTER TABLE t DROP name")
+        connection.execute("UPDATE t SET a = 'z' WHERE id = 6")
+    follower.catch_up()
+    follower.require_equal()
+
+
+def test_filters_columns_and_operations_of_several_publications(database: Database) -> None:
+    database.run(
+        "CREATE TABLE t (a int, b int, c text, d text, PRIMARY KEY (a, c))",
+        "CREATE PUBLICATION p FOR TABLE t (a, b, c) WHERE (a > 5 AND c = 'NSW')",
+        "CREATE PUBLICATION q FOR TABLE t (a, b, c) WHERE (a < 0) WITH (publish = 'insert')",
+    )
+    wal = database.publisher("p", "q", capture="wal")
+    trigger = database.publisher("p", "q", capture="trigger")
+    ends = wal.create_slot("w", [T]), trigger.create_slot("s", [T])
+    database.run(
+        "INSERT INTO t VALUES (2,102,'NSW'),(3,103,'QLD'),(-4,104,'VIC'),(5,105,'ACT'),"
+        "(6,106,'NSW'),(7,107,'NT'),(8,108,'QLD'),(9,109,'NSW')",
+        "UPDATE t SET b = 999 WHERE a = 6",
+        "UPDATE t SET a = 555 WHERE a = 2",
+        "UPDATE t SET c = 'VIC' WHERE a = 9",
+        "UPDATE t SET b = 1 WHERE a < 0",
+        "ALTER TABLE t ADD e int",
+        "UPDATE t SET d = 'unpublished'",
+        "DELETE FROM t WHERE a < 7",
+        "TRUNCATE t",
+    )
+    found = [
+        publisher.read(slot, after, None, max_rows=10**6).tables[T].rows.to_pylist()
+        for publisher, slot, after in zip((wal, trigger), "ws", ends, strict=True)
+    ]
+    told = [[{**each, "transaction": 0} for each in rows] for rows in found]
+    assert told[0] == told[1]
+    assert {each["op"] for each in told[0]} == {"insert", "update", "delete", "truncate"}
+    assert set(told[0][0]["new"]) == {"a", "b", "c"}
+
+
+def test_partitions_by_their_root(database: Database) -> None:
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY, a text) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF t FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE high (a text, gone int, id int NOT NULL)",
+        "ALTER TABLE high DROP gone",
+        "ALTER TABLE t ATTACH PARTITION high FOR VALUES FROM (10) TO (20)",
+        "CREATE PUBLICATION p FOR TABLE t WITH (publish_via_partition_root = true)",
+    )
+    follower = Follower(database, T)
+    database.run(
+        "INSERT INTO t VALUES (1, 'one'), (11, 'eleven'), (2, 'two')",
+        "INSERT INTO high (id, a) VALUES (12, 'direct')",
+        "UPDATE high SET a = 'changed' WHERE id = 11",
+        "UPDATE t SET id = 15 WHERE id = 2",
+        "CREATE TABLE new PARTITION OF t FOR VALUES FROM (20) TO (30)",
+        "INSERT INTO t VALUES (21, 'routed'), (22, 'routed, too')",
+        "DELETE FROM t WHERE id = 12",
+    )
+    follower.catch_up()
+    follower.require_equal()
+    database.run("UPDATE new SET a = 'direct'", "TRUNCATE t", "INSERT INTO new VALUES (23)")
+    follower.catch_up()
+    follower.require_equal()
+    database.run(
+        "CREATE TABLE last PARTITION OF t FOR VALUES FROM (30) TO (40)",
+        "INSERT INTO last VALUES (31, 'past its root')",
+    )
+    with pytest.raises(LostSlot, match="are not what they were") as error:
+        follower.step()
+    assert "did not come through its root" in error.value.why
+    follower.copy(T)
+    follower.catch_up()
+    follower.require_equal()
+
+
+def test_rows_that_a_partition_refuses_when_they_move_there(database: Database) -> None:
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY, a text) PARTITION BY RANGE (id)",
+        "CREATE TABLE low PARTITION OF t FOR VALUES FROM (0) TO (10)",
+        "CREATE TABLE high PARTITION OF t FOR VALUES FROM (10) TO (20)",
+        "CREATE FUNCTION even() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "IF NEW.id % 2 = 0 THEN RETURN NEW; END IF; RETURN NULL; END $$",
+        "CREATE TRIGGER even BEFORE INSERT ON high FOR EACH ROW EXECUTE FUNCTION even()",
+        "INSERT INTO t SELECT g, 'a' FROM generate_series(1, 6) g",
+        "CREATE PUBLICATION p FOR TABLE t WITH (publish_via_partition_root = true)",
+    )
+    follower = Follower(database, T)
+    database.run("UPDATE t SET id = id + 10, a = 'b'")
+    follower.catch_up()
+    follower.require_equal()
+    assert len(follower.replica.rows[T]) == 3
+
+
+def test_writers_without_rights_and_with_paths_of_their_own(database: Database) -> None:
+    role = f"writer_{database.name}"
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE PUBLICATION p FOR TABLE t",
+        f"CREATE ROLE {role}",
+        f"GRANT INSERT ON t TO {role}",
+    )
+    follower = Follower(database, T)
+    with database.connect() as connection:
+        connection.execute(f"SET ROLE {role}")  # type: ignore[arg-type]
+        connection.execute("CREATE TEMP TABLE pg_attribute (x int)")
+        connection.execute("SET search_path = pg_temp, public")
+        connection.execute("INSERT INTO public.t VALUES (1)")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("SELECT * FROM streamtables.log_1")
+        connection.execute("CREATE TEMP TABLE mine (x int)")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(
+                "CREATE TRIGGER x AFTER TRUNCATE ON mine EXECUTE FUNCTION streamtables.capture_1()"
+            )
+    with database.connect() as connection:
+        connection.execute("SET session_replication_role = replica")
+        connection.execute("INSERT INTO t VALUES (2)")
+    follower.catch_up()
+    follower.require_equal()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "DROP TRIGGER \"00_streamtables_1_insert\" ON t",
+        "ALTER TABLE t DISABLE TRIGGER ALL; ALTER TABLE t ENABLE TRIGGER ALL",
+        "ALTER TABLE t DISABLE TRIGGER \"00_streamtables_1_insert\"; "
+        "ALTER TABLE t ENABLE ALWAYS TRIGGER \"00_streamtables_1_insert\"",
+        "DROP TABLE t; CREATE TABLE t (id int PRIMARY KEY); ALTER PUBLICATION p ADD TABLE t",
+        "DELETE FROM streamtables.log_1",
+        "UPDATE streamtables.captures SET place = 'elsewhere'",
+        "DELETE FROM streamtables.windows",
+    ],
+)  # fmt: skip
+def test_what_captures_changes_was_touched(database: Database, change: str) -> None:
+    database.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    follower = Follower(database, T)
+    follower.max_rows = 1
+    database.run("INSERT INTO t VALUES (1)", "INSERT INTO t VALUES (2)")
+    follower.step()
+    database.run(*change.split("; "))
+    database.run("INSERT INTO t VALUES (3)")
+    with pytest.raises(LostSlot):
+        follower.step()
+    follower.publisher().drop_slot("s") if "place" not in change else database.run(
+        "DELETE FROM streamtables.captures"
+    )
+    follower.copy(T)
+    database.run("INSERT INTO t VALUES (4)")
+    follower.catch_up()
+    follower.require_equal()
+
+
+def test_tables_whose_changes_triggers_do_not_see(database: Database) -> None:
+    database.run(
+        "CREATE TABLE parent (id int PRIMARY KEY)",
+        "CREATE TABLE heir (PRIMARY KEY (id)) INHERITS (parent)",
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE PUBLICATION p FOR TABLE parent, t",
+    )
+    publisher = database.publisher(capture="trigger")
+    for name in ("public.parent", "public.heir"):
+        with pytest.raises(PublisherProblem, match="cannot be captured by triggers"):
+            publisher.create_slot("s", [name])
+    with pytest.raises(PublisherProblem, match="not known to triggers"):
+        database.publisher(capture="trigger", origin="none").create_slot("s", [T])
+
+
+def test_one_process_at_a_time(database: Database) -> None:
+    database.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    follower = Follower(database, T)
+    with database.connect() as connection:
+        connection.execute("SELECT pg_advisory_lock(hashtextextended('streamtables s', 0))")
+        with pytest.raises(SlotInUse, match="by another process"):
+            follower.step()
+    follower.step()
+
+
+NESTED = {
+    "after each row, the row": "UPDATE t SET a = a || NEW.id WHERE id = NEW.id",
+    "after each row, all rows": "UPDATE t SET a = a || '.'",
+    "after each row, others": "INSERT INTO t VALUES (NEW.id + 100, 'by a trigger')",
+}
+
+
+@pytest.mark.parametrize("statement", NESTED.values(), ids=NESTED)
+def test_triggers_that_change_their_own_table(database: Database, statement: str) -> None:
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY, a text)",
+        "CREATE PUBLICATION p FOR TABLE t",
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        f"IF pg_trigger_depth() = 1 THEN {statement}; END IF; RETURN NULL; END $$",
+        "CREATE TRIGGER f AFTER INSERT OR UPDATE ON t FOR EACH ROW EXECUTE FUNCTION f()",
+    )
+    follower = Follower(database, T)
+    database.run(
+        "INSERT INTO t VALUES (1, 'a'), (2, 'b'), (3, 'c')",
+        *(["UPDATE t SET a = 'x'"] if "INSERT" not in statement else []),
+        "INSERT INTO t VALUES (4, 'd')",
+    )
+    follower.catch_up()
+    follower.require_equal()
+
+
+def test_triggers_that_make_room_for_a_row(database: Database) -> None:
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY, a text)",
+        "CREATE PUBLICATION p FOR TABLE t",
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "DELETE FROM t WHERE id = NEW.id; RETURN NEW; END $$",
+        "CREATE TRIGGER f BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f()",
+    )
+    follower = Follower(database, T)
+    database.run("INSERT INTO t VALUES (1, 'a')", "INSERT INTO t VALUES (1, 'b'), (2, 'c')")
+    follower.catch_up()
+    follower.require_equal()
+
+
+def test_foreign_keys_that_change_their_own_table(database: Database) -> None:
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY, up int REFERENCES t ON UPDATE CASCADE "
+        "ON DELETE CASCADE)",
+        "CREATE TABLE u (id int PRIMARY KEY, up int REFERENCES t ON UPDATE CASCADE "
+        "ON DELETE SET NULL, other int REFERENCES t ON UPDATE CASCADE ON DELETE CASCADE)",
+        "CREATE PUBLICATION p FOR TABLE t, u",
+    )
+    follower = Follower(database, T, "public.u")
+    database.run(
+        "INSERT INTO t VALUES (1, NULL), (2, 1), (3, 2), (4, 1), (9, 9), (10, NULL), (11, NULL)",
+        "INSERT INTO u VALUES (1, 9, 10), (2, 11, NULL), (3, 9, NULL)",
+        "UPDATE t SET id = id + 100",
+        "DELETE FROM t WHERE id = 102",
+        "DELETE FROM t WHERE id IN (109, 110, 111)",
+    )
+    follower.catch_up()
+    follower.require_equal()
+
+
+def test_an_order_that_is_not_told_is_an_error(database: Database) -> None:
+    """A trigger brings back what was deleted: as if the row had come and gone."""
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY, a text)",
+        "INSERT INTO t VALUES (1, 'a')",
+        "CREATE PUBLICATION p FOR TABLE t",
+        "CREATE FUNCTION f() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN "
+        "INSERT INTO t VALUES (OLD.*); RETURN NULL; END $$",
+        "CREATE TRIGGER f AFTER DELETE ON t FOR EACH ROW EXECUTE FUNCTION f()",
+    )
+    follower = Follower(database, T)
+    database.run("DELETE FROM t")
+    with pytest.raises(PublisherProblem, match="is not told"):
+        follower.step()
+
+
+def test_what_commits_late_is_not_missed(database: Database) -> None:
+    database.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
+    follower = Follower(database, T)
+    name = database.name
+    with database.connect() as early, early.transaction():
+        early.execute("INSERT INTO t VALUES (1)")
+        database.run("INSERT INTO t VALUES (2)")
+        database.run(f"BEGIN; INSERT INTO t VALUES (3); PREPARE TRANSACTION 'late{name}'")
+        follower.catch_up()
+        assert follower.replica.rows[T] == [{"id": 2}]
+        early.execute("INSERT INTO t VALUES (4)")
+    follower.copy(T)
+    assert sorted(row["id"] for row in follower.replica.rows[T]) == [1, 2, 4]
+    database.run("INSERT INTO t VALUES (5)", f"COMMIT PREPARED 'late{name}'")
+    follower.catch_up()
+    follower.require_equal()
+    lag = follower.publisher().lag("s", follower.after)
+    database.run("INSERT INTO t VALUES (6)")
+    later = follower.publisher().lag("s", follower.after)
+    assert (lag.commits, lag.bytes, lag.seconds) == (0, 0, 0.0)
+    assert later.commits == 1 and later.bytes and later.seconds > 0

@@ -16,7 +16,7 @@ from dagster_streamtables.replication.apply.counted import counted_effect
 from dagster_streamtables.replication.apply.effect import Effect
 from dagster_streamtables.replication.apply.in_parts import apply_in_parts
 from dagster_streamtables.replication.apply.keyed import keyed_effect, require_no_conflict
-from dagster_streamtables.replication.apply.new_columns import add_missing_columns
+from dagster_streamtables.replication.apply.new_columns import add_missing_columns, require_told
 from dagster_streamtables.replication.apply.target import Target, keep_fast, opened, rows_in
 from dagster_streamtables.replication.apply.told import ToldChanges, told
 from dagster_streamtables.replication.apply.transactions import by_transaction, changes_after
@@ -65,6 +65,7 @@ def _apply(target: Target, changes: TableChanges, end: int, choices: Choices) ->
             time.sleep(random.uniform(0, _PAUSE * 2**attempt))
         try:
             log = opened(target, changes.table)
+            require_told(log, changes.table)
             if choices.add_columns and add_missing_columns(log, target, changes.table):
                 continue
             return _apply_to(log, target, changes, end, choices)

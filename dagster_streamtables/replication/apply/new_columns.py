@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from dagster_streamtables.replication.apply.columns import missing_columns
 from dagster_streamtables.replication.apply.commit import Provenance, properties
 from dagster_streamtables.replication.apply.target import Target
-from dagster_streamtables.replication.model.errors import TargetProblem
+from dagster_streamtables.replication.model.errors import PublisherProblem, TargetProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
@@ -45,6 +45,22 @@ def add_missing_columns(log: TableLog, target: Target, table: PublishedTable) ->
         else:
             _add(log, missing, properties(target, made))
     return True
+
+
+def require_told(log: TableLog, table: PublishedTable) -> None:
+    """
+    Raises:
+        PublisherProblem: The publisher does not tell what rows that are there have in a new column.
+    """
+    new = [each.name for each in missing_columns(log, table) if each.name in table.untold]
+    if new and log.adds.num_rows:
+        raise PublisherProblem(
+            f'rows of "{table.name}" have values in the new column "{new[0]}" that are not told',
+            where=log.location,
+            why="the column has a default or is NOT NULL, and the server has rewritten the table, "
+            "so that each row may have got a value of its own when the column was added",
+            fix="copy the table again; the target gets the column by add_columns, or by you",
+        )
 
 
 def require_distinct(table: PublishedTable, names: Collection[str], location: str) -> None:

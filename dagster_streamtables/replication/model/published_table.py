@@ -35,3 +35,5 @@ class PublishedTable:
     fills: Mapping[str, Any] = field(default_factory=dict)
     """By column, the value of the rows that existed when the column was added: a publisher changes
     them without a word. NULL where a column is not named."""
+    untold: frozenset[str] = frozenset()
+    """Columns whose values in such rows the publisher does not tell."""

@@ -38,7 +38,9 @@ LISTS = ((180000, "t.attnames::text[]"), (150000, SENT), (0, "NULL::text[]"))
 """Servers before 18 list generated columns, but do not send them."""
 COLUMNS = """
     SELECT attrelid::int8, attname, atttypid::int8, atttypmod, attgenerated <> '',
-        CASE WHEN atthasmissing THEN (attmissingval::text::text[])[1] END
+        CASE WHEN atthasmissing THEN (attmissingval::text::text[])[1] END,
+        NOT atthasmissing AND (atthasdef OR attidentity <> '' OR attnotnull)
+            AND pg_relation_filenode(attrelid) IS DISTINCT FROM attrelid
     FROM pg_attribute
     WHERE attrelid = ANY(%s::oid[]) AND attnum > 0 AND NOT attisdropped ORDER BY attrelid, attnum
 """
@@ -61,6 +63,10 @@ class Column:
     is_generated: bool = False
     fill: str | None = None
     """What the rows have that existed when the column was added, as text."""
+    is_untold: bool = False
+    """Whether they may have values of their own. A default that differs from row to row rewrites
+    the table when it is added, so a table in its first file has none; and a rewrite for whatever
+    reason forgets `fill`. Of a table with partitions the files are not its own."""
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,7 @@ class Forms:
     server: Server
     tables: Mapping[str, CatalogTable]
     conversions: Conversions
+    publications: Sequence[str] = ()
     _known: dict[Relation, TableForm] = field(default_factory=dict)
 
     @classmethod
@@ -50,7 +51,7 @@ class Forms:
         )
         chosen = named_as_the_server_does(connection, choices, names)
         types = {each.type for table in tables.values() for each in table.columns}
-        return cls(server, tables, Conversions(types_of(connection, types), chosen))
+        return cls(server, tables, Conversions(types_of(connection, types), chosen), publications)
 
     def now(self, name: str) -> TableForm:
         """
@@ -72,13 +73,26 @@ class Forms:
             with self.server.session() as connection:
                 types = {**self.conversions.types, **types_of(connection, unknown)}
             self.conversions = replace(self.conversions, types=types)
-        table = self.tables.get(relation.name) or _dropped(relation)
+        table = self._table(relation)
         columns = relation.columns
         if table.operations == {Operation.TRUNCATE}:
             # The server overlooks the column list of publications that publish nothing else.
             listed = {each.name for each in table.published}
             columns = tuple(each for each in columns if each.name in listed)
         return form_of(table, columns, _identity(relation, table), self.conversions)
+
+    def _table(self, relation: Relation) -> CatalogTable:
+        table = self.tables.get(relation.name)
+        if table and not _names(relation) <= _names(table):
+            # A column that came after the catalog was read.
+            with self.server.session() as connection:
+                self.tables = _by_name(load_catalog(connection, self.publications))
+            table = self.tables.get(relation.name)
+        return table or _dropped(relation)
+
+
+def _names(table: Relation | CatalogTable) -> set[str]:
+    return {each.name for each in table.columns}
 
 
 def _by_name(tables: Iterable[CatalogTable]) -> dict[str, CatalogTable]:

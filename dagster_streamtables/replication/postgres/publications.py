@@ -58,11 +58,16 @@ def set_tables(
     from psycopg import sql
 
     parts = [*_tables(connection, tables), *_schemas(connection, schemas)]
-    connection.execute(
-        sql.SQL("ALTER PUBLICATION {} SET {}").format(
-            sql.Identifier(name), sql.SQL(", ").join(parts)
+    with connection.transaction():
+        # Older servers let go changes of transactions that were open when the table was added.
+        for schema, table in _found(connection, tables):
+            lock = sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE")
+            connection.execute(lock.format(sql.Identifier(schema, table)))
+        connection.execute(
+            sql.SQL("ALTER PUBLICATION {} SET {}").format(
+                sql.Identifier(name), sql.SQL(", ").join(parts)
+            )
         )
-    )
 
 
 def exists(connection: Connection, name: str) -> bool:
@@ -109,3 +114,8 @@ def _tables(connection: Connection, tables: Collection[str]) -> Iterator[sql.Com
         )
     names = (sql.Identifier(schema, table) for _, schema, table in found)
     yield sql.SQL("TABLE {}").format(sql.SQL(", ").join(names))
+
+
+def _found(connection: Connection, tables: Collection[str]) -> list[tuple[str, str]]:
+    """Schema and name of each."""
+    return [(schema, table) for _, schema, table in connection.execute(TABLES, [list(tables)])]

@@ -35,6 +35,14 @@ def reshaped(rows: pa.Table, earlier: PublishedTable, later: PublishedTable) -> 
             why="the server does not tell how its earlier rows became the later ones",
             fix="copy the table again",
         )
+    untold = (after - before) & later.untold
+    if untold:
+        raise PublisherProblem(
+            f'a transaction added column "{min(untold)}" to "{later.name}" after it had changed '
+            "its rows",
+            why="the server does not tell the values that these rows got by its default",
+            fix="copy the table again",
+        )
     schema = change_schema(later)
     new = _struct(rows["new"], schema.field("new").type, later)
     old = _struct(rows["old"], schema.field("old").type, later)

@@ -108,6 +108,8 @@ def form_of(
         identity=identity,
         operations=catalog.operations,
         fills=_fills(catalog, typed),
+        untold=frozenset(each.name for each in catalog.columns if each.is_untold)
+        & {each.name for each in typed},
     )
     return TableForm(table, tuple(typed))
 

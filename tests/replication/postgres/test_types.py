@@ -65,8 +65,9 @@ EXACT: dict[str, tuple[pa.DataType, list[str]]] = {
     "x.mood[]": (pa.list_(pa.string()), ["{sad}"]),
 }  # fmt: skip
 """Type → what is stored, and values besides NULL."""
+INFINITE = ["Infinity", "-Infinity"] if VERSION >= 14 else []
 BY_CHOICE: dict[str, list[str]] = {
-    "numeric": ["NaN", "Infinity", "-Infinity", "1" * 1000 + "." + "3" * 1000, "0.10"],
+    "numeric": ["NaN", *INFINITE, "1" * 1000 + "." + "3" * 1000, "0.10"],
     "numeric(39,0)": ["9" * 39],
     "time": ["00:00:00", "24:00:00", "23:59:59.999999"],
     "timetz": ["00:00:00+15:59:59"],

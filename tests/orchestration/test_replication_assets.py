@@ -7,18 +7,21 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
-import pyarrow as pa
 import pytest
 from dagster._core.definitions.definitions_load_context import (
     DefinitionsLoadContext,
     DefinitionsLoadType,
 )
 from dagster._core.definitions.repository_definition import RepositoryLoadData
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable
 
 from dagster_streamtables import (
+    FromLake,
+    FromPostgres,
     InvalidDefinition,
-    Lake,
+    Publications,
+    Replication,
+    Replications,
     ScheduledReplication,
     StreamTablesResource,
     StreamTablesTranslator,
@@ -26,54 +29,24 @@ from dagster_streamtables import (
     build_replication_assets,
     declare,
 )
-from dagster_streamtables.replication.lake.publication import Publication, PublicationEntry
-from dagster_streamtables.replication.lake.publications import Publications
-from dagster_streamtables.replication.lifecycle.from_lake import FromLake
-from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
-from dagster_streamtables.replication.lifecycle.replication import Replication
-from dagster_streamtables.replication.lifecycle.replications import Replications
-
-ORDERS = dg.AssetKey(["raw", "orders"])
-TOTALS = declare("mart.totals", "SELECT COUNT(*) AS n FROM raw.orders", schedule="2m")
-
-
-class Origin:
-    """Another lake, whose table sales.orders is published."""
-
-    def __init__(self, root: Path) -> None:
-        self.lake = Lake(root)
-        self.add("sales.orders", id=[1, 2], v=["a", "b"])
-        entry = PublicationEntry("sales.orders", key=("id",))
-        Publications(self.lake.root).create(Publication("sales", (entry,)))
-
-    def add(self, table: str, **columns: list[Any]) -> None:
-        write_deltalake(self.lake.location(table), pa.table(columns), mode="append")
-
-    def update(self, v: str, where: str) -> None:
-        DeltaTable(self.lake.location("sales.orders")).update({"v": f"'{v}'"}, predicate=where)
-
-    def publish_customers(self) -> None:
-        self.add("sales.customers", id=[7])
-        entry = PublicationEntry("sales.customers", key=("id",))
-        Publications(self.lake.root).add("sales", entry)
-
-    def replication(self, **more: Any) -> Replication:
-        about = {"targets": {"sales.orders": "raw.orders"}, "schema": "raw"} | more
-        return Replication("shop", FromLake(self.lake.root, ["sales"]), **about)
+from orchestration.replicated import ORDERS, TOTALS, Origin, materialized, said, version
 
 
 @pytest.fixture
 def origin(tmp_path: Path) -> Origin:
+    """Another lake, which publishes a table."""
     return Origin(tmp_path / "origin")
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> StreamTablesResource:
+    """The lake that tables are replicated into."""
     return StreamTablesResource(root=str(tmp_path / "lake"))
 
 
 @pytest.fixture
 def instance() -> Iterator[dg.DagsterInstance]:
+    """A Dagster instance of the test's own."""
     with dg.DagsterInstance.ephemeral() as made:
         yield made
 
@@ -85,19 +58,6 @@ def run(
     return job.execute_in_process(
         instance=instance, asset_selection=list(keys or [ORDERS]), raise_on_error=False
     )
-
-
-def materialized(result: dg.ExecuteInProcessResult) -> dict[str, dg.AssetMaterialization]:
-    events = [event.materialization for event in result.get_asset_materialization_events()]
-    return {event.asset_key.to_user_string(): event for event in events}
-
-
-def said(event: dg.AssetMaterialization) -> dict[str, Any]:
-    return {key.rpartition("/")[2]: value.value for key, value in event.metadata.items()}
-
-
-def version(event: dg.AssetMaterialization) -> str | None:
-    return (event.tags or {}).get("dagster/data_version")
 
 
 def failure(result: dg.ExecuteInProcessResult) -> str:

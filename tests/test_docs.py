@@ -41,6 +41,7 @@ ELSEWHERE = {
     "checks.md": "test_docs_checks.py",
     "component.md": "components/test_page.py",
     "operation.md": "cli/test_operation_page.py",
+    "replication.md": "replication/test_replication_page.py",
 }
 """Pages whose code another test runs."""
 

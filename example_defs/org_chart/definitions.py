@@ -29,7 +29,7 @@ defs = dg.Definitions.merge(
         resource=StreamTablesResource(root=ROOT),
         min_schedule_seconds=10,
         group_name="org_chart",
-        source_group_name="postgres",
+        source_group_name="org_chart",
     ),
     # What is materialized by hand starts no process for each table.
     dg.Definitions(executor=threads_executor),

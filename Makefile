@@ -55,6 +55,7 @@ bench: java venv
 	$(BIN)/python -m benchmarks.memory
 	$(BIN)/python -m benchmarks.tick
 	$(BIN)/python -m benchmarks.subscribe
+	$(BIN)/python -m benchmarks.replication
 	$(BIN)/python -m benchmarks.report
 
 tpch: java venv

@@ -52,6 +52,7 @@ def _section(results: Results) -> Iterable[str]:
         "memory": _memory,
         "load": _load,
         "tick": _tick,
+        "replication": _replication,
     }
     yield from told[results.name](results)
     versions = ", ".join(f"{name} {version}" for name, version in results.versions.items())
@@ -80,6 +81,10 @@ def _load(results: Results) -> Iterable[str]:
 
 def _tick(results: Results) -> Iterable[str]:
     return _figures(results, f"A tick of the refresh sensor over {results.size:,} stream tables")
+
+
+def _replication(results: Results) -> Iterable[str]:
+    return _figures(results, f"A replication from PostgreSQL, {results.size:,} rows")
 
 
 def _figures(results: Results, title: str) -> Iterable[str]:

@@ -47,7 +47,7 @@ class Figure:
     action: str
     """What the last of the refreshes did, of a stream table."""
     memory: dict[str, float] = field(default_factory=dict[str, float])
-    """The most that each process held, where it was watched."""
+    """The most that each process held, where it was watched; or the rows of a second."""
 
     @property
     def median(self) -> float:
@@ -183,7 +183,7 @@ def figure_lines(results: Results) -> Iterable[list[str]]:
     names, watched = phase_names(results.figures), _watched(results)
     for each in results.figures:
         told = (f"{each.phases[name]:.3f}" if name in each.phases else "" for name in names)
-        held = (f"{each.memory[name]:,.0f}" for name in watched)
+        held = (f"{each.memory[name]:,.0f}" if name in each.memory else "" for name in watched)
         yield [each.shape, f"{each.median:.3f}", *told, *held]
 
 

@@ -4,6 +4,9 @@ Inserts are appended in their order, and only digests of identities are kept. Ot
 folded part by part (`Parts`), and the target is written anew with what each part comes to.
 """
 
+# pyright: reportAttributeAccessIssue=false
+# pyarrow makes the functions of pyarrow.compute when it is imported, where no checker sees them.
+
 from __future__ import annotations
 
 from collections import Counter

@@ -11,7 +11,7 @@ import psycopg
 
 from replication.oracle.clusters import NUMBERS, Cluster, Subscription
 from replication.oracle.ours import Replica
-from replication.postgres.database import Database
+from replication.postgres.database import Database, LogicalServer
 
 COLUMNS = {"id": "int", "b": "int NOT NULL", "note": "text", "amount": "numeric(10,2)"}
 LONG = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 300) i)"
@@ -46,7 +46,7 @@ KINDS = (
 @dataclass
 class History:
     seed: int
-    publisher: Cluster
+    publisher: LogicalServer
     subscriber: Cluster
     folder: Path
     said: list[str] = field(default_factory=list)

@@ -42,7 +42,7 @@ def stored_tables(replications: Iterable[Replication], lake: Lake, name: str) ->
         known = context.reconstruction_metadata.get(_KEY + name)
         if known is not None:
             return json.loads(known)
-    found = {each.name: _stored(each, lake) for each in replications}
+    found: dict[str, Tables] = {each.name: _stored(each, lake) for each in replications}
     context.add_to_pending_reconstruction_metadata(_KEY + name, json.dumps(found))
     return found
 

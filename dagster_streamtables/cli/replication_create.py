@@ -37,6 +37,7 @@ def create(
     type_: Annotated[
         _Some, typer.Option("--type", help="interval=text, by type or column; repeatable.")
     ] = None,
+    capture: Annotated[str, typer.Option(help="auto, wal or trigger: how changes come.")] = "auto",
     origin: Annotated[
         str, typer.Option(help="any; none: without what replications wrote.")
     ] = "any",
@@ -73,6 +74,8 @@ def create(
         "commit_by_commit": commit_by_commit, "disable_on_error": disable_on_error,
         "on_slot_lost": on_slot_lost,
     }  # fmt: skip
+    if capture != "auto":
+        given["capture"] = capture
     with errors_in_words():
         wanted = _wanted(
             name, file, {key: value for key, value in given.items() if value}, settings

@@ -18,6 +18,7 @@ from dagster_streamtables.cli.output import (
     lasting,
     out,
     pairs,
+    plain,
     show_json,
     size,
 )
@@ -104,16 +105,21 @@ def show(name: Name, root: Root, as_json: Json = False) -> None:
 
 @replications.command()
 def lag(name: Name, root: Root, as_json: Json = False) -> None:
-    """Show how far a replication is behind its publisher."""
+    """Show how far a replication is behind its publisher, and how changes come."""
     with errors_in_words():
-        found = opened(root).lag(name)
+        known = opened(root)
+        found, captures = known.lag(name), known.captures(name)
     if as_json:
-        show_json(found)
+        show_json({**plain(found), "captures": captures})
         return
-    commits = "" if found.commits is None else count(found.commits)
+    ways = sorted(set(captures.values()))
+    tables = {way: [n for n, each in captures.items() if each == way] for way in ways}
     out.print(
         pairs(
-            ("seconds", lasting(found.seconds)), ("bytes", size(found.bytes)), ("commits", commits)
+            ("seconds", lasting(found.seconds)),
+            ("bytes", size(found.bytes)),
+            ("commits", "" if found.commits is None else count(found.commits)),
+            ("captured by", "; ".join(f"{way}: {', '.join(n)}" for way, n in tables.items())),
         )
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 from dagster_streamtables.errors import RefusedOperation
@@ -15,6 +15,7 @@ from dagster_streamtables.replication.lifecycle.connect import (
 from dagster_streamtables.replication.lifecycle.state import Progress, State
 from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.replication.lifecycle.work import Work
+from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
 from dagster_streamtables.runtime.errors.slots import LostSlot
 
@@ -39,6 +40,7 @@ def begin(work: Work) -> Mapping[str, PublishedTable]:
     wanted = named_tables(work.replication)
     work.turn.save(lambda state: replace(state, publication=wanted))
     published = work.publisher.published()
+    _require_same(work.state, published)
     _meet_new(work, published)
     _see_targets(work)
     return published
@@ -76,20 +78,39 @@ def _meet_new(work: Work, published: Mapping[str, PublishedTable]) -> None:
         logger.info("%s: %s is not published any more", work.replication.name, name)
         work.set(name, state=TableState.REMOVED, error="")
     if new:
-        work.turn.save(lambda state: _with(state, new))
+        work.turn.save(lambda state: _with(state, {name: published[name] for name in new}))
     waiting = [n for n, each in work.state.tables.items() if each.state is TableState.NEW]
     if waiting and not work.replication.copy:
         _begin_without_copy(work, published, waiting)
 
 
-def _with(state: State, new: Iterable[str]) -> State:
+def _require_same(state: State, published: Mapping[str, PublishedTable]) -> None:
+    """
+    Raises:
+        PublisherProblem: A table was dropped at a server and created again, which its log does not
+            tell: the rows of the one before are in the target.
+    """
+    for name, table in published.items():
+        known = state.tables.get(name)
+        if known is None or not known.is_followed:
+            continue
+        if table.id and known.origin_id and table.id != known.origin_id:
+            raise PublisherProblem(
+                f'the published table "{name}" is another table now',
+                why="it was dropped and created again, and the target has rows of the one before",
+                fix="copy it again (streamtables replications copy), which replaces its rows",
+            )
+
+
+def _with(state: State, new: Mapping[str, PublishedTable]) -> State:
     added = {
         name: Progress(
             state.replication.target(name),
             # What an earlier time has left in the target's log is no copy of this one.
             committed=state.tables[name].committed if name in state.tables else None,
+            origin_id=table.id,
         )
-        for name in new
+        for name, table in new.items()
     }
     return replace(state, tables={**state.tables, **added})
 
@@ -130,4 +151,6 @@ def _copied_before(work: Work, progress: Progress) -> Progress:
     before = -1 if progress.committed is None else progress.committed
     if log is None or at is None or at <= before:
         return progress
-    return Progress(progress.target, TableState.READY, at, at, log.id)
+    return replace(
+        progress, state=TableState.READY, position=at, committed=at, table_id=log.id, error=""
+    )

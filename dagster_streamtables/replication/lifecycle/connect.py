@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
@@ -15,12 +17,15 @@ from dagster_streamtables.runtime.delta.names import require_root
 from dagster_streamtables.runtime.lake import Lake
 
 
-def publisher_of(replication: Replication, lake: Lake, reader: str) -> Publisher:
+def publisher_of(
+    replication: Replication, lake: Lake, reader: str, options: Mapping[str, str] | None = None
+) -> Publisher:
     """
     Args:
         replication: The declaration.
         lake: That subscribes.
         reader: Names the replication to others who look at its slot.
+        options: The storage options of the publisher's lake; None for those of the lake.
 
     Raises:
         EnvironmentProblem: There is no such lake, or a password is missing.
@@ -28,13 +33,13 @@ def publisher_of(replication: Replication, lake: Lake, reader: str) -> Publisher
     source = replication.publisher
     if isinstance(source, FromPostgres):
         return _server(replication, source)
-    options = source.storage_options
+    options = lake.storage_options if options is None else options
     # A place that is not there now, such as one that is not mounted, may have a slot.
-    require_root(source.root, lake.storage_options if options is None else options)
+    require_root(source.root, options)
     return LakePublisher(
         source.root,
         source.publications,
-        storage_options=lake.storage_options if options is None else options,
+        storage_options=options,
         origin=source.origin,
         reader=reader,
         spark=lake.access.spark,
@@ -51,6 +56,7 @@ def _server(replication: Replication, source: FromPostgres) -> PostgresPublisher
         password_file=source.password_file,
         origin=source.origin,
         slot_timeout=source.slot_timeout,
+        capture=source.capture,
     )
 
 
@@ -95,6 +101,14 @@ def unpublish(publisher: Publisher, state: State) -> None:
     """Drop the publication that was made for it."""
     if state.publication is not None and isinstance(publisher, PostgresPublisher):
         publisher.drop_publication(state.replication.slot_name)
+
+
+def captures_of(publisher: Publisher, slot: str, tables: Iterable[str]) -> dict[str, str]:
+    """How the changes of each table come; see `Replications.captures`."""
+    if not isinstance(publisher, PostgresPublisher):
+        return dict.fromkeys(tables, "LOG")
+    known = publisher.capture_states(slot)
+    return {name: str(known.get(name, "WAL")) for name in tables}
 
 
 def require_slot(state: State) -> str:

@@ -79,6 +79,7 @@ def _copy_table(work: Work, copy: Copy, table: PublishedTable) -> None:
         position=position,
         committed=position,
         table_id=log.id,
+        origin_id=table.id,
         error="",
     )
     work.count(name, applied, copied=True)

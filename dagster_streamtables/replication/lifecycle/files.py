@@ -18,6 +18,7 @@ _RENAMED = {"target_schema": "schema", "copy_data": "copy"}
 _LAKE = ("publications", "origin", "storage_options")
 _POSTGRES = (
     "publications", "tables", "schemas", "password_env", "password_file", "types", "origin",
+    "capture",
 )  # fmt: skip
 _OWN = tuple(each.name for each in fields(Replication) if each.name not in ("name", "publisher"))
 

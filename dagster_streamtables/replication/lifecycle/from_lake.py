@@ -24,8 +24,8 @@ class FromLake:
     publications: tuple[str, ...]
     """Their names; a table that is in several is replicated once."""
     storage_options: Mapping[str, str] | None = field(default=None, repr=False, compare=False)
-    """What delta-rs needs to reach an object store. It is not stored, since it may hold secrets:
-    who refreshes by name uses the options of the subscribing lake."""
+    """What delta-rs needs to reach an object store. It is not stored, since it may hold secrets: a
+    process that was not given the declaration uses the options of the subscribing lake."""
     origin: Literal["any", "none"] = "any"
     """"none" leaves out what a replication wrote there, so that two lakes can replicate each
     other."""

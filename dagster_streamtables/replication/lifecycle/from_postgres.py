@@ -50,6 +50,9 @@ class FromPostgres:
     equal in a Delta table."""
     origin: Literal["any", "none"] = "any"
     """"none" leaves out what a replication wrote there; the server must be 16 or later."""
+    capture: Literal["auto", "wal", "trigger"] = "auto"
+    """"wal" reads the server's log; "trigger" has statement triggers write what changes; "auto"
+    does that only where the server does not decode its log, and goes over to it once it does."""
     slot_timeout: timedelta = timedelta(minutes=5)
     """For so long a new slot waits for transactions that are open."""
 
@@ -107,6 +110,7 @@ class FromPostgres:
             "password_file": self.password_file and str(Path(self.password_file)),
             "types": dict(self.types),
             "origin": self.origin,
+            "capture": self.capture,
             "slot_timeout": self.slot_timeout.total_seconds(),
         }
 

@@ -27,14 +27,17 @@ def overlaps(name: str, states: Mapping[str, State], names: Names) -> list[str]:
 
 
 def require_no_circle(
-    replication: Replication, published: Collection[str], lake: Lake, own: Store
+    replication: Replication,
+    published: Collection[str],
+    lake: Lake,
+    options: Mapping[str, str] | None,
 ) -> None:
     """
     Args:
         replication: One that is about to begin.
         published: The names of its tables.
         lake: It subscribes.
-        own: The replications of it.
+        options: The storage options of the publisher's lake; None for those of the lake.
 
     Raises:
         InvalidDefinition: A row would come back to where it came from.
@@ -44,7 +47,6 @@ def require_no_circle(
         return
     if source.root == lake.root:
         _require_others(replication, published, lake.access.catalog.names)
-    options = source.storage_options
     theirs = Store(source.root, lake.storage_options if options is None else options)
     for name, state in theirs.all().items():
         back = state.replication.publisher

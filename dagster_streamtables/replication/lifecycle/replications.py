@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from dagster_streamtables.replication.lifecycle import refreshing
 from dagster_streamtables.replication.lifecycle.altering import altered, require_position
 from dagster_streamtables.replication.lifecycle.check import ReplicationCheck
 from dagster_streamtables.replication.lifecycle.connect import (
+    captures_of,
     require_slot,
     unpublish,
 )
@@ -70,6 +71,7 @@ class Replications:
             TargetProblem: A target does not take what is published.
         """
         name = replication.name
+        self._runs.remember(replication)
 
         def created(known: State | None) -> State:
             if known is not None:
@@ -96,6 +98,7 @@ class Replications:
         Raises:
             RefusedOperation: It would have another slot, or another kind of publisher.
         """
+        self._runs.remember(replication)
         self._store.change(replication.name, lambda state: altered(state, replication))
         return self.read(replication.name)
 
@@ -178,6 +181,12 @@ class Replications:
                 fix="refresh it: streamtables replications refresh",
             )
         return self._runs.publisher(state).lag(slot, state.followed)
+
+    def captures(self, name: str) -> Mapping[str, str]:
+        """How the changes of each table come: `WAL`, from a server's log; `TRIGGER`, where triggers
+        write them down; `TRANSITIONING` from the one to the other. Of a lake: `LOG`."""
+        state = self._store.read(name)
+        return captures_of(self._runs.publisher(state), require_slot(state), state.followed)
 
     def skip(self, name: str, position: int | str, table: str | None = None) -> None:
         """Leave a transaction out, as a whole, when it comes.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -18,7 +18,9 @@ from dagster_streamtables.replication.lifecycle.errors import (
     in_a_line,
     passes,
 )
+from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.overlaps import overlaps, require_no_circle
+from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.state import State
 from dagster_streamtables.replication.lifecycle.store import Store
 from dagster_streamtables.replication.lifecycle.targets import Targets
@@ -36,6 +38,13 @@ class Runs:
     lake: Lake
     store: Store
     step: Step = field(default=lambda step: None)
+    options: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    """By replication, the storage options of a declaration that was given: they are not stored."""
+
+    def remember(self, replication: Replication) -> None:
+        source = replication.publisher
+        if isinstance(source, FromLake) and source.storage_options is not None:
+            self.options[replication.name] = source.storage_options
 
     def do(self, name: str, wait: float, act: Callable[[Work], _Result]) -> _Result:
         """Do something to a replication that is enabled, and store how it ended.
@@ -73,13 +82,15 @@ class Runs:
 
     def publisher(self, state: State) -> Publisher:
         reader = f"replication {state.replication.name} of {self.lake.root} ({state.id[:8]})"
-        return publisher_of(state.replication, self.lake, reader)
+        options = self.options.get(state.replication.name)
+        return publisher_of(state.replication, self.lake, reader, options)
 
     def _begin(self, mine: Turn) -> None:
         work, declared = self._work(mine), mine.state.replication
         if declared.publisher.publications:
             published = work.publisher.published()
-            require_no_circle(declared, published, self.lake, self.store)
+            options = self.options.get(declared.name)
+            require_no_circle(declared, published, self.lake, options)
             work.targets.require_fit(published, declared)
         work.targets.require_fit(begin(work), declared)
 

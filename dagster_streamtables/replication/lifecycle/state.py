@@ -25,6 +25,8 @@ class Progress:
     """Applied up to here. The log of the target is ahead of it after a crash."""
     committed: int | None = None
     """The position in the target's log when it was seen last: it never goes back."""
+    origin_id: str = ""
+    """Of the table at the publisher, likewise; empty if unknown."""
     table_id: str = ""
     """Of the target: one that is dropped and created again has another."""
     error: str = ""

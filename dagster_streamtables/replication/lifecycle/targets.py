@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dagster_streamtables.replication.apply.columns import columns_of
@@ -64,13 +64,8 @@ class Targets:
         assert log is not None
         positions = [each for each in (progress.position, at) if each is not None]
         position = max(positions, default=None)
-        return Progress(
-            progress.target,
-            progress.state,
-            position,
-            at,
-            progress.table_id or log.id,
-            progress.error,
+        return replace(
+            progress, position=position, committed=at, table_id=progress.table_id or log.id
         )
 
     def require_fit(self, tables: Mapping[str, PublishedTable], replication: Replication) -> None:

@@ -37,3 +37,6 @@ class PublishedTable:
     them without a word. NULL where a column is not named."""
     untold: frozenset[str] = frozenset()
     """Columns whose values in such rows the publisher does not tell."""
+    id: str = ""
+    """Of the table at the publisher: one that is dropped and created again has another. Empty where
+    `read` itself tells the two apart."""

@@ -80,7 +80,10 @@ class PostgresPublisher:
         with self._server.session() as connection:
             options_of(connection, local_only=self._local_only)
             forms = self._forms(connection)
-        return {name: forms.now(name).table for name in forms.tables}
+        return {
+            name: replace(forms.now(name).table, id=str(forms.tables[name].oid))
+            for name in forms.tables
+        }
 
     def create_publication(
         self, name: str, *, tables: Collection[str] = (), schemas: Collection[str] = ()

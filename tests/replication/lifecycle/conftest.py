@@ -15,8 +15,19 @@ def lake(tmp_path: Path) -> Lake:
     return Lake(tmp_path / "subscriber")
 
 
-@pytest.fixture(params=["lake", "postgres"])
-def origin(request: pytest.FixtureRequest, tmp_path: Path) -> Origin:
-    if request.param == "lake":
+def made(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> Origin:
+    if kind == "lake":
         return LakeOrigin(tmp_path / "publisher")
-    return PostgresOrigin(request.getfixturevalue("database"))
+    capture = "trigger" if kind == "triggers" else "auto"
+    return PostgresOrigin(request.getfixturevalue("database"), capture)
+
+
+@pytest.fixture(params=["lake", "postgres", pytest.param("triggers", marks=pytest.mark.long)])
+def origin(request: pytest.FixtureRequest, tmp_path: Path) -> Origin:
+    return made(request.param, request, tmp_path)
+
+
+@pytest.fixture(params=["lake", "postgres"])
+def slotted(request: pytest.FixtureRequest, tmp_path: Path) -> Origin:
+    """One that has a slot, which triggers have not."""
+    return made(request.param, request, tmp_path)

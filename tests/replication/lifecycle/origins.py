@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 from deltalake import DeltaTable
@@ -106,6 +106,7 @@ class LakeOrigin:
 @dataclass
 class PostgresOrigin:
     database: Database
+    capture: Literal["auto", "wal", "trigger"] = "auto"
 
     def create(self, table: str, columns: dict[str, str], key: Collection[str]) -> None:
         parts = [f"{name} {kind}" for name, kind in columns.items()]
@@ -141,7 +142,7 @@ class PostgresOrigin:
         self.database.run(f"ALTER PUBLICATION {publication} DROP TABLE {table}")
 
     def declared(self, *publications: str) -> FromPostgres:
-        return FromPostgres(self.database.address, publications)
+        return FromPostgres(self.database.address, publications, capture=self.capture)
 
     def slots(self) -> list[str]:
         return self.database.slots()

@@ -117,16 +117,16 @@ def test_tables_come_and_go(origin: Origin, lake: Lake, replications: Replicatio
 
 
 def test_without_a_copy_only_changes_are_applied(
-    origin: Origin, replications: Replications
+    slotted: Origin, replications: Replications
 ) -> None:
-    published(origin)
-    other = Replication("other", origin.declared("p"))
+    published(slotted)
+    other = Replication("other", slotted.declared("p"))
     replications.refresh(other)
     replications.drop("other")
-    origin.insert("t", (3, "while nobody listened"))
-    replications.create(declared(origin, copy=False))
-    assert origin.slots() == ["r"]
-    origin.insert("t", (4, "d"))
+    slotted.insert("t", (3, "while nobody listened"))
+    replications.create(declared(slotted, copy=False))
+    assert slotted.slots() == ["r"]
+    slotted.insert("t", (4, "d"))
     done = replications.refresh("r")
     assert (done.action, done.tables[T].inserted) == ("CHANGES", 1)
     check = replications.check("r")
@@ -206,13 +206,13 @@ def test_the_first_error_that_lasts_disables(
 
 @pytest.mark.parametrize("on_slot_lost", ["error", "copy"])
 def test_a_lost_slot(
-    origin: Origin, lake: Lake, replications: Replications, on_slot_lost: Any
+    slotted: Origin, lake: Lake, replications: Replications, on_slot_lost: Any
 ) -> None:
-    published(origin)
-    replications.refresh(declared(origin, on_slot_lost=on_slot_lost))
+    published(slotted)
+    replications.refresh(declared(slotted, on_slot_lost=on_slot_lost))
     for attempt in range(4):
-        _lose(origin)
-        origin.insert("t", (10 + attempt, "lost"))
+        _lose(slotted)
+        slotted.insert("t", (10 + attempt, "lost"))
         if on_slot_lost == "copy" and attempt < 3:
             assert replications.refresh("r").tables[T].copied == 3 + attempt
             assert replications.check("r").equal
@@ -331,6 +331,53 @@ def test_disabled_detached_and_dropped_without_its_publisher(
     with pytest.raises(RefusedOperation, match='there is a slot "r" at the publisher already'):
         replications.create(declared(origin))
     assert replications.list() == [] and origin.slots() == ["r"]
+
+
+def test_a_table_of_a_server_that_is_created_again_is_told(
+    database: Database, lake: Lake, replications: Replications
+) -> None:
+    origin = published(PostgresOrigin(database))
+    replications.refresh(declared(origin))
+    database.run("DROP TABLE t")
+    origin.create("t", {"k": "int", "v": "text"}, ["k"])
+    origin.add("p", "t")
+    origin.insert("t", (7, "another"))
+    with pytest.raises(PublisherProblem, match="is another table now"):
+        replications.refresh("r")
+    assert sum(rows(lake, "t").values()) == 2
+    replications.copy("r", T)
+    assert rows(lake, "t") == Counter([(7, "another")])
+    origin.insert("t", (8, "more"))
+    replications.refresh("r")
+    assert replications.check("r").equal
+
+
+def test_how_changes_come_is_told(database: Database, tmp_path: Path, lake: Lake) -> None:
+    by_log = published(PostgresOrigin(database))
+    replications = Replications(lake)
+    replications.refresh(declared(by_log))
+    assert replications.captures("r") == {T: "WAL"}
+    one = published(LakeOrigin(tmp_path / "one"))
+    replications.refresh(Replication("s", one.declared("p"), schema="other"))
+    assert replications.captures("s") == {T: "LOG"}
+    triggers = replace(by_log.declared("p"), capture="trigger")
+    replications.refresh(Replication("triggers", triggers, schema="triggers"))
+    assert replications.captures("triggers") == {T: "TRIGGER"}
+    replications.drop("triggers")
+    assert by_log.slots() == ["r"]
+
+
+def test_storage_options_of_a_declaration_are_used_and_not_stored(
+    tmp_path: Path, lake: Lake, replications: Replications
+) -> None:
+    origin = published(LakeOrigin(tmp_path / "publisher"))
+    given = replace(origin.declared("p"), storage_options={"secret_key": "s3cret"})
+    declared_ = Replication("r", given)
+    replications.refresh(declared_)
+    state = replications._store.read("r")
+    assert replications._runs.publisher(state)._lake.storage_options == given.storage_options  # type: ignore[attr-defined]
+    stored = b"".join(each.read_bytes() for each in Path(lake.root).rglob("*") if each.is_file())
+    assert b"s3cret" not in stored and "s3cret" not in repr(declared_)
 
 
 def test_the_publication_of_tables_is_made_and_dropped(

@@ -135,11 +135,11 @@ def _declares(files: list[Path]) -> None:
     """Load the files of a page as a code location, and compile them over what is stored."""
     resource = StreamTablesResource(root="lake")
     defs = build_definitions(
-        folder="tables", resource=resource, strict=True, min_schedule_seconds=1
+        folder="tables", resource=resource, strict=True, min_schedule_seconds=0
     )
     made = {key.path[-1] for key in defs.resolve_asset_graph().get_all_asset_keys()}
     assert {file.stem for file in files} <= made
-    for problem in find_problems(load_tables("tables"), Lake("lake"), min_schedule_seconds=1):
+    for problem in find_problems(load_tables("tables"), Lake("lake"), min_schedule_seconds=0):
         raise problem.error
 
 
@@ -283,6 +283,8 @@ def _is_command(words: list[str]) -> bool:
 def _takes(command: Any, words: list[str]) -> bool:
     while hasattr(command, "commands"):  # typer has a click of its own
         found = command.commands.get(words[0]) if words else None
+        if found is None and getattr(command, "invoke_without_command", False):
+            break  # a command of its own, with others below it
         if found is None:
             return False
         command, words = found, words[1:]

@@ -50,3 +50,13 @@ def settle(worker: Worker) -> None:
             return
         worker.wait(0.05)
     raise AssertionError("the worker does not come to rest")
+
+
+def turns(worker: Worker, until: Callable[[], bool]) -> None:
+    """Turns until something holds."""
+    for _ in range(10_000):
+        if until():
+            return
+        assert worker.turn()
+        worker.wait(0.05)
+    raise AssertionError("the worker does not come so far")

@@ -268,7 +268,7 @@ def test_a_server_that_does_not_decode_and_one_that_stops(tmp_path: Path) -> Non
         server.cleanup_mode = "stop"
     refused(LostPublisher, "cannot be reached", publisher.published)
     with LogicalServer(folder, cleanup_mode="delete") as server:
-        publisher = Database(server, "d").publisher()
+        publisher = Database(server, "d").publisher(capture="wal")
         refused(PublisherProblem, "does not decode", lambda: publisher.create_slot("s", [T]))
         refused(PublisherProblem, "does not decode", lambda: publisher.copy("s", [T]).__enter__())
         assert Database(server, "d").slots() == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from contextlib import suppress
-from datetime import timedelta
 from typing import Any
 
 import psycopg
@@ -14,8 +13,8 @@ from dagster_streamtables.replication.model.batch import Batch
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.runtime.errors.slots import LostSlot, SlotInUse
 from replication.postgres.database import Database
-from replication.postgres.replica import Replica
-from replication.postgres.test_reading import _statement, shown
+from replication.postgres.follower import Follower
+from replication.postgres.test_reading import _statement
 from replication.postgres.test_types import BY_CHOICE, EXACT
 
 T = "public.t"
@@ -26,48 +25,18 @@ TYPES = """
 """
 
 
-class Follower:
-    """What is copied and read of tables, one batch after the other."""
-
-    def __init__(self, database: Database, *tables: str, max_rows: int = 10**6, **settings: Any):
-        self.database, self.tables, self.max_rows = database, tables, max_rows
-        self.settings = {"capture": "trigger", "slot_timeout": timedelta(seconds=5), **settings}
-        self.replica, self.confirmed, self.after = Replica(), None, {}
-        self.copy(*tables)
-
-    def copy(self, *tables: str) -> None:
-        with self.publisher().copy("s", tables) as copy:
-            for name in tables:
-                self.after[name] = copy.position(name)
-                self.replica.rows[name] = copy.rows(name).read_all().to_pylist()
-
-    def publisher(self) -> Any:
-        names = self.settings.get("publications", ("p",))
-        settings = {k: v for k, v in self.settings.items() if k != "publications"}
-        return self.database.publisher(*names, **settings)
-
-    def step(self) -> Batch:
-        """Read, apply, confirm."""
-        publisher = self.publisher()
-        batch = publisher.read("s", self.after, self.confirmed, max_rows=self.max_rows)
-        self.replica.apply(batch)
-        assert all(batch.end[name] >= self.after[name] for name in self.after)
-        self.after = dict(batch.end)
-        self.confirmed = publisher.confirming(self.after)
-        publisher.confirm("s", self.after)
-        return batch
-
-    def catch_up(self) -> None:
-        while not self.step().complete:
-            pass
-
-    def require_equal(self, of: str = "") -> None:
-        for name in self.tables:
-            assert self.replica.shown(name) == shown(self.database, name, of), name
-
-
-@pytest.mark.parametrize("identity", ["DEFAULT", "FULL", "USING INDEX other"])
-@pytest.mark.parametrize("max_rows", [1, 7, 10**6])
+@pytest.mark.parametrize(
+    ("identity", "max_rows"),
+    [
+        ("DEFAULT", 3),
+        ("FULL", 10**6),
+        *(
+            pytest.param(identity, rows, marks=pytest.mark.long)
+            for identity in ("DEFAULT", "FULL", "USING INDEX other")
+            for rows in (1, 7, 10**6)
+        ),
+    ],
+)
 def test_random_histories(database: Database, identity: str, max_rows: int) -> None:
     chance = random.Random(f"{identity} {max_rows}")
     key = "" if identity == "FULL" else "PRIMARY KEY"

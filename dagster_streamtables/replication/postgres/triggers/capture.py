@@ -1,14 +1,14 @@
 """`Capture`: whether changes come from the server's log or by triggers, and the switches between.
 
 Each switch is one position, the turn: up to it changes come the one way, behind it the other way.
+It is where a slot begins, since a slot comes with the snapshot of what committed before.
 
-From triggers to the log: the slot is made with the snapshot in which it begins. What that snapshot
-shows of the triggers' log is the last window; the slot has the rest. Triggers go when what is
-behind the turn was confirmed.
+From triggers to the log: what the snapshot of the new slot shows of the triggers' log is the last
+window; the slot has the rest. Triggers go when what is behind the turn was confirmed.
 
-From the log to triggers: they are created while nobody writes to the tables, and whoever wrote has
-ended. The turn is the end of the server's log at that moment: all commits before are of the slot,
-and all behind it are of the triggers. The slot goes when all up to the turn was confirmed.
+From the log to triggers: they are created, then a slot for a moment. What its snapshot shows is of
+the log that the old slot has; the triggers have the rest. The old slot goes when all up to the turn
+was confirmed.
 """
 
 from __future__ import annotations
@@ -36,13 +36,11 @@ from dagster_streamtables.replication.postgres.triggers.captured import (
     captured,
 )
 from dagster_streamtables.replication.postgres.triggers.install import (
-    install,
-    is_installed,
+    ensure_installed,
     names_of,
     remove,
 )
 from dagster_streamtables.replication.postgres.triggers.intact import require_intact
-from dagster_streamtables.replication.postgres.triggers.locks import locked
 from dagster_streamtables.replication.postgres.triggers.log_lag import lag_of
 from dagster_streamtables.replication.postgres.triggers.log_reading import LogRead
 from dagster_streamtables.replication.postgres.triggers.shapes import Shapes
@@ -120,11 +118,8 @@ class Capture:
         chosen = snapshot.require_published(self.load_forms(connection), tables)
         snapshot.require_readable(connection, chosen.values())
         found = begin(connection, slot, Way.TRIGGER)
-        new = [each for each in chosen.values() if not is_installed(connection, found, each)]
-        if new:
-            with locked(connection, new, self.wait):
-                for table in new:
-                    install(connection, found, table)
+        for table in chosen.values():
+            ensure_installed(connection, found, table, self.wait)
         return chosen
 
     def _boundary(self, connection: Connection, slot: str, upto: str) -> int:
@@ -145,15 +140,18 @@ class Capture:
         found = captured(connection, slot)
         assert found is not None
         there = windows.windows_of(connection, slot)
-        windows.require_known(there, slot, after)
         is_last = found.way is Way.TO_WAL and found.turn is not None
+        turn = found.turn if is_last else None
+        # What is behind the turn is of the server's log, such as the copy of a new table.
+        mine = {name: at for name, at in after.items() if turn is None or at < turn}
+        windows.require_known(there, slot, mine)
         if not is_last:
             upto = windows.snapshot_now(connection)
             new = windows.following(connection, found, there[-1], upto)
             there += [new] if new else []
         forms = self.load_forms(connection)
-        mine = [forms.tables[name] for name in after if name in forms.tables]
-        require_intact(connection, found, mine, self.wait)
+        tables = [forms.tables[name] for name in mine if name in forms.tables]
+        require_intact(connection, found, tables, self.wait)
         read = LogRead(connection, found, Shapes.load(connection, found, forms), after, max_rows)
         for before, window in pairwise(there):
             if window.position > min(after.values()) and not read.is_full:

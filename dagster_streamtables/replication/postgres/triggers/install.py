@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.replication.model.errors import PublisherProblem
-from dagster_streamtables.replication.postgres.triggers.locks import having
+from dagster_streamtables.replication.postgres.triggers.locks import having, locked
 from dagster_streamtables.replication.postgres.triggers.server_objects import function_of, log_of
 
 if TYPE_CHECKING:
@@ -97,11 +97,19 @@ def install(connection: Connection, capture: Captured, table: CatalogTable) -> N
         )
 
 
-def is_installed(connection: Connection, capture: Captured, table: CatalogTable) -> bool:
-    """Whether the triggers of the table and of its partitions are as they were created."""
+def ensure_installed(
+    connection: Connection, capture: Captured, table: CatalogTable, wait: float
+) -> None:
+    """Create the triggers of a table and of its partitions, unless they are as they were created.
+
+    Raises:
+        PublisherProblem: They would not see all changes.
+    """
     there, known = versions(connection, capture, table.name)
     members = {oid for oid, *_ in members_of(connection, table)}
-    return there == known and known.keys() == members
+    if there != known or known.keys() != members:
+        with locked(connection, table, wait):
+            install(connection, capture, table)
 
 
 def versions(

@@ -86,7 +86,7 @@ def _join(
     """Partitions that were created or attached since. What came through the root is in the log."""
     from psycopg import sql
 
-    with locked(connection, [table], wait):
+    with locked(connection, table, wait):
         install(connection, capture, table)
         query = sql.SQL(
             "SELECT EXISTS (SELECT (r.*)::text FROM {} AS r WHERE r.tableoid = ANY(%s::oid[]) "

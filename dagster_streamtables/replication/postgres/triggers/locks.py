@@ -1,9 +1,9 @@
-"""Locks on tables that others write to."""
+"""Locks on a table that others write to."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -19,15 +19,15 @@ two that wait for each other, which may be the writer."""
 
 
 @contextmanager
-def locked(connection: Connection, tables: Iterable[CatalogTable], wait: float) -> Iterator[None]:
-    """A transaction in which nobody writes to the tables, and all who have written have ended."""
+def locked(connection: Connection, table: CatalogTable, wait: float) -> Iterator[None]:
+    """A transaction in which nobody writes to a table, and all who have written have ended.
+
+    Only ever one table: writers that lock several in another order would be in the way for ever.
+    """
     from psycopg import sql
 
-    names = [
-        sql.Identifier(each.schema, each.table) for each in sorted(tables, key=lambda it: it.oid)
-    ]
-    lock = sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE").format(sql.SQL(", ").join(names))
-    with having(connection, lock, wait):
+    lock = sql.SQL("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE")
+    with having(connection, lock.format(sql.Identifier(table.schema, table.table)), wait):
         yield
 
 

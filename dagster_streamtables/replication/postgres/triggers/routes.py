@@ -24,6 +24,8 @@ from dagster_streamtables.replication.postgres.triggers.switches import Switches
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.server import Connection
 
+UNASKED = 20.0
+"""Seconds for which a switch that nobody asked for keeps a reader waiting."""
 Choice = Literal["auto", "wal", "trigger"]
 
 
@@ -93,7 +95,8 @@ class Routes:
         self, connection: Connection, slot: str, after: Mapping[str, int]
     ) -> Captured | None:
         found = captured(connection, slot)
-        switches = Switches(self.server, self.load_forms, slot, self.wait)
+        wait = self.wait if self.choice != "auto" else min(self.wait, UNASKED)
+        switches = Switches(self.server, self.load_forms, slot, wait)
         has_none = found is None or (found.way is Way.TO_TRIGGER and found.turn is None)
         if has_none and self.choice == "trigger":
             switches.to_triggers(connection, after)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.errors import StreamTablesError
@@ -18,8 +19,7 @@ from dagster_streamtables.replication.postgres.triggers.captured import (
     captured,
     change,
 )
-from dagster_streamtables.replication.postgres.triggers.install import install
-from dagster_streamtables.replication.postgres.triggers.locks import locked
+from dagster_streamtables.replication.postgres.triggers.install import ensure_installed
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.postgres.server import Connection
@@ -63,36 +63,41 @@ class Switches:
         change(connection, self.slot, Way.TO_WAL, None)
         slots.drop(connection, self.slot)
         try:
-            with self.server.replication() as protocol, self.server.session() as reader:
-                made = make_slot(
-                    self.server, protocol, self.slot, temporary=False, export=True, wait=self.wait
-                )
-                assert made.snapshot is not None
-                snapshot.begin_in(reader, made.snapshot, self.wait)
-                upto = windows.snapshot_now(reader)
+            turn, upto = self._begin(self.slot, temporary=False)
         except StreamTablesError:
             slots.drop(connection, self.slot)
             change(connection, self.slot, Way.TRIGGER, None)
             raise
         last = windows.windows_of(connection, self.slot)[-1]
         with connection.transaction():
-            windows.following(
-                connection, found, last, upto, even_empty=True, position=made.position
-            )
-            change(connection, self.slot, Way.TO_WAL, made.position)
+            windows.following(connection, found, last, upto, even_empty=True, position=turn)
+            change(connection, self.slot, Way.TO_WAL, turn)
 
     def to_triggers(self, connection: Connection, after: Mapping[str, int]) -> None:
-        """All commits up to the turn are of the slot, since whoever wrote has ended."""
+        """What the slot holds up to the turn is of it, whatever the triggers have of that.
+
+        A crash before the turn is stored leaves triggers that nobody reads.
+        """
         slots.require_slot(connection, self.slot)
         found = begin(connection, self.slot, Way.TO_TRIGGER)
         tables = self.load_forms(connection).tables
-        chosen = [tables[name] for name in after if name in tables]
-        with locked(connection, chosen, self.wait):
-            for table in chosen:
-                install(connection, found, table)
-            turn = windows.written_to(connection)
-            windows.first(connection, self.slot, windows.snapshot_now(connection), turn)
+        for name in after:
+            if name in tables:
+                ensure_installed(connection, found, tables[name], self.wait)
+        turn, upto = self._begin(f"{self.slot[:50]}_{token_hex(6)}", temporary=True)
+        with connection.transaction():
+            windows.first(connection, self.slot, upto, turn)
             change(connection, self.slot, Way.TO_TRIGGER, turn)
+
+    def _begin(self, slot: str, *, temporary: bool) -> tuple[int, str]:
+        """Where a new slot begins, and the snapshot of what committed before."""
+        with self.server.replication() as protocol, self.server.session() as reader:
+            made = make_slot(
+                self.server, protocol, slot, temporary=temporary, export=True, wait=self.wait
+            )
+            assert made.snapshot is not None
+            snapshot.begin_in(reader, made.snapshot, self.wait)
+            return made.position, windows.snapshot_now(reader)
 
     def end_to_triggers(self, connection: Connection) -> None:
         slots.drop(connection, self.slot)

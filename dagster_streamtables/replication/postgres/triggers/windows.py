@@ -78,7 +78,19 @@ def between(before: Window, upto: str) -> sql.Composed:
 def snapshot_now(connection: Connection) -> str:
     row = connection.execute("SELECT txid_current_snapshot()::text").fetchone()
     assert row is not None
-    return row[0]
+    return well_formed(row[0])
+
+
+def well_formed(snapshot: str) -> str:
+    """That of a slot may end before it begins, which the server does not read again.
+
+    >>> well_formed("1038:1037:")
+    '1038:1038:'
+    >>> well_formed("10:20:12,15")
+    '10:20:12,15'
+    """
+    begin, end, open_ones = snapshot.split(":")
+    return f"{begin}:{max(int(begin), int(end))}:{open_ones}"
 
 
 def written_to(connection: Connection) -> int:

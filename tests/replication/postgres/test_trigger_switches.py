@@ -1,0 +1,233 @@
+"""From triggers to the log of a server and back, while others write: nothing is lost or doubled."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import psycopg
+import pytest
+
+from dagster_streamtables.replication.model.errors import LostPublisher
+from replication.postgres.database import Database
+from replication.postgres.follower import Follower
+
+SHORT = timedelta(seconds=0.5)
+T, EVENTS = "public.t", "public.events"
+TABLES = (
+    "CREATE TABLE t (id int PRIMARY KEY, v int)",
+    "INSERT INTO t SELECT g, 0 FROM generate_series(1, 100) g",
+    "CREATE TABLE events (id int PRIMARY KEY)",
+    "CREATE PUBLICATION p FOR TABLE t, events",
+)
+
+
+class Writers:
+    """Each writes rows of its own, in transactions with savepoints, some rolled back, some slow."""
+
+    def __init__(self, database: Database, count: int = 4) -> None:
+        self.database, self.ends = database, threading.Event()
+        self.committed: set[int] = set()
+        self.threads = [threading.Thread(target=self._write, args=(n,)) for n in range(count)]
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        for each in self.threads:
+            each.start()
+        try:
+            yield
+        finally:
+            self.ends.set()
+            for each in self.threads:
+                each.join()
+
+    def _write(self, number: int) -> None:
+        chance, event = random.Random(number), 10_000_000 * (number + 1)
+        with self.database.connect() as connection:
+            while not self.ends.is_set():
+                event += 1
+                is_undone = chance.random() < 0.2
+                with connection.transaction(force_rollback=is_undone):
+                    _run(connection, f"INSERT INTO events VALUES ({event})")
+                    with connection.transaction(force_rollback=chance.random() < 0.4):
+                        _run(connection, f"UPDATE t SET v = v + 1 WHERE id % 4 = {number}")
+                    if chance.random() < 0.1:
+                        _run(connection, "SELECT pg_sleep(0.05)")
+                    _run(connection, f"INSERT INTO t VALUES ({event}, 0)")
+                    _run(connection, f"DELETE FROM t WHERE id % 4 = {number} AND v = 9")
+                if not is_undone:
+                    self.committed.add(event)
+
+
+def _run(connection: psycopg.Connection[Any], statement: str) -> None:
+    connection.execute(statement)  # type: ignore[arg-type]
+
+
+def events_of(follower: Follower) -> list[int]:
+    """Those that were applied, besides what was copied."""
+    changes = [each.tables[EVENTS] for each in follower.applied if EVENTS in each.tables]
+    return [row["id"] for each in changes for row in each.rows["new"].to_pylist()]
+
+
+@pytest.mark.parametrize("rounds", [1, pytest.param(8, marks=pytest.mark.long)])
+def test_both_switches_while_four_write(database: Database, rounds: int) -> None:
+    database.run(*TABLES)
+    writers = Writers(database)
+    with writers.writing():
+        follower = Follower(database, T, EVENTS, capture="trigger")
+        read = [row["id"] for row in follower.replica.rows[EVENTS]]
+        follower.max_rows = 300
+        for _ in range(rounds):
+            for capture, state in (("auto", "WAL"), ("trigger", "TRIGGER")):
+                follower.capture = capture
+                follower.step()
+                while follower.state != state:
+                    follower.step()
+    follower.catch_up()
+    read += events_of(follower)
+    assert len(read) == len(set(read)), "none is told twice"
+    assert set(read) == writers.committed, "none is missing"
+    follower.require_equal()
+    assert len(read) > 50
+
+
+class Crash(BaseException):
+    """The process is gone: nothing that it does later reaches the server."""
+
+
+class Crashes:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.left: int | None = None
+        self.before = True
+        execute = psycopg.Connection.execute
+
+        def counted(connection: Any, *args: Any, **options: Any) -> Any:
+            if self.left is None:
+                return execute(connection, *args, **options)
+            self.left -= 1
+            if self.left < 0 or (self.left == 0 and self.before):
+                raise Crash
+            found = execute(connection, *args, **options)
+            if self.left == 0:
+                raise Crash
+            return found
+
+        monkeypatch.setattr(psycopg.Connection, "execute", counted)
+
+    @contextmanager
+    def after(self, statements: int, *, before: bool) -> Iterator[None]:
+        self.left, self.before = statements, before
+        try:
+            yield
+        finally:
+            self.left = None
+
+
+@pytest.mark.parametrize("capture", ["auto", "trigger"])
+@pytest.mark.parametrize("stride", [29, pytest.param(1, marks=pytest.mark.long)])
+def test_a_crash_at_every_statement_of_a_switch(
+    database: Database, monkeypatch: pytest.MonkeyPatch, capture: str, stride: int
+) -> None:
+    database.run(*TABLES)
+    crashes, at, ended, event = Crashes(monkeypatch), 1, False, 0
+
+    def write() -> None:
+        nonlocal event
+        event += 1
+        database.run(
+            f"INSERT INTO events VALUES ({event})",
+            f"UPDATE t SET v = v + 1 WHERE id % 9 = {at % 9}",
+        )
+
+    while not ended:
+        follower = Follower(database, T, EVENTS, capture="trigger" if capture == "auto" else "wal")
+        read = [row["id"] for row in follower.replica.rows[EVENTS]]
+        write()
+        follower.step()
+        write()
+        follower.capture = capture
+        try:
+            with crashes.after(at, before=at % 2 == 0):
+                for _ in range(3):
+                    follower.step()
+                ended = True
+        except Crash:
+            write()
+        wanted = "WAL" if capture == "auto" else "TRIGGER"
+        while not (follower.step().complete and follower.state == wanted):
+            pass
+        write()
+        follower.step()
+        assert sorted(read + events_of(follower)) == list(range(1, event + 1)), at
+        follower.require_equal()
+        assert database.slots() == (["s"] if capture == "auto" else [])
+        follower.publisher().drop_slot("s")
+        at += stride
+    assert at > 30
+
+
+def test_a_slot_that_cannot_begin_leaves_the_triggers(database: Database) -> None:
+    database.run(*TABLES)
+    follower = Follower(database, T, EVENTS)
+    follower.capture = "auto"
+    with database.connect() as connection, connection.transaction(force_rollback=True):
+        connection.execute("CREATE TABLE other (id int)")
+        connection.execute("SET LOCAL lock_timeout = 0")
+        database.run("INSERT INTO events VALUES (1)")
+        follower.publisher = lambda: database.publisher(  # type: ignore[method-assign]
+            capture=follower.capture, slot_timeout=SHORT
+        )
+        assert follower.step().complete
+        assert follower.state == "TRIGGER"
+        follower.require_equal()
+    assert database.slots() == []
+    ((reason,),) = database.run("SELECT reason FROM streamtables.captures")
+    assert "cannot begin while transactions are open" in reason
+    follower.step()
+    assert follower.state == "TRIGGER", "it is not tried again at once"
+    database.run("UPDATE streamtables.captures SET tried = NULL")
+    follower.catch_up()
+    assert follower.state == "WAL"
+
+
+def test_tables_that_are_locked_leave_the_slot(database: Database) -> None:
+    database.run(*TABLES)
+    follower = Follower(database, T, EVENTS, capture="wal")
+    follower.publisher = lambda: database.publisher(  # type: ignore[method-assign]
+        capture=follower.capture, slot_timeout=SHORT
+    )
+    follower.capture = "trigger"
+    with database.connect() as connection, connection.transaction():
+        connection.execute("UPDATE t SET v = 1 WHERE id = 1")
+        with pytest.raises(LostPublisher, match="locked"):
+            follower.step()
+    follower.capture = "wal"
+    follower.catch_up()
+    follower.require_equal()
+    assert follower.state == "WAL"
+    assert database.run("SELECT count(*) FROM streamtables.captures") == [(0,)]
+    follower.capture = "trigger"
+    follower.catch_up()
+    assert follower.state == "TRIGGER"
+
+
+def test_tables_that_come_while_the_way_changes(database: Database) -> None:
+    database.run(*TABLES)
+    for begins, capture in (("trigger", "auto"), ("wal", "trigger")):
+        follower = Follower(database, T, capture=begins)
+        follower.capture = capture
+        database.run("UPDATE t SET v = v + 1")
+        publisher = follower.publisher()
+        batch = publisher.read("s", follower.after, None, max_rows=1)
+        assert follower.state == "TRANSITIONING"
+        follower.copy(EVENTS)
+        database.run(f"INSERT INTO events VALUES ({len(begins)})", "UPDATE t SET v = v + 1")
+        assert not batch.complete
+        follower.catch_up()
+        follower.tables = (T, EVENTS)
+        follower.require_equal()
+        follower.publisher().drop_slot("s")

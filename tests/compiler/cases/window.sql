@@ -205,7 +205,7 @@ DELETE FROM orders WHERE id = 10;
 --- covers: Q19 a named window
 SELECT id, SUM(amount) OVER w AS total, row_number() OVER w AS place FROM orders WINDOW w AS (PARTITION BY customer ORDER BY id);
 --- before
-INSERT INTO orders VALUES (10, 1, 5), (11, 1, 7);
+INSERT INTO orders VALUES (8, 2, 100), (10, 1, 5), (11, 1, 7);
 --- change
 INSERT INTO orders VALUES (9, 1, 1);
 --- delta

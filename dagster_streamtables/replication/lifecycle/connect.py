@@ -65,7 +65,7 @@ def named_tables(replication: Replication) -> tuple[tuple[str, ...], tuple[str, 
     source = replication.publisher
     if isinstance(source, FromLake) or source.publications:
         return None
-    return source.tables, source.schemas
+    return tuple(source.tables), tuple(source.schemas)
 
 
 def require_no_publication(publisher: Publisher, replication: Replication) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -21,7 +21,7 @@ class FromLake:
 
     root: Annotated[str, FILLED]
     """A folder, or the URI of one in an object store."""
-    publications: tuple[str, ...]
+    publications: Sequence[str]
     """Their names; a table that is in several is replicated once."""
     storage_options: Mapping[str, str] | None = field(default=None, repr=False, compare=False)
     """What delta-rs needs to reach an object store. It is not stored, since it may hold secrets: a
@@ -31,7 +31,7 @@ class FromLake:
     other."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.publications, str):
+        if isinstance(self.publications, list):
             object.__setattr__(self, "publications", tuple(self.publications))
         normalize_fields(self)
         place = self.root if "://" in self.root else str(Path(self.root).expanduser().absolute())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -34,12 +34,12 @@ class FromPostgres:
 
     address: Annotated[str, FILLED] = field(repr=False)
     """A URL, or a connection string of libpq, without a password."""
-    publications: tuple[str, ...] = ()
+    publications: Sequence[str] = ()
     """Publications that exist; a table that is in several is replicated once."""
-    tables: tuple[str, ...] = ()
+    tables: Sequence[str] = ()
     """Tables with their schemas, ``public.orders``, instead of publications: one is made for them,
     named like the slot. The role must own them."""
-    schemas: tuple[str, ...] = ()
+    schemas: Sequence[str] = ()
     """Likewise, all tables of these; the role must be a superuser, and the server 15 or later."""
     password_env: str | None = None
     """The environment variable that holds the password."""
@@ -58,7 +58,7 @@ class FromPostgres:
 
     def __post_init__(self) -> None:
         for name in ("publications", "tables", "schemas"):
-            if not isinstance(getattr(self, name), str):
+            if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
         normalize_fields(self)
         _require_no_secret(self.address)

@@ -105,7 +105,7 @@ class Replication:
     @property
     def publications(self) -> tuple[str, ...]:
         """The names of the publications that it reads."""
-        return self.publisher.publications or (self.slot_name,)
+        return tuple(self.publisher.publications) or (self.slot_name,)
 
     def to_json(self) -> dict[str, Any]:
         """A JSON value, without secrets."""

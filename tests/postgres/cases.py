@@ -10,8 +10,8 @@ EXPRESSIONS = [
     "id::numeric / 3", "x / 2", "b / 2", "x % 2", "n % 0.3", "div(x, 2)", "trunc(n, 1)",
     "trunc(m, 3)", "trunc(x, -1)", "round(n, 1)", "round(n, -1)", "round(n)", "ceil(n)",
     "floor(n)", "sign(n)", "abs(n)", "1e3 * n", "1.5e-2 + n", "(n * 2)::text", "n::text",
-    "n::numeric", "n::numeric(6, 1)", "n::int", "d::int", "d::numeric(30, 2)", "scale(n)",
-    "factorial(id)", "log(100)", "log(1000::double precision)", "power(x, 2)", "x & 6", "x # 3",
+    "n::numeric", "n::numeric(9, 1)", "n::int", "d::int", "d::numeric(30, 2)", "scale(n)",
+    "factorial(id)", "power(x, 2)", "x & 6", "x # 3",
     "x << 2", "~x", "greatest(x, y, NULL)", "least(n, x)", "width_bucket(x, 0, 10, 5)",
     "x BETWEEN SYMMETRIC 5 AND 1", "(x, y) < (3, 4)", "(x, y) >= (3, y)", "(x, y) = (7, 2)",
     "x IS DISTINCT FROM y", "to_hex(x)", "to_hex(b)",
@@ -79,6 +79,7 @@ EXPRESSIONS = [
     "x >= ALL (arr)", "x > ALL (ARRAY[1, 2])", "array_to_string(arr, ',')",
     # JSON
     "j ->> 'k'", "j -> 'b' ->> 'c'", "j #>> '{b,c}'", "j -> 2 ->> 'x'", "j ->> 1", "j ? 'a'",
+    "j @> '{\"a\": 1}'", "j @> '{\"b\": {\"c\": \"x y\"}, \"k\": \"v\"}'", "j @> '{\"b\": null}'",
     "j ?| ARRAY['e', 'k']", "j ?& ARRAY['a', 'b']", "jsonb_typeof(j)", "jsonb_typeof(j -> 'b')",
     "(j ->> 'a')::numeric", "(j ->> 'a')::numeric(10, 1)", "upper(j -> 'b' ->> 'c')",
     "jsonb_extract_path_text(j, 'b', 'c')", "j ->> 'k' IS NULL",
@@ -86,7 +87,8 @@ EXPRESSIONS = [
 """Equal to the last character and the last digit."""
 
 REPRESENTED = [
-    "avg(x) OVER (PARTITION BY f)", "power(n, 2)", "sqrt(abs(n))", "ln(n + 10)", "exp(1.0)",
+    "avg(x) OVER (PARTITION BY f)", "log(100)",
+    "log(1000::double precision)", "power(n, 2)", "sqrt(abs(n))", "ln(n + 10)", "exp(1.0)",
     "cbrt(x)", "j ->> 'a'", "j -> 'b'", "j -> 'b' -> 'd'", "jsonb_build_object('a', x, 'b', s)",
     "jsonb_build_array(x, s, NULL)", "to_jsonb(s)", "(n / 3) / 7", "d::numeric(38, 12)",
 ]  # fmt: skip
@@ -128,6 +130,10 @@ QUERIES = [
     " GROUP BY 1",
     "SELECT a.id, b.id AS other FROM t AS a JOIN t AS b ON (a.x, a.id) < (b.x, b.id)",
     "SELECT j ->> 'k' AS k, count(*) FROM t GROUP BY 1",
+    "SELECT id, x IN (SELECT a.y FROM t AS a) AS a, x <> ALL (SELECT a.y FROM t AS a) AS b,"
+    " x = ANY (SELECT a.y FROM t AS a WHERE a.id < 3) AS c FROM t",
+    "SELECT id, k FROM t, jsonb_object_keys(j) AS k WHERE id IN (1, 2, 8)",
+    "SELECT id, e FROM t, jsonb_array_elements_text(j -> 'b' -> 'd') AS e WHERE id = 1",
     "WITH s AS (SELECT f, sum(n) AS total FROM t GROUP BY f)"
     " SELECT f, round(100 * total / (SELECT sum(n) FROM t), 2) AS share FROM s",
 ]

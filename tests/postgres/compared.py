@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 from collections import Counter
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any
 
@@ -23,6 +24,10 @@ def theirs(connection: Any, query: str, *, loosely: bool = False) -> tuple[list[
 def ours(lake: Lake, table: str, names: list[str], *, loosely: bool = False) -> Counter[Any]:
     stored = DeltaTable(lake.location(table)).to_pyarrow_table(columns=names)
     return Counter(_values(tuple(row[n] for n in names), loosely) for row in stored.to_pylist())
+
+
+def shown(rows: Iterable[tuple[Any, ...]], *, loosely: bool) -> Counter[Any]:
+    return Counter(_values(row, loosely) for row in rows)
 
 
 def _values(row: tuple[Any, ...], loosely: bool) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ from dagster_streamtables.compiler.dialect import (
     postgres_aggregates,
     postgres_arrays,
     postgres_clauses,
+    postgres_containment,
     postgres_formats,
     postgres_intervals,
     postgres_json,
@@ -22,27 +23,25 @@ from dagster_streamtables.compiler.dialect import (
 )
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.made import made, string
+from dagster_streamtables.compiler.dialect.postgres_unknown import REFUSED, WHYS
 from dagster_streamtables.compiler.dialect.query import Query, call, literal_int, literal_text
-from dagster_streamtables.compiler.dialect.rules import COMMON, Reason
+from dagster_streamtables.compiler.dialect.rules import COMMON
 
 _PLAIN = (
-    exp.Array, exp.ArrayRemove, exp.ArrayToString, exp.Ascii,
-    exp.Atan2, exp.BitLength, exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseNot, exp.BitwiseOr,
-    exp.BitwiseRightShift, exp.BitwiseXor, exp.ByteString, exp.Ceil, exp.Corr,
-    exp.CovarPop, exp.CovarSamp, exp.Degrees, exp.Escape, exp.Floor, exp.Greatest,
+    exp.ArrayRemove, exp.ArrayToString, exp.Ascii,
+    exp.BitLength, exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseNot, exp.BitwiseOr,
+    exp.BitwiseRightShift, exp.BitwiseXor, exp.ByteString, exp.Ceil,
+    exp.Escape, exp.Floor, exp.Greatest,
     exp.Least, exp.Length, exp.LogicalAnd, exp.LogicalOr, exp.MD5,
-    exp.Overlay, exp.Pad, exp.Pi, exp.Radians, exp.RawString, exp.Repeat, exp.Reverse,
-    exp.Sign, exp.Sin, exp.Cos, exp.Tan, exp.SplitPart, exp.StartsWith, exp.Stddev, exp.StddevPop,
-    exp.StddevSamp, exp.StrPosition, exp.Translate, exp.Trim, exp.Variance,
-    exp.VariancePop, exp.WidthBucket, exp.FirstValue, exp.LastValue, exp.NthValue, exp.GroupConcat,
-    exp.RegrAvgx, exp.RegrAvgy, exp.RegrCount, exp.RegrIntercept, exp.RegrR2,
-    exp.RegrSlope, exp.RegrSxx, exp.RegrSxy, exp.RegrSyy, exp.AnyValue, exp.BitwiseAndAgg,
+    exp.Overlay, exp.Pad, exp.Pi, exp.RawString, exp.Repeat, exp.Reverse,
+    exp.Sign, exp.SplitPart, exp.StartsWith,
+    exp.StrPosition, exp.Translate,
+    exp.FirstValue, exp.LastValue, exp.NthValue, exp.GroupConcat,
+    exp.RegrCount,
+    exp.AnyValue, exp.BitwiseAndAgg,
     exp.BitwiseOrAgg, exp.BitwiseXorAgg, exp.Mode,
 )  # fmt: skip
 _CALLS = "cardinality make_date octet_length"
-_ANEW_CALLS = frozenset(
-    ["clock_timestamp", "nextval", "random_normal", "timeofday", "txid_current", "uuidv4", "uuidv7"]
-)
 _T = exp.DataType.Type
 _TEXTS = (_T.TEXT, _T.VARCHAR)
 _JSON = (_T.JSON, _T.JSONB)
@@ -71,19 +70,55 @@ def _listed(node: exp.Expr, query: Query) -> exp.Expr | None:
     return None
 
 
-_ANEW = "it gives another value each time, and a table would never be equal to its query"
-_STORED = "store the value in a source, and select that column"
-_NEW_EACH_TIME = Reason(_ANEW, _STORED)
-
-
-def _all_of_array(node: exp.Expr, query: Query) -> None:
-    """``ALL (array)`` is rewritten by the comparison around it."""
-    around = node.parent
-    if node.name.lower() in _ANEW_CALLS:
-        raise query.refusal(node, _ANEW, _STORED)
-    compares = isinstance(around, exp.NEQ | _ORDERED)
+def _unknown(node: exp.Expr, query: Query) -> None:
+    """A function that no rule covers; ``ALL (array)`` is rewritten by the comparison around it."""
+    known = WHYS.get(node.name.lower())
+    if known is not None:
+        raise query.refusal(node, known.why, known.fix)
+    compares = isinstance(node.parent, exp.NEQ | _ORDERED)
     if node.name.upper() != "ALL" or not compares:
         raise query.unlisted(node)
+
+
+def _tested(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """IS NULL, IS TRUE and their like; IS NORMALIZED and IS JSON are parsed as columns."""
+    if not isinstance(node.expression, exp.Null | exp.Boolean):
+        raise query.refusal(node, "Spark has no such test", "leave it out, or use IS NULL")
+    return COMMON.mended[exp.Is](node, query)
+
+
+def _collated(node: exp.Expr, query: Query) -> exp.Expr:
+    if node.expression.name.upper() not in ("C", "POSIX", "UCS_BASIC"):
+        raise query.refusal(node, "strings are compared by their characters' codes in Spark",
+                            'write COLLATE "C", or lower() of both sides')  # fmt: skip
+    return node.this.copy()
+
+
+def _local_now(node: exp.Expr, query: Query) -> exp.Expr:
+    return exp.cast(exp.CurrentTimestamp(), "TIMESTAMP_NTZ", dialect="spark")
+
+
+def _no_bytes(node: exp.Expr, query: Query) -> None:
+    if query.kind(node.this) is Kind.BINARY:
+        raise query.refusal(node, "Spark trims texts only", "encode() the bytes first")
+
+
+def _ordered_by(node: exp.Expr, query: Query) -> exp.Expr | None:
+    if query.kind(node.this) is Kind.ARRAY:
+        raise query.refusal(node, "Spark orders NULLs inside of arrays first",
+                            "order by an element of it")  # fmt: skip
+    return COMMON.mended[exp.Ordered](node, query)
+
+
+def _array(node: exp.Expr, query: Query) -> None:
+    if any(isinstance(each.unnest(), exp.Query) for each in node.expressions):
+        raise query.refusal(node, "Spark makes no array of a query's rows",
+                            "write (SELECT array_agg(x) FROM …)")  # fmt: skip
+
+
+def _bucket(node: exp.Expr, query: Query) -> None:
+    if not node.args.get("num_buckets"):
+        raise query.refusal(node, "Spark has no buckets by an array", "write CASE WHEN … END")
 
 
 def _any_or_all(node: exp.Expr, query: Query) -> None:
@@ -92,6 +127,9 @@ def _any_or_all(node: exp.Expr, query: Query) -> None:
 
 
 def _compared(node: exp.Expr, query: Query) -> exp.Expr | None:
+    if query.kind(node.this) is Kind.ARRAY:
+        raise query.refusal(node, "Spark orders NULLs inside of arrays first",
+                            "compare elements")  # fmt: skip
     rows = postgres_clauses.compared_rows(node, query)
     return rows or postgres_arrays.ordered_quantifier(node, query)
 
@@ -126,23 +164,27 @@ POSTGRES = replace(
     COMMON.extended(
     _PLAIN,
     {
-        exp.StrToDate: datetimes.formatted("TO_DATE"), exp.NEQ: arrays.quantified(of_columns=True),
+        exp.StrToDate: datetimes.formatted("TO_DATE"), exp.NEQ: postgres_arrays.quantified,
         exp.Unnest: arrays.rows_of, exp.Lateral: arrays.lateral_rows,
         exp.Explode: arrays.exploded, exp.ArraySize: _length, exp.ArrayPosition: _place,
         exp.GroupConcat: _listed,
         **postgres_numbers.RULES, **postgres_strings.RULES, **postgres_times.RULES,
         **postgres_arrays.RULES, **postgres_json.RULES, **postgres_aggregates.RULES,
-        **postgres_series.RULES, **postgres_clauses.RULES,
-        exp.Cast: _cast, exp.Any: _any_or_all, exp.All: _any_or_all, exp.Anonymous: _all_of_array,
+        **postgres_series.RULES, **postgres_clauses.RULES, **postgres_containment.RULES,
+        exp.Cast: _cast, exp.Any: _any_or_all, exp.All: _any_or_all, exp.Anonymous: _unknown,
+        exp.Is: _tested, exp.Collate: _collated, exp.Localtimestamp: _local_now,
+        exp.Array: _array, exp.Trim: _no_bytes,
+        exp.Ordered: _ordered_by, exp.WidthBucket: _bucket, exp.In: postgres_clauses.found_in,
         exp.Kwarg: lambda node, query: None, exp.DataType: _interval_type,
         **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _compared),
     },
-    dict.fromkeys((exp.Rand, exp.Uuid), _NEW_EACH_TIME),
+    REFUSED,
     _CALLS,
     {
+        "transaction_timestamp": lambda node, query: exp.CurrentTimestamp(),
         **postgres_numbers.CALLS, **postgres_strings.CALLS, **postgres_times.CALLS,
         **postgres_formats.CALLS, **postgres_arrays.CALLS, **postgres_json.CALLS,
-        **postgres_aggregates.CALLS, **postgres_series.CALLS,
+        **postgres_aggregates.CALLS, **postgres_series.CALLS, **postgres_containment.CALLS,
     },
 ),
     prepare=postgres_clauses.named,

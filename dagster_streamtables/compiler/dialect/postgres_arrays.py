@@ -9,6 +9,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect import arrays, functions
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
 from dagster_streamtables.compiler.dialect.made import made, number, string
+from dagster_streamtables.compiler.dialect.postgres_clauses import any_of
 from dagster_streamtables.compiler.dialect.query import (
     Query,
     Rule,
@@ -115,7 +116,7 @@ def _contained(a: exp.Expr, b: exp.Expr) -> exp.Expr:
 
 
 def _sides(node: exp.Expr, query: Query) -> tuple[exp.Expr, exp.Expr]:
-    sides = [node.this, node.expression]
+    sides: list[exp.Expr] = [node.this, node.expression]
     arrays_ = [each for each in sides if query.kind(each) is Kind.ARRAY]
     if not arrays_:
         unknown = next((e for e in sides if query.kind(e) is Kind.UNKNOWN), sides[0])
@@ -155,7 +156,7 @@ def quantified(node: exp.Expr, query: Query) -> exp.Expr | None:
             values = [string(e) if kind is Kind.STRING else exp.Literal.number(e) for e in parts]
             return exp.paren(exp.In(this=node.this.copy(), expressions=values))
         raise query.refusal(node, "Spark has no arrays as texts", "write ARRAY[…]")
-    return arrays.quantified(of_columns=True)(node, query)
+    return any_of(node, query) or arrays.quantified(of_columns=True)(node, query)
 
 
 def ordered_quantifier(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -193,6 +194,20 @@ def _mapped(template: str, *names: str) -> Rule:
     return rule
 
 
+def _nulls(*, counted: bool) -> Rule:
+    """``num_nulls`` and ``num_nonnulls``."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        test = "_x IS NULL" if counted else "_x IS NOT NULL"
+        ones = [made(f"CASE WHEN {test} THEN 1 ELSE 0 END", x=each) for each in node.expressions]
+        found = ones[0]
+        for each in ones[1:]:
+            found = exp.Add(this=found, expression=each)
+        return exp.paren(found)
+
+    return rule
+
+
 _REPLACED = "TRANSFORM(_a, st_e -> CASE WHEN st_e <=> _x THEN _y ELSE st_e END)"
 _NUMBERED = "TRANSFORM(_a, (st_e, st_i) -> CASE WHEN st_e <=> _x THEN st_i + 1 END)"
 _SORTED = (
@@ -208,6 +223,7 @@ RULES: Rules = {
     exp.ArrayContainsAll: contains, exp.ArrayContainedBy: contained, exp.EQ: quantified,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
+    "num_nulls": _nulls(counted=True), "num_nonnulls": _nulls(counted=False),
     "array_upper": _bound(upper=True), "array_lower": _bound(upper=False),
     "array_prepend": _mapped(_PREPENDED, "x", "a"),
     "array_replace": _mapped(_REPLACED, "a", "x", "y"),

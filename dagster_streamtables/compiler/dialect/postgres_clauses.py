@@ -177,8 +177,61 @@ def between(node: exp.Expr, query: Query) -> exp.Expr | None:
     return made("(_x BETWEEN _a AND _b OR _x BETWEEN _b AND _a)", **ends)
 
 
+def found_in(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``x IN (SELECT …)`` as a value: NULL where that is not known, where Spark has FALSE."""
+    subquery = node.args.get("query")
+    if subquery is None or _is_condition(node):
+        return COMMON.mended[exp.In](node, query)
+    return _as_value(node, subquery.unnest(), query)
+
+
+def any_of(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``x = ANY (SELECT …)`` and ``x <> ALL (SELECT …)`` as values."""
+    right = node.args["expression"]
+    inner = right.this.unnest() if isinstance(right, exp.Any | exp.All) else None
+    same = isinstance(node, exp.EQ) == isinstance(right, exp.Any)
+    if not isinstance(inner, exp.Query) or not same or _is_condition(node):
+        return None
+    found = _as_value(node, inner, query)
+    return exp.Not(this=exp.paren(found)) if isinstance(node, exp.NEQ) else found
+
+
+def _as_value(node: exp.Expr, inner: exp.Expr, query: Query) -> exp.Expr:
+    simple = isinstance(inner, exp.Select) and not any(
+        inner.args.get(each) for each in ("group", "having", "limit", "offset", "with_", "qualify")
+    )
+    if isinstance(node.this.unnest(), exp.Tuple) or not simple or inner.find(exp.AggFunc):
+        raise query.refusal(
+            node, "as a value, NULL for what is not known is FALSE in Spark",
+            "write it in WHERE, or as EXISTS with a condition",
+        )  # fmt: skip
+    assert isinstance(inner, exp.Select)
+    is_null = exp.Is(this=inner.selects[0].unalias().copy(), expression=exp.null())
+    within = exp.In(this=node.this.copy(), query=exp.Subquery(this=inner.copy()))
+    parts = {"x": node.this, "i": within, "e": exp.Exists(this=inner.copy()),
+             "u": exp.Exists(this=inner.copy().where(is_null))}  # fmt: skip
+    template = (
+        "CASE WHEN _i THEN TRUE WHEN _x IS NULL AND _e OR _x IS NOT NULL AND _u THEN NULL "
+        "ELSE FALSE END"
+    )
+    return made(template, **parts)
+
+
+def _is_condition(node: exp.Expr) -> bool:
+    """Whether only TRUE counts, so that FALSE and NULL mean the same."""
+    around = node
+    while around.parent is not None and not isinstance(around.parent, exp.Query):
+        around = around.parent
+        if isinstance(around, exp.Where | exp.Having | exp.Qualify | exp.Join):
+            return True
+    return False
+
+
 def grouped(node: exp.Expr, query: Query) -> exp.Expr | None:
     """GROUP BY (): one group, as without it where there are aggregates."""
+    if node.args.get("all") is False:
+        raise query.refusal(node, "Spark keeps equal grouping sets", "list the sets, each once",
+                            called="GROUP BY DISTINCT")  # fmt: skip
     keys = [key for key in node.expressions if not _is_empty(key)]
     select_ = node.parent
     counted = isinstance(select_, exp.Select) and any(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from sqlglot import exp
 
@@ -16,6 +17,7 @@ _TEXTUAL = (Kind.STRING, Kind.JSON)
 _BUILT = (*WHOLE, Kind.DECIMAL, Kind.STRING, Kind.BOOL, Kind.DATE, Kind.JSON)
 _EXTRACTS = (exp.JSONExtract, exp.JSONExtractScalar, exp.JSONBExtract, exp.JSONBExtractScalar)
 _SCALAR = (exp.JSONExtractScalar, exp.JSONBExtractScalar)
+_SHOWN = "TO_JSON(VARIANT_GET(PARSE_JSON(_j), _p))"
 _KEYS = (exp.JSONBContainsTopKey, exp.JSONBContainsAnyTopKeys, exp.JSONBContainsAllTopKeys)
 _TYPES = (
     "CASE WHEN {0} IS NULL THEN NULL WHEN {0} LIKE 'OBJECT%' THEN 'object' "
@@ -36,10 +38,18 @@ def _at_path(
 ) -> exp.Expr:
     query.require(node, root, _TEXTUAL, "this needs JSON", "name a column of JSON as text")
     query.note(TEXT)
-    path = string("$" + "".join(steps))
-    if as_text:
-        return made("VARIANT_GET(PARSE_JSON(_j), _p, 'string')", j=root, p=path)
-    return made("TO_JSON(VARIANT_GET(PARSE_JSON(_j), _p))", j=root, p=path)
+    if any(a == "[0]" and b.startswith("[") and b[1] != "'" for a, b in pairwise(steps)):
+        raise query.refusal(node, "in Postgres a number or a text is its own first element",
+                            "take one element at a time, in a subquery")  # fmt: skip
+    value = "VARIANT_GET(PARSE_JSON(_j), _p, 'string')" if as_text else _SHOWN
+    found = made(value, j=root, p=string("$" + "".join(steps)))
+    if not steps or steps[-1] != "[0]":
+        return found
+    # A number, a text or a truth value is its own first element; so is the whole of an array.
+    before = string("$" + "".join(steps[:-1]))
+    kind = "SCHEMA_OF_VARIANT(VARIANT_GET(PARSE_JSON(_j), _p))"
+    scalar = f"CASE WHEN {kind} LIKE 'OBJECT%' OR {kind} LIKE 'ARRAY%' THEN _f ELSE {value} END"
+    return made(scalar, j=root, p=before, f=found)
 
 
 def _around(node: exp.Expr) -> exp.Expr | None:

@@ -15,6 +15,7 @@ from dagster_streamtables.compiler.dialect.made import made, number
 from dagster_streamtables.compiler.dialect.query import Query, Rule, call, literal_int
 from dagster_streamtables.compiler.dialect.rules import Rules
 
+LAST = "functions and statistics of floats may differ in the last digit or two"
 FLOAT = "numeric functions are computed as floats, which have 15 to 17 digits"
 _EXACT = (*WHOLE, Kind.DECIMAL)
 _FLOATS = (Kind.FLOAT, Kind.DOUBLE)
@@ -113,11 +114,18 @@ def literal(node: exp.Expr, query: Query) -> exp.Expr | None:
     return None
 
 
+def statistic(node: exp.Expr, query: Query) -> None:
+    """A deviation, a correlation or a regression: sums of floats, in another order."""
+    query.note(LAST)
+
+
 def _as_float(node: exp.Expr, query: Query, *values: exp.Expr) -> None:
     for value in values:
         query.require(node, value, NUMBERS, "this needs a number", "cast it to a number")
     if any(query.kind(each) is Kind.DECIMAL for each in values):
         query.note(FLOAT)
+    else:
+        query.note(LAST)
 
 
 _POSITIVE = (
@@ -222,14 +230,22 @@ RULES: Rules = {
     exp.Mul: product, exp.Literal: literal, exp.Log: _logarithm, exp.Pow: _power,
     exp.Sqrt: _checked("_x < 0", "cannot take square root of a negative number", "SQRT(_x)"),
     exp.Ln: _function(_POSITIVE.format("LN(_x)")),
-    exp.Exp: _function("EXP(_x)"), exp.Cbrt: _function("CBRT(_x)"), exp.Factorial: _factorial,
+    exp.Exp: _checked("_x > 709.782712893384", "value out of range", "EXP(_x)"),
+    exp.Cbrt: _function("CBRT(_x)"), exp.Factorial: _factorial,
     exp.IntDiv: lambda node, query: None,
     exp.Acos: _checked("ABS(_x) > 1", "input is out of range", "ACOS(_x)"),
     exp.Asin: _checked("ABS(_x) > 1", "input is out of range", "ASIN(_x)"),
     exp.Atan: _function("ATAN(_x)"), exp.Sinh: _function("SINH(_x)"),
     exp.Cosh: _function("COSH(_x)"), exp.Tanh: _function("TANH(_x)"),
     exp.Asinh: _function("ASINH(_x)"), exp.Atanh: _function("ATANH(_x)"),
-    exp.Cot: _function("COT(_x)"),
+    exp.Cot: _function("COT(_x)"), exp.Sin: _function("SIN(_x)"), exp.Cos: _function("COS(_x)"),
+    exp.Tan: _function("TAN(_x)"), exp.Degrees: _function("DEGREES(_x)"),
+    exp.Radians: _function("RADIANS(_x)"), exp.Atan2: statistic,
+    **dict.fromkeys(
+        (exp.Corr, exp.CovarPop, exp.CovarSamp, exp.Stddev, exp.StddevPop, exp.StddevSamp,
+         exp.Variance, exp.VariancePop, exp.RegrAvgx, exp.RegrAvgy, exp.RegrIntercept, exp.RegrR2,
+         exp.RegrSlope, exp.RegrSxx, exp.RegrSxy, exp.RegrSyy), statistic,
+    ),
     exp.Acosh: _checked("_x < 1", "input is out of range", "ACOSH(_x)"),
 }  # fmt: skip
 CALLS: dict[str, Rule] = {"scale": _scale, "trim_scale": _trimmed}

@@ -204,7 +204,9 @@ def _encoded(node: exp.Expr, query: Query) -> exp.Expr:
     if form.name == "hex":
         return made("LOWER(HEX(_x))", x=value)
     if form.name == "base64":  # in lines of 76 characters
-        return made(r"REGEXP_REPLACE(BASE64(_x), _p, _r)", x=value, p=string("(.{76})(?=.)"),
+        # Spark's lines end with two characters, or are not broken, as it is configured.
+        plain = made("REPLACE(BASE64(_x), _e, '')", x=value, e=string("\r\n"))
+        return made("REGEXP_REPLACE(_t, _p, _r)", t=plain, p=string("(.{76})(?=.)"),
                     r=string("$1\n"))  # fmt: skip
     raise query.refusal(node, "Spark has no such encoding", "use hex or base64")
 

@@ -1,0 +1,91 @@
+"""Why functions of Postgres are refused, in words of what they do."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect.rules import Reason
+
+
+class Why(NamedTuple):
+    names: str
+    why: str
+    fix: str
+
+
+_ANEW = Why(
+    "clock_timestamp nextval random random_normal timeofday txid_current uuidv4 uuidv7 "
+    "statement_timestamp pg_sleep array_sample array_shuffle currval lastval setseed",
+    "it gives another value each time, and a table would never be equal to its query",
+    "store the value in a source, and select that column",
+)
+_WHYS = (
+    _ANEW,
+    Why("gcd lcm erf erfc gamma lgamma sind cosd tand cotd asind acosd atand atan2d min_scale "
+        "to_bin to_oct", "Spark has no such function",
+        "compute it where the source is written"),
+    Why("array_fill", "the index of its elements is not kept", "use array[…]"),
+    Why("row_to_json array_to_json jsonb_populate_record json_object json_serialize json_scalar "
+        "jsonb_each jsonb_each_text json_each json_each_text json_table jsonb_to_record",
+        "the columns of a row, or the keys of an object, decide about its result",
+        "name each key: jsonb_build_object('a', a), or j ->> 'a'"),
+    Why("jsonb_set jsonb_insert jsonb_strip_nulls jsonb_pretty jsonb_concat jsonb_delete",
+        "Spark cannot change a part of JSON", "build the object from its parts"),
+    Why("jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_first "
+        "jsonb_path_query_array json_exists json_value json_query",
+        "Spark has paths of keys and indexes only", "use -> and ->>"),
+    Why("jsonb_object_agg json_object_agg json_objectagg jsonb_objectagg",
+        "of equal keys the last one would win, and a group has no order",
+        "aggregate jsonb_build_object('key', k, 'value', v) by jsonb_agg()"),
+    Why("quote_ident quote_literal quote_nullable parse_ident pg_client_encoding pg_typeof "
+        "to_ascii unistr normalize unicode_assigned casefold",
+        "it serves text that is read by PostgreSQL, or depends on its tables of characters",
+        "compute it where the source is written"),
+    Why("regexp_matches", "it returns rows, one for each match",
+        "write (regexp_match(s, p))[1] for the first match"),
+    Why("get_bit set_bit get_byte set_byte bit_count crc32 crc32c convert_from convert_to decode",
+        "Spark has no such function for bytes", "use encode(), sha256() or length()"),
+    Why("int4range int8range numrange tsrange tstzrange daterange range_agg",
+        "a Delta table has no ranges", "compare both ends: a >= lower AND a < upper"),
+    Why("make_timestamp make_timestamptz make_time", "Spark has no such function",
+        "write make_date(…) + make_interval(hours => h)"),
+    Why("date_add date_subtract", "in Spark these names mean another function",
+        "write ts + INTERVAL '1 day'"),
+    Why("to_number", "its format words differ in Spark", "cast to NUMERIC(…)"),
+    Why("row", "Spark compares NULLs inside a row differently", "write (a, b) without ROW"),
+    Why("json_array json_arrayagg", "it omits NULLs, which the other constructors keep",
+        "write json_build_array(…)"),
+    Why("overlaps", "of periods that begin together, it decides by their ends",
+        "write a.start < b.end AND b.start < a.end"),
+    Why("generate_subscripts", "Spark has no such function",
+        "write unnest(arr) WITH ORDINALITY AS e(value, place)"),
+    Why("xmlagg", "a Delta table has no XML", "use string_agg()"),
+    Why("array_dims array_ndims", "Spark's arrays have one dimension", "use cardinality()"),
+)  # fmt: skip
+WHYS: dict[str, Why] = {name: each for each in _WHYS for name in each.names.split()}
+"""By the name of the function."""
+REFUSED: dict[type[exp.Expr], Reason] = {
+    **dict.fromkeys((exp.Rand, exp.Uuid), Reason(_ANEW.why, _ANEW.fix)),
+    exp.Parameter: Reason("a parameter has no value when a refresh runs", "write abs(x) for @ x"),
+    exp.BitString: Reason("a Delta table has no bit strings", "use whole numbers, and & | # ~"),
+    **dict.fromkeys(
+        (exp.CurrentTime, exp.Localtime, exp.TimeFromParts),
+        Reason("a Delta table has no times of day", "use a timestamp"),
+    ),
+    exp.Normalize: Reason("Spark has no such function", "normalize where the source is written"),
+    exp.Getbit: Reason("Spark has no such function for bytes", "use whole numbers, and >> and &"),
+    exp.Overlaps: Reason(WHYS["overlaps"].why, WHYS["overlaps"].fix),
+    exp.JSONBDeleteAtPath: Reason(WHYS["jsonb_set"].why, WHYS["jsonb_set"].fix),
+    exp.JSONArray: Reason("it omits NULLs, which the other constructors keep",
+                          "write json_build_array(…)"),
+    exp.JSONBPathExists: Reason(WHYS["json_value"].why, WHYS["json_value"].fix),
+    exp.MatchAgainst: Reason(WHYS["json_value"].why, WHYS["json_value"].fix),
+    exp.JSONValue: Reason(WHYS["json_value"].why, WHYS["json_value"].fix),
+    exp.JSONTable: Reason("Spark cannot make columns of JSON", "name each: j ->> 'a'"),
+    exp.JSONObjectAgg: Reason(WHYS["jsonb_object_agg"].why, WHYS["jsonb_object_agg"].fix),
+    exp.JSON: Reason("Spark has no such test", "leave it out, or use IS NULL"),
+    exp.DateAdd: Reason(WHYS["date_add"].why, WHYS["date_add"].fix),
+}  # fmt: skip
+"""Of what sqlglot parses into a class of its own."""

@@ -7,13 +7,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
 from dagster_streamtables.replication.model.errors import LostPublisher
-from replication.postgres.database import Database
+from replication.postgres.database import Database, LogicalServer
 from replication.postgres.follower import Follower
 
 SHORT = timedelta(seconds=0.5)
@@ -231,3 +232,29 @@ def test_tables_that_come_while_the_way_changes(database: Database) -> None:
         follower.tables = (T, EVENTS)
         follower.require_equal()
         follower.publisher().drop_slot("s")
+
+
+@pytest.mark.long
+def test_a_server_that_does_not_decode_until_it_is_told_to(tmp_path: Path) -> None:
+    (folder := tmp_path / "data").mkdir()
+    with LogicalServer(folder, cleanup_mode="delete") as server:
+        database = Database.create(server, "d")
+        database.run(*TABLES, "ALTER SYSTEM SET wal_level = 'replica'")
+        server.cleanup_mode = "stop"
+    with LogicalServer(folder, cleanup_mode="delete") as server:
+        follower = Follower(database := Database(server, "d"), T, EVENTS, capture="auto")
+        database.run("INSERT INTO events VALUES (1)", "UPDATE t SET v = v + 1")
+        follower.catch_up()
+        assert follower.state == "TRIGGER"
+        database.run("INSERT INTO events VALUES (2)", "UPDATE t SET v = v + 1")
+        database.run("ALTER SYSTEM SET wal_level = 'logical'")
+        server.cleanup_mode = "stop"
+    with LogicalServer(folder, cleanup_mode="delete") as server:
+        follower.database = Database(server, "d")
+        follower.database.run("INSERT INTO events VALUES (3)", "DELETE FROM t WHERE id > 50")
+        follower.catch_up()
+        assert follower.state == "WAL"
+        follower.database.run("INSERT INTO events VALUES (4)", "TRUNCATE t")
+        follower.catch_up()
+        follower.require_equal()
+        assert events_of(follower) == [1, 2, 3, 4]

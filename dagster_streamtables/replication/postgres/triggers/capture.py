@@ -145,6 +145,7 @@ class Capture:
         # What is behind the turn is of the server's log, such as the copy of a new table.
         mine = {name: at for name, at in after.items() if turn is None or at < turn}
         windows.require_known(there, slot, mine)
+        new = None
         if not is_last:
             upto = windows.snapshot_now(connection)
             new = windows.following(connection, found, there[-1], upto)
@@ -155,7 +156,7 @@ class Capture:
         read = LogRead(connection, found, Shapes.load(connection, found, forms), after, max_rows)
         for before, window in pairwise(there):
             if window.position > min(after.values()) and not read.is_full:
-                read.choose(before, window)
+                read.choose(before, window, is_new=window is new)
         read.load()
         return read.batch(there[-1].position, complete=not is_last)
 

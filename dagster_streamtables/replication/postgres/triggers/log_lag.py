@@ -34,4 +34,6 @@ def lag_of(connection: Connection, capture: Captured, applied: int) -> Lag:
     row = connection.execute(query).fetchone()
     assert row is not None
     commits, size, seconds = row
+    # Of a window that was not applied to its end.
+    commits -= sum(max(0, min(applied, each.position) - each.begin) for each in there[len(done) :])
     return Lag(commits=commits, bytes=size if commits else 0, seconds=max(0.0, seconds))

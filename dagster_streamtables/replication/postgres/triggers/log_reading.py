@@ -42,9 +42,10 @@ class LogRead:
     def is_full(self) -> bool:
         return self._changes >= self.max_rows
 
-    def choose(self, before: Window, window: Window) -> None:
+    def choose(self, before: Window, window: Window, *, is_new: bool) -> None:
         """Add transactions of a window, until there are so many changes as were wanted."""
-        require_whole(self.connection, self.capture, before, window)
+        if not is_new:
+            require_whole(self.connection, self.capture, before, window)
         left, wanted = min(self.after.values()), self.max_rows - self._changes
         for xid, changes, position in chosen(
             self.connection, self.capture, before, window, left, wanted

@@ -195,6 +195,29 @@ def test_processes_are_killed_at_random_moments(
     assert Replications(lake).check("r").equal
 
 
+@pytest.mark.long
+def test_processes_that_refresh_at_once_apply_everything_once(
+    origin: Origin, lake: Lake, refreshing: list[subprocess.Popen[str]]
+) -> None:
+    """Four of them, one of which is killed now and then and comes again."""
+    chance, history = random.Random(7), History(origin, 7)
+    Replications(lake).create(Replication("r", origin.declared("p", "q"), max_rows=5))
+    refreshing += [refresher(lake) for _ in range(4)]
+    for number in range(40):
+        history.change()
+        if number % 10 == 9:
+            killed = refreshing.pop(chance.randrange(4))
+            killed.kill()
+            killed.wait()
+            refreshing.append(refresher(lake))
+    for each in refreshing:
+        each.kill()
+        each.wait()
+    Replications(lake).refresh("r", wait=90)
+    history.require_equal(lake)
+    assert Replications(lake).check("r").equal
+
+
 def test_a_process_that_is_gone_is_not_waited_for(lake: Lake, tmp_path: Path) -> None:
     origin = LakeOrigin(tmp_path / "publisher")
     history = History(origin, 3)

@@ -83,7 +83,6 @@ class Lines:
         self._by = ""
         logger.info("refreshing %d tables below %s", len(driven.tables), driven.logs.root,
                     extra=_fields("works", tables=list(driven.tables)))  # fmt: skip
-        self._broken(driven)
 
     def stands_by(self, holder: Heartbeat | None, driven: Driven) -> None:
         """Another worker refreshes."""
@@ -101,7 +100,6 @@ class Lines:
         """New definitions apply."""
         logger.info("the definitions changed: %d tables", len(driven.tables),
                     extra=_fields("reloaded", tables=list(driven.tables)))  # fmt: skip
-        self._broken(driven)
 
     def stops(self, backlog: Backlog) -> None:
         """The worker was asked to stop."""
@@ -137,10 +135,6 @@ class Lines:
             "broken": [each.name for each in driven.broken],
             "not_reported": driven.reports.late,
         }
-
-    def _broken(self, driven: Driven) -> None:
-        for each in driven.broken:
-            logger.warning("%s", each.error, extra=_fields("broken", table=each.name))
 
 
 def _fields(event: str, **about: Any) -> dict[str, Any]:

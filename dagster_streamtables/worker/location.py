@@ -20,6 +20,7 @@ from dagster_streamtables.orchestration.instance.last_runs import (
     SENSOR_TAG,
     read_history,
 )
+from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.worker.dagster_events import DagsterEvents
 from dagster_streamtables.worker.driven import Driven, NoReports
@@ -80,7 +81,7 @@ def instance_to_report_to() -> dg.DagsterInstance:
     except Exception as error:
         raise EnvironmentProblem(
             "there is no Dagster instance to report to",
-            why=str(error),
+            why=first_line(str(error)),
             fix="set DAGSTER_HOME to the folder that dagster dev or its daemon uses, or give "
             "--no-report",
         ) from error

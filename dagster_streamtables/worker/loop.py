@@ -6,6 +6,7 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -120,6 +121,7 @@ class Worker:
         if held and not was:
             self.memory = self._remembered()
             self.lines.works(self.driven)
+            self._pool.submit(_warm, self.driven)
             self._wake.set()  # the decision was made without memory
         elif was and not held:
             self.backlog.clear()
@@ -178,7 +180,10 @@ class Worker:
         for name in plan.fresh:
             self.memory[name].as_of = now
             driven.reports.looked(name)
-        self.lines.holds({n: why for n, why in plan.held.items() if n not in self.backlog})
+        # What waits for a refresh of this worker is in its turn soon.
+        waits = {n for n in plan.held if any(each in self.backlog for each in driven.reads[n])}
+        busy = waits | self.backlog.tasks.keys()
+        self.lines.holds({n: why for n, why in plan.held.items() if n not in busy})
 
     def _start(self, now: datetime) -> None:
         while len(self.backlog.running) < self.settings.max_concurrent:
@@ -264,6 +269,13 @@ class Worker:
         if self.backlog.running:
             logger.warning("stopped with unfinished refreshes: their commits are left undone")
         return not self.backlog.running
+
+
+def _warm(driven: Driven) -> None:
+    """Start Spark beside the first decisions. Runs in a thread of the pool."""
+    for name, examined in [*driven.tables.items()][:1]:
+        with suppress(Exception):  # the first refresh reports it
+            driven.lake().access.session(name, examined.table.session_timezone)
 
 
 def _until(task: Task, driven: Driven) -> dict[str, datetime]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -93,6 +94,8 @@ class Outbox:
             else:  # news must not wake it: who cannot be told is not asked at each refresh
                 self._closed.wait(min(_LONGEST, 0.5 * 2**self._tries))
             self._wake.clear()
+        # SQLite's connections can only be closed by the thread that opened them.
+        gc.collect()
 
     def _turn(self) -> bool:
         """Tell what may be told now. Returns whether all of it arrived."""

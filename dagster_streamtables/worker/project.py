@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
+from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.declare.analyze import Examined, examine
 from dagster_streamtables.orchestration.declare.load import read_folder
 from dagster_streamtables.runtime.lake import Lake
@@ -21,6 +22,9 @@ def of_folder(folder: str, lake: Lake) -> Driven:
         StreamTablesError: The folder cannot be read.
     """
     examined = tuple(examine(read_folder(folder), lake, min_schedule_seconds=0))
+    for each in examined:
+        if each.error is not None:
+            logger.warning("%s", each.error)
     return Driven(examined, lambda: lake, lake, partial(past_of_logs, lake, examined))
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from dagster_streamtables.errors import RefusedOperation
+from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
 from dagster_streamtables.log import logger
 from dagster_streamtables.replication.lifecycle.connect import (
     named_tables,
@@ -77,11 +77,30 @@ def _meet_new(work: Work, published: Mapping[str, PublishedTable]) -> None:
     for name in gone:
         logger.info("%s: %s is not published any more", work.replication.name, name)
         work.set(name, state=TableState.REMOVED, error="")
+    _require_own_targets(work, published)
     if new:
         work.turn.save(lambda state: _with(state, {name: published[name] for name in new}))
     waiting = [n for n, each in work.state.tables.items() if each.state is TableState.NEW]
     if waiting and not work.replication.copy:
         _begin_without_copy(work, published, waiting)
+
+
+def _require_own_targets(work: Work, published: Iterable[str]) -> None:
+    """
+    Raises:
+        InvalidDefinition: Two tables have one target, as those of two schemas that go to one.
+    """
+    there: dict[str, str] = {}
+    for name in published:
+        target = work.replication.target(name)
+        other = there.setdefault(work.targets.target(target).location, name)
+        if other != name:
+            raise InvalidDefinition(
+                f'replication "{work.replication.name}" has two tables for the target "{target}"',
+                why=f"{other} and {name} go to it, and the rows of one would be deleted as the "
+                "other's",
+                fix="give each published table a target of its own: targets={…}",
+            )
 
 
 def _require_same(state: State, published: Mapping[str, PublishedTable]) -> None:

@@ -260,6 +260,24 @@ def test_a_lake_that_is_not_there(replications: Replications, tmp_path: Path) ->
     refused(replications, Replication("r", nowhere), EnvironmentProblem, "there is no folder")
 
 
+def test_tables_of_two_schemas_do_not_go_to_one_target(
+    tmp_path: Path, lake: Lake, replications: Replications
+) -> None:
+    origin = LakeOrigin(tmp_path / "publisher")
+    for table in ("a.t", "b.t"):
+        origin.create(table, {"k": "int"}, [])
+    origin.publish("p", "a.t")
+    declared = Replication("r", origin.declared("p"), schema="raw")
+    replications.refresh(declared)
+    origin.add("p", "b.t")
+    origin.insert("b.t", (1,))
+    with pytest.raises(InvalidDefinition, match="has two tables for the target"):
+        replications.refresh("r")
+    assert rows(lake, "raw.t") == Counter()
+    replications.refresh(replace(declared, targets={"b.t": "raw.b"}))
+    assert rows(lake, "raw.b") == Counter([(1,)])
+
+
 def test_a_lake_is_not_its_own_subscriber(tmp_path: Path) -> None:
     origin = LakeOrigin(tmp_path / "lake")
     origin.create("t", {"k": "int", "v": "text"}, ["k"])

@@ -100,6 +100,7 @@ def test_it_ends_when_asked_and_says_so(process: Process, write: Write) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(3600)
 def test_kills_at_random_moments_leave_nothing_wrong(process: Process, write: Write) -> None:
     """A new worker goes on where the killed one stopped, and no row is there twice or missing."""
     randomly = random.Random(27)

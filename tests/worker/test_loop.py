@@ -110,6 +110,7 @@ def test_what_reads_a_diamond_reads_one_state_and_is_not_starved(
     assert worker.finish()
 
 
+@pytest.mark.long
 def test_a_suspended_table_waits_and_a_changed_definition_applies(
     declare: Declare, lake: Lake, write: Write, tmp_path: Path
 ) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import socket
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +15,14 @@ from typing import TYPE_CHECKING, Any
 import dagster as dg
 import pytest
 
-from dagster_streamtables import Lake
+from dagster_streamtables import FromPostgres, Lake, Replications, build_replication_catalog
+from dagster_streamtables.orchestration.automation import replications
+from dagster_streamtables.orchestration.automation.dueness import Backoff
+from dagster_streamtables.orchestration.automation.replications import replication_situations
+from dagster_streamtables.orchestration.automation.situation import Known
 from example_defs.demo import RENAME
 from example_defs.org_chart.postgres import Database, started
+from example_defs.org_chart.replication import org_chart
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -52,6 +60,35 @@ def refreshed(defs: dg.Definitions, instance: dg.DagsterInstance) -> dict[str, d
         for event in result.get_asset_materialization_events()
         if event.asset_key is not None
     }
+
+
+def test_a_server_that_does_not_answer_does_not_stop_the_sensor(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tmp_path)
+    replication = replace(org_chart(database.address), slot="another")
+    Replications(lake).refresh(replication)
+    [entry] = build_replication_catalog([replication]).entries
+    known = {entry.node: Known(last=datetime.now(UTC))}
+
+    def moved() -> tuple[str, ...]:
+        found = replication_situations(
+            {entry.node: entry}, known, lake, datetime.now(UTC), Backoff()
+        )
+        return found[entry.node].moved
+
+    assert moved() == ()
+    database.run("UPDATE employees SET salary = salary WHERE id = 1")
+    assert moved() == ("its publisher",)
+    Replications(lake).refresh(replication)
+    assert moved() == ()
+
+    monkeypatch.setattr(replications, "_PATIENCE", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"host=127.0.0.1 port={silent.getsockname()[1]} dbname=org_chart"
+        publisher = FromPostgres(address, tables=["public.departments", "public.employees"])
+        Replications(lake).alter(replace(replication, publisher=publisher))
+        assert moved() == ("its publisher",)
 
 
 @pytest.mark.spark

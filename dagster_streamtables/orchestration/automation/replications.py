@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -10,7 +12,6 @@ from dagster_streamtables.orchestration.automation.dueness import Backoff, Situa
 from dagster_streamtables.orchestration.automation.situation import Known
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationEntry
 from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableState
-from dagster_streamtables.runtime.observe.log_heads import answers
 
 if TYPE_CHECKING:
     from dagster_streamtables.replication.lifecycle.replications import Replications
@@ -20,6 +21,8 @@ KEPT = 64 * 1024 * 1024
 """Bytes of its log that a server may keep for a replication of which nothing changed: then a
 refresh moves the slot, so that a busy server with idle tables does not fill its disk."""
 _PUBLISHER = ("its publisher",)
+_PATIENCE = 20.0
+"""Seconds for which a decision waits for publishers: one that hangs must not stop the tick."""
 
 
 def replication_situations(
@@ -32,7 +35,7 @@ def replication_situations(
     """The situation of each replication.
 
     Publishers are asked at the same time, and not at all while a run works at a replication or one
-    that failed is not to be tried again yet.
+    that failed is not to be tried again yet. One that does not answer gets a run, which reports it.
 
     Args:
         entries: The replications that are due, by node.
@@ -41,18 +44,28 @@ def replication_situations(
         now: The time of the decision.
         backoff: The delay before failed ones are tried again.
     """
-    asked = [node for node in entries if not _waits(known[node], now, backoff)]
-    if not asked:
-        return {node: _situation(known[node], True, "") for node in entries}
+    names = {n: e.name for n, e in entries.items() if not _waits(known[n], now, backoff)}
+    found = _answers(lake, names) if names else {}
+    return {node: _situation(known[node], *found.get(node, (True, ""))) for node in entries}
+
+
+def _answers(lake: Lake, names: Mapping[str, str]) -> dict[str, tuple[bool, str]]:
+    """What is known of replications, by node, of those whose publishers answer in time."""
     from dagster_streamtables.replication.lifecycle.replications import Replications
 
     replications = Replications(lake)
+    found: dict[str, tuple[bool, str]] = {}
 
-    def look(node: str) -> tuple[bool, str]:
-        return _look(replications, entries[node].name)
+    def look(node: str, name: str) -> None:
+        found[node] = _look(replications, name)
 
-    found = dict(zip(asked, answers(look, asked, remote=True), strict=True))
-    return {node: _situation(known[node], *found.get(node, (True, ""))) for node in entries}
+    threads = [threading.Thread(target=look, args=each, daemon=True) for each in names.items()]
+    until = time.monotonic() + _PATIENCE
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return dict(found)
 
 
 def _waits(known: Known, now: datetime, backoff: Backoff) -> bool:

@@ -72,3 +72,23 @@ def test_a_receiver_that_stays_away_holds_up_nobody() -> None:
     assert receiver.news.acquire(timeout=30)
     assert "locked" in outbox.late
     outbox.close(0)
+
+
+def test_what_comes_while_a_report_fails_is_told_with_it() -> None:
+    class Once(Receiver):
+        """Fails once; meanwhile there is another refresh."""
+
+        def refreshed(self, name: str, summary: Summary) -> None:
+            if self.away.is_set():
+                self.away.clear()
+                outbox.refreshed(refresh("a"), {})
+                raise ConnectionError("the database is locked")
+            super().refreshed(name, summary)
+
+    receiver = Once()
+    receiver.away.set()
+    outbox = Outbox(receiver, ["a"], every=0.01)
+    outbox.refreshed(refresh("a"), {})
+    assert receiver.news.acquire(timeout=30)
+    outbox.close(30)
+    assert receiver.told == [("a", 2)]

@@ -69,6 +69,7 @@ def _whole(row: dict[str, Any]) -> dict[str, Any]:
     return {"op": row["op"], "old": row["old"], "new": new and long}
 
 
+@pytest.mark.since(15)
 @pytest.mark.parametrize(
     "seed", [1, 2, *(pytest.param(n, marks=pytest.mark.long) for n in range(3, 200))]
 )

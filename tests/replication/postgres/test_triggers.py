@@ -66,6 +66,7 @@ def test_random_histories(database: Database, identity: str, max_rows: int) -> N
     assert database.run("SELECT count(*) FROM streamtables.log_1") == [(0,)]
 
 
+@pytest.mark.since(15)
 def test_what_is_told_is_what_the_server_tells(database: Database) -> None:
     """Each kind of change, by a slot and by triggers."""
     database.run(
@@ -173,6 +174,7 @@ def test_columns_come_and_go_while_writers_go_on(database: Database) -> None:
     follower.require_equal()
 
 
+@pytest.mark.since(15)
 def test_filters_columns_and_operations_of_several_publications(database: Database) -> None:
     database.run(
         "CREATE TABLE t (a int, b int, c text, d text, PRIMARY KEY (a, c))",
@@ -204,6 +206,7 @@ def test_filters_columns_and_operations_of_several_publications(database: Databa
     assert set(told[0][0]["new"]) == {"a", "b", "c"}
 
 
+@pytest.mark.since(13)
 def test_partitions_by_their_root(database: Database) -> None:
     database.run(
         "CREATE TABLE t (id int PRIMARY KEY, a text) PARTITION BY RANGE (id)",
@@ -240,6 +243,7 @@ def test_partitions_by_their_root(database: Database) -> None:
     follower.require_equal()
 
 
+@pytest.mark.since(13)
 def test_rows_that_a_partition_refuses_when_they_move_there(database: Database) -> None:
     database.run(
         "CREATE TABLE t (id int PRIMARY KEY, a text) PARTITION BY RANGE (id)",
@@ -440,3 +444,18 @@ def test_what_commits_late_is_not_missed(database: Database) -> None:
     later = follower.publisher().lag("s", follower.after)
     assert (lag.commits, lag.bytes, lag.seconds) == (0, 0, 0.0)
     assert later.commits == 1 and later.bytes and later.seconds > 0
+
+
+def test_transactions_come_in_the_order_of_their_changes_of_a_row(database: Database) -> None:
+    database.run(
+        "CREATE TABLE t (id int PRIMARY KEY, v text)",
+        "INSERT INTO t VALUES (1, '')",
+        "CREATE PUBLICATION p FOR TABLE t",
+    )
+    follower = Follower(database, T)
+    with database.connect() as early, early.transaction():
+        early.execute("INSERT INTO t VALUES (2, 'early')")
+        database.run("UPDATE t SET v = v || 'first' WHERE id = 1")
+        early.execute("UPDATE t SET v = v || 'then' WHERE id = 1")
+    follower.catch_up()
+    follower.require_equal()

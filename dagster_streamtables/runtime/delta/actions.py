@@ -56,6 +56,11 @@ def info_in(content: bytes) -> Action:
     return next((json.loads(line)[_INFO] for line in lines), {})
 
 
+def informing(info: Action) -> bytes:
+    """The content of a commit that has nothing but a `commitInfo`."""
+    return json.dumps({_INFO: info}).encode() + b"\n"
+
+
 def user_metadata(info: Action) -> str:
     """The user metadata that the writer stored in the commit."""
     return info.get("userMetadata") or ""

@@ -19,7 +19,7 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Sc
 from deltalake.exceptions import DeltaError
 from deltalake.schema import Field, PrimitiveType
 
-from dagster_streamtables.runtime.delta.actions import Action, info_in
+from dagster_streamtables.runtime.delta.actions import Action, info_in, informing
 from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, log_at_place
 from dagster_streamtables.runtime.errors.tables import damaged
 from dagster_streamtables.runtime.errors.translate import log_explained
@@ -152,7 +152,7 @@ class Ledger:
         if not isinstance(self._log, LocalLog) or self._log.mark(after) is None:
             return False
         info = {"timestamp": time.time_ns() // 10**6, "operation": "WRITE", **told}
-        return self._log.put(after + 1, json.dumps({"commitInfo": info}).encode() + b"\n")
+        return self._log.put(after + 1, informing(info))
 
     def _known(self, version: int) -> tuple[Entry, Mark] | None:
         # The mark first: if the file is replaced in between, the next read finds another mark.

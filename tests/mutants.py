@@ -32,6 +32,7 @@ HARNESS = (
     "conftest.py",
     "database.py",
     "intermediate.py",
+    "postgres_rules.txt",
     "test_cases.py",
 )
 OWN = {
@@ -42,6 +43,7 @@ OWN = {
     "decorrelate": "test_intermediate.py",
     "storable_types": "test_storable_types.py",
     "foreign_syntax": "test_refused.py",
+    "numeric": "test_postgres_rules.py",
 }
 """The tests of modules that have some of their own; those of the others are the cases."""
 CONFTEST = """\

@@ -9,8 +9,9 @@ EXPRESSIONS = [
     "round(n / 3, 2)", "round(n / 3 * 100, 2)", "n * 1.5 / (n + 300)", "b / 7.0", "id / 7.0",
     "id::numeric / 3", "x / 2", "b / 2", "x % 2", "n % 0.3", "div(x, 2)", "trunc(n, 1)",
     "trunc(m, 3)", "trunc(x, -1)", "round(n, 1)", "round(n, -1)", "round(n)", "ceil(n)",
-    "floor(n)", "sign(n)", "abs(n)", "1e3 * n", "1.5e-2 + n", "(n * 2)::text", "n::text",
-    "n::numeric", "n::numeric(9, 1)", "n::int", "d::int", "d::numeric(30, 2)", "scale(n)",
+    "floor(n)", "sign(n) % 0.7",
+    "sign(m)", "abs(n)", "1e3 * n", "1.5e-2 + n", "(n * 2)::text", "n::text",
+    "n::numeric", "n::numeric(12, 1)", "n::int", "d::int", "d::numeric(30, 2)", "scale(n)",
     "factorial(id)", "power(x, 2)", "x & 6", "x # 3",
     "x << 2", "~x", "greatest(x, y, NULL)", "least(n, x)", "width_bucket(x, 0, 10, 5)",
     "x BETWEEN SYMMETRIC 5 AND 1", "(x, y) < (3, 4)", "(x, y) >= (3, y)", "(x, y) = (7, 2)",
@@ -76,6 +77,8 @@ EXPRESSIONS = [
     "array_remove(arr, 2)", "array_replace(arr, 2, 0)", "array_positions(arr, 2)",
     "array_position(arr, 2)", "array_reverse(arr)", "array_sort(arr)", "array_upper(arr, 1)",
     "array_length(arr, 1)", "cardinality(arr)", "x = ANY(arr)", "x <> ALL(arr)", "x < ANY (arr)",
+    "array_remove(arr, NULLIF(x, 2))", "array_position(arr, NULLIF(x, 2))", "arr[1:y]", "arr[y:]",
+    "string_to_array(s, '')", "substring(s, y, 2)", "timestamptz '2024-03-31 00:30:00+00'",
     "x >= ALL (arr)", "x > ALL (ARRAY[1, 2])", "array_to_string(arr, ',')",
     # JSON
     "j ->> 'k'", "j -> 'b' ->> 'c'", "j #>> '{b,c}'", "j -> 2 ->> 'x'", "j ->> 1", "j ? 'a'",
@@ -133,12 +136,12 @@ QUERIES = [
     "SELECT id, x IN (SELECT a.y FROM t AS a) AS a, x <> ALL (SELECT a.y FROM t AS a) AS b,"
     " x = ANY (SELECT a.y FROM t AS a WHERE a.id < 3) AS c FROM t",
     "SELECT id, k FROM t, jsonb_object_keys(j) AS k WHERE id IN (1, 2, 8)",
-    "SELECT id, e FROM t, jsonb_array_elements_text(j -> 'b' -> 'd') AS e WHERE id = 1",
     "WITH s AS (SELECT f, sum(n) AS total FROM t GROUP BY f)"
     " SELECT f, round(100 * total / (SELECT sum(n) FROM t), 2) AS share FROM s",
 ]
 
 REPRESENTED_QUERIES = [
+    "SELECT id, e FROM t, jsonb_array_elements_text(j -> 'b' -> 'd') AS e WHERE id = 1",
     "SELECT f, stddev(x) AS a, variance(n) AS b, corr(x, y) AS c, avg(d) AS e FROM t GROUP BY f",
     "SELECT jsonb_agg(x ORDER BY id) AS a, json_agg(s ORDER BY id) AS b FROM t",
     "SELECT sum(n / 3) AS a, sum(n / 3) / 7 AS b FROM t",

@@ -67,7 +67,7 @@ _FORMS: dict[str, list[str]] = {
         "{i} IN (SELECT q.y FROM t AS q)", "EXISTS (SELECT 1 FROM t AS q WHERE q.x > t.x)",
     ],
     _TS: [
-        "{s} + interval '1 month'", "{s} - interval '1 day 2 hours'", 
+        "{s} + interval '1 month'", "{s} - interval '1 day 2 hours'",
         "{s} + {p} * interval '1 day'",
         "date_trunc('month', {s})", "date_trunc('hour', {s})", "date_trunc('week', {s})",
         "{z} AT TIME ZONE 'Europe/Berlin'", "{z} AT TIME ZONE 'America/New_York'", "{d}::timestamp",

@@ -85,15 +85,19 @@ def create(connection: Any, name: str = "t") -> None:
     connection.execute(f"CREATE TABLE {name} ({columns})")
 
 
+def insert(connection: Any, rows: list[Row]) -> None:
+    places = ", ".join(["%s"] * len(TYPES))
+    with connection.cursor() as cursor:
+        cursor.executemany(f"INSERT INTO t VALUES ({places})", rows)
+
+
 def change(connection: Any, lake: Lake, deleted: list[int], inserted: list[Row]) -> None:
     """The same change in both."""
     if deleted:
         ids = ", ".join(map(str, deleted))
         connection.execute(f"DELETE FROM t WHERE id IN ({ids})")
         DeltaTable(lake.location("t")).delete(f"id IN ({ids})")
-    places = ", ".join(["%s"] * len(TYPES))
-    with connection.cursor() as cursor:
-        cursor.executemany(f"INSERT INTO t VALUES ({places})", inserted)
+    insert(connection, inserted)
     columns = zip(*inserted, strict=True)
     arrays = [
         pa.array(values, type_[2]) for values, type_ in zip(columns, TYPES.values(), strict=True)

@@ -28,13 +28,13 @@ from dagster_streamtables.compiler.dialect.query import Query, call, literal_int
 from dagster_streamtables.compiler.dialect.rules import COMMON
 
 _PLAIN = (
-    exp.ArrayRemove, exp.ArrayToString, exp.Ascii,
+    exp.ArrayToString, exp.Ascii,
     exp.BitLength, exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseNot, exp.BitwiseOr,
     exp.BitwiseRightShift, exp.BitwiseXor, exp.ByteString, exp.Ceil,
     exp.Escape, exp.Floor, exp.Greatest,
     exp.Least, exp.Length, exp.LogicalAnd, exp.LogicalOr, exp.MD5,
     exp.Overlay, exp.Pad, exp.Pi, exp.RawString, exp.Repeat, exp.Reverse,
-    exp.Sign, exp.SplitPart, exp.StartsWith,
+    exp.SplitPart, exp.StartsWith,
     exp.StrPosition, exp.Translate,
     exp.FirstValue, exp.LastValue, exp.NthValue, exp.GroupConcat,
     exp.RegrCount,
@@ -53,11 +53,6 @@ def _length(node: exp.Expr, query: Query) -> exp.Expr:
     if literal_int(node.expression) not in (None, 1):
         raise query.refusal(node, "Spark's arrays have one dimension", "use dimension 1")
     return exp.Nullif(this=call("CARDINALITY", node.this.copy()), expression=exp.Literal.number(0))
-
-
-def _place(node: exp.Expr, query: Query) -> exp.Expr:
-    found = call("ARRAY_POSITION", node.this.copy(), node.expression.copy())
-    return exp.Nullif(this=found, expression=exp.Literal.number(0))
 
 
 def _listed(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -166,7 +161,7 @@ POSTGRES = replace(
     {
         exp.StrToDate: datetimes.formatted("TO_DATE"), exp.NEQ: postgres_arrays.quantified,
         exp.Unnest: arrays.rows_of, exp.Lateral: arrays.lateral_rows,
-        exp.Explode: arrays.exploded, exp.ArraySize: _length, exp.ArrayPosition: _place,
+        exp.Explode: arrays.exploded, exp.ArraySize: _length,
         exp.GroupConcat: _listed,
         **postgres_numbers.RULES, **postgres_strings.RULES, **postgres_times.RULES,
         **postgres_arrays.RULES, **postgres_json.RULES, **postgres_aggregates.RULES,

@@ -38,10 +38,12 @@ def element(node: exp.Expr, query: Query) -> exp.Expr:
 def _slice(node: exp.Expr, index: exp.Slice) -> exp.Expr:
     first = index.args.get("this") or number(1)
     last = index.args.get("expression") or call("CARDINALITY", node.this.copy())
-    template = (
-        "SLICE(_a, GREATEST(_f, 1), GREATEST(LEAST(_l, CARDINALITY(_a)) - GREATEST(_f, 1) + 1, 0))"
-    )
-    return made(template, a=node.this, f=first, l=last)
+    begin = "CASE WHEN _f < 1 THEN 1 ELSE _f END"
+    end = "CASE WHEN _l > CARDINALITY(_a) THEN CARDINALITY(_a) ELSE _l END"
+    # GREATEST takes the other value for NULL, of which there is no slice.
+    size = f"GREATEST({end} - {begin} + 1, 0)"
+    sliced = f"CASE WHEN _f IS NOT NULL AND _l IS NOT NULL THEN SLICE(_a, {begin}, {size}) END"
+    return made(sliced, a=node.this, f=first, l=last)
 
 
 def joined(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -208,6 +210,19 @@ def _nulls(*, counted: bool) -> Rule:
     return rule
 
 
+def _removed(node: exp.Expr, query: Query) -> exp.Expr:
+    """``array_remove``: NULL removes what is NULL."""
+    return made("FILTER(_a, st_e -> NOT (st_e <=> _x))", a=node.this, x=node.expression)
+
+
+def _place(node: exp.Expr, query: Query) -> exp.Expr:
+    """``array_position``: NULL is found, too."""
+    if node.args.get("zero_based"):  # sqlglot takes the start for it
+        raise query.refusal(node, "Spark looks from the beginning", "omit the third argument")
+    places = "ARRAY_POSITION(TRANSFORM(_a, st_e -> st_e <=> _x), TRUE)"
+    return made(f"NULLIF({places}, 0)", a=node.this, x=node.expression)
+
+
 _REPLACED = "TRANSFORM(_a, st_e -> CASE WHEN st_e <=> _x THEN _y ELSE st_e END)"
 _NUMBERED = "TRANSFORM(_a, (st_e, st_i) -> CASE WHEN st_e <=> _x THEN st_i + 1 END)"
 _SORTED = (
@@ -220,6 +235,7 @@ _TRIMMED = "SLICE(_a, 1, CARDINALITY(_a) - _n)"
 RULES: Rules = {
     exp.Bracket: element, exp.Slice: lambda node, query: None, exp.DPipe: joined,
     exp.ArrayConcat: _concatenated, exp.ArrayAppend: _appended, exp.ArrayOverlaps: _overlap,
+    exp.ArrayRemove: _removed, exp.ArrayPosition: _place,
     exp.ArrayContainsAll: contains, exp.ArrayContainedBy: contained, exp.EQ: quantified,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {

@@ -100,6 +100,13 @@ def cut(node: exp.Expr, query: Query) -> exp.Expr | None:
     return made("_x - _x % _last", x=node.this, last=last)
 
 
+def _sign(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """Of a decimal, it is one, too: in Spark a float, and so is what is computed from it."""
+    if query.kind(node.this) is not Kind.DECIMAL:
+        return None
+    return made("CAST(SIGN(_x) AS DECIMAL(1, 0))", x=node.this)
+
+
 def product(node: exp.Expr, query: Query) -> None:
     """Products, sums and differences whose digits exceed Spark's are rounded there."""
     found = query.digits(node)
@@ -227,7 +234,7 @@ def _undeclared(node: exp.Expr, kind: Kind, query: Query) -> exp.Expr | None:
 
 RULES: Rules = {
     exp.Div: divided, exp.Avg: averaged, exp.Trunc: cut, exp.Round: functions.round_,
-    exp.Mul: product, exp.Literal: literal, exp.Log: _logarithm, exp.Pow: _power,
+    exp.Mul: product, exp.Sign: _sign, exp.Literal: literal, exp.Log: _logarithm, exp.Pow: _power,
     exp.Sqrt: _checked("_x < 0", "cannot take square root of a negative number", "SQRT(_x)"),
     exp.Ln: _function(_POSITIVE.format("LN(_x)")),
     exp.Exp: _checked("_x > 709.782712893384", "value out of range", "EXP(_x)"),

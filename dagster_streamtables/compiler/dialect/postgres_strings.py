@@ -58,10 +58,10 @@ def _substring(node: exp.Expr, query: Query) -> exp.Expr | None:
         return None
     begin = {"s": node.this, "a": start}
     if length is None:
-        return made("SUBSTRING(_s, GREATEST(_a, 1))", **begin)
+        return made("SUBSTRING(_s, CASE WHEN _a < 1 THEN 1 ELSE _a END)", **begin)
     if literal_int(length) is None:
         raise query.refusal(node, "Spark takes a negative length for 0", "write a constant length")
-    template = "SUBSTRING(_s, GREATEST(_a, 1), _a + _n - GREATEST(_a, 1))"
+    template = "CASE WHEN _a < 1 THEN SUBSTRING(_s, 1, _a + _n - 1) ELSE SUBSTRING(_s, _a, _n) END"
     return made(template, n=length, **begin)
 
 
@@ -185,7 +185,9 @@ def _split(node: exp.Expr, query: Query) -> exp.Expr:
     if text is None or "\\E" in text:
         raise query.refusal(node, "Spark splits by a pattern", "write a constant separator")
     empty = "CASE WHEN _s = '' THEN CAST(ARRAY() AS ARRAY<STRING>) ELSE "
-    parts = "ARRAY(_s) END" if not text else "SPLIT(_s, _p, -1) END"
+    parts = (
+        "CASE WHEN _s IS NOT NULL THEN ARRAY(_s) END END" if not text else "SPLIT(_s, _p, -1) END"
+    )
     found = made(empty + parts, s=value, p=string(f"\\Q{text}\\E"))
     return made("TRANSFORM(_a, st_e -> NULLIF(st_e, _n))", a=found, n=null[0]) if null else found
 

@@ -34,6 +34,7 @@ _PARTS = {
     "MILLISECONDS": "EXTRACT(SECOND FROM _x) * 1000",
     "MICROSECONDS": "CAST(EXTRACT(SECOND FROM _x) * 1000000 AS INT)",
 }
+_WITH_OFFSET = r"(\S+[ T]\d\d?:\d\d)(:\d\d(?:\.\d+)?)?\s*([+-]\d\d)(:\d\d)?"
 _PLURALS = {"YEARS": "YEAR", "MONTHS": "MONTH", "DAYS": "DAY", "HOURS": "HOUR",
             "MINUTES": "MINUTE", "SECONDS": "SECOND", "WEEKS": "WEEK"}  # fmt: skip
 _OF_DIFFERENCE = {
@@ -266,7 +267,7 @@ def binned(node: exp.Expr, query: Query) -> exp.Expr:
 def moment_literal(value: exp.Expr) -> exp.Expr:
     """A text of a timestamp with its offset as Spark reads it: ``+02`` is ``+02:00``."""
     text = literal_text(value)
-    found = re.fullmatch(r"(.*\d:\d\d)(:[\d.]+)?\s*([+-]\d\d)(:\d\d)?", (text or "").strip())
+    found = re.fullmatch(_WITH_OFFSET, (text or "").strip())
     if found is None:
         return value
     return exp.Literal.string(f"{found[1]}{found[2] or ':00'}{found[3]}{found[4] or ':00'}")

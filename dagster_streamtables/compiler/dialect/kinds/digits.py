@@ -76,6 +76,8 @@ def _digits_of(node: exp.Expr, kinds: Kinds) -> Digits | None:
         return digits_of(node.this, kinds)
     if isinstance(node, exp.Sum | exp.Avg):
         return _of_mean(node, kinds)
+    if isinstance(node, exp.Sign):
+        return Digits(1, 0) if kinds[node] is Kind.DECIMAL else None
     if isinstance(node, exp.Round | exp.Trunc | exp.Ceil | exp.Floor):
         return _of_rounding(node, kinds)
     if isinstance(node, exp.Coalesce | exp.Greatest | exp.Least | exp.If | exp.Case | exp.Nullif):

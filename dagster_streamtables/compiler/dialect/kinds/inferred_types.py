@@ -149,7 +149,7 @@ class Kinds:
             return Kind.DOUBLE if floats else Kind.DECIMAL
         if isinstance(node, exp.Extract):
             return Kind.DECIMAL if self._dialect in _LIKE_POSTGRES else Kind.INT
-        if isinstance(node, exp.Ceil | exp.Floor | exp.Round | exp.Trunc):
+        if isinstance(node, exp.Ceil | exp.Floor | exp.Round | exp.Trunc | exp.Sign):
             of_whole = Kind.DOUBLE if self._dialect == "postgres" else Kind.UNKNOWN
             return of_whole if inner in WHOLE else inner
         if isinstance(node, exp.TimestampTrunc | exp.DateTrunc):

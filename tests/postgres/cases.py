@@ -72,7 +72,8 @@ EXPRESSIONS = [
     # arrays
     "arr && ARRAY[1, 7]", "arr @> ARRAY[2]", "arr <@ ARRAY[1, 2, 3, 9]", "arr @> '{2,9}'",
     "sarr && '{a,z}'", "arr || 4", "4 || arr", "arr || arr", "arr || NULL", "sarr || ARRAY['z']",
-    "arr[x]", "arr[1]", "arr[1:2]", "arr[2:]", "arr[:2]", "arr[0:1]", "array_append(arr, 4)",
+    "arr[x]", "arr[y::int]",
+    "(arr[1:2])[(y / 2)::int]", "arr[1]", "arr[1:2]", "arr[2:]", "arr[:2]", "arr[0:1]", "array_append(arr, 4)",
     "array_prepend(0, arr)", "array_cat(arr, NULL)", "array_cat(NULL, arr)",
     "array_remove(arr, 2)", "array_replace(arr, 2, 0)", "array_positions(arr, 2)",
     "array_position(arr, 2)", "array_reverse(arr)", "array_sort(arr)", "array_upper(arr, 1)",

@@ -30,8 +30,9 @@ def element(node: exp.Expr, query: Query) -> exp.Expr:
         return _slice(node, index)
     if index is None or (query.kind(node.this) is not Kind.ARRAY and literal_int(index) is None):
         raise query.refusal(node, "Spark's arrays have one dimension", "use one index")
-    if literal_int(index) is not None:
-        return arrays.element(node, query)
+    place = literal_int(index)
+    if place is not None:
+        return call("GET", node.this.copy(), number(place - 1))
     return made("GET(_a, _i - 1)", a=node.this, i=index)
 
 

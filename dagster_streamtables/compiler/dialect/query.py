@@ -11,6 +11,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.kinds.digits import Digits, digits_of
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import Kind, Kinds
 from dagster_streamtables.compiler.text.places import place
+from dagster_streamtables.compiler.text.postgres import parser_of
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.errors import InvalidDefinition
 
@@ -53,7 +54,7 @@ class Query:
         """The node's name in a message."""
         if isinstance(node, exp.Anonymous):
             return f"{node.name.lower()}()"
-        sql = node.sql(self.dialect)
+        sql = node.sql(parser_of(self.dialect))
         called = re.match(r"(\w+)\(", sql)
         if called and isinstance(node, exp.Func) and not isinstance(node, exp.Cast):
             return f"{called[1].lower()}()"

@@ -27,6 +27,9 @@ _AS_WRITTEN = frozenset(_WORDS.split())
 
 
 class StreamTablesPostgres(Postgres):
+    INDEX_OFFSET = 0
+    """Else sqlglot subtracts 1 from an index, where it knows that it is a whole number."""
+
     class Parser(Postgres.Parser):
         FUNCTIONS: ClassVar[Builders] = {
             name: build

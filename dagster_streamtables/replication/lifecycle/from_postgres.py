@@ -50,9 +50,10 @@ class FromPostgres:
     equal in a Delta table."""
     origin: Literal["any", "none"] = "any"
     """"none" leaves out what a replication wrote there; the server must be 16 or later."""
-    capture: Literal["auto", "wal", "trigger"] = "auto"
-    """"wal" reads the server's log; "trigger" has statement triggers write what changes; "auto"
-    does that only where the server does not decode its log, and goes over to it once it does."""
+    capture: Literal["auto", "wal", "trigger"] = "wal"
+    """"wal" reads the server's log; "trigger" has statement triggers, which it creates, write what
+    changes; "auto" does that only where the server does not decode its log, and goes over to it
+    once it does."""
     slot_timeout: timedelta = timedelta(minutes=5)
     """For so long a new slot waits for transactions that are open."""
 

@@ -46,7 +46,7 @@ class PostgresPublisher:
         password_file: str | Path | None = None,
         origin: Literal["any", "none"] = "any",
         slot_timeout: timedelta = timedelta(minutes=5),
-        capture: Choice = "auto",
+        capture: Choice = "wal",
     ) -> None:
         """
         Args:
@@ -58,9 +58,9 @@ class PostgresPublisher:
             origin: "none" leaves out changes that a replication made; the server must be 16 or
                 later.
             slot_timeout: For so long a new slot waits for transactions that are open.
-            capture: "wal" reads the server's log; "trigger" has statement triggers write what
-                changes; "auto" does that only where the server does not decode its log, and goes
-                over to the log once it does.
+            capture: "wal" reads the server's log; "trigger" has statement triggers, which it
+                creates, write what changes; "auto" does that only where the server does not decode
+                its log, and goes over to it once it does.
         """
         self._server = Server.at(address, password=password, password_file=password_file)
         self._publications = tuple(publications)

@@ -106,7 +106,8 @@ def _of_slot(state: str, said: str, origin: str) -> StreamTablesError | None:
         return PublisherProblem(
             f"PostgreSQL at {origin} does not decode its log",
             why=said,
-            fix="set wal_level = logical in postgresql.conf, and restart the server",
+            fix="set wal_level = logical in postgresql.conf, and restart the server; or have "
+            'triggers write what changes: capture="auto"',
         )
     if state == "53400":
         return PublisherProblem(

@@ -72,6 +72,7 @@ def run(
     log_format: Annotated[LogFormat, typer.Option(help="Lines of text, or of JSON.")] = (
         LogFormat.TEXT
     ),
+    verbose: Annotated[bool, typer.Option(help="Log refreshes that found nothing, too.")] = False,
 ) -> None:
     """Refresh what is due until stopped by SIGTERM or SIGINT.
 
@@ -84,7 +85,7 @@ def run(
         from dagster_streamtables.worker.loop import Worker
         from dagster_streamtables.worker.settings import WorkerSettings
 
-        _log_to_stderr(log_format)
+        _log_to_stderr(log_format, verbose=verbose)
         settings = WorkerSettings(
             max_concurrent=max_concurrent,
             heartbeat=timedelta(seconds=heartbeat),
@@ -174,14 +175,14 @@ def _until_stopped(runs: Worker) -> bool:
     return runs.run()
 
 
-def _log_to_stderr(log_format: LogFormat) -> None:
+def _log_to_stderr(log_format: LogFormat, *, verbose: bool) -> None:
     from dagster_streamtables.worker.lines import JsonLines
 
     handler = logging.StreamHandler(sys.stderr)
     text = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
     handler.setFormatter(JsonLines() if log_format is LogFormat.JSON else text)
     logger.addHandler(handler)
-    logger.setLevel(os.environ.get("STREAMTABLES_LOG", "INFO").upper())
+    logger.setLevel(logging.DEBUG if verbose else logging.INFO)
     logger.propagate = False
 
 

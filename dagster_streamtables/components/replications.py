@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from datetime import timedelta
 from typing import Annotated, Any, Literal
 
 import dagster as dg
@@ -16,7 +17,8 @@ from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgre
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.setting import FILLED, Range, Shown, normalize_fields
 
-_OF_POSTGRES = ("tables", "schemas", "password_env", "password_file", "types")
+_NAMED_OF_POSTGRES = ("tables", "schemas", "password_env", "password_file", "types")
+_OF_POSTGRES = (*_NAMED_OF_POSTGRES, "capture", "slot_timeout")
 _OF_BOTH = ("publications", "origin")
 _OF_DAGSTER = ("schedule", "timezone", "group_name")
 _RENAMED = {"target_schema": "schema", "copy_data": "copy"}
@@ -49,6 +51,11 @@ class ReplicationSettings:
         default_factory=dict[str, str]
     )
     """By type or column: `text` or `numeric(38, 9)`, where a type has no equal in a Delta table."""
+    capture: Literal["auto", "wal", "trigger"] = "wal"
+    """`wal` reads the server's log; `trigger` has triggers write down what changes; `auto` does that
+    only until the server decodes its log."""
+    slot_timeout: Annotated[timedelta, Range(0, above=True)] = timedelta(minutes=5)
+    """For so long a new slot waits for transactions that are open."""
     origin: Literal["any", "none"] = "any"
     """`none` leaves out what a replication wrote at the publisher."""
     targets: Annotated[Mapping[str, str], Shown(({"public.orders": "raw.orders"},))] = field(
@@ -92,7 +99,7 @@ class ReplicationSettings:
                 + ("both a server and a lake" if self.lake else "nothing to read from"),
                 fix="give postgres: an address, or lake: the root of another lake",
             )
-        given = [name for name in _OF_POSTGRES if getattr(self, name)]
+        given = [name for name in _NAMED_OF_POSTGRES if getattr(self, name)]
         if self.lake is not None and given:
             raise InvalidDefinition(
                 f'replication "{self.name}" reads from a lake, and has {", ".join(given)}',

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 
 import dagster as dg
 import pytest
 
 from components.conftest import TYPE, Load
-from dagster_streamtables import InvalidDefinition
+from dagster_streamtables import FromLake, FromPostgres, InvalidDefinition, Replication
 from dagster_streamtables.components.replications import ReplicationSettings
 
 Put = Callable[[str, str], Path]
@@ -72,6 +73,15 @@ def test_a_replication_has_a_schedule_of_its_own(put: Put, load: Load) -> None:
     put("shop/defs.yaml", SHOP.replace("{schedule}", "schedule: 5m"))
     specs = {spec.key: spec for spec in load().resolve_all_asset_specs()}
     assert specs[key("raw/orders")].metadata["streamtables/resolved_schedule"] == "5m"
+
+
+def test_every_option_of_a_replication_is_a_setting() -> None:
+    renamed = {"publisher", "schema", "copy", "address", "root"}
+    # A lake is read with the credentials of the resource.
+    elsewhere = renamed | {"storage_options"}
+    known = {each.name for each in fields(ReplicationSettings)}
+    for declared in (Replication, FromPostgres, FromLake):
+        assert {each.name for each in fields(declared)} - elsewhere <= known
 
 
 def test_settings_become_the_declaration() -> None:

@@ -52,8 +52,8 @@ class ReplicationSettings:
     )
     """By type or column: `text` or `numeric(38, 9)`, where a type has no equal in a Delta table."""
     capture: Literal["auto", "wal", "trigger"] = "wal"
-    """`wal` reads the server's log; `trigger` has triggers write down what changes; `auto` does that
-    only until the server decodes its log."""
+    """`wal` reads the server's log; `trigger` has triggers write down what changes; `auto` does
+    that only until the server decodes its log."""
     slot_timeout: Annotated[timedelta, Range(0, above=True)] = timedelta(minutes=5)
     """For so long a new slot waits for transactions that are open."""
     origin: Literal["any", "none"] = "any"

@@ -26,7 +26,7 @@ def made(template: str, **operands: exp.Expr) -> exp.Expr:
         operands: What is put in their place.
 
     >>> made("_a DIV (_b + 1)", a=exp.column("x") + 1, b=exp.Literal.number(2)).sql("spark")
-    '(x + 1) DIV (2 + 1)'
+    '((x + 1) DIV (2 + 1))'
     """
     tree = exp.paren(_parsed(template), copy=True)
     for node in list(tree.find_all(exp.Column)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -72,13 +73,17 @@ def as_role(shop: PostgresOrigin, role: str) -> str:
     return make_conninfo(**{**found, "user": role})
 
 
+@pytest.fixture
+def guarded(shop: PostgresOrigin) -> Iterator[None]:
+    with shop.database.guarded(SECRET):
+        shop.database.run("GRANT SELECT ON t TO guarded")
+        yield
+
+
+@pytest.mark.usefixtures("guarded")
 def test_a_wrong_password(
     shop: PostgresOrigin, replications: Replications, lake: Lake, monkeypatch: Any, tmp_path: Path
 ) -> None:
-    shop.database.run(
-        "DROP ROLE IF EXISTS guarded", f"CREATE ROLE guarded LOGIN REPLICATION PASSWORD '{SECRET}'",
-        "GRANT SELECT ON t TO guarded",
-    )  # fmt: skip
     source = FromPostgres(as_role(shop, "guarded"), ["p"], password_env="SHOP_PASSWORD")
     declared = Replication("r", source)
     monkeypatch.delenv("SHOP_PASSWORD", raising=False)

@@ -65,6 +65,14 @@ class Database:
             f"WHERE database = '{self.name}' AND NOT active"
         )
 
+    @contextmanager
+    def guarded(self, password: str) -> Iterator[None]:
+        """With the role `guarded`, which the server lets in by this password alone."""
+        self.run(f"CREATE ROLE guarded LOGIN REPLICATION PASSWORD '{password}'")
+        yield
+        # A role is one of the whole server, which the databases of other tests share.
+        self.run("DROP OWNED BY guarded", "DROP ROLE guarded")
+
     @property
     def address(self) -> str:
         return self.server.get_uri(self.name)

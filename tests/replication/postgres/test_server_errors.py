@@ -72,15 +72,13 @@ def test_an_address_without_secrets(address: str, origin: str) -> None:
 def guarded(database: Database) -> Iterator[str]:
     """The address of a role that needs a password, without it."""
     database.run(
-        "DROP ROLE IF EXISTS guarded",
-        f"CREATE ROLE guarded LOGIN REPLICATION PASSWORD '{SECRET}'",
         "CREATE TABLE t (id int PRIMARY KEY, v text)",
         "INSERT INTO t VALUES (1, 'x')",
-        "GRANT SELECT ON t TO guarded",
         "CREATE PUBLICATION p FOR TABLE t",
     )
-    yield make_conninfo(database.address, user="guarded", password=None)
-    database.run("DROP OWNED BY guarded", "DROP ROLE guarded")
+    with database.guarded(SECRET):
+        database.run("GRANT SELECT ON t TO guarded")
+        yield make_conninfo(database.address, user="guarded", password=None)
 
 
 def test_passwords(

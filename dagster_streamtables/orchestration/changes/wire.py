@@ -66,19 +66,4 @@ def slot_schedules(
 ) -> Iterator[dg.ScheduleDefinition]:
     """The schedules of these checks."""
     for kind in SLOT_KINDS:
-        cron = kind.cron(settings)
-        if cron is None or not assets:
-            continue
-        checks = [dg.AssetCheckKey(key, kind.name) for key in follows_of(assets)]
-        schedule = f"{name}_{kind.kind}_schedule"
-        job = dg.define_asset_job(
-            f"{schedule}_run", dg.AssetSelection.checks(*checks), executor_def=executor
-        )
-        yield dg.ScheduleDefinition(
-            name=schedule,
-            job=job,
-            cron_schedule=cron,
-            execution_timezone=settings.timezone,
-            default_status=settings.status,
-            description=f"Runs the check {kind.name} of every change asset.",
-        )
+        yield from kind.schedules(follows_of(assets), "change asset", settings, executor, name)

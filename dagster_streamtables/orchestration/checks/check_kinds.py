@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -54,6 +54,32 @@ class CheckKind:
         """Its op for the tables of a code location; `name` is the prefix of its name."""
         taken = {each: getattr(settings, each) for each in self.takes}
         return self.build(name=f"{name}_{self.kind}", **taken, **about)
+
+    def schedules(
+        self,
+        keys: Collection[dg.AssetKey],
+        of: str,
+        settings: CheckSettings,
+        executor: dg.ExecutorDefinition | None,
+        name: str,
+    ) -> Iterator[dg.ScheduleDefinition]:
+        """The schedule on which it runs for assets, unless that is only by hand; `of` names one."""
+        cron = self.cron(settings)
+        if cron is None or not keys:
+            return
+        checks = [dg.AssetCheckKey(key, self.name) for key in keys]
+        schedule = f"{name}_{self.kind}_schedule"
+        job = dg.define_asset_job(
+            f"{schedule}_run", dg.AssetSelection.checks(*checks), executor_def=executor
+        )
+        yield dg.ScheduleDefinition(
+            name=schedule,
+            job=job,
+            cron_schedule=cron,
+            execution_timezone=settings.timezone,
+            default_status=settings.status,
+            description=f"Runs the check {self.name} of every {of}.",
+        )
 
 
 def _freshness(

@@ -79,19 +79,6 @@ def replica_schedules(
 ) -> Iterator[dg.ScheduleDefinition]:
     """The schedules of these checks."""
     for kind in REPLICATION_KINDS:
-        cron = kind.cron(settings)
-        if cron is None or not catalog.keys:
-            continue
-        checks = [dg.AssetCheckKey(key, kind.name) for key in catalog.keys.values()]
-        schedule = f"{name}_{kind.kind}_schedule"
-        job = dg.define_asset_job(
-            f"{schedule}_run", dg.AssetSelection.checks(*checks), executor_def=executor
-        )
-        yield dg.ScheduleDefinition(
-            name=schedule,
-            job=job,
-            cron_schedule=cron,
-            execution_timezone=settings.timezone,
-            default_status=settings.status,
-            description=f"Runs the check {kind.name} of every replicated table.",
+        yield from kind.schedules(
+            catalog.keys.values(), "replicated table", settings, executor, name
         )

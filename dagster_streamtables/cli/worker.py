@@ -157,7 +157,12 @@ class _Place:
             definitions = load_definitions(module=self.module, file=self.file)
             where = self.module or self.file
             return of_definitions(
-                definitions, where, instance, name=self.name, report_every=self.report_every
+                definitions,
+                where,
+                instance,
+                name=self.name,
+                root=self.root,
+                report_every=self.report_every,
             )
 
         first = load()

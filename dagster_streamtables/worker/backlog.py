@@ -36,6 +36,21 @@ class Backlog:
     def running(self) -> list[Task]:
         return [task for task in self.tasks.values() if task.running is not None]
 
+    def behind(self, readers: Mapping[str, Collection[str]]) -> set[str]:
+        """Tables all of whose readers are still to show what was decided before, down to the last
+        reader of one of them. To refresh such a table again would only delay them: where commits
+        come faster than refreshes, the first table of a chain would keep the last one waiting.
+
+        Args:
+            readers: Who reads each table, each table after those it reads.
+        """
+        found: set[str] = set()
+        for name in reversed([*readers] if self.tasks else []):
+            below = readers[name]
+            if below and all(each in self.tasks or each in found for each in below):
+                found.add(name)
+        return found
+
     def add(
         self,
         names: Collection[str],

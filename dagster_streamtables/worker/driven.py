@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Protocol
 
 from dagster_streamtables.orchestration.automation.dueness import Backoff
+from dagster_streamtables.orchestration.declare import graph
 from dagster_streamtables.orchestration.declare.analyze import Examined
 from dagster_streamtables.orchestration.declare.schedule import Schedule
 from dagster_streamtables.runtime.lake import Lake
@@ -89,6 +90,11 @@ class Driven:
     @cached_property
     def reads(self) -> dict[str, tuple[str, ...]]:
         return {name: each.sources for name, each in self.tables.items()}
+
+    @cached_property
+    def readers(self) -> dict[str, list[str]]:
+        """Who reads each, each after those it reads."""
+        return graph.readers(self.reads)
 
     @cached_property
     def schedules(self) -> dict[str, Schedule | None]:

@@ -35,6 +35,7 @@ def of_definitions(
     instance: dg.DagsterInstance | None,
     *,
     name: str = "",
+    root: str = "",
     report_every: float = 10.0,
 ) -> Driven:
     """What the refresh sensor of some definitions would refresh.
@@ -44,10 +45,11 @@ def of_definitions(
         where: The module or file, for messages.
         instance: Where to report; None not to.
         name: The resource of the tables; needed if the definitions have several.
+        root: The root that somebody expects the tables below, if it was given.
         report_every: The shortest time between two reports of a table, in seconds.
 
     Raises:
-        InvalidDefinition: There is no such sensor, or there are several.
+        InvalidDefinition: There is no such sensor, or there are several, or its root is another.
     """
     sensed = _chosen(sensed_by(definitions), where, name)
     given = (definitions.resources or {}).get(sensed.resource_key)
@@ -58,7 +60,10 @@ def of_definitions(
             fix="add the StreamTablesResource under this name",
         )
     resource = opened(given)
-    logs, order = resource.logs(), [entry.name for entry in sensed.catalog.sound]
+    logs, order = (
+        _below(root, resource.logs(), where),
+        [entry.name for entry in sensed.catalog.sound],
+    )
     examined = tuple(entry.examined for entry in sensed.catalog.entries)
     if instance is None:
         past, reports = partial(past_of_logs, logs, examined), NoReports()
@@ -68,6 +73,17 @@ def of_definitions(
     return Driven(
         examined, resource.lake, logs, past, reports, sensed.settings.backoff, sensed.resource_key
     )
+
+
+def _below(root: str, lake: Lake, where: str) -> Lake:
+    if root and Lake(root).root != lake.root:
+        raise InvalidDefinition(
+            f"the definitions of {where} have another root than the one given",
+            where=f"{root}, and {lake.root}",
+            why="Dagster would be told of tables that its assets do not show",
+            fix="leave out --root (and STREAMTABLES_ROOT), or change the resource",
+        )
+    return lake
 
 
 def instance_to_report_to() -> dg.DagsterInstance:

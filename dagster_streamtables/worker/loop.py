@@ -160,7 +160,8 @@ class Worker:
         began, driven = time.monotonic(), self.driven
         last = {name: self.memory[name].as_of for name in driven.tables}
         names = dueness.due(driven.schedules, driven.reads, last, now)
-        due = {name: driven.tables[name] for name in names}
+        early = {n for n in self.backlog.behind(driven.readers) if self.memory[n].is_recent(now)}
+        due = {name: driven.tables[name] for name in names if name not in early}
         known = {name: self.memory[name].known(name in self.backlog) for name in due}
         suspended = self._suspensions.of(due)
         states = situations(due, known, Versions(self._heads), suspended, now)

@@ -14,6 +14,9 @@ from dagster_streamtables.runtime.model.report import Action, Refresh
 _TRIES = 3
 _LONGEST = timedelta(seconds=5)
 _SHORTEST = timedelta(seconds=0.1)
+_READERS_FIRST = timedelta(seconds=1)
+"""For so long, a table is not refreshed again while all of its readers are behind it. One whose
+only reader takes a minute must not be a minute late itself."""
 
 
 @dataclass
@@ -53,6 +56,10 @@ class Memory:
             failed_at=self.failed_at,
             again_at=self.again_at,
         )
+
+    def is_recent(self, now: datetime) -> bool:
+        """Whether it was refreshed so lately that its readers come first."""
+        return self.last is not None and timedelta(0) <= now - self.last < _READERS_FIRST
 
     def refreshed(
         self, refresh: Refresh, as_of: datetime, now: datetime, *, current: bool, timed: bool

@@ -65,3 +65,18 @@ def test_tables_that_are_gone_do_not_start_and_those_that_run_end() -> None:
     made.done("a")
     made.keep(["x"])
     assert [*made.tasks] == ["x"]
+
+
+def test_a_table_is_behind_no_reader_that_has_caught_up() -> None:
+    readers = {"a": ["b", "d"], "x": ["d"], "b": ["c"], "d": [], "c": []}
+    made = backlog("a", "x", "b", "c", "d")
+    assert made.behind(readers) == {"a", "x", "b"}
+    assert started(made) == ["a", "x"]
+    made.done("a")
+    made.done("b")
+    assert made.behind(readers) == {"a", "x", "b"}, "c still waits for b, and b for c"
+    made.done("x")
+    made.done("d")
+    assert made.behind(readers) == {"b"}, "a has a reader that shows what a has"
+    made.done("c")
+    assert not made.behind(readers)

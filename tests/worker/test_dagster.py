@@ -159,3 +159,6 @@ def test_definitions_that_no_worker_can_drive(instance: dg.DagsterInstance, tmp_
     assert list(of_definitions(both, "here", None, name="two").tables) == ["other"]
     with pytest.raises(InvalidDefinition, match='is that of the resource "three"'):
         of_definitions(both, "here", None, name="three")
+    with pytest.raises(InvalidDefinition, match="have another root than the one given"):
+        of_definitions(one, "here", None, root=str(tmp_path / "elsewhere"))
+    assert of_definitions(one, "here", None, root=str(tmp_path)).logs.root == str(tmp_path)

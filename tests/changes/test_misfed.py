@@ -1,13 +1,16 @@
-"""Feeds of delta-rs that lie about floats: what they say is not what went."""
+"""Commits of delta-rs that say less than they do: about floats, and about old and far moments."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, convert_to_deltalake, write_deltalake
 
 from dagster_streamtables import Lake, subscribe
 
@@ -40,3 +43,47 @@ def test_nan_goes_although_the_feed_has_the_other_value_twice(change: Change, la
     assert (first["k"], first["_diff"], first["f"]) == (0, -1, 1.5)
     assert (second["k"], second["_diff"]) == (1, -1)
     assert math.isnan(second["f"])
+
+
+REWRITES: list[Change] = [
+    lambda place: DeltaTable(place).optimize.compact(),
+    lambda place: DeltaTable(place).optimize.z_order(["k"]),
+    lambda place: DeltaTable(place).delete("k = 2"),
+    lambda place: write_deltalake(place, _moments([2]), mode="overwrite", predicate="k = 2"),
+]
+
+
+def _moments(keys: list[int]) -> pa.Table:
+    """The far one for an odd key."""
+    far, near = datetime(9999, 12, 31, tzinfo=UTC), datetime(2020, 1, 1, tzinfo=UTC)
+    times = pa.array([far if key % 2 else near for key in keys], pa.timestamp("us", "UTC"))
+    return pa.table({"k": pa.array(keys, pa.int64()), "at": times})
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("rewrite", REWRITES, ids=["compact", "z-order", "delete", "replace"])
+@pytest.mark.parametrize("feed", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_delta_rs_changes_moments_that_it_only_carries_over(
+    rewrite: Change, feed: bool, lake: Lake
+) -> None:
+    """Files as Spark writes them by default: INT96, without statistics of their own."""
+    place = lake.location("t")
+    Path(place).mkdir(parents=True)
+    for keys in ([1, 2], [3, 4]):
+        pq.write_table(
+            _moments(keys),
+            f"{place}/{keys[0]}.parquet",
+            use_deprecated_int96_timestamps=True,
+            store_schema=False,
+        )
+    convert_to_deltalake(place, configuration=FEED if feed else None)
+
+    with subscribe(lake, "t", order_by="k") as found:
+        before = found.fetch(4, timeout=10).to_pylist()
+        rewrite(place)
+        changed = found.fetch(None, timeout=0).to_pylist()
+
+    assert [row["at"].year for row in before] == [9999, 2020, 9999, 2020]
+    years = {(row["k"], row["_diff"]): row["at"].year for row in changed}
+    assert years[1, -1] == 9999
+    assert years[1, 1] == 1816, "delta-rs is mended: trust its rewrites again"

@@ -43,8 +43,7 @@ class History:
         return cls(name, steps, ("bag", *kinds) if "over-another" in kinds else tuple(kinds))
 
     def roots(self) -> list[Root]:
-        found = some_roots(Random(self.seed))
-        return [each for each in found if not self.kinds or each.kind in self.kinds]
+        return some_roots(self.seed, self.kinds)
 
     def __str__(self) -> str:
         kinds = f" [{' '.join(self.kinds)}]" if self.kinds else ""

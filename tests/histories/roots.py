@@ -6,6 +6,7 @@ the same rows each time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
@@ -109,25 +110,28 @@ class Root:
         return self.table.name
 
 
-def some_roots(random: Random) -> list[Root]:
-    """One of each kind, in an order in which they can be refreshed."""
-    heavy = random.choice(list(QUERIES))
-    pace = random.choice((1, 1, 2, 3))
+def some_roots(seed: str, kinds: Sequence[str] = ()) -> list[Root]:
+    """One of each kind that is named, or of all, in an order in which they can be refreshed.
+
+    What a root is depends on its kind alone: it stays as it is when others are left out.
+    """
+    pace = Random(seed).choice((1, 1, 2, 3))
     return [
-        Root(
-            kind,
-            StreamTable(
-                kind.replace("-", "_"),
-                random.choice(queries),
-                differential_max_change_ratio=0,
-                max_consecutive_errors=0,
-                cdc_mode=random.choice((CdcMode.AUTO, CdcMode.AUTO, CdcMode.SNAPSHOT)),
-            ),
-            by_spark=kind == heavy,
-            pace=pace,
-        )
-        for kind, queries in QUERIES.items()
+        _root(kind, pace, Random(f"{seed} {kind}"))
+        for kind in QUERIES
+        if kind in (kinds or QUERIES)
     ]
+
+
+def _root(kind: str, pace: int, random: Random) -> Root:
+    table = StreamTable(
+        kind.replace("-", "_"),
+        random.choice(QUERIES[kind]),
+        differential_max_change_ratio=0,
+        max_consecutive_errors=0,
+        cdc_mode=random.choice((CdcMode.AUTO, CdcMode.AUTO, CdcMode.SNAPSHOT)),
+    )
+    return Root(kind, table, by_spark=random.random() < 0.3, pace=pace)
 
 
 _OTHER = pa.schema(

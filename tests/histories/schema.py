@@ -18,9 +18,14 @@ _WEIRD = ("a b", "ü", "select", "x.y", "{n}", "q`t")
 
 @step(1.5)
 def add_column(world: World, random: Random) -> None:
-    name, type_ = random.choice((*_TYPES.items(), ("extra", "INT"), ("more", "STRUCT<p: INT>")))
+    """Mostly one that the table had before, if one is gone."""
+    every = {**_TYPES, "extra": "INT", "more": "STRUCT<p: INT>"}
+    absent = [name for name in every if name not in world.names]
+    if not absent:
+        raise Refused
+    name = random.choice(absent)
     place = random.choice(("", "FIRST", "AFTER id"))
-    world.sql(f"ALTER TABLE {{t}} ADD COLUMN ({name} {type_} {place})")
+    world.sql(f"ALTER TABLE {{t}} ADD COLUMN ({name} {every[name]} {place})")
 
 
 @step(0.5)
@@ -31,7 +36,12 @@ def add_weird_column(world: World, random: Random) -> None:
 
 @step(1)
 def add_field(world: World, random: Random) -> None:
-    name = random.choice(("s.a", "s.b", "s.n", "s.z"))
+    [struct] = [f for f in world.fields if f["name"] == "s"]
+    there = {f"s.{f['name']}" for f in struct["type"]["fields"]}
+    absent = [name for name in ("s.a", "s.b", "s.n", "s.z") if name not in there]
+    if not absent:
+        raise Refused
+    name = random.choice(absent)
     type_ = {"s.a": "INT", "s.b": "STRING", "s.z": "DOUBLE"}.get(name, "DATE")
     world.sql(f"ALTER TABLE {{t}} ADD COLUMN ({name} {type_} {random.choice(('', 'FIRST'))})")
 

@@ -91,7 +91,7 @@ def replace_where(world: World, random: Random) -> None:
     rows = world.rows(random, 3)
     with world.view(rows) as view:
         names = column_list(rows.column_names)
-        world.sql(f"INSERT INTO {{t}} ({names}) REPLACE WHERE g = 1 "
+        world.sql(f"INSERT INTO {{t}} BY NAME REPLACE WHERE g = 1 "
                   f"SELECT {names} FROM {view} WHERE g = 1")  # fmt: skip
 
 

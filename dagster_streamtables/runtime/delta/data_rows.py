@@ -24,6 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
@@ -37,8 +38,9 @@ _OLD = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
 _SPARK = b"org.apache.spark.version"
 _FIRST = b"3.1.0"
 """Earlier versions of Spark use only the old calendar, without a mark in the footer."""
-_TOLD = re.compile(r"\b(date|timestamp)(?!_ntz)\b")
-"""Types whose values depend on the reader. TIMESTAMP_NTZ does not: 64 bits in one calendar."""
+_TOLD = re.compile(r"\b(date|timestamp|timestamp_ntz)\b")
+"""Types whose values depend on the reader. No engine writes TIMESTAMP_NTZ as INT96, but to delta-rs
+the INT96 of a folder that it converts is of that type."""
 _PADDED = re.compile(r"\bchar\(")
 _CHAR = "__CHAR_VARCHAR_TYPE_STRING"
 _SAFE = datetime(1900, 1, 2), datetime(2262, 1, 1)
@@ -125,10 +127,33 @@ def alike(log: TableLog) -> bool:
     """
     if pads(log):
         return False
-    told = [name for name in log.columns if _are_told(log, [name]) and name not in log.partitions]
+    told = _told_columns(log)
     doubtful = _doubtful(log, told) if told and log.adds.num_rows else []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return not any(list(pool.map(lambda path: _differs(log, path), doubtful)))
+
+
+def depends_on_reader(log: TableLog) -> bool:
+    """Whether the table has columns that two engines may read differently from one file."""
+    return bool(_told_columns(log))
+
+
+def read_otherwise(log: TableLog, paths: Iterable[str]) -> bool:
+    """Whether delta-rs reads other rows than Spark from some of the files that a version has.
+
+    A rewrite by delta-rs then changes rows that it only carries over: to compact a file in INT96
+    makes the year 9999 1816. A file that is gone counts as read otherwise, unless the minimum and
+    maximum in the log say that it is not.
+    """
+    asked = set(paths)
+    if log.adds.num_rows:
+        doubtful = set(_doubtful(log, _told_columns(log)))
+        asked -= {unquote(path) for path in _paths(log.adds) if path not in doubtful}
+    return any(_differs(log, path) for path in sorted(asked))
+
+
+def _told_columns(log: TableLog) -> list[str]:
+    return [name for name in log.columns if _are_told(log, [name]) and name not in log.partitions]
 
 
 _known: dict[tuple[str, str, str], bool] = {}

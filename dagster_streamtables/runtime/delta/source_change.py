@@ -10,12 +10,12 @@ The added and removed files are the difference of the two ends, never a sum over
 commit may add a file that exists already, for example when it enables row tracking or recomputes
 statistics. The commits say the rest: whether rows changed at all, and how many.
 
-No data is read here: the log, or the footer of a feed file, has all that is needed.
+No data is read here: the log and the footers of a few files have all that is needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
@@ -33,6 +33,7 @@ from dagster_streamtables.runtime.delta.changed_rows import (
     changed_rows,
     moves_of,
 )
+from dagster_streamtables.runtime.delta.data_rows import depends_on_reader, read_otherwise
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.live_files import DataFile, live_files, total_rows
 
@@ -86,7 +87,8 @@ def change_between(log: TableLog, before: int, after: int | None = None) -> Sour
     def by_files() -> SourceChange:
         return _by_files(log, before, after, seen)
 
-    if log.has_feed and not seen.redefined and not seen.misfed and seen.takes_away:
+    misfed = seen.misfed or seen.altered
+    if log.has_feed and not seen.redefined and not misfed and seen.takes_away:
         rows = seen.feed_rows(log, before)
         fed, vectors = tuple(seen.fed), bool(seen.under_vectors)
         return SourceChange(
@@ -122,7 +124,7 @@ def _by_files(log: TableLog, before: int, after: int, seen: _CommitTotals) -> So
     vectors = any(file.path in seen.under_vectors for file in (*added, *removed))
     if not removed and not vectors:
         return SourceChange(before, after, Capture.APPENDED, total_rows(added), added)
-    rows = changed_rows(seen.moves, _rows_by_path(old))
+    rows = None if seen.altered else changed_rows(seen.moves, _rows_by_path(old))
     return SourceChange(before, after, Capture.SNAPSHOTS, rows, added, removed, vectors)
 
 
@@ -139,7 +141,19 @@ def _read(log: TableLog, before: int, after: int) -> _CommitTotals | None:
         if commit is None:
             return None
         seen.add(commit)
+    seen.altered = _are_altered(log, before, seen.rewritten)
+    seen.moved |= seen.altered
     return seen
+
+
+def _are_altered(log: TableLog, before: int, rewritten: Collection[str]) -> bool:
+    """Whether delta-rs rewrote files of which it reads other rows than Spark does.
+
+    Rows that it only carries over change then, in a commit that says that none did, or whose feed
+    does not have them.
+    """
+    first = log.at(before) if rewritten and depends_on_reader(log) else None
+    return first is not None and read_otherwise(first, rewritten)
 
 
 class _CommitTotals:
@@ -151,7 +165,10 @@ class _CommitTotals:
         self.fed: list[tuple[DataFile, int | None]] = []
         self.under_vectors: set[str] = set()
         """The paths of files that a commit named with a deletion vector."""
-        self.moved = self.takes_away = self.redefined = self.misfed = False
+        self.rewritten: set[str] = set()
+        """The paths of files that delta-rs removed and whose rows it may have carried over."""
+        self._added: set[str] = set()
+        self.moved = self.takes_away = self.redefined = self.misfed = self.altered = False
 
     def add(self, commit: Commit) -> None:
         kinds, info = by_kind(commit), info_of(commit)
@@ -163,8 +180,16 @@ class _CommitTotals:
         self.takes_away |= bool(removes or feed)
         self.redefined |= "metaData" in kinds
         self.misfed |= bool(feed) and _is_misfed(info, self._floats)
+        if _is_by_delta_rs(info):
+            self._rewrite(adds, removes)
         named = (each for each in (*adds, *removes) if each.get("deletionVector") is not None)
         self.under_vectors |= {unquote(each["path"]) for each in named}
+
+    def _rewrite(self, adds: Sequence[Action], removes: Sequence[Action]) -> None:
+        """Note what delta-rs rewrote. What it wrote itself, it reads as Spark does."""
+        if adds:
+            self.rewritten |= {unquote(each["path"]) for each in removes} - self._added
+        self._added |= {unquote(each["path"]) for each in adds}
 
     def feed_rows(self, log: TableLog, before: int) -> int | None:
         """Rows in the feed; for a commit without feed files, those of its data files."""
@@ -205,13 +230,17 @@ def _is_misfed(info: Mapping[str, Any], floats: Sequence[str]) -> bool:
     the statistics equals the maximum, though NaN is in neither: ``f > 1`` over 1.5 and NaN deletes
     both rows, and the feed of DELETE or MERGE has 1.5 twice.
 
-    All other feeds of delta-rs and those of Spark are correct.
+    All other feeds of Spark are correct, and those of delta-rs where it reads the files as Spark
+    does; see `_are_altered`.
     """
-    engine = str(info.get("engineInfo") or info.get("clientVersion") or "")
-    if not engine.startswith("delta-rs"):
+    if not _is_by_delta_rs(info):
         return False
     condition = str((info.get("operationParameters") or {}).get("predicate") or "")
     return info.get("operation") == "UPDATE" or any(name in condition for name in floats)
+
+
+def _is_by_delta_rs(info: Mapping[str, Any]) -> bool:
+    return str(info.get("engineInfo") or info.get("clientVersion") or "").startswith("delta-rs")
 
 
 def _floats(log: TableLog) -> list[str]:

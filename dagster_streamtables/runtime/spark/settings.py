@@ -7,6 +7,7 @@ a session that the user passes in keeps its settings.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -69,6 +70,9 @@ def spark_settings() -> dict[str, str]:
         "spark.connect.session.planCache.enabled": "false",
         # The files of a version are named one by one. Above the limit, Spark lists them in a job.
         "spark.sql.sources.parallelPartitionDiscovery.threshold": str(MOST_FILES),
+        # VACUUM lists folders in so many tasks, however few there are. The default is 10,000: 17 s
+        # for a table of four files, where two tasks take 0.8 s.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(os.cpu_count() or 2),
         # A missing file must fail the refresh; without its rows, the result would be wrong.
         "spark.sql.files.ignoreMissingFiles": "false",
         # Text between quotes is data: `${env:HOME}` must not be replaced.

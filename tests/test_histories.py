@@ -17,7 +17,7 @@ from histories import relapse
 from histories.creating import delta_rs
 from histories.history import Failure, History, Sessions, run
 from histories.kinds import CREATIONS, KINDS
-from histories.oracle import differences
+from histories.oracle import Held, Wrong, differences, lines, stored_rows
 from histories.roots import Root
 from histories.shrink import shrink
 from histories.steps import Step
@@ -55,21 +55,28 @@ def test_the_oracle_tells_zeros_apart_and_counts_copies(
     place = str(tmp_path / "public/bag")
 
     write_deltalake(place, right, mode="overwrite")
-    assert differences(world, [root], versions) == []
+    assert _wrong(world, root, versions) == []
 
     write_deltalake(place, right.slice(0, 1), mode="append")
-    [twice] = differences(world, [root], versions)
+    [twice] = _wrong(world, root, versions)
     assert twice.copies == 1
 
     ids = query.replace("FROM t", f"FROM {world.place}")
     spark.sql(f"INSERT OVERWRITE delta.`{place}` SELECT id, 0.0D AS x FROM ({ids})")
-    assert {each.copies > 0 for each in differences(world, [root], versions)} == {True, False}
+    assert {each.copies > 0 for each in _wrong(world, root, versions)} == {True, False}
+
+
+def _wrong(world: World, root: Root, versions: dict[str, int]) -> list[Wrong]:
+    rows = stored_rows(world, root.name)
+    return differences(
+        world, [Held(root.name, root.table.query, lines(rows, rows.columns))], versions
+    )
 
 
 def test_the_same_number_is_the_same_history() -> None:
-    history = History.random(3, 14, roots=4)
+    history = History.random(3, 14, roots=4, subscribed=True)
 
-    assert history == History.random(3, 14, roots=4)
+    assert history == History.random(3, 14, roots=4, subscribed=True)
     assert History.read(str(history)) == history
     assert [r.table.query for r in history.roots()] == [r.table.query for r in history.roots()]
 

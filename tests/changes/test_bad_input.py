@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -20,6 +20,9 @@ from dagster_streamtables.errors import (
     RefusedOperation,
     StreamTablesError,
 )
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 YESTERDAY = datetime.now(UTC) - timedelta(days=1)
 LONG_AGO = datetime(2001, 1, 1, tzinfo=UTC)
@@ -295,3 +298,22 @@ def test_a_column_that_is_added(lake: Lake, example: Table) -> None:
             # Also what it read after the column was there can be resumed.
             assert read(lake, "t", resume=subscription.token) == []
     assert read(lake, "t", as_of=7)[-1] == (8, 1, 7, "x", None)
+
+
+@pytest.mark.spark
+def test_a_clone_whose_files_are_those_of_another_table(
+    spark: SparkSession, lake: Lake, example: Table
+) -> None:
+    example.insert((7, "x"))
+    clone = f"delta.`{lake.location('clone')}`"
+    spark.sql(f"CREATE TABLE {clone} SHALLOW CLONE delta.`{example.location}`")
+    with subscribe(lake, "clone", order_by="k") as subscription:
+        assert ready(subscription) == [(0, 1, 1, "A"), (0, 1, 7, "x")]
+        token = subscription.token
+        spark.sql(f"DELETE FROM {clone} WHERE k = 7")
+        assert ready(subscription) == [(1, -1, 7, "x")]
+
+    assert read(lake, "clone", resume=token) == [(1, -1, 7, "x")]
+    shutil.rmtree(example.location)
+    with pytest.raises(HistoryUnavailable, match="available"):
+        subscribe(lake, "clone", resume=token)

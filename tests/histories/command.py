@@ -54,7 +54,7 @@ def _one(options: argparse.Namespace, console: Console) -> int:
         history = History.read(options.history)
     else:
         seed, number = map(int, options.replay.split(":"))
-        history = History.random(seed, number, options.steps, options.roots)
+        history = _history(options, seed, number)
     console.print(str(history))
     found = Worker(options).run(history)
     _tell(console, found)
@@ -114,7 +114,12 @@ def _begin(options: argparse.Namespace) -> None:
 def _numbered(number: int) -> Found:
     [worker] = _here
     options = worker.options
-    return worker.run(History.random(options.seed, number, options.steps, options.roots))
+    return worker.run(_history(options, options.seed, number))
+
+
+def _history(options: argparse.Namespace, seed: int, number: int) -> History:
+    subscribed = options.subscribed
+    return History.random(seed, number, options.steps, options.roots, subscribed=subscribed)
 
 
 class Hunt:
@@ -194,6 +199,7 @@ def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--processes", type=int, default=1, help="so many at a time")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--roots", type=int, default=0, help="so many kinds of roots; 0: all")
+    parser.add_argument("--subscribed", action="store_true", help="roots that are not stored")
     parser.add_argument("--failures", type=int, default=1, help="stop after so many")
     parser.add_argument("--replay", default="", metavar="SEED:N")
     parser.add_argument("--history", default="", help="a history as it was printed")

@@ -6,19 +6,22 @@ import shutil
 import tempfile
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
-from dagster_streamtables import Lake, Refresh
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.runtime.spark.session import open_session
 from dagster_streamtables.runtime.spark.session_cleanup import drop_views
+from histories.follower import Follower
 from histories.kinds import CREATIONS, KINDS
 from histories.oracle import differences, runs
+from histories.refreshed import Refreshed
 from histories.roots import QUERIES, Root, make_other, some_roots
 from histories.steps import Step, some_steps
+from histories.subscribed import Subscribed
 from histories.tally import Tally
 from histories.world import World
 
@@ -34,20 +37,26 @@ class History:
     """The first one makes the table."""
     kinds: tuple[str, ...] = ()
     """The kinds of roots over it; all, where none is named."""
+    subscribed: bool = False
+    """The roots are subscriptions, and nothing is stored."""
 
     @classmethod
-    def random(cls, seed: int, number: int, length: int = 10, roots: int = 0) -> History:
+    def random(
+        cls, seed: int, number: int, length: int = 10, roots: int = 0, *, subscribed: bool = False
+    ) -> History:
         name = f"{seed}:{number}"
         steps = some_steps(Random(name), length)
         kinds = Random(f"{name} roots").sample(list(QUERIES), roots)
-        return cls(name, steps, ("bag", *kinds) if "over-another" in kinds else tuple(kinds))
+        chosen = ("bag", *kinds) if "over-another" in kinds else tuple(kinds)
+        return cls(name, steps, chosen, subscribed)
 
     def roots(self) -> list[Root]:
         return some_roots(self.seed, self.kinds)
 
     def __str__(self) -> str:
         kinds = f" [{' '.join(self.kinds)}]" if self.kinds else ""
-        return f"{self.seed}{kinds} {' '.join(map(str, self.steps))}"
+        followed = " subscribed" if self.subscribed else ""
+        return f"{self.seed}{kinds}{followed} {' '.join(map(str, self.steps))}"
 
     @classmethod
     def read(cls, text: str) -> History:
@@ -57,7 +66,9 @@ class History:
         if rest.startswith("["):
             inside, _, rest = rest[1:].partition("]")
             kinds = tuple(inside.split())
-        return cls(seed, tuple(Step.read(each) for each in rest.split()), kinds)
+        steps = rest.split()
+        subscribed = steps[:1] == ["subscribed"]
+        return cls(seed, tuple(map(Step.read, steps[subscribed:])), kinds, subscribed)
 
 
 @dataclass
@@ -106,11 +117,9 @@ def run(history: History, sessions: Sessions, tally: Tally) -> Failure | None:
 class _Run:
     def __init__(self, history: History, world: World, product: SparkSession, tally: Tally) -> None:
         self.history, self.world, self.tally = history, world, tally
-        self.roots = history.roots()
-        self.lakes = {
-            by_spark: Lake(world.root, spark=product, driver_rows=0 if by_spark else None)
-            for by_spark in (False, True)
-        }
+        follower = Subscribed if history.subscribed else Refreshed
+        self.follower: Follower = follower(world, product, tally)
+        self.roots = [*history.roots(), *self.follower.more]
         self.notes: list[str] = []
 
     def whole(self) -> Failure | None:
@@ -149,20 +158,19 @@ class _Run:
         for root in due:
             try:
                 with self.tally.timed("refresh"):
-                    done = self.lakes[root.by_spark].refresh(root.table)
+                    done, told = self.follower.follow(root)
             except Exception as error:
                 self.notes.append(f"  {root.name}: {_gist(error)}")
                 failure = self._not_followed(number, root, error)
                 if failure is not None:
                     return failure
                 continue
-            self.tally.refresh(root, done)
-            self.notes.append(f"  {root.name}: {_told(done)}")
+            self.notes.append(f"  {root.name}: {told}")
             followed.append(root)
             late = self._late(root, done)
             if late:
                 return Failure(number, "a version left out", (root.kind,), [late])
-            versions |= {name: window.after for name, window in done.windows.items()}
+            versions |= done
         return self._compared(number, followed, versions)
 
     def _not_followed(self, number: int, root: Root, error: Exception) -> Failure | None:
@@ -174,12 +182,12 @@ class _Run:
         kind = "raised" if isinstance(error, StreamTablesError) else "raw error"
         return Failure(number, f"{kind}: {_gist(error)}", (root.kind,), [str(error)])
 
-    def _late(self, root: Root, done: Refresh) -> str:
-        """What of its sources a refresh did not take, if it did not take the newest version."""
-        for name, window in done.windows.items():
+    def _late(self, root: Root, versions: Mapping[str, int]) -> str:
+        """What of its sources a root did not take, if it did not take the newest version."""
+        for name, version in versions.items():
             there = newest(self.world.root / "public" / name)
-            if window.after != there:
-                return f"{root.name} took version {window.after} of {name}, not {there}"
+            if version != there:
+                return f"{root.name} took version {version} of {name}, not {there}"
         return ""
 
     def _compared(self, number: int, roots: list[Root], versions: dict[str, int]) -> Failure | None:
@@ -187,7 +195,7 @@ class _Run:
             return None
         with self.tally.timed("oracle"):
             try:
-                wrong = differences(self.world, roots, versions)
+                wrong = differences(self.world, list(map(self.follower.held, roots)), versions)
             except Exception as error:
                 kinds = tuple(root.kind for root in roots)
                 return Failure(number, "plain Spark fails", kinds, [str(error)[:2000]])
@@ -206,12 +214,6 @@ def newest(folder: Path) -> int:
 
 def _listed(folder: Path) -> set[tuple[str, int]]:
     return {(p.name, p.stat().st_mtime_ns) for p in (folder / "_delta_log").glob("*")}
-
-
-def _told(done: Refresh) -> str:
-    windows = ", ".join(f"{name} {w.before}..{w.after} {w.capture}"
-                        for name, w in done.windows.items())  # fmt: skip
-    return f"{done.action} ({done.reason}) {windows} [{done.writer}]"
 
 
 def _gist(error: Exception) -> str:

@@ -17,13 +17,13 @@ from urllib.parse import unquote
 
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 from histories.roots import Root
-from histories.world import World
+from histories.world import World, column_list
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _AS_TEXT = (
-    "to_json(struct(*), map('ignoreNullFields', 'false', "
+    "to_json(struct({}), map('ignoreNullFields', 'false', "
     "'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS', "
     "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS'))"
 )
@@ -43,12 +43,29 @@ class Wrong:
         return f"{self.root}: {word} {abs(self.copies)} x {self.row}"
 
 
-def differences(world: World, roots: Sequence[Root], versions: Mapping[str, int]) -> list[Wrong]:
-    """In what the stream tables are not their queries.
+@dataclass(frozen=True)
+class Held:
+    """What is to be the answer of a query."""
+
+    root: str
+    query: str
+    """As its author wrote it."""
+    lines: DataFrame
+    """``line``, a row as text, and ``side``, its copies."""
+
+
+def lines(rows: DataFrame, columns: Sequence[str], copies: str = "1") -> DataFrame:
+    """Rows as text, with their number of copies."""
+    text = _AS_TEXT.format(column_list(columns))
+    return rows.selectExpr(f"CAST({copies} AS BIGINT) AS side", f"{text} AS line")
+
+
+def differences(world: World, held: Sequence[Held], versions: Mapping[str, int]) -> list[Wrong]:
+    """In what the rows that are held are not the answers of their queries.
 
     Args:
-        world: Where they are.
-        roots: Those that were refreshed to these versions.
+        world: Where the sources are.
+        held: What was followed to these versions.
         versions: Of the sources.
     """
     named: dict[str, DataFrame] = {
@@ -59,12 +76,11 @@ def differences(world: World, roots: Sequence[Root], versions: Mapping[str, int]
     if "bag" in versions:
         named["bag"] = stored_rows(world, "bag", versions["bag"])
     parts: list[str] = []
-    for root in roots:
-        held = stored_rows(world, root.name)
-        parts.append(f"SELECT '{root.name}' AS root, -1 AS side, {_AS_TEXT} AS line "
-                     f"FROM ({root.table.query})")  # fmt: skip
-        named[root.name] = held
-        parts.append(f"SELECT '{root.name}', 1, {_AS_TEXT} FROM {root.name}")
+    for each in held:
+        parts.append(f"SELECT '{each.root}' AS root, -1 AS side, {_AS_TEXT.format('*')} AS line "
+                     f"FROM ({each.query})")  # fmt: skip
+        named[f"held_{each.root}"] = each.lines
+        parts.append(f"SELECT '{each.root}', side, line FROM held_{each.root}")
     text = " UNION ALL ".join(parts)
     text = f"SELECT root, line, SUM(side) AS copies FROM ({text}) GROUP BY ALL HAVING copies <> 0"
     found = arrow_rows(query(world.spark, text, named))

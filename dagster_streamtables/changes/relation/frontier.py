@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from dagster_streamtables.errors import HistoryUnavailable, LostRelation
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
+from dagster_streamtables.runtime.delta.missing_files import missing_files
 from dagster_streamtables.runtime.delta.source_change import change_between
 from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
@@ -120,5 +121,4 @@ def is_readable(now: TableLog, version: int) -> bool:
     change = change_between(now, version)
     if change.lost:
         return False
-    paths = [file.path for file in change.without_feed.removed if "://" not in file.path]
-    return all(info.type.name != "NotFound" for info in now.files.get_file_info(paths))
+    return not missing_files(now, change.without_feed.removed)

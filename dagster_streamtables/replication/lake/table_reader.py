@@ -26,6 +26,7 @@ from dagster_streamtables.replication.model.published_table import Operation
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.delta.deed import Deed, deed_of
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.missing_files import missing_files
 from dagster_streamtables.runtime.delta.source_change import (
     SourceChange,
     change_between,
@@ -213,7 +214,5 @@ def _require_files(log: TableLog, change: SourceChange) -> None:
         LostHistory: A file that is to be read was deleted.
     """
     files = [*change.added, *change.removed, *(file for file, _ in change.fed)]
-    paths = [file.path for file in files if "://" not in file.path]
-    gone = [info.path for info in log.files.get_file_info(paths) if info.type.name == "NotFound"]
-    if gone:
+    if gone := missing_files(log, files):
         raise LostHistory(f"{log.location}/{gone[0]} was deleted")

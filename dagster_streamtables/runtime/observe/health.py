@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.missing_files import missing_files
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
 from dagster_streamtables.runtime.model.state import Seen
 
@@ -166,9 +167,7 @@ def _lost(log: TableLog, change: SourceChange, seen: Seen) -> str:
         return "the log no longer has all commits of the window"
     if not change.moved:
         return ""
-    removed = (file.path for file in change.without_feed.removed[:_LOOKED_FOR])
-    paths = [path for path in removed if "://" not in path]
-    gone = [info.path for info in log.files.get_file_info(paths) if info.type.name == "NotFound"]
+    gone = missing_files(log, change.without_feed.removed[:_LOOKED_FOR])
     return f"{len(gone)} files of version {change.before} are gone" if gone else ""
 
 

@@ -19,6 +19,8 @@ class Task:
     """The tightest deadline of the table and of those that wait for it."""
     waits: set[str] = field(default_factory=set[str])
     """Tables of the same decision that it reads and that have not ended."""
+    ended: dict[str, datetime] = field(default_factory=dict[str, datetime])
+    """When those of the same decision ended that have ended; all of one decision share it."""
     running: datetime | None = None
     """When it was started."""
 
@@ -66,10 +68,10 @@ class Backlog:
             deadlines: When each becomes late.
             began: The time of the decision.
         """
-        within = set(names)
+        within, ended = set(names), dict[str, datetime]()
         for name in names:
             waits = {source for source in reads[name] if source in within}
-            self.tasks[name] = Task(name, began, deadlines[name], waits)
+            self.tasks[name] = Task(name, began, deadlines[name], waits, ended)
         for name in reversed(list(names)):
             for source in self.tasks[name].waits:
                 above = self.tasks[source]
@@ -84,9 +86,10 @@ class Backlog:
         task.running = now
         return task
 
-    def done(self, name: str) -> None:
+    def done(self, name: str, now: datetime) -> None:
         """A refresh ended well: what waited for it may start."""
         ended = self.tasks.pop(name)
+        ended.ended[name] = now
         for task in self.tasks.values():
             if task.began == ended.began:
                 task.waits.discard(name)

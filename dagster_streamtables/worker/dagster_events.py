@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
@@ -15,11 +15,17 @@ from dagster_streamtables.orchestration.automation.mark import runs_out, unchang
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, CatalogEntry
 from dagster_streamtables.orchestration.catalog.provenance import INPUT_VERSION, tags_without_run
+from dagster_streamtables.orchestration.catalog.replicated import (
+    ReplicationCatalog,
+    ReplicationEntry,
+)
 from dagster_streamtables.orchestration.checks.after_refresh import check_results
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
+from dagster_streamtables.orchestration.declare.schedule import Schedule
 from dagster_streamtables.orchestration.instance.last_runs import History, read_history
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.report import Action, Refresh
+from dagster_streamtables.worker.replicated import ReplicationSummary, tell
 from dagster_streamtables.worker.summary import Summary
 
 _VERSIONS = 200
@@ -35,6 +41,7 @@ class DagsterEvents:
         catalog: Catalog,
         lake: Lake,
         quick: QuickChecks | None,
+        replicated: ReplicationCatalog | None = None,
     ) -> None:
         """
         Args:
@@ -42,21 +49,37 @@ class DagsterEvents:
             catalog: The assets of the tables.
             lake: The lake, for reading logs.
             quick: The checks that are evaluated with each report.
+            replicated: The assets of replicated tables.
         """
         self._instance, self._lake, self._quick = instance, lake, quick
         self._entries: Mapping[str, CatalogEntry] = {each.name: each for each in catalog.sound}
+        entries = replicated.entries if replicated is not None else ()
+        self._replications = {each.node: each for each in entries}
         self._versions: dict[str, OrderedDict[int, str]] = {}
-        self._last: dict[str, datetime] = {}
+        self._last: dict[dg.AssetKey, datetime] = {}
         self._errors: dict[str, str] = {}
 
-    def refreshed(self, name: str, summary: Summary) -> None:
-        """Record what happened to a table since its last report.
+    def refreshed(self, name: str, summary: Summary | ReplicationSummary) -> None:
+        """Record what happened to a table, or to a replication, since its last report.
 
         Raises:
             Exception: The instance cannot be reached; no materialization was recorded.
         """
-        entry, refresh = self._entries[name], summary.refresh
-        self._know(name, summary)
+        if isinstance(summary, ReplicationSummary):
+            self._replicated(self._replications[name], summary)
+        else:
+            self._table(self._entries[name], summary)
+
+    def _replicated(self, entry: ReplicationEntry, summary: ReplicationSummary) -> None:
+        for target, versions in summary.versions.items():
+            self._know(target, [(version, str(version)) for version in versions])
+        tell(self._instance, self._lake, entry, summary)
+        self._last |= dict.fromkeys(entry.keys, datetime.now(UTC))
+        self._errors.pop(entry.node, None)
+
+    def _table(self, entry: CatalogEntry, summary: Summary) -> None:
+        refresh = summary.refresh
+        self._know(entry.name, summary.versions)
         warn = logger.warning
         record = record_of(self._instance, self._lake, entry.spec, refresh, summary.until, warn)
         for seen in record.observed:
@@ -74,38 +97,53 @@ class DagsterEvents:
             ),
         )
         self._instance.report_runless_asset_event(made)
-        self._last[name] = datetime.now(UTC)
-        self._errors.pop(name, None)
+        self._last[entry.key] = datetime.now(UTC)
+        self._errors.pop(entry.name, None)
         self._check(entry, changed=refresh.action is not Action.NO_DATA)
 
     def looked(self, name: str) -> None:
-        """Mark a table as fresh, before Dagster shows it as late although nothing changed."""
-        entry, now = self._entries[name], datetime.now(UTC)
-        last = self._last.get(name)
-        if last is not None and not self._late(entry, History(last=last), now):
-            return
-        history = self._history(entry, now)
-        self._last[name] = history.last or now
-        if self._late(entry, history, now):
-            self._instance.report_runless_asset_event(unchanged(entry.key, history))
-            self._last[name] = now
-            self._check(entry, changed=False)
+        """Mark a table as fresh, before Dagster shows it as late although nothing changed; or all
+        tables of a replication."""
+        now, entry = datetime.now(UTC), self._entries.get(name)
+        schedule = self._schedule(name)
+        for spec in self._specs(name):
+            last = self._last.get(spec.key)
+            if last is not None and not runs_out(spec, schedule, History(last=last), now):
+                continue
+            history = self._history(spec.key, now)
+            self._last[spec.key] = history.last or now
+            if runs_out(spec, schedule, history, now):
+                self._instance.report_runless_asset_event(unchanged(spec.key, history))
+                self._last[spec.key] = now
+                if entry is not None:
+                    self._check(entry, changed=False)
 
     def failed(self, name: str, error: Exception) -> None:
         """Record an error as an observation, once as long as it stays the same."""
         text = str(error)
-        if self._errors.get(name) == text or name not in self._entries:
+        if self._errors.get(name) == text:
             return
-        entry = self._entries[name]
         said = one_line(text.splitlines()[0] if text else type(error).__name__)
-        observed = dg.AssetObservation(
-            entry.key,
-            description=f"The refresh by the worker failed: {said}",
-            metadata={ERROR: keys.fenced(text, "")},
-        )
-        self._instance.report_runless_asset_event(observed)
+        for spec in self._specs(name):
+            observed = dg.AssetObservation(
+                spec.key,
+                description=f"The refresh by the worker failed: {said}",
+                metadata={ERROR: keys.fenced(text, "")},
+            )
+            self._instance.report_runless_asset_event(observed)
         self._errors[name] = text
-        self._check(entry, changed=False)
+        if name in self._entries:
+            self._check(self._entries[name], changed=False)
+
+    def _specs(self, name: str) -> list[dg.AssetSpec]:
+        if name in self._replications:
+            return [*self._replications[name].specs.values()]
+        return [self._entries[name].spec] if name in self._entries else []
+
+    def _schedule(self, name: str) -> Schedule | None:
+        if name in self._replications:
+            return self._replications[name].schedule
+        return self._entries[name].examined.schedule if name in self._entries else None
 
     def _check(self, entry: CatalogEntry, *, changed: bool) -> None:
         try:
@@ -117,18 +155,15 @@ class DagsterEvents:
         except Exception as error:  # to tell all again would repeat the materialization
             logger.warning("the checks of %s are not reported: %s", entry.name, error)
 
-    def _late(self, entry: CatalogEntry, history: History, now: datetime) -> bool:
-        return runs_out(entry.spec, entry.examined.schedule, history, now)
-
-    def _history(self, entry: CatalogEntry, now: datetime) -> History:
+    def _history(self, key: dg.AssetKey, now: datetime) -> History:
         found = read_history(
-            self._instance, [entry.key], requested={}, stuck_after=timedelta(hours=1), now=now
+            self._instance, [key], requested={}, stuck_after=timedelta(hours=1), now=now
         )
-        return found[entry.key]
+        return found[key]
 
-    def _know(self, name: str, summary: Summary) -> None:
+    def _know(self, name: str, versions: Iterable[tuple[int, str]]) -> None:
         known = self._versions.setdefault(name, OrderedDict())
-        known.update(summary.versions)
+        known.update(versions)
         while len(known) > _VERSIONS:
             known.popitem(last=False)
 

@@ -7,15 +7,22 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dagster_streamtables.orchestration.automation.dueness import Backoff
 from dagster_streamtables.orchestration.declare import graph
 from dagster_streamtables.orchestration.declare.analyze import Examined
 from dagster_streamtables.orchestration.declare.schedule import Schedule
+from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.worker.memory import Memory
+
+if TYPE_CHECKING:
+    from dagster_streamtables.orchestration.catalog.replicated import (
+        ReplicationCatalog,
+        ReplicationEntry,
+    )
 
 
 class Reports(Protocol):
@@ -25,8 +32,12 @@ class Reports(Protocol):
         """A table was refreshed, with its sources read until these times."""
         ...
 
+    def replicated(self, node: str, refresh: ReplicationRefresh, began: datetime) -> None:
+        """A replication was refreshed, which began then."""
+        ...
+
     def looked(self, name: str) -> None:
-        """A table was found to reflect its sources."""
+        """A table was found to reflect its sources, or a replication its publisher."""
         ...
 
     def failed(self, name: str, error: Exception) -> None:
@@ -51,6 +62,9 @@ class NoReports:
     def refreshed(self, refresh: Refresh, until: Mapping[str, datetime]) -> None:
         pass
 
+    def replicated(self, node: str, refresh: ReplicationRefresh, began: datetime) -> None:
+        pass
+
     def looked(self, name: str) -> None:
         pass
 
@@ -63,7 +77,7 @@ class NoReports:
 
 @dataclass(frozen=True)
 class Driven:
-    """Stream tables, the lake that holds them, and what was known of them before."""
+    """Stream tables and replications, the lake that holds them, and what was known before."""
 
     examined: tuple[Examined, ...]
     """Each after those it reads; broken ones last."""
@@ -75,6 +89,8 @@ class Driven:
     """What is remembered elsewhere of the tables, when the worker begins."""
     reports: Reports = field(default_factory=NoReports)
     backoff: Backoff = field(default_factory=Backoff)
+    replicated: ReplicationCatalog | None = None
+    """What writes sources of the tables."""
     name: str = "streamtables"
     """That of the resource of the tables; workers of one name below a root exclude each other."""
 
@@ -88,8 +104,29 @@ class Driven:
         return [each for each in self.examined if each.error is not None]
 
     @cached_property
+    def replications(self) -> dict[str, ReplicationEntry]:
+        """By the names that stand for them in the graph."""
+        entries = self.replicated.entries if self.replicated is not None else ()
+        return {entry.node: entry for entry in entries}
+
+    @cached_property
+    def writers(self) -> dict[str, str]:
+        """The replication that writes a table, by the table's name in queries."""
+        entries = self.replications.items()
+        return {table: node for node, each in entries for table in each.tables.values()}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """All that is refreshed, each after what it reads."""
+        return (*self.replications, *self.tables)
+
+    @cached_property
     def reads(self) -> dict[str, tuple[str, ...]]:
-        return {name: each.sources for name, each in self.tables.items()}
+        """What each reads: a replication in place of its tables."""
+        found: dict[str, tuple[str, ...]] = dict.fromkeys(self.replications, ())
+        for name, each in self.tables.items():
+            found[name] = tuple(dict.fromkeys(self.writers.get(s, s) for s in each.sources))
+        return found
 
     @cached_property
     def readers(self) -> dict[str, list[str]]:
@@ -98,20 +135,28 @@ class Driven:
 
     @cached_property
     def schedules(self) -> dict[str, Schedule | None]:
-        return {name: each.schedule for name, each in self.tables.items()}
+        found = {node: each.schedule for node, each in self.replications.items()}
+        return found | {name: each.schedule for name, each in self.tables.items()}
 
     @cached_property
     def shared(self) -> frozenset[str]:
         """Sources that are no stream tables and that more than one table reads: read by each at a
         time of its own, they would keep waiting what reads several of these tables."""
         readers: dict[str, int] = {}
-        for name, sources in self.reads.items():
-            for source in {*sources} - self.tables.keys() - {name}:
+        for name, each in self.tables.items():
+            for source in {*each.sources} - self.tables.keys() - {name}:
                 readers[source] = readers.get(source, 0) + 1
         return frozenset(source for source, count in readers.items() if count > 1)
+
+    def declared(self, name: str) -> Any:
+        """Its declaration; None if there is none. Equal ones mean the same."""
+        entry, examined = self.replications.get(name), self.tables.get(name)
+        return entry.declared if entry is not None else examined and examined.declared
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash that changes with any declaration."""
         declared = sorted(repr(each.declared) for each in self.examined)
+        if self.replicated is not None and self.replications:
+            declared.append(self.replicated.fingerprint)
         return hashlib.sha256("\n".join(declared).encode()).hexdigest()[:16]

@@ -11,6 +11,7 @@ from typing import Any
 
 from dagster_streamtables.errors import StreamTablesError, one_line
 from dagster_streamtables.log import logger
+from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.runtime.observe.lease import Heartbeat
@@ -39,9 +40,12 @@ class Lines:
         self._trouble = self._by = ""
         self._why: dict[str, str] = {}
 
-    def refreshed(self, refresh: Refresh, task: Task, now: datetime) -> None:
+    def refreshed(self, refresh: Refresh | ReplicationRefresh, task: Task, now: datetime) -> None:
         """A refresh ended well."""
         self.refreshes += 1
+        if isinstance(refresh, ReplicationRefresh):
+            self._replicated(refresh, task)
+            return
         idle = refresh.action in (Action.NO_DATA, Action.SKIP)
         fresh = refresh.data_timestamp
         late = None if fresh is None or idle else (now - fresh).total_seconds()
@@ -54,6 +58,21 @@ class Lines:
                 reason=refresh.reason, version=refresh.version, rows_in=refresh.rows_in,
                 inserted=refresh.inserted, deleted=refresh.deleted, seconds=refresh.seconds,
                 waited=_between(task.began, task.running), staleness=late,
+            ),
+        )  # fmt: skip
+
+    def _replicated(self, refresh: ReplicationRefresh, task: Task) -> None:
+        idle = refresh.action == "NO_DATA"
+        tables = refresh.tables.values()
+        logger.log(
+            logging.DEBUG if idle else logging.INFO, "%s in %.2f s", refresh, refresh.seconds,
+            extra=_fields(
+                "replicated", replication=refresh.name, action=refresh.action,
+                copied=sum(each.copied or 0 for each in tables),
+                inserted=sum(each.inserted for each in tables),
+                updated=sum(each.updated for each in tables),
+                deleted=sum(each.deleted for each in tables),
+                seconds=refresh.seconds, waited=_between(task.began, task.running),
             ),
         )  # fmt: skip
 
@@ -81,8 +100,8 @@ class Lines:
     def works(self, driven: Driven) -> None:
         """This worker refreshes now."""
         self._by = ""
-        logger.info("refreshing %d tables below %s", len(driven.tables), driven.logs.root,
-                    extra=_fields("works", tables=list(driven.tables)))  # fmt: skip
+        logger.info("refreshing %s below %s", _counted(driven), driven.logs.root,
+                    extra=_fields("works", tables=list(driven.names)))  # fmt: skip
 
     def stands_by(self, holder: Heartbeat | None, driven: Driven) -> None:
         """Another worker refreshes."""
@@ -98,8 +117,8 @@ class Lines:
 
     def reloaded(self, driven: Driven) -> None:
         """New definitions apply."""
-        logger.info("the definitions changed: %d tables", len(driven.tables),
-                    extra=_fields("reloaded", tables=list(driven.tables)))  # fmt: skip
+        logger.info("the definitions changed: %s", _counted(driven),
+                    extra=_fields("reloaded", tables=list(driven.names)))  # fmt: skip
 
     def stops(self, backlog: Backlog) -> None:
         """The worker was asked to stop."""
@@ -149,3 +168,9 @@ def _shown(error: Exception) -> str:
 
 def _between(one: datetime, other: datetime | None) -> float | None:
     return None if other is None else (other - one).total_seconds()
+
+
+def _counted(driven: Driven) -> str:
+    replications = len(driven.replications)
+    more = f" and {replications} replications" if replications else ""
+    return f"{len(driven.tables)} tables{more}"

@@ -11,6 +11,7 @@ import dagster as dg
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
+from dagster_streamtables.orchestration.automation.nodes import Nodes
 from dagster_streamtables.orchestration.automation.sensed import Sensed, sensed_by
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION
@@ -18,6 +19,7 @@ from dagster_streamtables.orchestration.code_location import opened
 from dagster_streamtables.orchestration.instance.last_runs import (
     DEFINITIONS_TAG,
     SENSOR_TAG,
+    latest,
     read_history,
 )
 from dagster_streamtables.runtime.errors.foreign_words import first_line
@@ -59,19 +61,24 @@ def of_definitions(
             why="it says where the tables are",
             fix="add the StreamTablesResource under this name",
         )
-    resource = opened(given)
-    logs, order = (
-        _below(root, resource.logs(), where),
-        [entry.name for entry in sensed.catalog.sound],
-    )
+    resource, replicated = opened(given), sensed.replications
+    logs = _below(root, resource.logs(), where)
+    order = [*replicated.nodes.values(), *(entry.name for entry in sensed.catalog.sound)]
     examined = tuple(entry.examined for entry in sensed.catalog.entries)
     if instance is None:
         past, reports = partial(past_of_logs, logs, examined), NoReports()
     else:
-        events = DagsterEvents(instance, sensed.catalog, logs, sensed.quick)
+        events = DagsterEvents(instance, sensed.catalog, logs, sensed.quick, replicated)
         past, reports = partial(_past, sensed, logs, instance), Outbox(events, order, report_every)
     return Driven(
-        examined, resource.lake, logs, past, reports, sensed.settings.backoff, sensed.resource_key
+        examined,
+        resource.lake,
+        logs,
+        past,
+        reports,
+        sensed.settings.backoff,
+        replicated,
+        sensed.resource_key,
     )
 
 
@@ -130,27 +137,27 @@ def _chosen(found: Sequence[Sensed], where: str, name: str) -> Sensed:
 
 def _past(sensed: Sensed, logs: Lake, instance: dg.DagsterInstance) -> Mapping[str, Memory]:
     """What Dagster knows of the refreshes; what the logs know, if it cannot be asked."""
-    entries = sensed.catalog.sound
+    nodes = Nodes(sensed.catalog, sensed.replications)
     settings = sensed.settings.named_after(sensed.resource_key)
     try:
         found = read_history(
             instance,
-            [entry.key for entry in entries],
-            requested={SENSOR_TAG: settings.name, DEFINITIONS_TAG: sensed.catalog.fingerprint},
+            [spec.key for specs in nodes.specs.values() for spec in specs],
+            requested={SENSOR_TAG: settings.name, DEFINITIONS_TAG: nodes.fingerprint},
             stuck_after=settings.stuck_after,
             now=datetime.now(UTC),
         )
     except Exception as error:
         logger.warning("Dagster cannot be asked, so the logs of the tables are: %s", error)
-        return past_of_logs(logs, [entry.examined for entry in entries])
+        return past_of_logs(logs, [entry.examined for entry in sensed.catalog.sound])
     past: dict[str, Memory] = {}
-    for entry in entries:
-        history = found[entry.key]
-        past[entry.name] = Memory(
+    for name, specs in nodes.specs.items():
+        history = latest(found[spec.key] for spec in specs)
+        past[name] = Memory(
             last=history.last,
             as_of=history.as_of,
             read=keys.read_frontier(history.metadata),
-            redefined=entry.spec.code_version not in (None, history.tags.get(CODE_VERSION)),
+            redefined=specs[0].code_version not in (None, history.tags.get(CODE_VERSION)),
             failures=history.failures,
             failed_at=history.failed_at,
         )

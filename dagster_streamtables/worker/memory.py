@@ -8,12 +8,17 @@ from datetime import datetime, timedelta
 
 from dagster_streamtables.errors import SuspendedTable
 from dagster_streamtables.orchestration.automation.situation import Known
+from dagster_streamtables.replication.lifecycle.errors import ReplicationInUse
+from dagster_streamtables.replication.model.errors import LostPublisher
+from dagster_streamtables.runtime.errors.slots import SlotInUse
 from dagster_streamtables.runtime.errors.verdict import may_pass
 from dagster_streamtables.runtime.model.report import Action, Refresh
 
 _TRIES = 3
 _LONGEST = timedelta(seconds=5)
 _SHORTEST = timedelta(seconds=0.1)
+_AWAY = (ReplicationInUse, SlotInUse, LostPublisher)
+"""Errors of replications that may pass by themselves."""
 _READERS_FIRST = timedelta(seconds=1)
 """For so long, a table is not refreshed again while all of its readers are behind it. One whose
 only reader takes a minute must not be a minute late itself."""
@@ -88,12 +93,26 @@ class Memory:
         self.failures = self._tries = 0
         self.failed_at, self.error = None, ""
 
+    def replicated(self, as_of: datetime, now: datetime, *, current: bool) -> None:
+        """A refresh of a replication ended well.
+
+        Args:
+            as_of: When it began.
+            now: The present time.
+            current: Whether it was one of the present declaration.
+        """
+        self.last, self.as_of = now, as_of
+        self.redefined = self.redefined and not current
+        self.failures = self._tries = 0
+        self.failed_at = self.again_at = None
+        self.error = ""
+
     def failed(self, error: Exception, now: datetime) -> None:
         """A refresh raised an error; its table is unchanged."""
         self.error = (str(error).splitlines() or [type(error).__name__])[0]
         if isinstance(error, SuspendedTable):  # it says so itself until it is resumed
             return
-        if may_pass(error) and self._tries < _TRIES:
+        if (may_pass(error) or isinstance(error, _AWAY)) and self._tries < _TRIES:
             self.again_at = now + timedelta(seconds=2**self._tries)
             self._tries += 1
             return

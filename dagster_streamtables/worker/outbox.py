@@ -11,8 +11,10 @@ from typing import Protocol
 
 from dagster_streamtables.errors import one_line
 from dagster_streamtables.log import logger
+from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.worker.replicated import ReplicationSummary
 from dagster_streamtables.worker.summary import Summary
 
 _LONGEST = 30.0
@@ -22,7 +24,7 @@ _LAST_TRIES, _LAST_PAUSE = 3, 0.5
 class Receiver(Protocol):
     """Who is told. Each call may wait, and raises if it cannot be told now."""
 
-    def refreshed(self, name: str, summary: Summary) -> None: ...
+    def refreshed(self, name: str, summary: Summary | ReplicationSummary) -> None: ...
     def looked(self, name: str) -> None: ...
     def failed(self, name: str, error: Exception) -> None: ...
 
@@ -39,7 +41,7 @@ class Outbox:
         """
         self._receiver, self._every = receiver, every
         self._order = {name: place for place, name in enumerate(order)}
-        self._waiting: dict[str, Summary] = {}
+        self._waiting: dict[str, Summary | ReplicationSummary] = {}
         self._looked: set[str] = set()
         self._failed: dict[str, Exception] = {}
         self._told: dict[str, float] = {}
@@ -54,6 +56,11 @@ class Outbox:
     def refreshed(self, refresh: Refresh, until: Mapping[str, datetime]) -> None:
         """A table was refreshed."""
         self._add(refresh.table, Summary.of(refresh, until))
+        self._wake.set()
+
+    def replicated(self, node: str, refresh: ReplicationRefresh, began: datetime) -> None:
+        """A replication was refreshed."""
+        self._add(node, ReplicationSummary.of(refresh, began))
         self._wake.set()
 
     def looked(self, name: str) -> None:
@@ -77,12 +84,13 @@ class Outbox:
         if left:
             logger.warning("not reported, but in the logs of the tables: %s", ", ".join(left))
 
-    def _add(self, name: str, summary: Summary, *, before: bool = False) -> None:
+    def _add(
+        self, name: str, summary: Summary | ReplicationSummary, *, before: bool = False
+    ) -> None:
         with self._lock:
             other = self._waiting.get(name)
-            if other is not None:
-                summary = summary.then(other) if before else other.then(summary)
-            self._waiting[name] = summary
+            first, second = (summary, other) if before else (other, summary)
+            self._waiting[name] = _joined(first, second)
 
     def _deliver(self) -> None:
         while not self._closed.is_set() or (self._waiting and self._tries < _LAST_TRIES):
@@ -109,14 +117,14 @@ class Outbox:
             self._told[name] = now
         return self._rest(now)
 
-    def _taken(self, now: float) -> list[tuple[str, Summary]]:
+    def _taken(self, now: float) -> list[tuple[str, Summary | ReplicationSummary]]:
         """Those whose turn it is: taken one by one, so that an error keeps the others waiting."""
         with self._lock:
             ready = [n for n in self._waiting if self._closed.is_set() or self._may(n, now)]
         ready.sort(key=lambda name: self._order.get(name, 0))
         return [(name, self._take(name)) for name in ready[:1]]
 
-    def _take(self, name: str) -> Summary:
+    def _take(self, name: str) -> Summary | ReplicationSummary:
         with self._lock:
             return self._waiting.pop(name)
 
@@ -154,3 +162,16 @@ class Outbox:
         with self._lock:
             ready = any(self._may(name, now) for name in self._waiting)
         return 0.0 if ready or self._closed.is_set() else self._every - now % self._every
+
+
+def _joined(
+    one: Summary | ReplicationSummary | None, two: Summary | ReplicationSummary | None
+) -> Summary | ReplicationSummary:
+    """What happened in this order. After a change of definitions, a name may mean another thing."""
+    if isinstance(one, Summary) and isinstance(two, Summary):
+        return one.then(two)
+    if isinstance(one, ReplicationSummary) and isinstance(two, ReplicationSummary):
+        return one.then(two)
+    found = two or one
+    assert found is not None
+    return found

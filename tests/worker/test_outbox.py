@@ -6,6 +6,7 @@ import threading
 
 from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.worker.outbox import Outbox
+from dagster_streamtables.worker.replicated import ReplicationSummary
 from dagster_streamtables.worker.summary import Summary
 
 
@@ -17,7 +18,7 @@ class Receiver:
         self.away = threading.Event()
         self.news = threading.Semaphore(0)
 
-    def refreshed(self, name: str, summary: Summary) -> None:
+    def refreshed(self, name: str, summary: Summary | ReplicationSummary) -> None:
         if self.away.is_set():
             self.news.release()
             raise ConnectionError("the database is locked")
@@ -78,7 +79,7 @@ def test_what_comes_while_a_report_fails_is_told_with_it() -> None:
     class Once(Receiver):
         """Fails once; meanwhile there is another refresh."""
 
-        def refreshed(self, name: str, summary: Summary) -> None:
+        def refreshed(self, name: str, summary: Summary | ReplicationSummary) -> None:
             if self.away.is_set():
                 self.away.clear()
                 outbox.refreshed(refresh("a"), {})

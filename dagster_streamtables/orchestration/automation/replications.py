@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.orchestration.automation.dueness import Backoff, Situation
 from dagster_streamtables.orchestration.automation.situation import Known
-from dagster_streamtables.orchestration.catalog.replicated import ReplicationEntry
 from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableState
 
 if TYPE_CHECKING:
+    from dagster_streamtables.orchestration.catalog.replicated import ReplicationEntry
     from dagster_streamtables.replication.lifecycle.replications import Replications
     from dagster_streamtables.runtime.lake import Lake
 
@@ -21,8 +22,18 @@ KEPT = 64 * 1024 * 1024
 """Bytes of its log that a server may keep for a replication of which nothing changed: then a
 refresh moves the slot, so that a busy server with idle tables does not fill its disk."""
 _PUBLISHER = ("its publisher",)
-_PATIENCE = 20.0
-"""Seconds for which a decision waits for publishers: one that hangs must not stop the tick."""
+PATIENCE = 20.0
+"""Seconds for which a decision waits for publishers: one that hangs must not stop the others."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is known of a replication and its publisher."""
+
+    moved: bool = True
+    """Whether a refresh has something to do; also if that is not known, so that it reports why."""
+    suspended: str = ""
+    """Why a refresh would be refused; empty if it would not."""
 
 
 def replication_situations(
@@ -44,23 +55,61 @@ def replication_situations(
         now: The time of the decision.
         backoff: The delay before failed ones are tried again.
     """
-    names = {n: e.name for n, e in entries.items() if not _waits(known[n], now, backoff)}
+    names = {n: e.name for n, e in entries.items() if not waits(known[n], now, backoff)}
     found = _answers(lake, names) if names else {}
-    return {node: _situation(known[node], *found.get(node, (True, ""))) for node in entries}
+    return {node: situation(known[node], found.get(node, Answer())) for node in entries}
 
 
-def _answers(lake: Lake, names: Mapping[str, str]) -> dict[str, tuple[bool, str]]:
+def waits(known: Known, now: datetime, backoff: Backoff) -> bool:
+    """Whether it is not refreshed now whatever its publisher says."""
+    if known.again_at is not None and now < known.again_at:
+        return True
+    if known.failures and known.failed_at is not None:
+        return bool(known.run) or now < backoff.until(known.failures, known.failed_at)
+    return bool(known.run)
+
+
+def look(replications: Replications, name: str) -> Answer:
+    """Ask the publisher of a replication. Raises nothing."""
+    try:
+        status = replications.read(name)
+        if not status.enabled:
+            return Answer(False, _disabled(status))
+        if any(each.state in (TableState.NEW, TableState.AGAIN) for each in status.tables):
+            return Answer()
+        lag = replications.lag(name)
+        return Answer(lag.seconds > 0 or (lag.bytes or 0) > KEPT)
+    # One that was never created has all to do. Whatever else is wrong is reported by its refresh.
+    except Exception:
+        return Answer()
+
+
+def situation(known: Known, answer: Answer) -> Situation:
+    """The situation of a replication whose publisher has answered."""
+    return Situation(
+        last=known.last,
+        moved=_PUBLISHER if answer.moved else (),
+        redefined=known.redefined,
+        run=known.run,
+        suspended=answer.suspended,
+        failures=known.failures,
+        failed_at=known.failed_at,
+        again_at=known.again_at,
+    )
+
+
+def _answers(lake: Lake, names: Mapping[str, str]) -> dict[str, Answer]:
     """What is known of replications, by node, of those whose publishers answer in time."""
     from dagster_streamtables.replication.lifecycle.replications import Replications
 
     replications = Replications(lake)
-    found: dict[str, tuple[bool, str]] = {}
+    found: dict[str, Answer] = {}
 
-    def look(node: str, name: str) -> None:
-        found[node] = _look(replications, name)
+    def ask(node: str, name: str) -> None:
+        found[node] = look(replications, name)
 
-    threads = [threading.Thread(target=look, args=each, daemon=True) for each in names.items()]
-    until = time.monotonic() + _PATIENCE
+    threads = [threading.Thread(target=ask, args=each, daemon=True) for each in names.items()]
+    until = time.monotonic() + PATIENCE
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -68,39 +117,6 @@ def _answers(lake: Lake, names: Mapping[str, str]) -> dict[str, tuple[bool, str]
     return dict(found)
 
 
-def _waits(known: Known, now: datetime, backoff: Backoff) -> bool:
-    if known.failures and known.failed_at is not None:
-        return bool(known.run) or now < backoff.until(known.failures, known.failed_at)
-    return bool(known.run)
-
-
-def _look(replications: Replications, name: str) -> tuple[bool, str]:
-    """Whether a refresh has something to do, and why it would be refused."""
-    try:
-        status = replications.read(name)
-        if not status.enabled:
-            return False, _disabled(status)
-        if any(each.state in (TableState.NEW, TableState.AGAIN) for each in status.tables):
-            return True, ""
-        lag = replications.lag(name)
-        return lag.seconds > 0 or (lag.bytes or 0) > KEPT, ""
-    # One that was never created has all to do. Whatever else is wrong is reported by its refresh.
-    except Exception:
-        return True, ""
-
-
 def _disabled(status: ReplicationStatus) -> str:
     why = f" after an error: {status.error}" if status.error else ""
     return f"the replication is disabled{why}"
-
-
-def _situation(known: Known, moved: bool, suspended: str) -> Situation:
-    return Situation(
-        last=known.last,
-        moved=_PUBLISHER if moved else (),
-        redefined=known.redefined,
-        run=known.run,
-        suspended=suspended,
-        failures=known.failures,
-        failed_at=known.failed_at,
-    )

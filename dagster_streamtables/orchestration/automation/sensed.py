@@ -13,6 +13,7 @@ import dagster as dg
 
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
+from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 
 
@@ -24,6 +25,7 @@ class Sensed:
     resource_key: str
     settings: SensorSettings
     quick: QuickChecks | None
+    replications: ReplicationCatalog
 
 
 _sensed: WeakKeyDictionary[dg.SensorDefinition, Sensed] = WeakKeyDictionary()

@@ -99,4 +99,4 @@ def build_refresh_sensor(
             replications=replicated,
         )
 
-    return remember(refresh, Sensed(graph, resource_key, settings, quick))
+    return remember(refresh, Sensed(graph, resource_key, settings, quick, replicated))

@@ -1,0 +1,77 @@
+"""`Decisions`: what is due now, as the sensor decides it at a tick, many times a second."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from dagster_streamtables.orchestration.automation import dueness
+from dagster_streamtables.orchestration.automation.situation import Versions, situations
+from dagster_streamtables.runtime.delta.names import is_remote
+from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.observe.log_heads import Heads
+from dagster_streamtables.worker.backlog import Backlog
+from dagster_streamtables.worker.driven import Driven
+from dagster_streamtables.worker.memory import Memory
+from dagster_streamtables.worker.publishers import Publishers
+from dagster_streamtables.worker.suspensions import Suspensions
+
+_REMOTE_POLL = 1.0
+_IDLE = 0.25
+"""The longest time between two looks at logs on a file system while nothing happens."""
+_QUIET_AFTER = 10.0
+_SHARE = 0.1
+"""The part of a core that looking at logs may take."""
+
+
+class Decisions:
+    """Used by one thread."""
+
+    def __init__(self, logs: Lake, wake: Callable[[], None]) -> None:
+        """
+        Args:
+            logs: The lake, for reading logs.
+            wake: Called when there is something new to decide about.
+        """
+        self._heads = Heads(logs.location, logs.storage_options)
+        self._suspensions = Suspensions(logs)
+        self._remote = is_remote(logs.root)
+        self.publishers = Publishers(logs, wake)
+        self._moved_at = time.monotonic()
+        self._took = 0.0
+
+    def make(
+        self, driven: Driven, memory: Mapping[str, Memory], backlog: Backlog, now: datetime
+    ) -> dueness.TickPlan:
+        """What is due, and what to do with it."""
+        began = time.monotonic()
+        last = {name: memory[name].as_of for name in driven.names}
+        early = {n for n in backlog.behind(driven.readers) if memory[n].is_recent(now)}
+        found = dueness.due(driven.schedules, driven.reads, last, now)
+        due = [name for name in found if name not in early]
+        known = {name: memory[name].known(name in backlog) for name in due}
+        replications = {n: driven.replications[n] for n in due if n in driven.replications}
+        tables = {n: driven.tables[n] for n in due if n in driven.tables}
+        suspended = self._suspensions.of(tables)
+        states = {
+            **self.publishers.situations(replications, known, last, now, driven.backoff),
+            **situations(tables, known, Versions(self._heads), suspended, now),
+        }
+        plan = dueness.decide(states, driven.reads, now, driven.backoff, driven.writers)
+        self._took = time.monotonic() - began
+        if plan.refresh:
+            self._moved_at = time.monotonic()
+        return plan
+
+    def pause(self, poll: float) -> float:
+        """Seconds until the next one.
+
+        Args:
+            poll: The shortest time between two.
+        """
+        poll = max(poll, self._took / _SHARE)
+        if self._remote:
+            return max(poll, _REMOTE_POLL)
+        quiet = time.monotonic() > self._moved_at + _QUIET_AFTER
+        return max(poll, _IDLE) if quiet else poll

@@ -1,0 +1,149 @@
+"""`Publishers`: whether replications have something to do, asked in threads of their own.
+
+A publisher may take a second to answer, or hang, and the worker decides many times a second.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.orchestration.automation import dueness
+from dagster_streamtables.orchestration.automation.dueness import Backoff, Situation
+from dagster_streamtables.orchestration.automation.replications import (
+    PATIENCE,
+    Answer,
+    look,
+    situation,
+    waits,
+)
+from dagster_streamtables.orchestration.automation.situation import Known
+from dagster_streamtables.orchestration.declare.schedule import OnChange
+
+if TYPE_CHECKING:
+    from dagster_streamtables.orchestration.catalog.replicated import ReplicationEntry
+    from dagster_streamtables.runtime.lake import Lake
+
+_EVERY = 0.5
+"""Seconds between two questions, at least: an answer takes a connection to a server."""
+_SHARE = 0.1
+"""The part of the time that a publisher may be busy with answers."""
+ASKS = "asks its publisher"
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A question, and its answer, if it has come."""
+
+    at: datetime
+    began: float
+    ended: float = 0.0
+    answer: Answer | None = None
+
+    @property
+    def is_late(self) -> bool:
+        return self.answer is None and time.monotonic() - self.began > PATIENCE
+
+    @property
+    def may_be_repeated(self) -> bool:
+        pause = max(_EVERY, (self.ended - self.began) / _SHARE)
+        return self.answer is not None and time.monotonic() - self.ended > pause
+
+
+class Publishers:
+    """The newest answers. Used by one thread."""
+
+    def __init__(self, lake: Lake, wake: Callable[[], None]) -> None:
+        """
+        Args:
+            lake: For reading what is known of replications.
+            wake: Called in other threads when an answer has come that changes something.
+        """
+        self._lake, self._wake = lake, wake
+        self._asked: dict[str, _Asked] = {}
+        """The last question about each."""
+        self._before: dict[str, Answer] = {}
+        """The answer to the question before, which holds until the next one comes."""
+        self._lock = threading.Lock()
+
+    def situations(
+        self,
+        entries: Mapping[str, ReplicationEntry],
+        known: Mapping[str, Known],
+        as_of: Mapping[str, datetime | None],
+        now: datetime,
+        backoff: Backoff,
+    ) -> dict[str, Situation]:
+        """The situation of each replication; one that has not answered yet counts as busy.
+
+        Args:
+            entries: The replications that are due, by node.
+            known: What is remembered of each.
+            as_of: Until when each is known to be like its publisher.
+            now: The time of the decision.
+            backoff: The delay before failed ones are tried again.
+        """
+        found: dict[str, Situation] = {}
+        for node, entry in entries.items():
+            if waits(known[node], now, backoff):
+                found[node] = situation(known[node], Answer())
+                continue
+            answer = self._answer(node, entry, as_of[node], now)
+            told = known[node] if answer else replace(known[node], run=ASKS)
+            found[node] = situation(told, answer or Answer())
+        return found
+
+    @property
+    def asking(self) -> list[str]:
+        """Those that are asked now."""
+        with self._lock:
+            return [node for node, asked in self._asked.items() if asked.answer is None]
+
+    def forget(self, node: str) -> None:
+        """A refresh has ended: what was asked before it says nothing any more."""
+        with self._lock:
+            self._asked.pop(node, None)
+            self._before.pop(node, None)
+
+    def _answer(
+        self, node: str, entry: ReplicationEntry, as_of: datetime | None, now: datetime
+    ) -> Answer | None:
+        """What holds now; None if that is yet to be answered."""
+        with self._lock:
+            asked, before = self._asked.get(node), self._before.get(node)
+        if asked is None or (asked.may_be_repeated and not (asked.answer or Answer()).moved):
+            asked = self._ask(node, entry.name, now)
+        if asked.is_late:  # its refresh reports why
+            return Answer()
+        if asked.answer is None:
+            return before if isinstance(entry.schedule, OnChange) else None
+        due = dueness.due_at(entry.schedule, as_of) if entry.schedule is not None else now
+        timely = isinstance(entry.schedule, OnChange) or due <= asked.at <= now
+        return asked.answer if timely or asked.answer.moved else None
+
+    def _ask(self, node: str, name: str, now: datetime) -> _Asked:
+        from dagster_streamtables.replication.lifecycle.replications import Replications
+
+        asked = _Asked(now, time.monotonic())
+        with self._lock:
+            last = self._asked.get(node)
+            if last is not None and last.answer is not None:
+                self._before[node] = last.answer
+            self._asked[node] = asked
+
+        def ask() -> None:
+            answer = look(Replications(self._lake), name)
+            with self._lock:
+                if self._asked.get(node) is not asked:  # forgotten meanwhile
+                    return
+                self._asked[node] = replace(asked, ended=time.monotonic(), answer=answer)
+                news = answer != self._before.get(node)
+            if news:
+                self._wake()
+
+        threading.Thread(target=ask, name=f"ask {name}", daemon=True).start()
+        return asked

@@ -1,0 +1,78 @@
+"""One refresh, of a stream table or of a replication, and what came of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from dagster_streamtables.replication.lifecycle.report import ReplicationRefresh
+from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.worker.backlog import Task
+from dagster_streamtables.worker.driven import Driven, Reports
+from dagster_streamtables.worker.memory import Memory
+
+_WAIT = 10.0
+"""Seconds for another process that refreshes the same replication."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What came of one task."""
+
+    task: Task
+    declared: Any
+    """The declaration that it refreshed."""
+    timed: bool
+    """Whether its query uses the current time."""
+    until: dict[str, datetime]
+    """Until when it read the sources that it shares with other tables."""
+    came: Refresh | ReplicationRefresh | Exception
+    began: datetime
+
+    def remember(self, known: Memory, now: datetime, *, current: bool) -> None:
+        """Take it into what is remembered; nothing that failed."""
+        if isinstance(self.came, Refresh):
+            as_of = min([self.came.started or self.began, *self.until.values()])
+            known.refreshed(self.came, as_of, now, current=current, timed=self.timed)
+        else:
+            known.replicated(self.began, now, current=current)
+
+    def report(self, reports: Reports) -> None:
+        """Tell it; nothing that failed."""
+        if isinstance(self.came, Refresh):
+            reports.refreshed(self.came, self.until)
+        elif isinstance(self.came, ReplicationRefresh):
+            reports.replicated(self.task.name, self.came, self.began)
+
+
+def refreshed(task: Task, driven: Driven) -> Done:
+    """Refresh what a task names. Raises nothing."""
+    began, until = datetime.now(UTC), _until(task, driven)
+    examined = driven.tables.get(task.name)
+    try:
+        came = _refresh(task, driven, until)
+    except Exception as error:
+        came = error
+    timed = examined is not None and examined.timed
+    return Done(task, driven.declared(task.name), timed, until, came, began)
+
+
+def _refresh(
+    task: Task, driven: Driven, until: dict[str, datetime]
+) -> Refresh | ReplicationRefresh:
+    lake = driven.lake()
+    entry = driven.replications.get(task.name)
+    if entry is None:
+        return lake.refresh(driven.tables[task.name].table, until=until or None)
+    from dagster_streamtables.replication.lifecycle.replications import Replications
+
+    return Replications(lake).refresh(entry.replication, wait=_WAIT)
+
+
+def _until(task: Task, driven: Driven) -> dict[str, datetime]:
+    """Until when its refresh reads the sources that it shares with other tables: the time of the
+    decision or, where a replication of the same decision wrote them, the time when that ended."""
+    examined = driven.tables.get(task.name)
+    shared = [] if examined is None else [s for s in examined.sources if s in driven.shared]
+    return {each: task.ended.get(driven.writers.get(each, ""), task.began) for each in shared}

@@ -21,7 +21,7 @@ from dagster_streamtables.cli.output import errors_in_words, lasting, out, pairs
 from dagster_streamtables.cli.project import open_lake
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.log import logger
-from dagster_streamtables.runtime.observe.lease import BEATS, Beats, Heartbeat
+from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat
 
 if TYPE_CHECKING:
     from dagster_streamtables.worker.driven import Driven
@@ -73,6 +73,11 @@ def run(
         LogFormat.TEXT
     ),
     verbose: Annotated[bool, typer.Option(help="Log refreshes that found nothing, too.")] = False,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Serve /health and /metrics here."),
+    ] = None,
+    address: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
 ) -> None:
     """Refresh what is due until stopped by SIGTERM or SIGINT.
 
@@ -93,7 +98,10 @@ def run(
         )
         place = _Place(module, file, folder, root, name, report, report_every)
         reload = place.reload()
-        whole = _until_stopped(Worker(reload.first, settings, reload=reload.start()))
+        works = Worker(reload.first, settings, reload=reload.start())
+        if port is not None:
+            _serve(works, port, address)
+        whole = _until_stopped(works)
     if not whole:
         os._exit(1)  # threads that still refresh would be waited for
 
@@ -104,7 +112,7 @@ def status(root: Root, name: Name = _NAME, as_json: Json = False) -> None:
     with errors_in_words():
         lake = open_lake(root)
         said = Beats(lake.root, lake.storage_options, name).newest()
-    alive = said is not None and _is_alive(said)
+    alive = said is not None and said.seems_alive(datetime.now(UTC))
     if as_json:
         show_json({"alive": alive, "worker": said})
     else:
@@ -170,6 +178,20 @@ class _Place:
         return Reload(first, lambda: imported_again(folder, load), [folder])
 
 
+def _serve(works: Worker, port: int, address: str) -> None:
+    from dagster_streamtables.metrics import StreamTablesCollector
+    from dagster_streamtables.metrics.health import serve_with_health
+    from dagster_streamtables.orchestration.declare.expected import expected
+    from dagster_streamtables.replication.lifecycle.replications import Replications
+
+    logs = works.driven.logs
+    collector = StreamTablesCollector(
+        logs.monitor, lambda: map(expected, works.driven.examined), Replications(logs)
+    )
+    server = serve_with_health(collector, works.health, port=port, address=address)
+    logger.info("serving http://%s:%d/health and /metrics", address, server.server_port)
+
+
 def _until_stopped(runs: Worker) -> bool:
     def stop(number: int, frame: FrameType | None) -> None:
         runs.stop()
@@ -191,22 +213,16 @@ def _log_to_stderr(log_format: LogFormat, *, verbose: bool) -> None:
     logger.propagate = False
 
 
-def _age(said: Heartbeat) -> float:
-    return (datetime.now(UTC) - datetime.fromisoformat(said.at)).total_seconds()
-
-
-def _is_alive(said: Heartbeat) -> bool:
-    """By the clocks of both machines: one command cannot wait for the next heartbeat."""
-    return not said.ended and _age(said) < BEATS * said.every
-
-
 def _described(said: Heartbeat, alive: bool) -> Grid:
     about = said.about
     state = "alive" if alive else "stopped" if said.ended else "dead: its heartbeats are missed"
     return pairs(
         ("worker", f"{said.place}, {state}"),
         ("started", f"{said.started[:19].replace('T', ' ')}"),
-        ("last heartbeat", f"{lasting(max(0.0, _age(said)))} ago, one every {said.every:g} s"),
+        (
+            "last heartbeat",
+            f"{lasting(max(0.0, said.age(datetime.now(UTC))))} ago, one every {said.every:g} s",
+        ),
         ("tables", str(len(said.tables))),
         ("refreshes", f"{about.get('refreshes', 0)}, and {about.get('failures', 0)} failures"),
         ("running", ", ".join(about.get("running", ()))),

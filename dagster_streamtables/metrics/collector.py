@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 from dagster_streamtables.log import logger
 from dagster_streamtables.metrics.families import FAMILIES, PREFIX
 from dagster_streamtables.metrics.of_replications import samples_of
+from dagster_streamtables.metrics.of_workers import samples_of_workers
 from dagster_streamtables.replication.lifecycle.replications import Replications
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.health import SourceHealth
@@ -27,7 +28,7 @@ Declarations = Callable[[], Iterable[StreamTable | Expected]]
 
 
 class StreamTablesCollector(Collector):
-    """The metrics of the stream tables and slots below one root.
+    """The metrics of the stream tables, slots and workers below one root.
 
     Examples:
         ```python
@@ -78,6 +79,7 @@ class StreamTablesCollector(Collector):
             yield from _of_table(status)
             yield from self._of_history(status)
         yield from self._of_slots()
+        yield from samples_of_workers(self._monitor)
         if self._replications is not None:
             yield from samples_of(self._replications)
 

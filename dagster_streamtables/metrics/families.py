@@ -9,6 +9,7 @@ TABLE = ("table",)
 SOURCE = ("table", "source")
 SLOT = ("slot", "source")
 REPLICATION = ("replication",)
+WORKER = ("worker",)
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,20 @@ FAMILIES: Mapping[str, About] = {
     "replications_unreadable": About(
         "Whether the replications could not be read in this scrape.", ()
     ),
+    "worker_alive": About("Whether the last heartbeat of the worker is recent.", WORKER),
+    "worker_last_heartbeat_timestamp_seconds": About(
+        "When the worker last said that it is alive.", WORKER
+    ),
+    "worker_nodes": About("Stream tables and replications that the worker refreshes.", WORKER),
+    "worker_refreshes": About("Refreshes since the worker began.", WORKER, counter=True),
+    "worker_failures": About("Failed refreshes since the worker began.", WORKER, counter=True),
+    "worker_running": About("Refreshes that run.", WORKER),
+    "worker_waiting": About("Refreshes that are due, and wait for others.", WORKER),
+    "worker_reports_late": About("Whether Dagster cannot be told of refreshes.", WORKER),
+    "worker_definitions_unreadable": About(
+        "Whether changed definitions cannot be loaded, so that the last ones go on.", WORKER
+    ),
+    "workers_unreadable": About("Whether the workers could not be read in this scrape.", ()),
     "unreadable": About("Whether the table could not be read in this scrape."),
     "declarations_unreadable": About("Whether the declarations could not be read.", ()),
     "collect_seconds": About("Duration of this scrape.", ()),

@@ -37,7 +37,8 @@ class Lines:
 
     def __init__(self) -> None:
         self.refreshes = self.failures = 0
-        self._trouble = self._by = ""
+        self.trouble_now = self._by = ""
+        """Why nothing can be refreshed; empty if all goes well."""
         self._why: dict[str, str] = {}
 
     def refreshed(self, refresh: Refresh | ReplicationRefresh, task: Task, now: datetime) -> None:
@@ -129,27 +130,29 @@ class Lines:
     def trouble(self, error: Exception) -> None:
         """A turn of the loop failed."""
         said = _shown(error)
-        if said != self._trouble:
+        if said != self.trouble_now:
             logger.error("nothing can be refreshed: %s", said, extra=_fields("trouble"))
             logger.debug("%s", "".join(traceback.format_exception(error)))
-        self._trouble = said
+        self.trouble_now = said
 
     def fine(self) -> None:
         """A turn of the loop succeeded."""
-        if self._trouble:
+        if self.trouble_now:
             logger.info("refreshes go on", extra=_fields("fine"))
-        self._trouble = ""
+        self.trouble_now = ""
 
     def numbers(
         self, backlog: Backlog, driven: Driven, memory: Mapping[str, Memory]
     ) -> dict[str, Any]:
-        """What a heartbeat says for people."""
-        errors = {name: known.error for name, known in memory.items() if known.error}
+        """What a heartbeat says for people; other threads may ask, too."""
+        errors = {name: known.error for name, known in [*memory.items()] if known.error}
+        tasks = [*backlog.tasks.values()]
+        running = [task.name for task in tasks if task.running is not None]
         return {
             "refreshes": self.refreshes,
             "failures": self.failures,
-            "running": [task.name for task in backlog.running],
-            "waiting": len(backlog.tasks) - len(backlog.running),
+            "running": running,
+            "waiting": len(tasks) - len(running),
             "errors": errors,
             "broken": [each.name for each in driven.broken],
             "not_reported": driven.reports.late,

@@ -12,7 +12,7 @@ from typing import Any
 
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.automation import dueness
-from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat, Lease
+from dagster_streamtables.runtime.observe.lease import BEATS, Beats, Heartbeat, Lease
 from dagster_streamtables.worker.backlog import Backlog, Task
 from dagster_streamtables.worker.decisions import Decisions
 from dagster_streamtables.worker.driven import Driven
@@ -57,6 +57,7 @@ class Worker:
         self._wake, self._stop = threading.Event(), threading.Event()
         self._decisions = Decisions(lake, self._wake.set)
         self._held = self._applied = False
+        self._fine_at = time.monotonic()
 
     def stop(self) -> None:
         """Begin no more refreshes, and return from `run`. Safe in a signal handler."""
@@ -94,6 +95,7 @@ class Worker:
             self.lines.trouble(error)
             return False
         self.lines.fine()
+        self._fine_at = time.monotonic()
         return True
 
     @property
@@ -101,6 +103,20 @@ class Worker:
         """Whether the last turn found nothing to do and nothing runs."""
         waits = self._ended or self.backlog.tasks or self._decisions.publishers.asking
         return self._applied and not waits
+
+    def health(self) -> dict[str, Any]:
+        """Whether it can decide, and what it does; for other threads. A worker that stands by is
+        healthy, and so is one whose tables fail: it tries them again."""
+        age = time.monotonic() - self._fine_at
+        limit = BEATS * self.settings.heartbeat.total_seconds()
+        state = "stops" if self._stop.is_set() else "works" if self._held else "stands by"
+        return {
+            "healthy": age < limit,
+            "state": state,
+            "worker": self.lease.me.place,
+            "trouble": self.lines.trouble_now,
+            **self._about(),
+        }
 
     def _holds(self) -> bool:
         """Write a heartbeat if it is time. Returns whether the decision may be carried out."""
@@ -206,10 +222,13 @@ class Worker:
         return {
             "tables": tuple(name for name in self.driven.names if name not in stuck),
             "definitions": self.driven.fingerprint,
-            "about": {
-                **self.lines.numbers(self.backlog, self.driven, self.memory),
-                "not_loaded": self._reload.error if self._reload is not None else "",
-            },
+            "about": self._about(),
+        }
+
+    def _about(self) -> dict[str, Any]:
+        return {
+            **self.lines.numbers(self.backlog, self.driven, self.memory),
+            "not_loaded": self._reload.error if self._reload is not None else "",
         }
 
     def finish(self) -> bool:

@@ -18,9 +18,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dagster_streamtables.errors import DamagedTable
+from dagster_streamtables.runtime.delta.names import folders_in
 from dagster_streamtables.runtime.observe.control import FOLDER
 from dagster_streamtables.runtime.storage.ledger import Entry, Ledger, OvertakenAppend
 
+_FOLDER = f"{FOLDER}/worker"
 BEATS = 3
 """A worker without so many heartbeats counts as dead."""
 # Only the newest heartbeat is ever read.
@@ -74,6 +76,15 @@ class Heartbeat:
         """The process: ``host:pid``."""
         return f"{self.host}:{self.pid}"
 
+    def age(self, now: datetime) -> float:
+        """Seconds since it was written, by the clocks of both machines."""
+        return (now - datetime.fromisoformat(self.at)).total_seconds()
+
+    def seems_alive(self, now: datetime) -> bool:
+        """Whether its worker is alive, by the clocks of both machines: for people and programs that
+        look once, and so cannot wait for the next heartbeat."""
+        return not self.ended and self.age(now) < BEATS * self.every
+
 
 @dataclass(frozen=True)
 class Heard:
@@ -99,7 +110,7 @@ class Beats:
             storage_options: What delta-rs needs to reach an object store.
             name: The name of the definitions that the worker drives: that of their resource.
         """
-        place = f"{root.rstrip('/')}/{FOLDER}/worker/{name}"
+        place = f"{root.rstrip('/')}/{_FOLDER}/{name}"
         self.ledger = Ledger(place, storage_options, kept=_KEPT)
 
     def newest(self) -> Heartbeat | None:
@@ -124,6 +135,15 @@ class Beats:
             before = Heard(entry.version, now)
         lives = not said.ended and now - before.since < BEATS * said.every
         return before, said if lives else None
+
+
+def newest_heartbeats(
+    root: str, storage_options: Mapping[str, str] | None = None
+) -> dict[str, Heartbeat]:
+    """The newest heartbeat of each worker that has ever run below a root, by its name."""
+    names = sorted(folders_in(root, _FOLDER, storage_options))
+    found = {name: Beats(root, storage_options, name).newest() for name in names}
+    return {name: said for name, said in found.items() if said is not None}
 
 
 class Lease:

@@ -11,6 +11,7 @@ from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.control import Controls, FailedRefresh
 from dagster_streamtables.runtime.observe.events import WARN_BEFORE, Event, events_of, slot_events
+from dagster_streamtables.runtime.observe.lease import Heartbeat, newest_heartbeats
 from dagster_streamtables.runtime.observe.retention import Retention
 from dagster_streamtables.runtime.observe.status import Expected, Status, Statuses
 from dagster_streamtables.runtime.storage.history import (
@@ -50,6 +51,10 @@ class Monitor:
     def failures(self, name: str) -> list[FailedRefresh]:
         """The newest failed attempts, newest first, even if a later one succeeded."""
         return list(self.controls.read(name).failures)
+
+    def workers(self) -> dict[str, Heartbeat]:
+        """What each worker that has ever run here said last, by its name."""
+        return newest_heartbeats(self.catalog.names.root, self.catalog.logs.storage_options)
 
     def statistics(self, name: str) -> RefreshStatistics:
         return statistics(name, self.history(name))

@@ -1,0 +1,93 @@
+"""What a worker answers over HTTP: whether it works, and its metrics."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dagster_streamtables import StreamTablesCollector
+from dagster_streamtables.metrics.health import serve_with_health
+from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.worker.loop import Worker
+from dagster_streamtables.worker.project import of_folder
+from dagster_streamtables.worker.settings import WorkerSettings
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Worker:
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "paid.sql").write_text("-- schedule: 1h\nSELECT id FROM orders")
+    (tmp_path / "lake").mkdir()
+    lake = Lake(tmp_path / "lake")
+    # No heartbeat is ever missed, and no table is due: its source is missing.
+    return Worker(
+        of_folder(str(tmp_path / "tables"), lake), WorkerSettings(heartbeat=timedelta(hours=1))
+    )
+
+
+@pytest.fixture
+def address(worker: Worker) -> Iterator[str]:
+    server = serve_with_health(
+        StreamTablesCollector(worker.driven.logs.monitor), worker.health, port=0
+    )
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def asked(address: str) -> tuple[int, dict[str, Any]]:
+    try:
+        with urllib.request.urlopen(f"{address}/health") as response:
+            return response.status, json.load(response)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def test_a_worker_that_works_or_stands_by_is_healthy(worker: Worker, address: str) -> None:
+    status, said = asked(address)
+    assert (status, said["state"]) == (200, "stands by")
+    assert worker.turn()
+    status, said = asked(address)
+    assert (status, said["state"], said["failures"]) == (200, "works", 0)
+    with urllib.request.urlopen(f"{address}/metrics") as response:
+        text = response.read().decode()
+    assert 'streamtables_worker_alive{worker="streamtables"} 1.0' in text
+    assert 'streamtables_worker_nodes{worker="streamtables"} 1.0' in text
+    with pytest.raises(urllib.error.HTTPError, match="404"):
+        urllib.request.urlopen(f"{address}/elsewhere")
+    worker.stop()
+    assert worker.finish()
+    assert asked(address)[1]["state"] == "stops"
+
+
+def test_a_worker_that_cannot_decide_is_not_healthy(tmp_path: Path) -> None:
+    """The root is no folder that could be written, so that no heartbeat is."""
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables" / "paid.sql").write_text("-- schedule: 1h\nSELECT id FROM orders")
+    (tmp_path / "lake").write_text("a file where the root was")
+    driven = of_folder(str(tmp_path / "tables"), Lake(tmp_path / "lake"))
+    worker = Worker(driven, WorkerSettings(heartbeat=timedelta(milliseconds=1)))
+    assert not worker.turn()
+    said = worker.health()
+    assert not said["healthy"]
+    assert said["trouble"]
+    server = serve_with_health(
+        StreamTablesCollector(worker.driven.logs.monitor), worker.health, port=0
+    )
+    try:
+        assert asked(f"http://127.0.0.1:{server.server_port}")[0] == 503
+    finally:
+        server.shutdown()
+        server.server_close()
+    (tmp_path / "lake").unlink()
+    (tmp_path / "lake").mkdir()
+    assert worker.turn()
+    assert not worker.health()["trouble"]
+    worker.finish()

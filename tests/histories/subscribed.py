@@ -89,8 +89,12 @@ class Subscribed:
         import pyarrow as pa
 
         rows = pa.concat_tables(self.read[root.name])
-        there = self.world.spark.createDataFrame(rows)
-        seen = lines(there, rows.column_names[_LEADING:], copies="_diff")
+        spark = self.world.spark
+        if rows.num_rows:
+            there = spark.createDataFrame(rows)
+            seen = lines(there, rows.column_names[_LEADING:], copies="_diff")
+        else:  # Spark's client makes no DataFrame of nothing
+            seen = spark.sql("SELECT 0L AS side, '' AS line WHERE false")
         return Held(root.name, root.table.query, seen)
 
 

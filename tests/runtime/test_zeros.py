@@ -68,6 +68,28 @@ def test_both_zeros_stay_what_they_are(
         assert lake.check(table).equal
 
 
+def test_rows_that_differ_by_a_zero_alone_keep_their_copies(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """delta-rs joins the two zeros, and counts the copies of both as those of one."""
+    lake = Lake(tmp_path, spark=spark)
+    place = lake.location("t")
+    both = (
+        "SELECT id, k, CAST(ELT(1 + id % 2, '-0.0', '0.0') AS DOUBLE) AS x, "
+        "CAST(ELT(1 + id % 3, '-0.0', '0.0', '1.5') AS FLOAT) AS f "
+        "FROM range(0, 12) CROSS JOIN (VALUES (1), (NULL)) AS v(k)"
+    )
+    spark.sql(both).coalesce(1).write.format("delta").save(place)
+    bag = StreamTable("bag", "SELECT k, x, f FROM t", differential_max_change_ratio=0)
+    lake.refresh(bag)
+    for gone in ("id = 2", "id IN (3, 4) AND k IS NULL", "id < 7"):
+        spark.sql(f"DELETE FROM delta.`{place}` WHERE {gone}")
+        done = lake.refresh(bag)
+        assert (done.action, done.writer) == (Action.DIFFERENTIAL, "delta-rs")
+        spark.read.format("delta").load(place).createOrReplaceTempView("t")
+        assert _seen(lake.read("bag")) == _seen(spark.sql(bag.query))
+
+
 def test_the_check_sees_a_zero_of_the_wrong_sign(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)
     spark.sql(ROWS.format(0, 4)).write.format("delta").save(lake.location("t"))

@@ -107,7 +107,7 @@ def _write_bag(log: TableLog, target: Target, change: pa.Table) -> Written:
     deleted = int(-(pc.sum(went.column(WEIGHT)).as_py() or 0))
     target = target.counting(inserts.num_rows, deleted)
     source = _marked(inserts, False, again, False, went.drop_columns([WEIGHT]), True)
-    match = _same(again.column_names)
+    match = _same_row(went)
     predicate = _all([f"s.{_GOES}", *_bounds(went), match])
     merge = _merge(log, target, _fit(log, source, _GOES), predicate)
     merge = merge.when_matched_delete(predicate=f"s.{_GOES}")
@@ -185,7 +185,7 @@ def _stored_copies(log: TableLog, rows: pa.Table) -> pa.ChunkedArray:
     with tempfile.TemporaryDirectory(prefix="streamtables-") as folder:
         # The engine joins only Delta tables, so the rows become a temporary one.
         write_deltalake(folder, numbered)
-        match = _same(wanted.column_names)
+        match = _same_row(wanted)
         bounds = "".join(f" AND {each}" for each in _bounds(wanted))
         counted = f"SELECT s.__row AS r, COUNT(*) AS n FROM t JOIN s ON {match}{bounds}"
         found = pa.table(log.query(f"{counted} GROUP BY s.__row", s=DeltaTable(folder)))
@@ -235,6 +235,23 @@ def _same(names: Iterable[str]) -> str:
     """The condition that a stored row equals a changed one in these columns; NULLs are equal."""
     columns = map(delta_rs_name, names)
     return _all(f"t.{column} IS NOT DISTINCT FROM s.{column}" for column in columns)
+
+
+def _same_row(rows: pa.Table) -> str:
+    """The condition that a stored row is the same as one of `rows`, not only equal to it.
+
+    delta-rs joins -0.0 with 0.0: of two rows that differ in nothing else, the copies of one would
+    be counted, and deleted, with those of the other. As text, they differ.
+    """
+    import pyarrow as pa
+
+    names = [name for name in rows.column_names if name != WEIGHT]
+    floats = [name for name in names if pa.types.is_floating(rows.schema.field(name).type)]
+    text = (
+        f"CAST(t.{each} AS VARCHAR) IS NOT DISTINCT FROM CAST(s.{each} AS VARCHAR)"
+        for each in map(delta_rs_name, floats)
+    )
+    return _all([_same(name for name in names if name not in floats), *text])
 
 
 def _all(conditions: Any) -> str:

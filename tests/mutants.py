@@ -44,6 +44,7 @@ OWN = {
     "storable_types": "test_storable_types.py",
     "foreign_syntax": "test_refused.py",
     "numeric": "test_postgres_rules.py",
+    "output_names": "test_output_names.py",
 }
 """The tests of modules that have some of their own; those of the others are the cases."""
 CONFTEST = """\

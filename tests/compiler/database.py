@@ -211,11 +211,15 @@ class Stored:
 
     def __init__(self, database: Database, prepared: Prepared) -> None:
         self.database, self.prepared, self.plan = database, prepared, prepared.plan
-        database.run(f'CREATE OR REPLACE TABLE "{self.TABLE}" AS {self._all("before")}')
-        # DuckDB gives a column the source's letter case, Spark the query's.
-        found = database.columns(self.TABLE)
         names = self.plan.stored_columns
-        assert [name.lower() for name in found] == [name.lower() for name in names]
+        # DuckDB gives other names than Spark, whose rows the runtime names as the plan does.
+        named = ", ".join(f'"{name}"' for name in names)
+        database.run(
+            f'CREATE OR REPLACE TABLE "{self.TABLE}" AS '
+            f"SELECT * FROM ({self._all('before')}) AS t({named})"
+        )
+        found = database.columns(self.TABLE)
+        assert len(found) == len(names)
         self.types = dict(zip(names, found.values(), strict=True))
         self.rows = database.rows(f'FROM "{self.TABLE}"')
         self._reads_itself = prepared.reads(self.TABLE, self.types)

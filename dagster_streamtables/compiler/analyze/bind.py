@@ -19,6 +19,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from dagster_streamtables.compiler.analyze.normalize import normalized
+from dagster_streamtables.compiler.analyze.outputs import distinct, names_of, unnamed
 from dagster_streamtables.compiler.analyze.refuse import refuse
 from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.analyze.validate import check
@@ -28,7 +29,7 @@ from dagster_streamtables.compiler.text.places import place, place_of_word
 from dagster_streamtables.compiler.text.query_text import Text, table_name, tables_in
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.types import type_from
-from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
+from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 Columns = Mapping[str, str]
 """Column name → type, as Spark writes it (``bigint``, ``decimal(10,2)``)."""
@@ -64,7 +65,7 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
     if len(names) != len(found):
         names = found
     check(tree, text)
-    names = _distinct(names, text)
+    names = distinct(names, text)
     _require_no_weight(tree, text)
     return Parsed(tree, names, scans)
 
@@ -192,6 +193,7 @@ def _output_names(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]
     while isinstance(select, exp.SetOperation | exp.Subquery):
         select = select.this
     cased = {name.lower(): name for columns in sources.values() for name in columns}
+    every = {name: kind for columns in sources.values() for name, kind in columns.items()}
     names: list[str] = []
     for number, output in enumerate(select.selects, 1):
         if output.is_star:
@@ -199,9 +201,10 @@ def _output_names(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]
         if isinstance(output, exp.Aliases):
             names += [each.name for each in output.expressions]
             continue
-        if not isinstance(output, exp.Alias | exp.Column | exp.Dot) or not output.alias_or_name:
-            raise _unnamed(text, output, number)
-        names.append(output.alias_or_name)
+        found = names_of(output, text, every)
+        if not found:
+            raise unnamed(text, output, number)
+        names += found
     return tuple(names)
 
 
@@ -210,39 +213,6 @@ def _names_of_star(
 ) -> tuple[str, ...]:
     tree, _ = _qualified(text, sources)
     return tuple(cased.get(name, name) for name in tree.named_selects)
-
-
-def _unnamed(text: Text, output: exp.Expr, number: int) -> InvalidDefinition:
-    return InvalidDefinition(
-        f"output column {number} has no name",
-        where=place(output, text),
-        why="the name that Spark would generate is not valid for a column of a Delta table",
-        fix="give it one with AS",
-    )
-
-
-def _distinct(names: tuple[str, ...], text: Text) -> tuple[str, ...]:
-    lowered = [name.lower() for name in names]
-    for name in names:
-        if lowered.count(name.lower()) > 1:
-            raise InvalidDefinition(
-                f'two output columns are called "{name}"',
-                where=_last_output(name, text),
-                why="column names must be unique, ignoring case",
-                fix="give each its own name with AS",
-            )
-        if name.lower().startswith("__st_") or name.lower() in _OURS:
-            raise UnsupportedQuery(
-                f'an output column is called "{name}"',
-                where=_last_output(name, text),
-                why="names with this prefix are reserved for the table's own state",
-                fix="give it another name with AS",
-            )
-    return names
-
-
-# Columns that are added to the table's own while a change is computed, written and compared.
-_OURS = frozenset((WEIGHT, "__goes", "__row", "__side", "__n", "__close"))
 
 
 def _require_no_weight(tree: exp.Query, text: Text) -> None:
@@ -256,15 +226,6 @@ def _require_no_weight(tree: exp.Query, text: Text) -> None:
                 why="while a change is computed, this column holds the weights of its rows",
                 fix="rename the column in the source, leave it out, or choose mode FULL",
             )
-
-
-def _last_output(name: str, text: Text) -> Place | str:
-    """The position of the last output of that name, or of the SELECT if a star yields it."""
-    select = text.tree
-    while isinstance(select, exp.SetOperation | exp.Subquery):
-        select = select.this
-    named = [each for each in select.selects if each.alias_or_name.lower() == name.lower()]
-    return place(named[-1] if named else select.selects[-1], text)
 
 
 def _unresolved(

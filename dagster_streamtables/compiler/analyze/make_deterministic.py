@@ -9,7 +9,9 @@ So the text is made more specific, by insertions:
 
     ROW_NUMBER, NTILE, LAG, LEAD, FIRST_VALUE, …   ORDER BY …, every column that the query reads
     ROWS frames                                    likewise
+    FIRST_VALUE, COLLECT_LIST, … OVER unordered    ORDER BY …, and a frame of the whole partition
     ORDER BY … LIMIT                               ORDER BY …, every column of the result
+    LIMIT and OFFSET without ORDER BY              ORDER BY every column of the result
     COLLECT_LIST, COLLECT_SET, ARRAY_AGG           SORT_ARRAY(…)
     LISTAGG, STRING_AGG                            WITHIN GROUP (ORDER BY …, the value)
     FIRST, ANY_VALUE / LAST                        MIN / MAX
@@ -27,12 +29,14 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler.analyze.ordered_aggregates import Insertion, missing_orders
+from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aggregate_calls import function_of, is_grouped
 from dagster_streamtables.compiler.text.aliases import own_columns
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text, deeper
 from dagster_streamtables.compiler.text.spark import DIALECT
-from dagster_streamtables.errors import UnsupportedQuery
+from dagster_streamtables.compiler.text.window_places import end_of_partition
+from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 _NUMBERING = {"row_number", "ntile", "lag", "lead"}
 _FIRST = {"first", "first_value", "any_value", "last", "last_value"}
@@ -48,7 +52,8 @@ def determined(text: Text, qualified: exp.Query) -> Text:
         qualified: Its tree, with the table and type of every column known.
 
     Raises:
-        UnsupportedQuery: A window function depends on an order that the query does not define.
+        InvalidDefinition: A window function has no order that Spark requires.
+        UnsupportedQuery: A window function depends on an order that the query cannot define.
     """
     found = [
         *_ties_of_windows(text, qualified),
@@ -65,8 +70,19 @@ def _ties_of_windows(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
             meant = windows.get(node.alias.lower(), node) if node.alias else node
             if meant in windows.values() and not node.args.get("alias"):
                 continue
+            _require_order(node, meant, text)
             if _needs_order(node, meant):
                 yield from _ordered_further(node, meant, select, text)
+
+
+def _require_order(node: exp.Expr, meant: exp.Expr, text: Text) -> None:
+    if meant.args.get("order") is None and _name(node.this) in spark_functions.WINDOW:
+        raise InvalidDefinition(
+            f"{_name(node.this).upper()} over unordered rows",
+            where=place(node, text),
+            why="Spark requires an order for it, in mode FULL too",
+            fix="add ORDER BY inside OVER (…)",
+        )
 
 
 def _needs_order(node: exp.Expr, meant: exp.Expr) -> bool:
@@ -81,41 +97,82 @@ def _needs_order(node: exp.Expr, meant: exp.Expr) -> bool:
 def _ordered_further(
     node: exp.Expr, meant: exp.Expr, select: exp.Select, text: Text
 ) -> Iterator[Insertion]:
-    order = meant.args.get("order")
-    if order is None:
-        raise UnsupportedQuery(
-            f"{_name(node.this).upper()} over unordered rows",
-            where=place(node, text),
-            why="its result could differ each time",
-            fix="add ORDER BY inside OVER (…)",
-        )
-    frame = meant.args.get("spec")
-    if _name(node.this) in _OF_FRAME and (frame is None or frame.args.get("kind") != "ROWS"):
+    order, frame = meant.args.get("order"), meant.args.get("spec")
+    by_range = order is not None if frame is None else frame.args.get("kind") != "ROWS"
+    if _name(node.this) in _OF_FRAME and by_range:
         raise UnsupportedQuery(
             f"{_name(node.this).upper()} over a RANGE frame",
             where=place(node, text),
             why="in a RANGE frame, rows that tie in ORDER BY have no order",
             fix="write ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW after ORDER BY",
         )
-    at = _end_of_order(order, text)
     words = _all_columns(select, text)
+    if order is None:
+        at = end_of_partition(node, text)
+        if at is None and span(node.this) is not None:
+            raise _without_a_place(node, text)
+        words = [f" ORDER BY {', '.join(words)}{'' if frame else _WHOLE} "] if words else []
+    else:
+        at = _end_of_order(order, text)
+        words = [f", {word}" for word in words]
     if at is not None and words:
-        yield Insertion(at, "".join(f", {word}" for word in words))
+        yield Insertion(at, "".join(words))
+
+
+def _without_a_place(node: exp.Expr, text: Text) -> UnsupportedQuery:
+    return UnsupportedQuery(
+        f"{_name(node.this).upper()} over unordered rows",
+        where=place(node, text),
+        why="its result could differ each time, and the definition of its window is not found",
+        fix="add ORDER BY and a frame to the window, or give it a name of its own",
+    )
+
+
+_WHOLE = " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+"""The frame of a window without an order: with one, it would end at the current row."""
 
 
 def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
     for query in qualified.find_all(exp.Query):
-        order = query.args.get("order")
-        if order is None or not (query.args.get("limit") or query.args.get("offset")):
+        order, limit = (query.args.get(each) for each in ("order", "limit"))
+        limit = limit or query.args.get("offset")
+        if limit is None:
             continue
-        at = _end_of_order(order, text)
+        at = _start_of_limit(limit, text) if order is None else _end_of_order(order, text)
         numbers = [
             str(number)
             for number, output in enumerate(query.selects, start=1)
             if not _is_unordered(output)
         ]
-        if at is not None:
+        if order is None and at is not None:
+            _require_comparable(query, limit, text)
+            yield Insertion(at, f"ORDER BY {', '.join(numbers)} ")
+        elif at is not None:
             yield Insertion(at, "".join(f", {number}" for number in numbers))
+
+
+def _require_comparable(query: exp.Query, limit: exp.Expr, text: Text) -> None:
+    if any(map(_is_unordered, query.selects)):
+        raise UnsupportedQuery(
+            "LIMIT without ORDER BY over values that cannot be compared",
+            where=place(limit, text),
+            why="each run could choose other rows, and no order decides between these",
+            fix="add ORDER BY, or extract the entries you need before",
+        )
+
+
+def _start_of_limit(limit: exp.Expr, text: Text) -> int | None:
+    """The position of the word LIMIT or OFFSET, where an ORDER BY can be inserted; None where it
+    does not matter which rows are taken."""
+    known = span(limit)
+    around = limit.find_ancestor(exp.Query)
+    if known is None or (around is not None and isinstance(around.parent, exp.Exists)):
+        return None
+    words = [each for each in text.tokens if each.end < known[0]]
+    return next(each.start for each in reversed(words) if each.text.upper() in _LIMITS)
+
+
+_LIMITS = {"LIMIT", "OFFSET"}
 
 
 def _end_of_order(order: exp.Expr, text: Text) -> int | None:

@@ -1,6 +1,7 @@
 """Rewrite a query's tree to forms that sqlglot's qualifier handles correctly.
 
 ORDER BY without LIMIT                     removed: a table has no order
+LIMIT ALL                                  removed: the only word that LIMIT takes
 (… ORDER BY x LIMIT n) AS t (a, b)         renamed one level up: ORDER BY means the old names
 FROM (a JOIN b ON …) JOIN c ON …           without the parentheses
 EXISTS (SELECT * FROM …)                   SELECT 1: no column is needed, so none is read
@@ -9,6 +10,7 @@ a column or a LATERAL VIEW                 the column, or the column n of the vi
 SEMI JOIN d … JOIN c USING (…)             SEMI JOIN last: the qualifier takes d's columns for c's
 WINDOW w AS (…), v AS w                    v AS (…)
 LATERAL VIEW explode(x) t                  t AS col, the column names that Spark gives
+SELECT CAST(a AS BIGINT)                   AS a, likewise
 """
 
 from __future__ import annotations
@@ -20,6 +22,12 @@ from sqlglot import exp
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
 from dagster_streamtables.compiler.text.aliases import is_group
+from dagster_streamtables.compiler.text.output_names import (
+    columns_of_call,
+    name_of_call,
+    spark_name,
+)
+from dagster_streamtables.compiler.text.query_text import aliases_in
 from dagster_streamtables.compiler.text.refusal import Refusal
 
 
@@ -30,10 +38,13 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
         tree: As parsed.
         columns: All columns of all sources, and their types.
     """
-    maps = {name.lower() for name, kind in columns.items() if kind.upper().startswith("MAP<")}
     tree = tree.copy()
+    _name_outputs(tree, columns)
     _rename_semi_joined(tree, columns)
     for query in list(tree.find_all(exp.Query)):
+        limit = query.args.get("limit")
+        if isinstance(limit, exp.Limit) and isinstance(limit.expression, exp.Var):
+            query.set("limit", None)
         if query.args.get("order") and not (query.args.get("limit") or query.args.get("offset")):
             query.set("order", None)
     for subquery in list(tree.find_all(exp.Subquery)):
@@ -45,11 +56,21 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
     for select in list(tree.find_all(exp.Select)):
         _open_groups(select)
         _put_semi_joins_last(select)
-        _to_lateral_view(select)
+        _to_lateral_view(select, columns)
         _spell_out_windows(select)
     for number, lateral in enumerate(tree.find_all(exp.Lateral)):
-        _name_columns(lateral, number, maps)
+        _name_columns(lateral, number, columns)
     return tree
+
+
+def _name_outputs(tree: exp.Query, columns: Mapping[str, str]) -> None:
+    aliases = aliases_in(tree)
+    for select in tree.find_all(exp.Select):
+        for item in list(select.expressions):
+            named = isinstance(item, exp.Alias | exp.Aliases | exp.Column | exp.Dot | exp.Star)
+            name = None if named else spark_name(item, aliases, columns)
+            if name is not None:
+                item.replace(exp.alias_(item.copy(), name, quoted=True))
 
 
 def _spell_out_windows(select: exp.Select) -> None:
@@ -64,35 +85,15 @@ def _spell_out_windows(select: exp.Select) -> None:
                 window.set(part, meant.copy().args.get(part))
 
 
-def _name_columns(lateral: exp.Lateral, number: int, maps: Collection[str]) -> None:
+def _name_columns(lateral: exp.Lateral, number: int, columns: Mapping[str, str]) -> None:
     """Name the columns of a table function as Spark does, if the author names none."""
     if lateral.alias_column_names:
         return
-    names = _columns_of(lateral.this, maps)
+    names = columns_of_call(lateral.this, columns)
     if names:
         name = exp.to_identifier(lateral.alias or f"st_generated_{number}", quoted=True)
-        columns = [exp.to_identifier(each, quoted=True) for each in names]
-        lateral.set("alias", exp.TableAlias(this=name, columns=columns))
-
-
-def _columns_of(call: exp.Expr, maps: Collection[str]) -> list[str]:
-    """The column names from Spark's documentation of its generator functions."""
-    function = _function(call).removesuffix("_outer")
-    if f"{function}_outer" in spark_functions.VARIANT_TABLES:
-        return ["pos", "key", "value"]
-    if function in ("explode", "posexplode"):
-        place = ["pos"] if function == "posexplode" else []
-        return [*place, *(["key", "value"] if _is_map(call.this, maps) else ["col"])]
-    if function == "stack" and isinstance(call.this, exp.Literal):
-        rows = int(call.this.name)
-        return [f"col{each}" for each in range(-(-len(call.expressions) // rows))]
-    return []
-
-
-def _is_map(value: exp.Expr, maps: Collection[str]) -> bool:
-    if isinstance(value, exp.Column):
-        return value.name.lower() in maps
-    return _function(value) in spark_functions.MAPS
+        named = [exp.to_identifier(each, quoted=True) for each in names]
+        lateral.set("alias", exp.TableAlias(this=name, columns=named))
 
 
 def _ask_for_no_column(query: exp.Expr) -> None:
@@ -136,7 +137,7 @@ def _put_semi_joins_last(select: exp.Select) -> None:
     select.set("joins", [*(join for join in joins if join not in semi), *semi])
 
 
-def _to_lateral_view(select: exp.Select) -> None:
+def _to_lateral_view(select: exp.Select, known: Mapping[str, str]) -> None:
     """Move a table function out of a SELECT list: it runs before the other items."""
     for item in select.expressions:
         call = item.unalias() if isinstance(item, exp.Alias) else item
@@ -152,6 +153,7 @@ def _to_lateral_view(select: exp.Select) -> None:
             )
         aliased = isinstance(item, exp.Aliases)
         names = [each.name for each in item.expressions] if aliased else [item.alias]
+        names = names if any(names) else columns_of_call(call, known)
         columns = [exp.to_identifier(name, quoted=True) for name in names]
         alias = exp.TableAlias(this=exp.to_identifier(_GENERATED), columns=columns)
         view = exp.Lateral(this=call.copy(), view=True, alias=alias)
@@ -170,14 +172,7 @@ _GENERATED = "st_generated"
 
 
 def _is_generator(node: exp.Expr) -> bool:
-    return _function(node) in spark_functions.TABLE_VALUED
-
-
-def _function(node: exp.Expr) -> str:
-    """The name of the called function, in lower case; empty if the node is not a call."""
-    if not isinstance(node, exp.Func):
-        return ""
-    return (node.name if isinstance(node, exp.Anonymous) else node.sql_names()[0]).lower()
+    return name_of_call(node) in spark_functions.TABLE_VALUED
 
 
 def _name(subquery: exp.Subquery) -> exp.Expr:

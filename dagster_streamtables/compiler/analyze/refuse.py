@@ -141,12 +141,6 @@ def _refuse_clause(node: exp.Expr, text: Text) -> None:
             why="Spark matches columns by position only",
             fix="list the columns of both sides in one order",
         )  # fmt: skip
-    if isinstance(node, exp.Query) and _takes_any(node):
-        raise _at(
-            node.args.get("limit") or node.args["offset"], text, "LIMIT without ORDER BY",
-            why="each run could choose other rows",
-            fix="add ORDER BY",
-        )  # fmt: skip
     if isinstance(node, exp.Distinct) and node.args.get("on"):
         raise _at(
             node, text, "Spark has no DISTINCT ON", why=_SPARK_ONLY,
@@ -177,13 +171,6 @@ def _makes_rows_inside(node: exp.Expr) -> bool:
 
 def _is_by_name(node: exp.Expr) -> bool:
     return isinstance(node, exp.SetOperation) and bool(node.args.get("by_name"))
-
-
-def _takes_any(query: exp.Query) -> bool:
-    """Whether it takes some rows without saying which; in EXISTS that does not matter."""
-    limited = query.args.get("limit") or query.args.get("offset")
-    around = query.find_ancestor(exp.Exists, exp.Select)
-    return bool(limited) and not query.args.get("order") and not isinstance(around, exp.Exists)
 
 
 def _kind(join: exp.Join) -> str:

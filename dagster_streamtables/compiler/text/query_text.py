@@ -146,8 +146,7 @@ class Text:
     @property
     def aliases(self) -> frozenset[str]:
         """The names that can qualify a column, in lower case."""
-        relations = self.tree.find_all(exp.Table, exp.Subquery, exp.Values, exp.Lateral)
-        return frozenset(each.alias_or_name.lower() for each in relations)
+        return aliases_in(self.tree)
 
     def over(self, relation: Callable[[str], str], *, more: Iterable[Edit] = ()) -> str:
         """The text with each table name replaced by a relation.
@@ -254,6 +253,12 @@ def tables_in(tree: exp.Query) -> list[exp.Table]:
             if isinstance(source.this, exp.Identifier) and not _is_cte(source, scope):
                 found[id(source)] = source
     return list(found.values())
+
+
+def aliases_in(tree: exp.Expr) -> frozenset[str]:
+    """The names that can qualify a column, in lower case."""
+    relations = tree.find_all(exp.Table, exp.Subquery, exp.Values, exp.Lateral)
+    return frozenset(each.alias_or_name.lower() for each in relations)
 
 
 def table_name(table: exp.Table) -> str:

@@ -126,3 +126,14 @@ UPDATE orders SET amount = NULL;
 --- delta
 -- -1 | 10 | False
 -- +1 | 10 | True
+
+--- case: an element has the name of its array
+--- covers: Q1 columns without a name of their own; Q28 nested types
+SELECT id, tags[0] FROM visits WHERE size(tags) > 0;
+--- before
+INSERT INTO visits VALUES (1, '2013-01-31 10:00:00', ARRAY(1, 2), NULL);
+--- change
+UPDATE visits SET tags = ARRAY(7);
+--- delta
+-- -1 | 1 | 1
+-- +1 | 1 | 7

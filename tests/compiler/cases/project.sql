@@ -113,3 +113,36 @@ INSERT INTO orders VALUES (1, 1, 1);
 INSERT INTO orders VALUES (2, 1, 1), (3, 1, 1);
 --- delta
 -- +2 | row
+
+--- case: columns that Spark names by themselves
+--- covers: Q1 columns without a name of their own
+SELECT CAST(o.amount AS BIGINT), (customer), -1, TRUE, 'new' FROM orders AS o;
+--- before
+INSERT INTO orders VALUES (1, 2, 5);
+--- change
+UPDATE orders SET amount = 6;
+--- delta
+-- -1 | 5 | 2 | -1 | True | new
+-- +1 | 6 | 2 | -1 | True | new
+
+--- case: a column of a subquery that its author did not name
+--- covers: Q1 columns without a name of their own
+--- spark: DuckDB gives it another name
+SELECT amount + 1 AS more, `7` FROM (SELECT CAST(amount AS BIGINT), 7 FROM orders) AS t;
+--- before
+INSERT INTO orders VALUES (1, 2, 5);
+--- change
+INSERT INTO orders VALUES (2, 2, 6);
+--- delta
+-- +1 | 7 | 7
+
+--- case: a key that is cast keeps its name
+--- covers: Q1 columns without a name of their own
+SELECT CAST(customer AS BIGINT), SUM(amount) AS total FROM orders GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (1, 2, 5);
+--- change
+INSERT INTO orders VALUES (2, 2, 6);
+--- delta
+-- -1 | 2 | 5
+-- +1 | 2 | 11

@@ -52,12 +52,6 @@ SELECT t.id FROM (VALUES (1), (2)) AS t(id);
 --- error
 -- the query reads no table
 
---- case: LIMIT without ORDER BY
---- covers: Q21 LIMIT without ORDER BY
-SELECT id FROM orders LIMIT 5;
---- error
--- LIMIT without ORDER BY
-
 --- case: PIVOT
 --- covers: Q29 PIVOT
 SELECT * FROM orders PIVOT (SUM(amount) FOR customer IN (1, 2));
@@ -328,29 +322,11 @@ SELECT id, row_number() OVER (PARTITION BY customer) AS r FROM orders;
 --- error
 -- ROW_NUMBER over unordered rows
 
---- case: the first value of rows in no order
---- covers: Q19 the first value of rows in no order
-SELECT id, first_value(amount) OVER () AS r FROM orders;
---- error
--- FIRST_VALUE over unordered rows
-
 --- case: a list over peers
 --- covers: Q19 a list over peers
 SELECT id, collect_list(amount) OVER (ORDER BY customer) AS r FROM orders;
 --- error
 -- COLLECT_LIST over a RANGE frame
-
---- case: LIMIT without ORDER BY in a subquery
---- covers: Q21 LIMIT without ORDER BY in a subquery
-SELECT id FROM orders WHERE customer IN (SELECT id FROM customers LIMIT 1);
---- error
--- LIMIT without ORDER BY
-
---- case: OFFSET without ORDER BY
---- covers: Q21 OFFSET without ORDER BY
-SELECT id FROM orders OFFSET 2;
---- error
--- LIMIT without ORDER BY
 
 --- case: INTERSECT of two widths
 --- covers: Q11 INTERSECT of two widths
@@ -633,3 +609,33 @@ SELECT customer, array_agg(amount) WITHIN GROUP (ORDER BY id) AS x FROM orders G
 SELECT id, pos FROM customers LATERAL VIEW variant_explode(parse_json(region)) t AS pos, key, value;
 --- error
 -- Spark has no LATERAL VIEW of variant_explode
+
+--- case: some of the rows with maps
+--- covers: Q21 LIMIT over values without an order
+SELECT m['a'] AS x FROM (SELECT map('a', amount) AS m FROM orders LIMIT 2) AS t;
+--- error
+-- LIMIT without ORDER BY over values that cannot be compared
+
+--- case: ranks in no order
+--- covers: Q19 row numbers in no order
+SELECT id, rank() OVER (PARTITION BY customer) AS r FROM orders;
+--- error
+-- RANK over unordered rows
+
+--- case: a list over a window that shares its name with a query
+--- covers: Q19 a list over rows in no order, whose window is not found
+WITH w AS (SELECT id, amount FROM orders) SELECT id, collect_list(amount) OVER w AS x FROM w WINDOW w AS (PARTITION BY id);
+--- error
+-- COLLECT_LIST over unordered rows
+
+--- case: a column that Spark names by its text
+--- covers: Q29 an output without a name
+SELECT count(*) FROM orders;
+--- error
+-- output column 1 has no name
+
+--- case: a field of a struct, cast
+--- covers: Q29 an output without a name
+SELECT CAST(place.x AS BIGINT) FROM visits;
+--- error
+-- output column 1 has no name

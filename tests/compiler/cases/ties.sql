@@ -141,3 +141,42 @@ INSERT INTO orders VALUES (11, 1, 7);
 --- delta
 -- +1 | 1 | 11
 -- -1 | 1 | 12
+
+--- case: the first and the last of rows in no order
+--- covers: Q19 aggregates over unordered windows
+SELECT id, first_value(amount) OVER (PARTITION BY customer) AS f, last_value(amount) OVER w AS l, SUM(amount) OVER w AS s
+FROM orders WINDOW w AS (PARTITION BY customer);
+--- before
+INSERT INTO orders VALUES (2, 1, 5), (3, 1, 7), (4, 2, 1);
+--- change
+INSERT INTO orders VALUES (1, 1, 6);
+--- delta
+-- -1 | 2 | 5 | 7 | 12
+-- -1 | 3 | 5 | 7 | 12
+-- +1 | 1 | 6 | 7 | 18
+-- +1 | 2 | 6 | 7 | 18
+-- +1 | 3 | 6 | 7 | 18
+
+--- case: a list of all rows in no order
+--- covers: Q19 aggregates over unordered windows
+SELECT id, collect_list(amount) OVER () AS l FROM orders;
+--- before
+INSERT INTO orders VALUES (2, 1, 5);
+--- change
+INSERT INTO orders VALUES (1, 1, 6);
+--- delta
+-- -1 | 2 | [5]
+-- +1 | 1 | [6, 5]
+-- +1 | 2 | [6, 5]
+
+--- case: a frame of rows in no order
+--- covers: Q19 aggregates over unordered windows
+SELECT id, SUM(amount) OVER (PARTITION BY customer ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS s FROM orders;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (3, 1, 7);
+--- change
+INSERT INTO orders VALUES (2, 1, 6);
+--- delta
+-- -1 | 3 | 12
+-- +1 | 2 | 11
+-- +1 | 3 | 13

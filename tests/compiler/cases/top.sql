@@ -156,3 +156,60 @@ UPDATE orders SET amount = 6 WHERE id = 10;
 --- delta
 -- -1 | 10 | 2
 -- +1 | 11 | 1
+
+--- case: some rows, which are the first of all in every refresh
+--- covers: Q21 LIMIT without ORDER BY
+SELECT customer, amount FROM orders LIMIT 2;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 7), (3, 2, 1);
+--- change
+INSERT INTO orders VALUES (4, 1, 6);
+--- delta
+-- -1 | 1 | 7
+-- +1 | 1 | 6
+
+--- case: rows that are left out in no order
+--- covers: Q21 OFFSET without ORDER BY
+SELECT id FROM orders OFFSET 1;
+--- before
+INSERT INTO orders VALUES (2, 1, 5), (3, 1, 7);
+--- change
+INSERT INTO orders VALUES (1, 1, 6);
+--- delta
+-- +1 | 2
+
+--- case: some groups
+--- covers: Q21 LIMIT without ORDER BY
+SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer LIMIT 1 OFFSET 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 7);
+--- change
+INSERT INTO orders VALUES (3, 2, 6);
+--- delta
+-- -1 | 2 | 1
+-- +1 | 2 | 2
+
+--- case: one row of a subquery, of a definition and of a union
+--- covers: Q21 LIMIT without ORDER BY in a subquery
+WITH t AS (SELECT id, region FROM customers LIMIT 1)
+SELECT id FROM orders WHERE customer IN (SELECT id FROM t) AND amount < (SELECT id FROM customers LIMIT 1 OFFSET 1)
+UNION ALL
+(SELECT id FROM customers LIMIT 1);
+--- before
+INSERT INTO customers VALUES (2, 'north'), (9, 'south');
+INSERT INTO orders VALUES (1, 2, 5), (3, 1, 1);
+--- change
+INSERT INTO customers VALUES (1, 'west');
+--- delta
+-- -1 | 2
+-- +1 | 3
+
+--- case: LIMIT ALL limits nothing
+--- covers: Q21 LIMIT ALL
+SELECT id FROM orders LIMIT ALL;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO orders VALUES (2, 1, 6);
+--- delta
+-- +1 | 2

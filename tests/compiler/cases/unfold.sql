@@ -258,3 +258,13 @@ INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
 DELETE FROM orders WHERE id = 1;
 --- delta
 -1 | 1 | a | 5
+
+--- case: elements and their places under Spark's names
+--- covers: Q16 generators without names
+SELECT id, posexplode(tags) FROM visits;
+--- before
+INSERT INTO visits VALUES (1, '2013-01-31 10:00:00', ARRAY(5, 6), NULL);
+--- change
+UPDATE visits SET tags = ARRAY(5);
+--- delta
+-- -1 | 1 | 1 | 6

@@ -1,0 +1,64 @@
+"""The names of the output columns: given by the author or by Spark, distinct, and not reserved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.columns import WEIGHT
+from dagster_streamtables.compiler.text.output_names import columns_of_call, spark_name
+from dagster_streamtables.compiler.text.places import place
+from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
+
+
+def names_of(output: exp.Expr, text: Text, columns: Mapping[str, str]) -> list[str]:
+    """The names of the columns of one output; empty if it has none that Delta would take."""
+    if isinstance(output, exp.Alias | exp.Column | exp.Dot):
+        return [output.alias_or_name] if output.alias_or_name else []
+    name = spark_name(output, text.aliases, columns)
+    return columns_of_call(output, columns) if name is None else [name]
+
+
+def unnamed(text: Text, output: exp.Expr, number: int) -> InvalidDefinition:
+    return InvalidDefinition(
+        f"output column {number} has no name",
+        where=place(output, text),
+        why="Spark would name it by the text of the expression, which has characters that no "
+        "column of a Delta table may have",
+        fix="give it one with AS",
+    )
+
+
+def distinct(names: tuple[str, ...], text: Text) -> tuple[str, ...]:
+    lowered = [name.lower() for name in names]
+    for name in names:
+        if lowered.count(name.lower()) > 1:
+            raise InvalidDefinition(
+                f'two output columns are called "{name}"',
+                where=_last_output(name, text),
+                why="column names must be unique, ignoring case",
+                fix="give each its own name with AS",
+            )
+        if name.lower().startswith("__st_") or name.lower() in _OURS:
+            raise UnsupportedQuery(
+                f'an output column is called "{name}"',
+                where=_last_output(name, text),
+                why="names with this prefix are reserved for the table's own state",
+                fix="give it another name with AS",
+            )
+    return names
+
+
+# Columns that are added to the table's own while a change is computed, written and compared.
+_OURS = frozenset((WEIGHT, "__goes", "__row", "__side", "__n", "__close"))
+
+
+def _last_output(name: str, text: Text) -> Place | str:
+    """The position of the last output of that name, or of the SELECT if a star yields it."""
+    select = text.tree
+    while isinstance(select, exp.SetOperation | exp.Subquery):
+        select = select.this
+    named = [each for each in select.selects if each.alias_or_name.lower() == name.lower()]
+    return place(named[-1] if named else select.selects[-1], text)

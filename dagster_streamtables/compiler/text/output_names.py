@@ -1,0 +1,112 @@
+"""The names that Spark gives to output columns whose author gives none.
+
+    CAST(o.amount AS BIGINT), (amount)   amount
+    1, -1, TRUE, 'new'                   1, -1, true, new
+    tags[0], tags[id], prices['eur']     tags[0], tags[id], prices[eur]
+    explode(tags), posexplode(tags)      col; pos and col
+    explode(prices)                      key and value
+
+Spark names any other expression by its text: ``count(1)``, ``(amount + 1)``. Such a name has
+characters that no column of a Delta table may have, in mode FULL either.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.text import spark_functions
+
+_FORBIDDEN = re.compile(r"[ ,;{}()\n\t=]")
+_NUMBER = re.compile(r"(0|[1-9]\d*)(\.\d+)?")
+
+
+def spark_name(
+    output: exp.Expr, aliases: Collection[str], columns: Mapping[str, str]
+) -> str | None:
+    """The name of an output without an alias; None if Delta would not take Spark's.
+
+    Args:
+        output: As parsed, before names are qualified.
+        aliases: The names that can qualify a column, in lower case.
+        columns: All columns of all sources, and their types.
+    """
+    output = output.unnest()
+    name = _name_of(output.this if isinstance(output, exp.Cast) else output, aliases)
+    if name is None and isinstance(output, exp.Bracket):
+        name = _element(output, aliases, columns)
+    if name is None:
+        name = _constant(output)
+    return None if not name or _FORBIDDEN.search(name) else name
+
+
+def _name_of(value: exp.Expr, aliases: Collection[str]) -> str | None:
+    """The name of a column; None for a field of a struct, which Spark calls by its whole path."""
+    value = value.unnest()
+    if not isinstance(value, exp.Column) or (value.table and value.table.lower() not in aliases):
+        return None
+    return value.name
+
+
+def _constant(output: exp.Expr) -> str | None:
+    if isinstance(output, exp.Neg) and isinstance(output.this, exp.Literal):
+        name = _constant(output.this)
+        return None if output.this.is_string or name is None else f"-{name}"
+    if isinstance(output, exp.Boolean):
+        return "true" if output.this else "false"
+    if not isinstance(output, exp.Literal):
+        return None
+    return output.name if output.is_string or _NUMBER.fullmatch(output.name) else None
+
+
+def _element(
+    output: exp.Bracket, aliases: Collection[str], columns: Mapping[str, str]
+) -> str | None:
+    """``tags[0]``; a string also selects the field of a struct, whose name has no brackets."""
+    name = _name_of(output.this, aliases)
+    [*index] = output.expressions
+    if name is None or len(index) != 1:
+        return None
+    if index[0].is_string and not _is_map(output.this, _maps(columns)):
+        return None
+    inside = _name_of(index[0], aliases) or _constant(index[0])
+    return None if inside is None else f"{name}[{inside}]"
+
+
+def _maps(columns: Mapping[str, str]) -> set[str]:
+    return {name.lower() for name, kind in columns.items() if kind.upper().startswith("MAP<")}
+
+
+def columns_of_call(call: exp.Expr, columns: Mapping[str, str]) -> list[str]:
+    """The column names from Spark's documentation of its generator functions; empty if unknown.
+
+    Args:
+        call: The call of a generator function.
+        columns: All columns of all sources, and their types.
+    """
+    function = name_of_call(call).removesuffix("_outer")
+    if f"{function}_outer" in spark_functions.VARIANT_TABLES:
+        return ["pos", "key", "value"]
+    if function in ("explode", "posexplode"):
+        place = ["pos"] if function == "posexplode" else []
+        is_map = _is_map(call.this, _maps(columns))
+        return [*place, *(["key", "value"] if is_map else ["col"])]
+    if function == "stack" and isinstance(call.this, exp.Literal):
+        rows = int(call.this.name)
+        return [f"col{each}" for each in range(-(-len(call.expressions) // rows))]
+    return []
+
+
+def _is_map(value: exp.Expr, maps: Collection[str]) -> bool:
+    if isinstance(value, exp.Column):
+        return value.name.lower() in maps
+    return name_of_call(value) in spark_functions.MAPS
+
+
+def name_of_call(node: exp.Expr) -> str:
+    """The name of the called function, in lower case; empty if the node is not a call."""
+    if not isinstance(node, exp.Func):
+        return ""
+    return (node.name if isinstance(node, exp.Anonymous) else node.sql_names()[0]).lower()

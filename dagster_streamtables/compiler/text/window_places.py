@@ -1,0 +1,64 @@
+"""Where the definition of a window stands in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from dagster_streamtables.compiler.text.places import span
+from dagster_streamtables.compiler.text.query_text import Text, deeper
+
+_FRAMES = {"ROWS", "RANGE"}
+
+
+def end_of_partition(window: exp.Expr, text: Text) -> int | None:
+    """The position where an ORDER BY can be inserted into an unordered window.
+
+    Args:
+        window: The function with its OVER, of a tree whose nodes have the positions of the text.
+        text: The query.
+
+    Returns:
+        None if the function has no known position, or its window has a name that two have.
+    """
+    known = span(window.this)
+    if known is None:
+        return None
+    tokens = text.tokens
+    over = next(
+        (i for i, each in enumerate(tokens) if each.start > known[1] and _word(each) == "OVER"),
+        None,
+    )
+    if over is None:
+        return None
+    following = tokens[over + 1]
+    if following.token_type is TokenType.L_PAREN:
+        return _end(tokens, over + 1)
+    named = [i for i in range(len(tokens)) if _defines(tokens, i, following.text)]
+    return _end(tokens, named[0] + 2) if len(named) == 1 else None
+
+
+def _defines(tokens: Sequence[Token], i: int, name: str) -> bool:
+    """Whether a token begins ``name AS (…)`` in a WINDOW clause, as far as its words tell."""
+    if i + 2 >= len(tokens) or tokens[i].text.lower() != name.lower():
+        return False
+    defined = _word(tokens[i + 1]) in ("AS", "ALIAS")
+    return defined and tokens[i + 2].token_type is TokenType.L_PAREN
+
+
+def _end(tokens: Sequence[Token], opening: int) -> int:
+    """The position before the frame of the window that begins at a parenthesis, or of its end."""
+    depth = 0
+    for token in tokens[opening:]:
+        if depth == 1 and _word(token) in _FRAMES:
+            return token.start
+        depth += deeper(token)
+        if depth == 0:
+            return token.start
+    return tokens[-1].end + 1
+
+
+def _word(token: Token) -> str:
+    return token.text.upper()

@@ -34,6 +34,8 @@ HARNESS = (
     "intermediate.py",
     "postgres_rules.txt",
     "test_cases.py",
+    "test_output_names.py",
+    "test_time_windows.py",
 )
 OWN = {
     "stages": "test_stages.py",

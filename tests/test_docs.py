@@ -33,6 +33,7 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.cli import app
 from dagster_streamtables.compiler import compile_query
+from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.errors import StreamTablesError
 from operator_pages import FOLDER, PAGES, examples, written
 from pages import DOCS, PROJECT, Block, blocks, code, rows
@@ -210,7 +211,7 @@ def test_sql_is_sql(path: Path) -> None:
     for block in blocks(path.read_text()):
         if block.language == "sql" and not block.not_run:
             asked = re.search(r"^-- dialect: (\w+)$", block.text, flags=re.M)
-            sqlglot.parse(block.text, read=asked[1] if asked else "spark")
+            sqlglot.parse(block.text, read=asked[1] if asked else DIALECT)
 
 
 @pages

@@ -54,6 +54,7 @@ class Database:
         # DuckDB 2.0 loses the rows of a LEFT JOIN on an empty table under a UNION ALL and a GROUP
         # BY when it optimizes (case "FULL JOIN pads both sides"); planned as written it does not.
         self.run("PRAGMA disable_optimizer; SET TimeZone = 'UTC'")
+        self.run("CREATE MACRO timestamp_micros(micros) AS make_timestamptz(micros)")
         for create in _SCHEMA:
             assert create is not None
             self.run(create.sql("duckdb"))
@@ -139,10 +140,13 @@ class Prepared:
         self.full: dict[str, str] = {}
         self.text = ""
         if isinstance(plan, QueryPlan):
-            self.full = {moment: over(plan.full_text, moment) for moment in ("before", "after")}
-            self.text = over(plan.text, "after")
+            self.write_full(plan)
         self._reads: dict[tuple[str, ...], bool] = {}
         self._written: dict[tuple[str, frozenset[str]], str] = {}
+
+    def write_full(self, plan: QueryPlan) -> None:
+        self.full = {moment: over(plan.full_text, moment) for moment in ("before", "after")}
+        self.text = over(plan.text, "after")
 
     def written(self, what: str, unmoved: frozenset[str], ask: Callable[[], Statement]) -> str:
         """A statement in the words of DuckDB."""
@@ -305,14 +309,14 @@ class Stored:
 def over(text: Text, moment: str) -> str:
     """The user's own text over the sources at a moment: the independent oracle."""
     sql = text.over(lambda table: f"`{table}@{moment}`")
-    return _in_duckdb(sql.replace(f"{NOW}()", f"`{NOW}@{moment}`"))
+    return in_duckdb(sql.replace(f"{NOW}()", f"`{NOW}@{moment}`"))
 
 
 def _sql(statement: Statement) -> str:
-    return _in_duckdb(render(statement.rows, pretty=False))
+    return in_duckdb(render(statement.rows, pretty=False))
 
 
-def _in_duckdb(spark: str) -> str:
+def in_duckdb(spark: str) -> str:
     [tree] = sqlglot.parse(spark, read="spark")
     assert tree is not None
     for node in list(tree.find_all(exp.TryCast)):

@@ -8,7 +8,7 @@ import pytest
 
 from compiler import casefile
 from compiler.casefile import Case
-from compiler.database import TABLES, Database, Prepared, Stored, _in_duckdb
+from compiler.database import TABLES, Database, Prepared, Stored, in_duckdb
 from compiler.test_cases import difference, play
 from dagster_streamtables.compiler import Invariants, Plan, StrategyKind, compile_query
 
@@ -29,7 +29,7 @@ def broken(database: Database, stored: Stored) -> list[str]:
     asked = Invariants(stored.plan, stored.types)
 
     def ask(sql: str) -> list[tuple[object, ...]]:
-        return database.connection.execute(_in_duckdb(sql)).fetchall()
+        return database.connection.execute(in_duckdb(sql)).fetchall()
 
     [(rows, *counts)] = ask(asked.counts_sql(TABLE))
     said = [rule.says for rule, count in zip(asked.rules, counts, strict=True) if count]

@@ -22,6 +22,7 @@ from dagster_streamtables.compiler.analyze.normalize import normalized
 from dagster_streamtables.compiler.analyze.outputs import distinct, names_of, unnamed
 from dagster_streamtables.compiler.analyze.refuse import refuse
 from dagster_streamtables.compiler.analyze.storable_types import annotated
+from dagster_streamtables.compiler.analyze.time_windows import settle_times
 from dagster_streamtables.compiler.analyze.validate import check
 from dagster_streamtables.compiler.operators.columns import WEIGHT
 from dagster_streamtables.compiler.text.aggregate_calls import calls
@@ -83,6 +84,7 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
         tree = qualify(tree, schema=schema, dialect=DIALECT, quote_identifiers=False)
         _spell_out_group_by_all(tree)
         tree = annotated(tree, schema)
+        settle_times(tree)
     except (OptimizeError, SchemaError) as error:
         raise _unresolved(text, error, sources) from None
     except SqlglotError as error:

@@ -19,6 +19,7 @@ from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.analyze.time_windows import open_time_windows
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
 from dagster_streamtables.compiler.text.aliases import is_group
@@ -56,6 +57,7 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
     for select in list(tree.find_all(exp.Select)):
         _open_groups(select)
         _put_semi_joins_last(select)
+        open_time_windows(select)
         _to_lateral_view(select, columns)
         _spell_out_windows(select)
     for number, lateral in enumerate(tree.find_all(exp.Lateral)):

@@ -27,7 +27,6 @@ _PARAMETER = (
     "it has no value when a refresh runs the query later",
     "write its value into the query",
 )
-_GROUP_BY_TIME = "group by date_trunc(…), or by floor(unix_timestamp(…) / 600) for ten minutes"
 
 # construct: how a message calls it, what to write instead
 _NO_RULE: dict[type[exp.Expr], tuple[str, str]] = {
@@ -64,6 +63,7 @@ _KNOWN = (
     | spark_functions.AGGREGATES
     | spark_functions.WINDOW
     | spark_functions.TABLE_VALUED
+    | spark_functions.TIME_WINDOWS
 )
 
 
@@ -222,8 +222,7 @@ def _refuse_known(word: str, where: Place | str, called: str) -> None:
         )
     if word in spark_functions.OTHERS:
         raise UnsupportedQuery(
-            f"{called} is not supported yet", where=where, why=_NO_RULE_WHY,
-            fix=f"{_GROUP_BY_TIME}, {_OR_FULL}" if "window" in word else _FULL,
+            f"{called} is not supported yet", where=where, why=_NO_RULE_WHY, fix=_FULL,
         )  # fmt: skip
 
 

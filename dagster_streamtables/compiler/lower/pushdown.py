@@ -2,6 +2,7 @@
 
     σ_p(L ⋈ R)  =  σ_p(L) ⋈ R      if p reads columns of L only
                 =  L ⋈_p R          if it reads both
+    σ_p(υ_g(R)) =  υ_g(σ_p(R))      if p reads none of the columns that g makes
 
 The change of a join reads its sides before and after; below it, a condition saves reading rows. A
 condition that can fail is not moved: further down, it would be evaluated for more rows.
@@ -18,6 +19,7 @@ from dagster_streamtables.compiler.operators import (
     OuterJoin,
     Timed,
     TimedFilter,
+    Unfold,
     column,
 )
 from dagster_streamtables.compiler.operators.failing import cannot_fail
@@ -52,6 +54,8 @@ def _pushed(rows: Operator, condition: exp.Expr) -> Operator | None:
     names = {each.name for each in condition.find_all(exp.Column)}
     if isinstance(rows, Join | OuterJoin) and names <= set(rows.left.schema):
         return rows.over(_below(rows.left, condition), rows.right)
+    if isinstance(rows, Unfold) and names <= set(rows.input.schema):
+        return rows.over(_below(rows.input, condition))
     if not isinstance(rows, Join):
         return None
     if names <= set(rows.right.schema):

@@ -20,6 +20,7 @@ from dagster_streamtables.compiler.lower.pushdown import timed
 from dagster_streamtables.compiler.lower.recursion import recursive
 from dagster_streamtables.compiler.lower.relations import FromClause
 from dagster_streamtables.compiler.lower.scope import Scope
+from dagster_streamtables.compiler.lower.sessions import with_sessions
 from dagster_streamtables.compiler.lower.set_operations import combined
 from dagster_streamtables.compiler.lower.subqueries import Subqueries
 from dagster_streamtables.compiler.lower.windows import inlined, with_windows
@@ -158,6 +159,7 @@ def _group(
     inside = {call: new for call, new in zip(found, answered, strict=True) if call != new}
     parts.replace([scope.flat(settled(each, inside)) for each in parts.all])
     keys, sets = grouped_by(query.args.get("group"), scope)
+    rows = with_sessions(rows, keys, query.args.get("group"), scope)
     rows, held = Grouping(rows, keys, sets, parts.all).groups()
     parts.replace([settled(each, held) for each in parts.all])
     columns = {key.name: held[key].name for key in keys if isinstance(key, exp.Column)}

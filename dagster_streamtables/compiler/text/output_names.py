@@ -3,6 +3,7 @@
     CAST(o.amount AS BIGINT), (amount)   amount
     1, -1, TRUE, 'new'                   1, -1, true, new
     tags[0], tags[id], prices['eur']     tags[0], tags[id], prices[eur]
+    window(happened, '10 minutes')       window
     explode(tags), posexplode(tags)      col; pos and col
     explode(prices)                      key and value
 
@@ -51,6 +52,8 @@ def _name_of(value: exp.Expr, aliases: Collection[str]) -> str | None:
 
 
 def _constant(output: exp.Expr) -> str | None:
+    if name_of_call(output) in spark_functions.TIME_WINDOWS:
+        return name_of_call(output)
     if isinstance(output, exp.Neg) and isinstance(output.this, exp.Literal):
         name = _constant(output.this)
         return None if output.this.is_string or name is None else f"-{name}"

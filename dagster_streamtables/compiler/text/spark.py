@@ -10,10 +10,12 @@ subquery.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, ClassVar
 
 from sqlglot import exp, parser
 from sqlglot.dialects.spark import Spark
+from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.errors import EnvironmentProblem
@@ -26,6 +28,7 @@ _AS_WRITTEN = {
     | spark_functions.OTHERS
     | spark_functions.TABLE_VALUED - {"explode", "posexplode", "explode_outer", "posexplode_outer"}
     | spark_functions.WINDOW
+    | spark_functions.TIME_WINDOWS
 }
 
 
@@ -54,6 +57,14 @@ Builders = dict[Any, Callable[..., Any]]
 
 class StreamTables(Spark):
     class Parser(Spark.Parser):
+        def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+            # sqlglot ends a GROUP BY at the word `window`, which may begin a call.
+            for token, following in pairwise(raw_tokens):
+                is_window = token.token_type is TokenType.WINDOW
+                if is_window and following.token_type is TokenType.L_PAREN:
+                    token.token_type = TokenType.VAR
+            return super().parse(raw_tokens, sql)
+
         FUNCTIONS: ClassVar[Builders] = {
             name: build for name, build in Spark.Parser.FUNCTIONS.items() if name not in _AS_WRITTEN
         }

@@ -63,7 +63,7 @@ _MAPS = """
     transform_keys transform_values var_map
 """
 _OTHERS = """
-    collate collation session_window typeof window window_time
+    collate collation typeof window_time
 """
 _LAMBDAS = """
     aggregate array_sort exists filter forall map_filter map_zip_with reduce transform
@@ -98,6 +98,8 @@ LAMBDAS = frozenset(_LAMBDAS.split())
 """Functions that take a lambda."""
 WINDOW = frozenset(_WINDOW.split())
 """Functions that need OVER."""
+TIME_WINDOWS = frozenset({"window", "session_window"})
+"""Functions that return the windows of time that a row is in."""
 AS_WRITTEN = frozenset(_AS_WRITTEN.split())
 """Scalar functions that sqlglot would print differently; see `spark`."""
 SCALAR = frozenset(_SCALAR.split()) | LAMBDAS | AS_WRITTEN

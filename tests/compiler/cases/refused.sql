@@ -76,12 +76,6 @@ SELECT id, my_function(amount) AS x FROM orders;
 --- error
 -- my_function() is not supported yet
 
---- case: a time window
---- covers: Q29 a time window
-SELECT session_window(sold, '5 minutes') AS w FROM sales;
---- error
--- session_window() is not supported yet
-
 --- case: a collation of an output column
 --- covers: Q28 a collation of an output column
 SELECT region COLLATE UTF8_LCASE AS r FROM customers;
@@ -376,12 +370,6 @@ SELECT id, current_catalog() AS r FROM orders;
 --- error
 -- current_catalog() cannot be maintained
 
---- case: a time window of fixed length
---- covers: Q29 a time window of fixed length
-SELECT window(sold, '5 minutes') AS w FROM sales;
---- error
--- window() is not supported yet
-
 --- case: a random choice inside a LATERAL subquery
 --- covers: Q24 a random choice inside a LATERAL subquery
 SELECT c.id FROM customers AS c, LATERAL (SELECT o.id FROM orders AS o WHERE o.customer = c.id AND rand() < 0.5) AS t;
@@ -639,3 +627,39 @@ SELECT count(*) FROM orders;
 SELECT CAST(place.x AS BIGINT) FROM visits;
 --- error
 -- output column 1 has no name
+
+--- case: two time windows
+--- covers: Q30 two time windows in one SELECT
+SELECT window(sold, '1 day') AS a, window(sold, '1 hour') AS b FROM sales;
+--- error
+-- two different time windows in one SELECT
+
+--- case: a window of a month
+--- covers: Q30 a window of a month
+SELECT window(sold, '1 month') AS w FROM sales;
+--- error
+-- '1 month' is no length of a time window
+
+--- case: a window that slides by more than its length
+--- covers: Q30 a window that slides by more than its length
+SELECT window(sold, '1 day', '2 days') AS w FROM sales;
+--- error
+-- a time window whose lengths do not fit
+
+--- case: sessions in grouping sets
+--- covers: Q30 session_window() in grouping sets
+SELECT product, session_window.start AS s, COUNT(*) AS n FROM sales GROUP BY CUBE (product, session_window(sold, '1 day'));
+--- error
+-- session_window() in grouping sets
+
+--- case: a window of five arguments
+--- covers: Q30 a window of five arguments
+SELECT window(sold, '1 day', '1 day', '1 hour', '1 hour') AS w FROM sales;
+--- error
+-- window() of 5 arguments
+
+--- case: sessions without a gap
+--- covers: Q30 a session without a gap
+SELECT session_window(sold) AS w FROM sales;
+--- error
+-- session_window() of 1 arguments

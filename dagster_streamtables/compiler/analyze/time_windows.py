@@ -1,0 +1,217 @@
+"""window() and session_window(): a row → the windows of time that it is in, as a table function.
+
+Spark puts each row of ``FROM … WHERE …`` into its windows before it groups, and names these:
+
+    SELECT window.start, COUNT(*) FROM t GROUP BY window(ts, '10 minutes', '5 minutes')
+
+So the query is one over rows that a table function makes:
+
+    SELECT window.start, COUNT(*) FROM t LATERAL VIEW explode(…) w AS window GROUP BY window
+
+which makes n = ⌈length / slide⌉ rows of a row, or one fewer where the slide does not divide the
+length. A row whose time is NULL is in no window. The windows of sessions are merged as they are
+grouped; see `lower/sessions`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import sqlglot
+from sqlglot import exp
+
+from dagster_streamtables.compiler.text.aliases import own_aliases
+from dagster_streamtables.compiler.text.durations import microseconds
+from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.spark import DIALECT
+
+SESSIONS = "st_sessions"
+"""The table of the column `session_window`, until it is merged with those that it touches."""
+_WINDOWS = "st_windows"
+_COLUMNS = {_WINDOWS: "window", SESSIONS: "session_window"}
+_LATER = "st_in_micros"
+"""A call that `settle_times` replaces once types are known: ``x`` in microseconds, or back."""
+_BACK = "st_from_micros"
+_SPARK_TOO = "Spark refuses it, in mode FULL too"
+
+
+def open_time_windows(select: exp.Select) -> None:
+    """Replace the calls of one SELECT by a column of a table function in its FROM."""
+    found = dict.fromkeys(_calls(select))
+    if not found:
+        return
+    [call, *others] = found
+    if others:
+        raise Refusal(
+            others[0],
+            "two different time windows in one SELECT",
+            why="rows would be in each pair of windows; " + _SPARK_TOO,
+            fix="compute one of them in a subquery",
+        )
+    table = SESSIONS if call.name.lower() == "session_window" else _WINDOWS
+    name = exp.to_identifier(_COLUMNS[table], quoted=True)
+    made = _session(call) if table == SESSIONS else _windows(call)
+    column = exp.Column(this=name, table=exp.to_identifier(table))
+    for node in list(_calls(select)):
+        node.replace(column.copy())
+    if name.name not in {each.lower() for each in own_aliases(select)}:
+        _qualify_mentions(select, column)
+    for item in select.expressions:
+        if isinstance(item, exp.Star):
+            item.append("except_", exp.Column(this=name.copy()))
+    alias = exp.TableAlias(this=exp.to_identifier(table), columns=[name])
+    select.append("laterals", exp.Lateral(this=exp.Explode(this=made), view=True, alias=alias))
+
+
+def _qualify_mentions(select: exp.Select, column: exp.Column) -> None:
+    """``window`` and ``window.start`` beside the call, as in SELECT window.start … GROUP BY."""
+    for node in [each for each in _own(select) if isinstance(each, exp.Column)]:
+        path = [part.name.lower() for part in node.parts]
+        if path == [column.name]:
+            node.replace(column.copy())
+        elif path[0] == column.name and len(path) == 2:
+            field: exp.Expr = exp.Dot(this=column.copy(), expression=node.this.copy())
+            is_output = node.parent is select and node.arg_key == "expressions"
+            node.replace(exp.alias_(field, node.name, quoted=True) if is_output else field)
+
+
+def _own(select: exp.Select) -> Iterator[exp.Expr]:
+    """The nodes of a SELECT, without those of its subqueries."""
+    for part in select.iter_expressions():
+        yield from part.walk(prune=lambda each: isinstance(each, exp.Query))
+
+
+def _calls(select: exp.Select) -> Iterator[exp.Anonymous]:
+    for node in _own(select):
+        if isinstance(node, exp.Anonymous) and node.name.lower() in _COLUMNS.values():
+            yield node
+
+
+def _windows(call: exp.Anonymous) -> exp.Expr:
+    """The windows of a time, an array of structs; NULL if the time is."""
+    time, length, slide, start = _arguments(call)
+    count = -(-length // slide)
+    since = f"((({_MICROS} - ({start})) % {slide}) + {slide}) % {slide}"
+    last = f"({_MICROS} - ({since}))"
+    made = _windows_until(last, length, slide, count)
+    cases = f"WHEN st_time IS NOT NULL THEN {made}"
+    if length % slide:
+        # The earliest of them may have ended.
+        lasts = f"{last} - {(count - 1) * slide} + {length} > {_MICROS}"
+        fewer = _windows_until(last, length, slide, count - 1)
+        cases = f"WHEN {lasts} THEN {made} WHEN st_time IS NOT NULL THEN {fewer}"
+    template = sqlglot.parse_one(f"CASE {cases} END", dialect=DIALECT)
+    return template.transform(lambda each: time.copy() if _is_time(each) else each)
+
+
+_MICROS = f"{_LATER}(st_time)"
+
+
+def _windows_until(last: str, length: int, slide: int, count: int) -> str:
+    start = f"{last} - st_k * {slide}"
+    ends = (f"{_BACK}({each}, st_time)" for each in (start, f"{start} + {length}"))
+    made = "named_struct('start', {}, 'end', {})".format(*ends)
+    if count == 1:
+        return f"array({made.replace(f' - st_k * {slide}', '')})"
+    numbers = f"sequence(CAST(0 AS BIGINT), CAST({count - 1} AS BIGINT))"
+    return f"transform({numbers}, st_k -> {made})"
+
+
+def _is_time(node: exp.Expr) -> bool:
+    return isinstance(node, exp.Column) and node.name == "st_time"
+
+
+def _arguments(call: exp.Anonymous) -> tuple[exp.Expr, int, int, int]:
+    """The time, and in microseconds the length, the slide, and the start of the first window."""
+    [*given] = call.expressions
+    if not 2 <= len(given) <= 4:
+        raise Refusal(
+            call,
+            f"window() of {len(given)} arguments",
+            why="it takes a time and a length, and if wanted a slide and a start",
+            fix=_FIX,
+        )
+    lengths = [_length(each, call) for each in given[1:]]
+    slide = lengths[1] if len(lengths) > 1 else lengths[0]
+    length, start = lengths[0], lengths[2] if len(lengths) > 2 else 0
+    if length <= 0 or not 0 < slide <= length or abs(start) >= slide:
+        raise Refusal(
+            call,
+            "a time window whose lengths do not fit",
+            why="its slide must be positive and at most its length, and its start smaller than "
+            "its slide",
+            fix=_FIX,
+        )
+    return given[0], length, slide, start
+
+
+def _length(given: exp.Expr, call: exp.Anonymous) -> int:
+    found = microseconds(given.name) if isinstance(given, exp.Literal) and given.is_string else None
+    if isinstance(given, exp.Literal) and given.is_int:
+        found = int(given.name)
+    if found is None:
+        raise Refusal(
+            call,
+            f"{given.sql('spark')} is no length of a time window",
+            why="it takes a literal of weeks, days, hours, minutes and seconds",
+            fix=_FIX,
+        )
+    return found
+
+
+_FIX = "write window(time, '10 minutes')"
+
+
+def _session(call: exp.Anonymous) -> exp.Expr:
+    """The session of a row alone; NULL if its time is, or the session has no length."""
+    if len(call.expressions) != 2:
+        raise Refusal(
+            call,
+            f"session_window() of {len(call.expressions)} arguments",
+            why="it takes a time and a gap",
+            fix="write session_window(time, '5 minutes')",
+        )
+    time, gap = call.expressions
+    end = exp.Add(this=time.copy(), expression=exp.cast(gap.copy(), exp.DType.INTERVAL))
+    some = exp.GT(this=end, expression=time.copy())
+    return exp.Case().when(some, exp.Array(expressions=[_pair(time.copy(), end.copy())]))
+
+
+def _pair(start: exp.Expr, end: exp.Expr) -> exp.Expr:
+    names = exp.Literal.string("start"), exp.Literal.string("end")
+    return exp.Anonymous(this="named_struct", expressions=[names[0], start, names[1], end])
+
+
+def settle_times(tree: exp.Expr) -> None:
+    """Write the calls for microseconds as the type of their time wants it."""
+    # The innermost first: replacing a call copies what is inside it.
+    for node in reversed(list(tree.find_all(exp.Anonymous))):
+        if node.name in (_LATER, _BACK):
+            [*given] = node.expressions
+            node.replace(in_micros(given[0]) if node.name == _LATER else from_micros(*given))
+
+
+def in_micros(time: exp.Expr) -> exp.Expr:
+    """A time in microseconds since 1970, of UTC, or for TIMESTAMP_NTZ of no time zone."""
+    if is_local(time):
+        unit = exp.var("MICROSECOND")
+        return exp.Anonymous(this="timestampdiff", expressions=[unit, _epoch(), time.copy()])
+    is_date = time.type is not None and time.type.is_type(exp.DType.DATE)
+    time = exp.cast(time.copy(), exp.DType.TIMESTAMPTZ) if is_date else time.copy()
+    return exp.UnixMicros(this=time)
+
+
+def from_micros(micros: exp.Expr, like: exp.Expr) -> exp.Expr:
+    """Microseconds since 1970 as a time of the type that another one has."""
+    if is_local(like):
+        unit, epoch = exp.var("MICROSECOND"), _epoch()
+        return exp.Anonymous(this="timestampadd", expressions=[unit, micros.copy(), epoch])
+    return exp.Anonymous(this="timestamp_micros", expressions=[micros.copy()])
+
+
+def is_local(time: exp.Expr) -> bool:
+    return time.type is not None and time.type.is_type(exp.DType.TIMESTAMPNTZ)
+
+
+def _epoch() -> exp.Expr:
+    return exp.cast(exp.Literal.string("1970-01-01 00:00:00"), exp.DType.TIMESTAMPNTZ)

@@ -37,26 +37,38 @@ class Decisions:
         self._heads = Heads(logs.location, logs.storage_options)
         self._suspensions = Suspensions(logs)
         self._remote = is_remote(logs.root)
-        self.publishers = Publishers(logs, wake)
+        self._publishers = Publishers(logs, wake)
         self._moved_at = time.monotonic()
         self._took = 0.0
+
+    @property
+    def asking(self) -> list[str]:
+        """Replications whose publishers are asked now."""
+        return self._publishers.asking
+
+    def ended(self, name: str) -> None:
+        """A refresh has ended: what was found out before it may hold no more."""
+        self._publishers.forget(name)
+        self._suspensions.forget(name)
 
     def make(
         self, driven: Driven, memory: Mapping[str, Memory], backlog: Backlog, now: datetime
     ) -> dueness.TickPlan:
         """What is due, and what to do with it."""
         began = time.monotonic()
+        for known in memory.values():
+            known.set_back(now)
         last = {name: memory[name].as_of for name in driven.names}
         early = {n for n in backlog.behind(driven.readers) if memory[n].is_recent(now)}
         found = dueness.due(driven.schedules, driven.reads, last, now)
         due = [name for name in found if name not in early]
-        known = {name: memory[name].known(name in backlog) for name in due}
+        past = {name: memory[name].known(name in backlog) for name in due}
         replications = {n: driven.replications[n] for n in due if n in driven.replications}
         tables = {n: driven.tables[n] for n in due if n in driven.tables}
         suspended = self._suspensions.of(tables)
         states = {
-            **self.publishers.situations(replications, known, last, now, driven.backoff),
-            **situations(tables, known, Versions(self._heads), suspended, now),
+            **self._publishers.situations(replications, past, last, now, driven.backoff),
+            **situations(tables, past, Versions(self._heads), suspended, now),
         }
         plan = dueness.decide(states, driven.reads, now, driven.backoff, driven.writers)
         self._took = time.monotonic() - began

@@ -10,6 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
+from dagster_streamtables.errors import SuspendedTable
 from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.automation import dueness
 from dagster_streamtables.runtime.observe.lease import BEATS, Beats, Heartbeat, Lease
@@ -101,7 +102,7 @@ class Worker:
     @property
     def settled(self) -> bool:
         """Whether the last turn found nothing to do and nothing runs."""
-        waits = self._ended or self.backlog.tasks or self._decisions.publishers.asking
+        waits = self._ended or self.backlog.tasks or self._decisions.asking
         return self._applied and not waits
 
     def health(self) -> dict[str, Any]:
@@ -170,7 +171,7 @@ class Worker:
             self.memory[name].as_of = now
             driven.reports.looked(name)
         # What waits for a refresh of this worker is in its turn soon.
-        busy = {*self.backlog.tasks, *self._decisions.publishers.asking}
+        busy = {*self.backlog.tasks, *self._decisions.asking}
         told = [n for n in plan.held if not busy & {n, *driven.reads[n]}]
         self.lines.holds({name: plan.held[name] for name in told})
 
@@ -192,7 +193,10 @@ class Worker:
             done = self._ended.popleft()
             name, now = done.task.name, datetime.now(UTC)
             known = self.memory.setdefault(name, Memory())
-            self._decisions.publishers.forget(name)
+            self._decisions.ended(name)
+            if isinstance(done.came, SuspendedTable):  # meanwhile; the next decision holds it
+                self.backlog.failed(name)
+                continue
             if isinstance(done.came, Exception):
                 known.failed(done.came, now)
                 self.driven.reports.failed(name, done.came)

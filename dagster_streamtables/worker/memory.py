@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from dagster_streamtables.errors import SuspendedTable
 from dagster_streamtables.orchestration.automation.situation import Known
 from dagster_streamtables.replication.lifecycle.errors import ReplicationInUse
 from dagster_streamtables.replication.model.errors import LostPublisher
@@ -62,6 +61,14 @@ class Memory:
             again_at=self.again_at,
         )
 
+    def set_back(self, now: datetime) -> None:
+        """Nothing may wait for a time that came from a clock which has been set back since, or from
+        that of another machine, which is ahead."""
+        self.as_of = min(self.as_of, now) if self.as_of is not None else None
+        self.failed_at = min(self.failed_at, now) if self.failed_at is not None else None
+        if self.again_at is not None and self.again_at > now + _LONGEST:
+            self.again_at = now
+
     def is_recent(self, now: datetime) -> bool:
         """Whether it was refreshed so lately that its readers come first."""
         return self.last is not None and timedelta(0) <= now - self.last < _READERS_FIRST
@@ -110,8 +117,6 @@ class Memory:
     def failed(self, error: Exception, now: datetime) -> None:
         """A refresh raised an error; its table is unchanged."""
         self.error = (str(error).splitlines() or [type(error).__name__])[0]
-        if isinstance(error, SuspendedTable):  # it says so itself until it is resumed
-            return
         if (may_pass(error) or isinstance(error, _AWAY)) and self._tries < _TRIES:
             self.again_at = now + timedelta(seconds=2**self._tries)
             self._tries += 1

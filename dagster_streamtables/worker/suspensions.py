@@ -27,3 +27,7 @@ class Suspensions:
         for name, why in stopped(old, self._lake).items():
             self._known[name] = now, why
         return {name: self._known[name][1] for name in tables}
+
+    def forget(self, name: str) -> None:
+        """Its next answer is read again."""
+        self._known.pop(name, None)

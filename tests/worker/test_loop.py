@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dagster_streamtables.orchestration.automation.dueness import Backoff
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable
@@ -130,6 +134,61 @@ def test_a_suspended_table_waits_and_a_changed_definition_applies(
     assert reload.look()
     turns(worker, lambda: "amount" in (lake.columns("eager") or {}))
     assert worker.finish()
+
+
+@pytest.mark.long
+def test_a_table_that_fails_again_and_again_is_suspended_and_others_go_on(
+    declare: Declare, lake: Lake, write: Write
+) -> None:
+    write("orders", id=[1], customer=[7], amount=[0])
+    worker = declare(
+        wrong="-- schedule: on change\nSELECT id, 100 / amount AS share FROM orders",
+        beside="-- schedule: on change\nSELECT id FROM orders",
+    )
+    soon = timedelta(milliseconds=1)
+    worker.driven = replace(worker.driven, backoff=Backoff(soon, soon))
+    turns(worker, lambda: bool(lake.controls.read("wrong").suspended))
+    settle(worker)
+    assert worker.lines.failures == 3
+    write("orders", id=[2], customer=[7], amount=[0])
+    turns(worker, lambda: len(rows(lake, "beside")) == 2)
+    settle(worker)
+    assert worker.lines.failures == 3
+    assert lake.version("wrong") is None
+    assert worker.finish()
+
+
+@pytest.mark.long
+def test_a_clock_that_is_set_back_keeps_no_table_waiting(
+    declare: Declare, lake: Lake, write: Write
+) -> None:
+    write("orders", id=[1], customer=[7], amount=[20])
+    worker = declare(hourly="-- schedule: 1s\nSELECT id FROM orders")
+    settle(worker)
+    known = worker.memory["hourly"]
+    known.as_of = known.last = datetime.now(UTC) + timedelta(days=1)
+    write("orders", id=[2], customer=[7], amount=[20])
+    turns(worker, lambda: len(rows(lake, "hourly")) == 2)
+    assert worker.finish()
+
+
+def test_a_worker_says_that_the_one_that_works_has_other_definitions(
+    declare: Declare, lake: Lake, write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    write("orders", id=[1], customer=[7], amount=[20])
+    first = declare(eager="-- schedule: 1h\nSELECT id FROM orders")
+    assert first.turn()
+    second = declare(eager="-- schedule: 1h\nSELECT id, amount FROM orders")
+    with caplog.at_level(logging.INFO, "dagster_streamtables"):
+        for _ in range(3):
+            assert second.turn()
+    said = [
+        each.getMessage() for each in caplog.records if "other definitions" in each.getMessage()
+    ]
+    assert len(said) == 1, "it is said once"
+    assert lake.version("eager") is None
+    assert first.finish()
+    assert second.finish()
 
 
 def test_a_second_worker_stands_by_until_the_first_ends(

@@ -81,3 +81,18 @@ def test_a_summary_joins_windows_and_adds_rows() -> None:
     assert told.windows["orders"].after == 6
     assert whole.count == 4
     assert dict(whole.versions) == {1: "d1", 2: "d2"}
+
+
+def test_nothing_waits_for_a_time_that_a_clock_had_before_it_was_set_back() -> None:
+    hour = timedelta(hours=1)
+    memory = Memory(last=NOW, as_of=NOW, failures=1, failed_at=NOW, again_at=NOW)
+    memory.set_back(NOW - hour)
+    assert (memory.as_of, memory.failed_at, memory.again_at) == (NOW - hour,) * 3
+    soon = NOW - hour + timedelta(seconds=4)
+    memory.again_at = soon
+    memory.set_back(NOW - hour)
+    assert memory.again_at == soon, "it is tried again after a pause"
+    assert not memory.is_recent(NOW - hour)
+    fresh = Memory()
+    fresh.set_back(NOW)
+    assert fresh.as_of is None

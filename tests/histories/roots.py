@@ -26,6 +26,8 @@ QUERIES: dict[str, tuple[str, ...]] = {
         "SELECT id, g, named_struct('x', x, 's', s) AS both, array(x, f) AS floats FROM t",
         "SELECT g, CAST(ts AS STRING) AS at, year(d) AS y, upper(c) AS c FROM t",
         "SELECT id, g, x FROM t UNION ALL SELECT id, k, w FROM u",
+        "SELECT g, x, f FROM t",
+        "SELECT g, ts, nt, d FROM t WHERE x IS NOT NULL",
     ),
     "fold": (
         "SELECT g, COUNT(*) AS n, COUNT(v) AS nv, SUM(v) AS total, MIN(d) AS least, MAX(ts) AS last"
@@ -36,6 +38,7 @@ QUERIES: dict[str, tuple[str, ...]] = {
         "SELECT x, COUNT(*) AS n, SUM(small) AS smalls FROM t GROUP BY x",
         "SELECT c, ts, COUNT(*) AS n, MAX(d) AS d FROM t GROUP BY c, ts",
         "SELECT s, arr, COUNT(*) AS n FROM t GROUP BY s, arr",
+        "SELECT g, f, x, COUNT(*) AS n FROM t GROUP BY g, f, x",
     ),
     "regroup": (
         "SELECT g, COUNT(DISTINCT txt) AS texts, COUNT(DISTINCT x) AS xs FROM t GROUP BY g",
@@ -50,6 +53,8 @@ QUERIES: dict[str, tuple[str, ...]] = {
         " QUALIFY DENSE_RANK() OVER (PARTITION BY g ORDER BY ts DESC NULLS LAST) <= 2",
         "SELECT id, g, txt FROM t ORDER BY id, g, txt LIMIT 4",
         "SELECT id, c, COUNT(*) OVER (PARTITION BY c) AS n FROM t",
+        "SELECT g, x, COUNT(*) OVER (PARTITION BY x, g) AS n FROM t",
+        "SELECT f, x, ts FROM t QUALIFY RANK() OVER (PARTITION BY f ORDER BY ts) = 1",
     ),
     "recursive": (
         "WITH RECURSIVE r AS (SELECT id, g, 0 AS depth FROM t WHERE g = 0 UNION ALL"
@@ -80,6 +85,7 @@ QUERIES: dict[str, tuple[str, ...]] = {
         "SELECT a.id, a.x, b.nt FROM t AS a JOIN t AS b ON a.id = b.g",
         "SELECT t.id, t.c, u.k FROM t JOIN u ON t.c = u.label",
         "SELECT t.id, t.arr FROM t ANTI JOIN u ON t.x = u.w",
+        "SELECT t.x, t.f, u.w, u.label FROM t LEFT JOIN u ON t.x = u.w",
     ),
     "set-operation": (
         "SELECT id, g FROM t EXCEPT ALL SELECT id, k FROM u",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.changes.beginning import Beginning
@@ -18,7 +18,11 @@ from dagster_streamtables.changes.clock.bounds import (
 from dagster_streamtables.changes.clock.clock import Clock, Instant
 from dagster_streamtables.changes.output.shape import Shape
 from dagster_streamtables.changes.position import Position
-from dagster_streamtables.changes.relation.frontier import Frontier, unavailable
+from dagster_streamtables.changes.relation.frontier import (
+    Frontier,
+    newest_commit,
+    unavailable,
+)
 from dagster_streamtables.changes.relation.reading import Times
 from dagster_streamtables.changes.relation.relation import Relation
 from dagster_streamtables.errors import DamagedTable, HistoryUnavailable
@@ -44,6 +48,9 @@ class Event:
     """Whether the timestamp of the batch goes on in the next one."""
     snapshot: bool = False
     """Whether a snapshot begins here, which replaces whatever was read before."""
+    committed_at: float | None = None
+    """When the newest commit that led here was made, in seconds since 1970; None for a snapshot,
+    for what time alone changed, and if no commit says."""
 
 
 @dataclass
@@ -135,7 +142,9 @@ class Follower:
             times = Times(last.now, following.now)
             order = self.shape.ordering
             rows = self.relation.change(last.frontier, following.frontier, times, order)
-            yield from self._batches(following, rows)
+            committed_at = newest_commit(last.frontier, following.frontier)
+            for event in self._batches(following, rows):
+                yield replace(event, committed_at=committed_at)
             last = following
 
     @property

@@ -49,6 +49,9 @@ class Subscription:
         self._closed = threading.Event()
         self._ended = False
         self._error: BaseException | None = None
+        self.committed_at: float | None = None
+        """When the newest commit was made whose change was given out last, in seconds since 1970;
+        None for a snapshot, and for what time alone changed."""
         self.partial = False
         """Whether the last batch left out rows of its timestamp, which the next one continues."""
         self.keeps_slot = False
@@ -218,6 +221,7 @@ class Subscription:
         self._position = event.position or self._position
         self.snapshots += event.snapshot
         self.partial = event.partial
+        self.committed_at = event.committed_at
         return event.batch
 
     def _wait(self, deadline: float | None) -> bool:

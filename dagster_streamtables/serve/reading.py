@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -26,6 +27,8 @@ class Event:
     timestamp: int | None
     begins: bool = False
     """Whether a snapshot begins, which replaces everything that came before."""
+    lag: float | None = None
+    """Seconds from the commit of a change to its reading; None if it has none, as a snapshot."""
     encoded: dict[str, bytes] = field(default_factory=dict[str, bytes], compare=False)
     """By format; kept here, since many readers may be sent the same event."""
 
@@ -57,7 +60,11 @@ class Reading:
             return Event("progress", batch, token, followed.timestamp)
         kind = "snapshot" if begins or self._in_snapshot else "change"
         self._in_snapshot = kind == "snapshot" and token is None
-        return Event(kind, batch, token, followed.timestamp, begins)
+        return Event(kind, batch, token, followed.timestamp, begins, self._lag())
+
+    def _lag(self) -> float | None:
+        committed_at = self.subscription.committed_at
+        return None if committed_at is None else max(0.0, time.time() - committed_at)
 
 
 def _is_progress(batch: pa.RecordBatch) -> bool:

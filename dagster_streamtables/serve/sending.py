@@ -77,7 +77,10 @@ class ServerSentEvents(Sending):
         rows = b"" if event.batch is None else self._rows.batch(event.batch)
         # No row has a line break of its own, in JSON.
         data = b"[" + rows[:-1].replace(b"\n", b",\ndata: ") + b"]"
-        return reset + b"event: " + event.kind.encode() + b"\n" + id_ + b"data: " + data + b"\n\n"
+        told = reset + b"event: " + event.kind.encode() + b"\n" + id_ + b"data: " + data + b"\n\n"
+        if event.lag is None or event.token is None:
+            return told
+        return told + b"event: lag\ndata: " + f"{event.lag:.3f}".encode() + b"\n\n"
 
 
 class Stream(Sending):

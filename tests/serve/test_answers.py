@@ -131,6 +131,21 @@ def test_programs_get_json_lines_or_arrow(offer: Offer, client_of: Callable[...,
     assert pa.ipc.open_stream(arrow.content).read_all().num_rows == len(lines)
 
 
+def test_a_change_tells_how_long_after_its_commit_it_was_read(
+    offer: Offer, history: History, client_of: Callable[..., Client]
+) -> None:
+    committed = {
+        n["version"]: n["timestamp"] / 1000 for n in DeltaTable(history.location).history()
+    }
+    began = time.time()
+    text = client_of(offer).get(f"{CHANGES}?as_of=1&up_to=4").text
+    snapshot, *changes = text.split("event: change")
+    assert "event: lag" not in snapshot
+    for version, change in zip((2, 3), changes, strict=True):
+        lag = float(change.partition("event: lag\ndata: ")[2].partition("\n")[0])
+        assert began - 0.001 <= committed[version] + lag <= time.time() + 0.001
+
+
 def test_no_text_of_a_row_breaks_out_of_its_event(
     offer: Offer, history: History, client_of: Callable[..., Client]
 ) -> None:
@@ -139,7 +154,7 @@ def test_no_text_of_a_row_breaks_out_of_its_event(
     version = DeltaTable(history.location).version()
     path = f"{CHANGES}?as_of={version - 1}&snapshot=false&up_to={version + 1}"
     text = client_of(offer).get(path).text
-    assert text.count("event: ") == 2, "the change, and the words within its data"
+    assert text.count("event: ") == 3, "the change, the words within its data, and the lag"
     assert "\nevent: reset" not in text
     assert "\r" not in text
 

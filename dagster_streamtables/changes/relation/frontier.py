@@ -103,6 +103,13 @@ def unavailable(name: str, now: TableLog, version: int, cause: str) -> HistoryUn
     )
 
 
+def newest_commit(before: Frontier, after: Frontier) -> float | None:
+    """When the last of the commits between two frontiers was made, in seconds since 1970."""
+    moved = (log for name, log in after.items() if log.version != before[name].version)
+    times = [time for log in moved if (time := log.committed_at) is not None]
+    return max(times, default=None)
+
+
 def earliest(now: TableLog) -> int:
     """The oldest version whose rows and changes can still be read."""
     low, high = 0, now.version

@@ -25,10 +25,7 @@ def begin_anew(work: Work, error: LostSlot) -> None:
         LostSlot: That is not wanted, or happened too often.
     """
     if work.replication.on_slot_lost != "copy":
-        raise error.changed(
-            fix=f"{error.fix}: streamtables replications copy {work.replication.name}; or choose "
-            'on_slot_lost="copy"'
-        )
+        raise with_command(work, error)
     if not work.replication.copy:
         raise error.changed(
             why=f"{error.why}; the replication applies changes only (copy is False), and some are "
@@ -50,6 +47,14 @@ def begin_anew(work: Work, error: LostSlot) -> None:
     copied = (*recent, now.isoformat())
     forget(work)
     work.turn.save(lambda state: replace(state, copied_again=copied))
+
+
+def with_command(work: Work, error: LostSlot) -> LostSlot:
+    """The error, with what copies the tables again."""
+    automatic = work.replication.on_slot_lost == "copy"
+    other = "or refresh it, which does that" if automatic else 'or choose on_slot_lost="copy"'
+    command = f"streamtables replications copy {work.replication.name}"
+    return error.changed(fix=f"{error.fix}: {command}; {other}")
 
 
 def forget(work: Work, states: Collection[TableState] = (TableState.READY,)) -> None:

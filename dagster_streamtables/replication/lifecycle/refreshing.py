@@ -9,7 +9,12 @@ from dagster_streamtables.replication.lifecycle.catch_up import catch_up
 from dagster_streamtables.replication.lifecycle.check import TableCheck
 from dagster_streamtables.replication.lifecycle.checking import check_tables
 from dagster_streamtables.replication.lifecycle.copying import copy_due, require_published
-from dagster_streamtables.replication.lifecycle.lost_slot import begin_anew, forget, require_alone
+from dagster_streamtables.replication.lifecycle.lost_slot import (
+    begin_anew,
+    forget,
+    require_alone,
+    with_command,
+)
 from dagster_streamtables.replication.lifecycle.status import TableState
 from dagster_streamtables.replication.lifecycle.work import Work
 from dagster_streamtables.replication.model.published_table import PublishedTable
@@ -38,7 +43,8 @@ def refresh(work: Work, max_rows: int | None = None) -> bool:
 
 def _refresh(work: Work, max_rows: int | None) -> bool:
     published = begin(work)
-    _require_slot(work)
+    if any(each.is_due for each in work.state.tables.values()):
+        _require_slot(work)
     copy_due(work, published)
     return catch_up(work, max_rows)
 
@@ -49,8 +55,7 @@ def _require_slot(work: Work) -> None:
     Raises:
         LostSlot: There is none, and tables are followed.
     """
-    due = any(each.is_due for each in work.state.tables.values())
-    if due and work.state.followed:
+    if work.state.followed:
         work.publisher.lag(work.slot, work.state.followed)
 
 
@@ -72,12 +77,20 @@ def copy_again(work: Work, tables: Sequence[str]) -> bool:
 
 
 def check(work: Work, tables: Sequence[str]) -> dict[str, TableCheck]:
-    """Compare tables with their origin at one moment; all, if none are named."""
+    """Compare tables with their origin at one moment; all, if none are named.
+
+    Raises:
+        LostSlot: Changes may be missing. Nothing is copied again, whatever the replication says.
+    """
     require_published(work, tables)
     published: Mapping[str, PublishedTable] = begin(work)
-    _require_slot(work)
-    copy_due(work, published)
-    if work.failed:
-        raise work.failed[0]
-    names = tables or [name for name in published if name in work.state.followed]
-    return check_tables(work, published, names)
+    try:
+        # The moment is that of a copy, which makes the slot if there is none.
+        _require_slot(work)
+        copy_due(work, published)
+        if work.failed:
+            raise work.failed[0]
+        names = tables or [name for name in published if name in work.state.followed]
+        return check_tables(work, published, names)
+    except LostSlot as error:
+        raise with_command(work, error) from error

@@ -224,6 +224,26 @@ def test_a_lost_slot(
     assert replications.check("r").equal and replications.read("r").errors == 0
 
 
+@pytest.mark.parametrize("on_slot_lost", ["error", "copy"])
+def test_a_check_tells_a_lost_slot(
+    slotted: Origin, lake: Lake, replications: Replications, on_slot_lost: Any
+) -> None:
+    """A comparison is made in the snapshot of the slot, which a copy would make anew."""
+    published(slotted)
+    replications.refresh(declared(slotted, on_slot_lost=on_slot_lost))
+    for insert in (False, True):
+        _lose(slotted)
+        if insert:
+            slotted.insert("t", (3, "lost"))
+        for tables in ((), (T,)):
+            with pytest.raises(LostSlot, match="no slot") as told:
+                replications.check("r", *tables)
+            assert "streamtables replications copy r" in told.value.fix
+    assert slotted.slots() == [] and sum(rows(lake, "t").values()) == 2
+    assert replications.copy("r").tables[T].copied == 3
+    assert replications.check("r").equal
+
+
 def _lose(origin: Origin) -> None:
     if not origin.slots():
         return

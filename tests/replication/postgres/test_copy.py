@@ -119,7 +119,7 @@ def test_partitions_are_copied_by_their_root_and_heirs_by_themselves(database: D
     assert column(copied(leaves, "public.higher", "l"), "id") == [11, 12, 13]
 
 
-# Before 13.21, 14.18, 15.13, 16.9 and 17.5 a server may lose changes of a table that is added to a
+# Before 15.13, 16.9 and 17.5 a server may lose changes of a table that is added to a
 # publication while transactions are open; no 12 has that mended.
 @pytest.mark.parametrize("is_new", [True, pytest.param(False, marks=pytest.mark.since(13))])
 def test_nothing_is_lost_or_doubled_between_copy_and_changes(

@@ -1,6 +1,6 @@
 """The same sink as the function of a change asset, run again and again until it is killed.
 
-python -m changes.run_sink ROOT DATABASE SLOT
+python -m changes.run_sink ROOT DATABASE SLOT MAX_ROWS
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from dagster_streamtables.runtime.lake import Lake
 QUIET = {"loggers": {"console": {"config": {"log_level": "ERROR"}}}}
 
 
-def main(root: str, database: str, slot: str) -> None:
+def main(root: str, database: str, slot: str, max_rows: str) -> None:
     store = opened(database)
 
-    # A run that is killed begins again, so it takes no more than it can store between two kills.
     @change_asset(
         relation="t",
         slot=slot,
         as_of=0,
-        max_rows=100,
+        max_rows=int(max_rows),
         stored_token=lambda: stored_token(store),
         retry_policy=None,
     )

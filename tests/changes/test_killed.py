@@ -13,6 +13,8 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -21,6 +23,11 @@ from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import Lake
 
+FEW, MANY = 100, 100_000
+"""Rows that a run of Dagster takes: no more than it can store between two kills, and at the end all
+that is there."""
+PATIENCE = 300
+"""Seconds: on a busy machine a process of Dagster takes a minute to begin."""
 TESTS = Path(__file__).parent.parent
 
 ways = pytest.mark.parametrize(
@@ -49,27 +56,34 @@ def kill_and_compare(folder: Path, program: str, slot: str, *, kills: int) -> No
     place, database = lake.location("t"), folder / "sink.db"
     write_deltalake(place, _rows(dice, 20), configuration={"delta.enableChangeDataFeed": "true"})
     for _ in range(kills):
-        with _sink(program, lake, database, slot) as sink:
+        with _sink(program, lake, database, slot, FEW) as sink:
             assert sink.stdout is not None
             sink.stdout.readline()
             end = time.monotonic() + dice.random() * (0.6 if program == "sink" else 3)
             while time.monotonic() < end:
                 _change(place, dice)
-            sink.kill()
         _free(lake, slot)
-    with _sink(program, lake, database, slot) as sink:
+    with _sink(program, lake, database, slot, MANY) as sink:
         # The last commit is one of rows, which the sink can be seen to store.
         write_deltalake(place, _rows(dice, 1), mode="append")
         _wait_for(database, DeltaTable(place).version())
-        sink.kill()
     assert _stored(database) == _held(place)
 
 
-def _sink(program: str, lake: Lake, database: Path, slot: str) -> subprocess.Popen[str]:
+@contextmanager
+def _sink(
+    program: str, lake: Lake, database: Path, slot: str, max_rows: int
+) -> Iterator[subprocess.Popen[str]]:
+    """A process that is killed at the end, also of a test that fails: it would never end."""
     command = [sys.executable, "-m", f"changes.{program}", lake.root, str(database), slot]
+    command += [str(max_rows)] if program == "run_sink" else []
     path = os.pathsep.join([str(TESTS), str(TESTS.parent)])
     environment = {**os.environ, "PYTHONPATH": path}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as sink:
+        try:
+            yield sink
+        finally:
+            sink.kill()
 
 
 def _free(lake: Lake, slot: str) -> None:
@@ -99,14 +113,14 @@ def _change(place: str, dice: random.Random) -> None:
 
 
 def _wait_for(database: Path, version: int) -> None:
-    """Until the sink has a version, or has stored nothing for a minute, which the test then tells.
+    """Until the sink has a version, or has stored nothing for long, which the test then tells.
 
     The sink that was killed all the time may have many versions to catch up with.
     """
-    seen, end = None, time.monotonic() + 60
+    seen, end = None, time.monotonic() + PATIENCE
     while (newest := _newest(database)) != version and time.monotonic() < end:
         if newest != seen:
-            seen, end = newest, time.monotonic() + 60
+            seen, end = newest, time.monotonic() + PATIENCE
         time.sleep(0.2)
     assert newest == version
 

@@ -1,0 +1,24 @@
+"""What a step is written as."""
+
+from __future__ import annotations
+
+from sqlglot import exp, parse_one
+
+from dagster_streamtables.compiler.operators.filter import Filter
+from dagster_streamtables.compiler.operators.recursion import Recursion, Reference
+from dagster_streamtables.compiler.operators.render import render
+from dagster_streamtables.compiler.operators.scan import Scan
+
+COLUMNS = (("id", exp.DataType.build("int")),)
+
+
+def test_what_mentions_a_recursion_is_written_inside_it_however_often_it_is_read() -> None:
+    """Beside it, its name means nothing."""
+    base, reference = Scan("t", COLUMNS), Reference("r", COLUMNS)
+    twice = Filter(reference, exp.condition("id > 1")) + Filter(reference, exp.condition("id < 0"))
+
+    tree = parse_one(render(Recursion(base, twice, reference)), dialect="spark")
+
+    [recursion] = tree.find_all(exp.CTE)
+    assert recursion.alias == "r"
+    assert [each.name for each in recursion.find_all(exp.Table)].count("r") == 2

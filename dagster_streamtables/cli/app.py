@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 import typer
+
+from dagster_streamtables.setting.duration import seconds_in
 
 NO = 3
 """The exit code for the answer "no": see the package docstring."""
@@ -44,15 +45,13 @@ Module = Annotated[
 File = Annotated[str, typer.Option("--file", "-f", help="Python file, instead of a module.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, with times in ISO 8601.")]
 
-_UNITS = {"ms": 0.001, "": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-
 
 def seconds(text: str) -> float:
     """
     >>> seconds("10s"), seconds("1.5"), seconds("500ms"), seconds("7d")
     (10.0, 1.5, 0.5, 604800.0)
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)", str(text).strip())
+    found = seconds_in(str(text))
     if found is None:
         raise typer.BadParameter(f"{text!r} is no time: write 500ms, 10s, 5m, 2h or 7d.")
-    return float(found[1]) * _UNITS[found[2]]
+    return found

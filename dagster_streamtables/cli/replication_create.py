@@ -48,6 +48,9 @@ def create(
     copy: Annotated[bool, typer.Option(help="Copy the rows that are there at the start.")] = True,
     enabled: Annotated[bool, typer.Option(help="No: store it, and ask nothing yet.")] = True,
     slot: Annotated[str, typer.Option(help="Its slot. Default: its own name.")] = "",
+    slot_deadline: Annotated[
+        str, typer.Option(metavar="TIME", help="A lake lets the slot go if unused so long: 7d.")
+    ] = "",
     create_slot: Annotated[bool, typer.Option(help="No: the slot is there already.")] = True,
     on_conflict: Annotated[str, typer.Option(help="error, apply or skip.")] = "error",
     add_columns: Annotated[bool, typer.Option(help="Add published columns to targets.")] = False,
@@ -66,7 +69,7 @@ def create(
         "postgres": postgres, "lake": lake, "publications": publication, "tables": table,
         "schemas": schema, "password_env": password_env, "password_file": password_file,
         "types": _pairs("--type", type_), "targets": _pairs("--target", target), "slot": slot,
-        "schema": target_schema,
+        "schema": target_schema, "slot_deadline": slot_deadline,
     }  # fmt: skip
     settings = {
         "origin": origin, "copy": copy, "enabled": enabled, "create_slot": create_slot,

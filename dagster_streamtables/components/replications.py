@@ -19,6 +19,7 @@ from dagster_streamtables.setting import FILLED, Range, Shown, normalize_fields
 
 _NAMED_OF_POSTGRES = ("tables", "schemas", "password_env", "password_file", "types")
 _OF_POSTGRES = (*_NAMED_OF_POSTGRES, "capture", "slot_timeout")
+_OF_LAKE = ("slot_deadline",)
 _OF_BOTH = ("publications", "origin")
 _OF_DAGSTER = ("schedule", "timezone", "group_name")
 _RENAMED = {"target_schema": "schema", "copy_data": "copy"}
@@ -56,6 +57,11 @@ class ReplicationSettings:
     that only until the server decodes its log."""
     slot_timeout: Annotated[timedelta, Range(0, above=True)] = timedelta(minutes=5)
     """For so long a new slot waits for transactions that are open."""
+    slot_deadline: Annotated[
+        timedelta | None, Range(0, above=True), Shown((timedelta(days=7),))
+    ] = None
+    """The other lake lets the slot go if nobody has refreshed the replication for so long, and then
+    keeps nothing for it."""
     origin: Literal["any", "none"] = "any"
     """`none` leaves out what a replication wrote at the publisher."""
     targets: Annotated[Mapping[str, str], Shown(({"public.orders": "raw.orders"},))] = field(
@@ -106,18 +112,24 @@ class ReplicationSettings:
                 why="these are of a PostgreSQL server",
                 fix="name the publications of the lake only",
             )
+        if self.postgres is not None and self.slot_deadline is not None:
+            raise InvalidDefinition(
+                f'replication "{self.name}" reads from a server, and has slot_deadline',
+                why="a server limits what its slots keep by max_slot_wal_keep_size",
+                fix="leave it out, and set that at the server",
+            )
 
     def declaration(self) -> ScheduledReplication:
         """The replication, with its schedule."""
         about = {name: getattr(self, name) for name in _OF_BOTH}
         publisher = (
-            FromLake(self.lake, **about)
+            FromLake(self.lake, **about, slot_deadline=self.slot_deadline)
             if self.lake is not None
             else FromPostgres(
                 self.postgres or "", **about, **{n: getattr(self, n) for n in _OF_POSTGRES}
             )
         )
-        left = {"postgres", "lake", *_OF_BOTH, *_OF_POSTGRES, *_OF_DAGSTER}
+        left = {"postgres", "lake", *_OF_BOTH, *_OF_LAKE, *_OF_POSTGRES, *_OF_DAGSTER}
         said = {each.name: getattr(self, each.name) for each in fields(self)}
         kept = {_RENAMED.get(n, n): value for n, value in said.items() if n not in left}
         dagster = {name: said[name] for name in _OF_DAGSTER}

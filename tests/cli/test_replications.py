@@ -126,6 +126,16 @@ def test_a_replication_from_its_creation_to_its_end(two: Two) -> None:
     assert two.there.slots.names() == []
 
 
+def test_a_slot_with_a_deadline(two: Two) -> None:
+    subscribed(two, "--slot-deadline", "7d").said("replications", "refresh", "r")
+    assert two.there.slots.read("r").deadline == 7 * 86_400
+    said = two.refused(
+        "replications", "create", "s", "--lake", "/l", "--publication", "p",
+        "--slot-deadline", "soon",
+    )  # fmt: skip
+    assert '"soon" is no duration' in said
+
+
 def test_a_difference_is_shown_and_copied_away(two: Two) -> None:
     subscribed(two).said("replications", "refresh", "r")
     DeltaTable(two.here.location("shop.t")).update(predicate="k = 1", updates={"v": "'x'"})
@@ -223,6 +233,12 @@ def test_declarations_in_a_file(two: Two, tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
+        (
+            "replications: [{name: r, lake: /l, publications: [p], slot_deadline: 7w}]",
+            "no duration",
+        ),
+        ("replications: [{name: r, lake: /l, publications: [p], slot_deadline: 0}]", "timedelta"),
+        ("replications: [{name: r, postgres: x, tables: [t], slot_deadline: 7d}]", "no setting"),
         ("replications: {r: {}}", "declares no replications"),
         ("replications: [{name: r}]", "names nothing to read from"),
         ("replications: [{name: r, lake: /l, postgres: host=x}]", "names both a server and a lake"),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
+from datetime import timedelta
 from pathlib import Path
 
 import dagster as dg
@@ -88,6 +89,12 @@ def test_settings_become_the_declaration() -> None:
     said = ReplicationSettings("other", lake="/other", publications=("p",), copy_data=False)
     made = said.declaration()
     assert (made.replication.publisher.place, made.replication.copy) == ("/other", False)
+    week = replace(said, slot_deadline=timedelta(days=7)).declaration().replication.publisher
+    assert isinstance(week, FromLake) and week.slot_deadline == timedelta(days=7)
+    with pytest.raises(InvalidDefinition, match="from a server, and has slot_deadline"):
+        ReplicationSettings(
+            "other", postgres="host=db", publications=("p",), slot_deadline=timedelta(days=7)
+        )
     with pytest.raises(InvalidDefinition, match="names nothing to read from"):
         ReplicationSettings("other")
     with pytest.raises(InvalidDefinition, match="names both a server and a lake"):

@@ -13,6 +13,7 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import (
+    FromLake,
     FromPostgres,
     Replication,
     Replications,
@@ -191,6 +192,22 @@ def test_checks_compare_with_the_origin_and_say_how_far_behind(
     Replications(lake.logs()).disable("shop")
     passed, why, _ = checked(location)["replication_lag"]
     assert (passed, why) == (False, "The replication is disabled: somebody disabled it.")
+
+
+def test_the_sensor_refreshes_before_a_slot_of_an_idle_lake_is_let_go(
+    origin: Origin, lake: StreamTablesResource, instance: dg.DagsterInstance
+) -> None:
+    shop = origin.replication()
+    week = FromLake(origin.lake.root, ["sales"], slot_deadline=timedelta(days=7))
+    location = Location(replace(shop, publisher=week), lake, instance)
+    assert location.run().success
+    for days, asked in ((3, False), (4, True)):
+        used = datetime.now(UTC) - timedelta(days=days)
+        origin.lake.slots.change(
+            "shop", lambda slot, used=used: replace(slot, used_at=used, reader=None)
+        )
+        found = selections(location.tick(LATER))
+        assert any("raw/orders" in each for each in found) is asked
 
 
 def test_a_lost_slot_fails_its_check(

@@ -78,7 +78,7 @@ def look(replications: Replications, name: str) -> Answer:
         if any(each.state in (TableState.NEW, TableState.AGAIN) for each in status.tables):
             return Answer()
         lag = replications.lag(name)
-        return Answer(lag.seconds > 0 or (lag.bytes or 0) > KEPT)
+        return Answer(lag.seconds > 0 or (lag.bytes or 0) > KEPT or lag.is_abandoned)
     # One that was never created has all to do. Whatever else is wrong is reported by its refresh.
     except Exception:
         return Answer()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.changes.position import position_of
@@ -67,7 +67,6 @@ def _moved(held: Held, logs: Logs) -> bool:
 
 
 def _keep(lake: Lake, slot: Slot) -> None:
-    """Begin the deadline of an idle slot anew once half of it has passed: it is not abandoned,
-    nothing has changed."""
-    if slot.deadline is not None and slot.expires_within(timedelta(seconds=slot.deadline / 2)):
+    """Begin the deadline of an idle slot anew once half of it has passed: nothing has changed."""
+    if slot.is_abandoned():
         lake.slots.touch(slot.name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.errors import RefusedOperation
@@ -50,7 +50,7 @@ class HeldTables:
         return slot
 
     def take(self, name: str) -> Slot:
-        """The slot, which nobody else may read now.
+        """The slot, which nobody else may read now, with the deadline that is declared.
 
         Raises:
             LostSlot: There is none, or it was let go.
@@ -58,9 +58,12 @@ class HeldTables:
         """
         slot = self.find(name)
         mine = slot.reader
-        if mine is not None and mine.id == self.reader and not _ends_soon(slot):
+        if mine is None or mine.id != self.reader or _ends_soon(slot):
+            slot = self.slots.take(name, self.reader, _LEASE)
+        wanted = None if self.deadline is None else self.deadline.total_seconds()
+        if slot.deadline == wanted:
             return slot
-        return self.slots.take(name, self.reader, _LEASE)
+        return self.slots.change(name, lambda slot: replace(slot, deadline=wanted))
 
     def hold(self, name: str, tables: Mapping[str, TableLog]) -> Slot:
         """Hold tables at these versions, except for those that the slot holds already; it is made

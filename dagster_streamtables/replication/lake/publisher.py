@@ -59,7 +59,7 @@ class LakePublisher:
                 replicate each other.
             reader: Who reads the slot, such as the subscribing lake and its replication. While one
                 reads it, and a minute longer, no other may.
-            deadline: New slots are let go if nobody has read them for so long; None for never.
+            deadline: The slot is let go if nobody has read it for so long; None for never.
             stream_tables: The declarations of published stream tables, which tell their keys.
             spark: As for `Lake`: it decides row filters, and reads what is large.
             driver_rows: A commit that changed more rows is read by Spark, as for `Lake`.
@@ -135,7 +135,7 @@ class LakePublisher:
         self._held.drop(slot)
 
     def lag(self, slot: str, applied: Mapping[str, int]) -> Lag:
-        self._held.find(slot)
+        is_abandoned = self._held.find(slot).is_abandoned()
         sources = self._lake.retention.slot(slot).sources
         behind = [
             max(0, each.newest - applied.get(each.source, each.acknowledged))
@@ -148,6 +148,7 @@ class LakePublisher:
             commits=sum(behind),
             bytes=sum(known) if len(known) == len(sizes) else None,
             seconds=max((each.seconds_behind or 0.0 for each in sources), default=0.0),
+            is_abandoned=is_abandoned,
         )
 
     def _reader(self, slot: Slot, name: str, version: int, rule: Rule) -> TableReader:

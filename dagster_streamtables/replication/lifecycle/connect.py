@@ -42,6 +42,7 @@ def publisher_of(
         storage_options=options,
         origin=source.origin,
         reader=reader,
+        deadline=source.slot_deadline,
         spark=lake.access.spark,
         driver_rows=lake.access.driver_rows,
     )

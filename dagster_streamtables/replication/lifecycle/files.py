@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
 from dagster_streamtables.replication.lifecycle.replication import Replication
+from dagster_streamtables.setting.duration import seconds_in
 
 _RENAMED = {"target_schema": "schema", "copy_data": "copy"}
 """As in the YAML of a component."""
-_LAKE = ("publications", "origin", "storage_options")
+_LAKE = ("publications", "origin", "storage_options", "slot_deadline")
 _POSTGRES = (
     "publications", "tables", "schemas", "password_env", "password_file", "types", "origin",
     "capture",
@@ -84,9 +86,20 @@ def declaration(values: Mapping[str, Any], place: str) -> Replication:
         )
     source = {key: value for key, value in said.items() if key in kinds}
     own = {key: value for key, value in said.items() if key in _OWN}
+    if isinstance(deadline := source.get("slot_deadline"), str):
+        source["slot_deadline"] = _duration(deadline, place)
     if server is not None:
         return Replication(name, FromPostgres(str(server), **source), **own)
     return Replication(name, FromLake(str(root), **{"publications": (), **source}), **own)
+
+
+def _duration(text: str, place: str) -> timedelta:
+    seconds = seconds_in(text)
+    if seconds is None:
+        raise InvalidDefinition(
+            f'"{text}" is no duration', where=place, fix="write a number and a unit: 12h or 7d"
+        )
+    return timedelta(seconds=seconds)
 
 
 def _content(path: Path) -> Any:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from dagster_streamtables.errors import InvalidDefinition
-from dagster_streamtables.setting import FILLED, normalize_fields
+from dagster_streamtables.setting import FILLED, Range, normalize_fields
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,9 @@ class FromLake:
     origin: Literal["any", "none"] = "any"
     """"none" leaves out what a replication wrote there, so that two lakes can replicate each
     other."""
+    slot_deadline: Annotated[timedelta, Range(0, above=True)] | None = None
+    """The publisher lets the slot go if nobody has refreshed the replication for so long, and then
+    keeps nothing for it; None for never."""
 
     def __post_init__(self) -> None:
         if isinstance(self.publications, list):
@@ -55,4 +59,5 @@ class FromLake:
             "root": self.root,
             "publications": [*self.publications],
             "origin": self.origin,
+            "slot_deadline": self.slot_deadline and self.slot_deadline.total_seconds(),
         }

@@ -122,6 +122,7 @@ class Replication:
         known = dict(values)
         publisher = dict(known.pop("publisher"))
         kind = _KINDS[publisher.pop("kind")]
-        if "slot_timeout" in publisher:
-            publisher["slot_timeout"] = timedelta(seconds=publisher["slot_timeout"])
+        for name in ("slot_timeout", "slot_deadline"):
+            if publisher.get(name) is not None:
+                publisher[name] = timedelta(seconds=publisher[name])
         return cls(publisher=kind(**publisher), **known)

@@ -24,6 +24,8 @@ class Lag:
     """Of history that is kept for the slot; None where unknown."""
     seconds: float
     """Since the oldest commit that was not confirmed; 0 if there is none."""
+    is_abandoned: bool = False
+    """Whether nobody has read the slot for half of its deadline: read it, or it is let go."""
 
 
 class Copy(Protocol):

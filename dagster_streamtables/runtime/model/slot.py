@@ -137,6 +137,12 @@ class Slot:
         end = self.expires_at
         return end is not None and end <= (now or datetime.now(UTC)) + time
 
+    def is_abandoned(self, now: datetime | None = None) -> bool:
+        """Whether nobody has used it for half of its deadline."""
+        return self.deadline is not None and self.expires_within(
+            timedelta(seconds=self.deadline / 2), now
+        )
+
     def require_reader(self, reader: str) -> Reader:
         """
         Raises:

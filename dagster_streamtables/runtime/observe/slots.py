@@ -93,7 +93,7 @@ class Slots:
             if not even_if_read:
                 slot.require_no_reader(_now())
 
-        self._change(name, dropped)
+        self.change(name, dropped)
 
     def take(
         self,
@@ -141,7 +141,7 @@ class Slots:
             mine = Reader.until(reader, lease.total_seconds(), now)
             return replace(slot, reader=mine, used_at=now)
 
-        return self._change(name, taken)
+        return self.change(name, taken)
 
     def ack(self, name: str, reader: str, token: str, held: Mapping[str, Held]) -> Slot:
         """Move a slot forward to what its reader has processed, and renew the lease.
@@ -169,7 +169,7 @@ class Slots:
                 reader=mine.renewed(now),
             )  # fmt: skip
 
-        return self._change(name, acknowledged)
+        return self.change(name, acknowledged)
 
     def renew(self, name: str, reader: str) -> Slot:
         """Begin the lease anew.
@@ -183,11 +183,11 @@ class Slots:
             now = _now()
             return replace(slot, used_at=now, reader=slot.require_reader(reader).renewed(now))
 
-        return self._change(name, renewed)
+        return self.change(name, renewed)
 
     def touch(self, name: str) -> Slot:
         """Begin the deadline anew, unless the slot is lost: somebody watches over it."""
-        return self._change(name, lambda s: s if s.lost else replace(s, used_at=_now()))
+        return self.change(name, lambda s: s if s.lost else replace(s, used_at=_now()))
 
     def release(self, name: str, reader: str) -> None:
         """End the lease of a reader, so that another need not wait. Does nothing if the slot has
@@ -198,7 +198,7 @@ class Slots:
             return replace(slot, used_at=_now(), reader=None) if mine else slot
 
         with suppress(errors.MissingSlot):
-            self._change(name, released)
+            self.change(name, released)
 
     def move(
         self, name: str, token: str, held: Mapping[str, Held], *, fingerprint: str | None = None
@@ -223,11 +223,11 @@ class Slots:
                 status=SlotStatus.ACTIVE, reason="", fingerprint=fingerprint or slot.fingerprint,
             )  # fmt: skip
 
-        return self._change(name, moved)
+        return self.change(name, moved)
 
     def mark_lost(self, name: str, why: str) -> Slot:
         """Let go of what a slot holds. The first reason stays."""
-        return self._change(name, lambda slot: slot if slot.lost else slot.let_go(why))
+        return self.change(name, lambda slot: slot if slot.lost else slot.let_go(why))
 
     def expire(self, now: datetime | None = None) -> list[Slot]:
         """Let go of the slots whose deadline has passed, and return them."""
@@ -244,11 +244,11 @@ class Slots:
             return slot.let_go(f"nobody has used it since {last}, and its deadline has passed")
 
         with suppress(errors.MissingSlot):
-            found = self._change(name, expired)
+            found = self.change(name, expired)
             return found if found.lost else None
         return None
 
-    def _change(self, name: str, change: Callable[[Slot], _Changed]) -> _Changed:
+    def change(self, name: str, change: Callable[[Slot], _Changed]) -> _Changed:
         """Change an existing slot."""
 
         return self._commit(name, lambda slot: change(self._existing(name, slot)))

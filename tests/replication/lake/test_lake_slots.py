@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from datetime import timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,22 @@ def test_a_deadline_lets_a_slot_go(lake: Lake, t: Table) -> None:
 
     with pytest.raises(LostSlot, match="let go"):
         replica.follow()
+
+
+def test_a_slot_has_the_deadline_that_its_reader_declares(lake: Lake, t: Table) -> None:
+    """A slot of before gets it with the next read, which is a use of it."""
+    replica = Replica(publisher(lake)).copy()
+    old = datetime.now(UTC) - timedelta(days=5)
+    for deadline, is_abandoned in ((timedelta(days=7), True), (timedelta(days=11), False)):
+        replica.publisher = publisher(lake, deadline=deadline)
+        replica.follow()
+        slot = lake.slots.read("replica")
+        assert slot.deadline == deadline.total_seconds() and not slot.is_abandoned()
+        lake.slots.change("replica", lambda slot: replace(slot, used_at=old, reader=None))
+        assert replica.publisher.lag("replica", replica.at).is_abandoned is is_abandoned
+    replica.publisher = publisher(lake)
+    replica.follow()
+    assert lake.slots.read("replica").expires_at is None
 
 
 @pytest.mark.parametrize("again", [False, True])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import Lake
-from dagster_streamtables.errors import RefusedOperation
+from dagster_streamtables.errors import InvalidDefinition, RefusedOperation
 from dagster_streamtables.replication.lifecycle.errors import (
     DisabledReplication,
     MissingReplication,
@@ -31,6 +32,7 @@ from dagster_streamtables.replication.model.errors import (
     TargetProblem,
 )
 from dagster_streamtables.runtime.errors.slots import LostSlot
+from dagster_streamtables.runtime.observe.events import EventKind
 from replication.lifecycle.origins import LakeOrigin, Origin, PostgresOrigin, rows
 from replication.postgres.database import Database
 
@@ -222,6 +224,36 @@ def test_a_lost_slot(
         assert ("more than 3 times" in told.value.why) == (on_slot_lost == "copy")
     assert replications.copy("r").tables[T].copied == 6
     assert replications.check("r").equal and replications.read("r").errors == 0
+
+
+def test_a_lake_lets_a_slot_go_at_its_deadline_and_tells(
+    tmp_path: Path, replications: Replications
+) -> None:
+    origin = LakeOrigin(tmp_path / "publisher")
+    published(origin)
+    week = replace(origin.declared("p"), slot_deadline=timedelta(days=7))
+    given = Replication("r", week)
+    assert Replication.from_json(json.loads(json.dumps(given.to_json()))) == given
+    replications.refresh(given)
+    origin.insert("t", (3, "c"))
+    there, now = origin.lake, datetime.now(UTC)
+    assert there.monitor.events(now=now + timedelta(days=4)) == []
+    [event] = there.monitor.events(now=now + timedelta(days=6))
+    assert (event.table, event.kind) == ("r", EventKind.SLOT_EXPIRES)
+
+    replications.refresh(replace(given, publisher=origin.declared("p")))
+    assert there.monitor.events(now=now + timedelta(days=6)) == []
+    replications.refresh(given)
+    assert [slot.name for slot in there.slots.expire(now + timedelta(days=8))] == ["r"]
+    [event] = there.monitor.events()
+    assert (event.table, event.kind) == ("r", EventKind.SLOT_LOST)
+    for act in (replications.refresh, replications.check):
+        with pytest.raises(LostSlot, match="was let go by the publisher"):
+            act("r")
+    assert replications.copy("r").tables[T].copied == 3
+    for wrong in (timedelta(0), 7):
+        with pytest.raises(InvalidDefinition, match="slot_deadline"):
+            replace(week, slot_deadline=wrong)
 
 
 @pytest.mark.parametrize("on_slot_lost", ["error", "copy"])

@@ -6,10 +6,8 @@ import logging
 import os
 import signal
 import sys
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,14 +17,14 @@ from rich.table import Table as Grid
 from dagster_streamtables.cli.app import NO, File, Folder, Json, Module, Root, app
 from dagster_streamtables.cli.output import errors_in_words, lasting, out, pairs, show_json
 from dagster_streamtables.cli.project import open_lake
+from dagster_streamtables.cli.worker_place import Place
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat
 
 if TYPE_CHECKING:
-    from dagster_streamtables.worker.driven import Driven
-    from dagster_streamtables.worker.loop import Worker
-    from dagster_streamtables.worker.reload import Reload
+    from dagster_streamtables.runtime.observe.status import Expected
+    from dagster_streamtables.worker.several import Several
 
 worker = typer.Typer(help="Refresh what is due, within a second, beside Dagster or without it.")
 app.add_typer(worker, name="worker", invoke_without_command=True)
@@ -52,6 +50,9 @@ def run(
     folder: Folder = "",
     root: Annotated[
         str, typer.Option(help="Folder or URI of the tables.", envvar="STREAMTABLES_ROOT")
+    ] = "",
+    workspace: Annotated[
+        str, typer.Option("--workspace", "-w", help="A workspace.yaml: all of its code locations.")
     ] = "",
     name: Annotated[
         str, typer.Option(help="Resource of the tables, if the definitions have several.")
@@ -81,7 +82,7 @@ def run(
 ) -> None:
     """Refresh what is due until stopped by SIGTERM or SIGINT.
 
-    Give the definitions of a code location, or a folder of .sql files and a root.
+    Give the definitions of a code location, a workspace, or a folder of .sql files and a root.
     """
     if context.invoked_subcommand is not None:
         return
@@ -89,6 +90,7 @@ def run(
         # The worker is the only command that needs it.
         from dagster_streamtables.worker.loop import Worker
         from dagster_streamtables.worker.settings import WorkerSettings
+        from dagster_streamtables.worker.several import Several
 
         _log_to_stderr(log_format, verbose=verbose)
         settings = WorkerSettings(
@@ -96,9 +98,9 @@ def run(
             heartbeat=timedelta(seconds=heartbeat),
             grace=timedelta(seconds=grace),
         )
-        place = _Place(module, file, folder, root, name, report, report_every)
-        reload = place.reload()
-        works = Worker(reload.first, settings, reload=reload.start())
+        place = Place(module, file, workspace, folder, root, name, report, report_every)
+        found = place.reloads()
+        works = Several([Worker(each.first, settings, reload=each.start()) for each in found])
         if port is not None:
             _serve(works, port, address)
         whole = _until_stopped(works)
@@ -121,78 +123,29 @@ def status(root: Root, name: Name = _NAME, as_json: Json = False) -> None:
         raise typer.Exit(NO)
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Where the definitions are."""
-
-    module: str
-    file: str
-    folder: str
-    root: str
-    name: str
-    report: bool
-    report_every: float
-
-    def reload(self) -> Reload:
-        """The definitions, and what loads them again."""
-        from dagster_streamtables.worker.reload import Reload
-
-        if len([each for each in (self.folder, self.module, self.file) if each]) != 1:
-            raise InvalidDefinition(
-                "a worker needs the declarations of one place",
-                fix="give one of --module, --file, and --tables with --root",
-            )
-        if self.folder:
-            return Reload(self._of_folder(), self._of_folder, [Path(self.folder)])
-        return self._of_location()
-
-    def _of_folder(self) -> Driven:
-        from dagster_streamtables.worker.project import of_folder
-
-        return of_folder(self.folder, open_lake(self.root))
-
-    def _of_location(self) -> Reload:
-        from dagster_streamtables.orchestration.code_location import load_definitions
-        from dagster_streamtables.worker.location import instance_to_report_to, of_definitions
-        from dagster_streamtables.worker.modules import folder_of, imported_again
-        from dagster_streamtables.worker.reload import Reload
-
-        instance = instance_to_report_to() if self.report else None
-        # Python takes a stored module for current if it was changed within the same second.
-        sys.dont_write_bytecode = True
-
-        def load() -> Driven:
-            definitions = load_definitions(module=self.module, file=self.file)
-            where = self.module or self.file
-            return of_definitions(
-                definitions,
-                where,
-                instance,
-                name=self.name,
-                root=self.root,
-                report_every=self.report_every,
-            )
-
-        first = load()
-        folder = folder_of(self.module, self.file)
-        return Reload(first, lambda: imported_again(folder, load), [folder])
-
-
-def _serve(works: Worker, port: int, address: str) -> None:
+def _serve(works: Several, port: int, address: str) -> None:
     from dagster_streamtables.metrics import StreamTablesCollector
     from dagster_streamtables.metrics.health import serve_with_health
     from dagster_streamtables.orchestration.declare.expected import expected
     from dagster_streamtables.replication.lifecycle.replications import Replications
 
-    logs = works.driven.logs
-    collector = StreamTablesCollector(
-        logs.monitor, lambda: map(expected, works.driven.examined), Replications(logs)
-    )
+    def declared() -> list[Expected]:
+        return [expected(table) for each in works.workers for table in each.driven.examined]
+
+    logs = works.workers[0].driven.logs
+    if roots := sorted({each.driven.logs.root for each in works.workers} - {logs.root}):
+        raise InvalidDefinition(
+            "the tables of a worker with a port are below several roots",
+            where=", ".join([logs.root, *roots]),
+            why="no metric tells the root of a table",
+            fix="run a worker for each root, or leave out --port",
+        )
+    collector = StreamTablesCollector(logs.monitor, declared, Replications(logs))
     server = serve_with_health(collector, works.health, port=port, address=address)
     logger.info("serving http://%s:%d/health and /metrics", address, server.server_port)
 
 
-def _until_stopped(runs: Worker) -> bool:
+def _until_stopped(runs: Several) -> bool:
     def stop(number: int, frame: FrameType | None) -> None:
         runs.stop()
         signal.signal(number, signal.SIG_DFL)  # a second signal ends the process

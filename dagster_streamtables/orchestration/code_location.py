@@ -10,10 +10,12 @@ import atexit
 import importlib
 import importlib.util
 import sys
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import dagster as dg
 
@@ -53,20 +55,32 @@ def load_code_location(*, module: str = "", file: str = "") -> CodeLocation:
     return CodeLocation(tables, _resource(found, where))
 
 
-def load_definitions(*, module: str = "", file: str = "") -> dg.Definitions:
+def load_definitions(
+    *, module: str = "", file: str = "", attribute: str = "", beside: str = ""
+) -> dg.Definitions:
     """Import a module, or a file, and find its `Definitions`.
+
+    Args:
+        module: The module.
+        file: The file, instead of a module.
+        attribute: The name of the definitions in it; without, the first that it has.
+        beside: The folder from which it can import, in addition to its own.
 
     Raises:
         InvalidDefinition: It cannot be imported, or has none.
     """
-    return _definitions(_imported(module, file), module or file)
+    found = _imported(module, file, beside)
+    if not attribute:
+        return _definitions([*vars(found).values()], module or file)
+    return _definitions([getattr(found, attribute, None)], f"{module or file}:{attribute}")
 
 
-def _imported(module: str, file: str) -> ModuleType:
+def _imported(module: str, file: str, beside: str) -> ModuleType:
     """Imports it like `dagster -m` and `-f`: it can import its neighbors, too."""
-    beside = str(Path(file).absolute().parent) if file else str(Path.cwd())
-    if beside not in sys.path:
-        sys.path.insert(0, beside)
+    own = str(Path(file).absolute().parent) if file else str(Path.cwd())
+    for folder in filter(None, (own, beside)):
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
     try:
         if module:
             return importlib.import_module(module)
@@ -86,8 +100,7 @@ def _imported(module: str, file: str) -> ModuleType:
         ) from error
 
 
-def _definitions(module: ModuleType, where: str) -> dg.Definitions:
-    values = list(vars(module).values())
+def _definitions(values: Sequence[Any], where: str) -> dg.Definitions:
     lazy = [each for each in values if isinstance(each, LazyDefinitions)]
     ready = [each for each in values if isinstance(each, dg.Definitions)]
     found = [*(each() for each in lazy), *ready]

@@ -82,6 +82,11 @@ def of_definitions(
     )
 
 
+def names_in(definitions: dg.Definitions) -> list[str]:
+    """The resources whose tables a worker can drive."""
+    return [each.resource_key for each in sensed_by(definitions)]
+
+
 def _below(root: str, lake: Lake, where: str) -> Lake:
     if root and Lake(root).root != lake.root:
         raise InvalidDefinition(

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import TypeVar
 
 T = TypeVar("T")
+_alone = threading.Lock()
+"""What is imported is the same for all threads of a process."""
 
 
 def folder_of(module: str = "", file: str = "") -> Path:
@@ -31,6 +34,11 @@ def imported_again(folder: Path, load: Callable[[], T]) -> T:
     Raises:
         Exception: That of `load`; the modules are then those of before.
     """
+    with _alone:
+        return _imported_again(folder, load)
+
+
+def _imported_again(folder: Path, load: Callable[[], T]) -> T:
     before = {name: each for name, each in [*sys.modules.items()] if _is_below(each, folder)}
     for name in before:
         del sys.modules[name]

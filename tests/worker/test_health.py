@@ -8,7 +8,7 @@ import urllib.request
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,13 +19,14 @@ from dagster_streamtables.worker.loop import Worker
 from dagster_streamtables.worker.project import of_folder
 from dagster_streamtables.worker.settings import WorkerSettings
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 
 @pytest.fixture
-def worker(tmp_path: Path) -> Worker:
+def worker(tmp_path: Path, lake: Lake) -> Worker:
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "paid.sql").write_text("-- schedule: 1h\nSELECT id FROM orders")
-    (tmp_path / "lake").mkdir()
-    lake = Lake(tmp_path / "lake")
     # No heartbeat is ever missed, and no table is due: its source is missing.
     return Worker(
         of_folder(str(tmp_path / "tables"), lake), WorkerSettings(heartbeat=timedelta(hours=1))
@@ -67,12 +68,12 @@ def test_a_worker_that_works_or_stands_by_is_healthy(worker: Worker, address: st
     assert asked(address)[1]["state"] == "stops"
 
 
-def test_a_worker_that_cannot_decide_is_not_healthy(tmp_path: Path) -> None:
+def test_a_worker_that_cannot_decide_is_not_healthy(tmp_path: Path, spark: SparkSession) -> None:
     """The root is no folder that could be written, so that no heartbeat is."""
     (tmp_path / "tables").mkdir()
     (tmp_path / "tables" / "paid.sql").write_text("-- schedule: 1h\nSELECT id FROM orders")
     (tmp_path / "lake").write_text("a file where the root was")
-    driven = of_folder(str(tmp_path / "tables"), Lake(tmp_path / "lake"))
+    driven = of_folder(str(tmp_path / "tables"), Lake(tmp_path / "lake", spark=spark))
     worker = Worker(driven, WorkerSettings(heartbeat=timedelta(milliseconds=1)))
     assert not worker.turn()
     said = worker.health()

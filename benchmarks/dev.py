@@ -91,7 +91,16 @@ def _left_alone(
 
 def _demo(pace: float, *more: str, default_instance: bool) -> subprocess.Popen[bytes]:
     instance = ["--default-instance"] if default_instance else []
-    command = [sys.executable, "-m", "example_defs.demo", "--pace", str(pace), *instance, *more]
+    command = [
+        sys.executable,
+        "-m",
+        "example_defs.demo",
+        "--no-worker",
+        "--pace",
+        str(pace),
+        *instance,
+        *more,
+    ]
     return subprocess.Popen(command, cwd=PROJECT)
 
 

@@ -1,8 +1,8 @@
 """The demo: `python -m example_defs.demo` replays the year and shows it in Dagster's UI.
 
-Four programs run side by side until Ctrl-C: the replay, the local Spark server, `dagster dev`, and
-the PostgreSQL server of the second code location, the org chart. What they write is under `.demo/`,
-and a demo that was stopped goes on where it was.
+Five programs run side by side until Ctrl-C: the replay, the local Spark server, `dagster dev`, the
+worker that refreshes the stream tables, and the PostgreSQL server of the second code location, the
+org chart. What they write is under `.demo/`, and a demo that was stopped goes on where it was.
 """
 
 from __future__ import annotations
@@ -50,6 +50,9 @@ def main(
     ] = datetime(2013, 4, 1),
     fresh: Annotated[bool, typer.Option(help="Begin the year again.")] = False,
     browser: Annotated[bool, typer.Option(help="Open the UI when it answers.")] = False,
+    worker: Annotated[
+        bool, typer.Option(help="Refresh by a worker; without, Dagster's sensors start runs.")
+    ] = True,
     default_instance: Annotated[
         bool, typer.Option(help="Run on Dagster's own settings instead of the demo's.")
     ] = False,
@@ -69,7 +72,9 @@ def main(
             os.environ["STREAMTABLES_DEMO_POSTGRES"] = database.address
             _prepare(running, start.replace(tzinfo=UTC), timedelta(hours=step_hours))
             address = f"http://127.0.0.1:{port or _free_port()}"
-            _run(running, stopping, address, _welcome(address, database), pace, step_hours, browser)
+            steps = ("--pace", str(pace), "--step-hours", str(step_hours))
+            welcome = _welcome(address, database)
+            _run(running, stopping, address, welcome, steps, browser=browser, worker=worker)
             print("stopping", flush=True)
     except EnvironmentProblem as problem:
         print(problem, file=sys.stderr)
@@ -81,11 +86,18 @@ def _run(
     stopping: threading.Event,
     address: str,
     welcome: str,
-    pace: float,
-    step_hours: float,
+    steps: tuple[str, ...],
+    *,
     browser: bool,
+    worker: bool,
 ) -> None:
     """Starts everything, and returns when it is time to stop all that `running` holds."""
+    if worker:
+        drive = ("worker", "-w", "workspace.yaml")
+        told = _FOLDER / "worker.log"
+        running.enter_context(
+            _program("dagster_streamtables.cli", *drive, stop=signal.SIGTERM, log=told)
+        )
     log = _FOLDER / "dagster.log"
     dev = ("dev", "-w", "workspace.yaml", "-p", address.rpartition(":")[2])
     dagster = running.enter_context(_program("dagster", *dev, stop=signal.SIGINT, log=log))
@@ -98,7 +110,6 @@ def _run(
     if browser:
         webbrowser.open(address)
     lake = ("--root", os.environ["STREAMTABLES_DEMO_ROOT"])
-    steps = ("--pace", str(pace), "--step-hours", str(step_hours))
     # Killed in the middle of a commit, it goes on with that commit the next time.
     running.enter_context(_program("example_defs.replay", *lake, *steps, stop=signal.SIGTERM))
     while not stopping.wait(1):
@@ -112,7 +123,7 @@ def _welcome(address: str, database: Database) -> str:
         "The org chart's tables are in PostgreSQL. Rename a department, and watch three levels of\n"
         f"stream tables follow, at {address}/locations/org_chart/asset-groups/org_chart :\n\n"
         f"    {database.shell(RENAME)}\n\n"
-        f"Ctrl-C stops everything; dagster's log is {_FOLDER / 'dagster.log'}\n"
+        f"Ctrl-C stops everything; the logs are in {_FOLDER}: dagster.log and worker.log\n"
     )
 
 

@@ -301,6 +301,10 @@ PRIVATE_OF_DAGSTER = {
     "orchestration/definitions.py": {"DefinitionsLoadContext", "DefinitionsLoadType"},
     "orchestration/replication/known_tables.py": {"DefinitionsLoadContext", "DefinitionsLoadType"},
     "orchestration/instance/last_runs.py": {"AssetRecord"},
+    "worker/workspace.py": {
+        "CodeLocationOrigin", "ManagedGrpcPythonEnvCodeLocationOrigin",
+        "location_origins_from_yaml_paths",
+    },
     "orchestration/instance/standing_checks.py": {
         "AssetCheckExecutionRecord", "AssetCheckExecutionRecordStatus", "replace",
     },

@@ -49,7 +49,7 @@ def defs(
 
 def refreshed(defs: dg.Definitions, instance: dg.DagsterInstance) -> dict[str, dict[str, Any]]:
     """The metadata of each table, after a run such as the sensor asks for."""
-    job = defs.resolve_job_def("streamtables_refresh_run")
+    job = defs.resolve_job_def("org_chart_refresh_run")
     result = job.execute_in_process(instance=instance, raise_on_error=False)
     assert result.success, [e.event_specific_data for e in result.get_step_failure_events()]
     return {

@@ -6,18 +6,18 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dagster_streamtables.cli.project import open_lake
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.log import logger
 
 if TYPE_CHECKING:
-    import dagster as dg
-
     from dagster_streamtables.worker.driven import Driven
     from dagster_streamtables.worker.reload import Reload
     from dagster_streamtables.worker.workspace import Location
+
+    Drive: TypeAlias = Callable[[Any, str, str], Driven]
 
 
 @dataclass(frozen=True)
@@ -85,14 +85,15 @@ class Place:
             )
         return found
 
-    def _drive(self) -> Callable[[dg.Definitions, str, str], Driven]:
+    def _drive(self) -> Drive:
+        """What makes of definitions, found in a place, what a resource of theirs drives."""
         from dagster_streamtables.worker.location import instance_to_report_to, of_definitions
 
         instance = instance_to_report_to() if self.report else None
         # Python takes a stored module for current if it was changed within the same second.
         sys.dont_write_bytecode = True
 
-        def drive(definitions: dg.Definitions, where: str, name: str) -> Driven:
+        def drive(definitions: Any, where: str, name: str) -> Driven:
             return of_definitions(
                 definitions,
                 where,
@@ -107,9 +108,9 @@ class Place:
 
 def _reload(
     location: Location,
-    definitions: dg.Definitions,
+    definitions: Any,
     name: str,
-    drive: Callable[[dg.Definitions, str, str], Driven],
+    drive: Drive,
 ) -> Reload:
     from dagster_streamtables.worker.modules import folder_of, imported_again
     from dagster_streamtables.worker.reload import Reload

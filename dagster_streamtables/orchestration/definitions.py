@@ -25,7 +25,7 @@ from dagster_streamtables.orchestration.assets.assets import (
 )
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
-from dagster_streamtables.orchestration.automation.sensor import build_refresh_sensor
+from dagster_streamtables.orchestration.automation.drivers import driven
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
@@ -46,7 +46,6 @@ from dagster_streamtables.orchestration.checks.build_checks import (
     build_quick_checks,
 )
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
-from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.declare.load import Declared, read_files
 from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
 from dagster_streamtables.orchestration.replication.replication_assets import (
@@ -160,16 +159,28 @@ def build_definitions(
     checking = checks or CheckSettings()
     quick = build_quick_checks(catalog, checking)
     changing = joined(change_assets, catalog, source_keys or {})
-    return dg.Definitions(
-        assets=[
+    refreshed, sensors = driven(
+        [
             *build_stream_table_assets(**about, quick=quick, **ops),
             *build_replication_assets(replications=replicated, resource_key=name),
+        ],
+        catalog,
+        replicated,
+        resource,
+        settings=sensor,
+        executor=executor,
+        quick=quick,
+        resource_key=name,
+    )
+    return dg.Definitions(
+        assets=[
+            *refreshed,
             *build_source_assets(**about, name=f"{name}_sources", group_name=source_group_name),
             *assets,
             *changing,
         ],
         sensors=[
-            *_sensors(about, sensor, executor, quick, replicated),
+            *sensors,
             *change_sensors(changing, sensor, executor, name),
             *_alert_sensors(about, name, alerts, replicated),
         ],
@@ -234,19 +245,6 @@ def build_declared(
         strict=strict,
         **about,
     )
-
-
-def _sensors(
-    about: Mapping[str, Any],
-    settings: SensorSettings | None,
-    executor: dg.ExecutorDefinition | None,
-    quick: QuickChecks | None,
-    replicated: ReplicationCatalog,
-) -> Iterator[dg.SensorDefinition]:
-    if about["tables"].entries or replicated.entries:
-        yield build_refresh_sensor(
-            **about, settings=settings, executor=executor, quick=quick, replications=replicated
-        )
 
 
 def _alert_sensors(

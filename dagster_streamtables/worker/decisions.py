@@ -42,8 +42,8 @@ class Decisions:
         self._took = 0.0
 
     @property
-    def asking(self) -> list[str]:
-        """Replications whose publishers are asked now."""
+    def asking(self) -> frozenset[str]:
+        """Replications whose publishers had not answered at the last decision."""
         return self._publishers.asking
 
     def ended(self, name: str) -> None:

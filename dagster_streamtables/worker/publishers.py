@@ -69,6 +69,8 @@ class Publishers:
         self._before: dict[str, Answer] = {}
         """The answer to the question before, which holds until the next one comes."""
         self._lock = threading.Lock()
+        self.asking: frozenset[str] = frozenset()
+        """Those that had not answered when `situations` was called last."""
 
     def situations(
         self,
@@ -95,13 +97,8 @@ class Publishers:
             answer = self._answer(node, entry, as_of[node], now)
             told = known[node] if answer else replace(known[node], run=ASKS)
             found[node] = situation(told, answer or Answer())
+        self.asking = frozenset(node for node, state in found.items() if state.run == ASKS)
         return found
-
-    @property
-    def asking(self) -> list[str]:
-        """Those that are asked now."""
-        with self._lock:
-            return [node for node, asked in self._asked.items() if asked.answer is None]
 
     def forget(self, node: str) -> None:
         """A refresh has ended: what was asked before it says nothing any more."""

@@ -26,6 +26,8 @@ defs = dg.Definitions.merge(
     build_definitions(
         folder=HERE / "tables",
         replications=[org_chart(ADDRESS)],
+        # Both code locations keep their tables below one root.
+        name="org_chart",
         resource=StreamTablesResource(root=ROOT),
         min_schedule_seconds=10,
         group_name="org_chart",

@@ -97,6 +97,7 @@ def build_refresh_sensor(
             checks=repository.asset_graph.asset_check_keys if repository is not None else (),
             quick=quick,
             replications=replicated,
+            by_conditions=settings.conditions,
         )
 
     return remember(refresh, Sensed(graph, resource_key, settings, quick, replicated))

@@ -29,6 +29,9 @@ class SensorSettings:
     a quarter is added at random."""
     retry_longest: Annotated[timedelta, Range(0, above=True)] = Backoff.longest
     """The longest delay between retries."""
+    conditions: bool = False
+    """Whether automation conditions of the assets start the refreshes, by the same decisions. The
+    sensor then only observes sources and marks tables as fresh."""
     observe_sources: bool = True
     """Record new versions of the observed sources, without a run."""
 

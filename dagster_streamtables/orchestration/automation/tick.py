@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
 
 _NEXT_SHOWN = 5
+_BY_CONDITIONS = "Automation conditions start the refreshes."
 
 
 def evaluate(
@@ -62,6 +63,7 @@ def evaluate(
     checks: Collection[dg.AssetCheckKey] = (),
     quick: QuickChecks | None = None,
     replications: ReplicationCatalog | None = None,
+    by_conditions: bool = False,
 ) -> dg.SensorResult:
     """The result of a tick: run requests, events, the new cursor, and skip reasons.
 
@@ -77,6 +79,7 @@ def evaluate(
         checks: Checks whose results are repeated when their table is marked fresh.
         quick: The checks to evaluate between refreshes.
         replications: What writes sources of the stream tables. Each is refreshed as a whole.
+        by_conditions: Ask for no run: automation conditions do.
     """
     settings = (settings or SensorSettings()).named_after(RESOURCE_KEY)
     nodes = Nodes(catalog, replications or ReplicationCatalog())
@@ -104,11 +107,12 @@ def evaluate(
     }
     observed = _observed(catalog, versions, before) if settings.observe_sources else {}
     return dg.SensorResult(
-        run_requests=_requests(groups, nodes, tags),
+        run_requests=[] if by_conditions else _requests(groups, nodes, tags),
         skip_reason=None
-        if groups
+        if groups and not by_conditions
         else "\n".join(
             [
+                *([_BY_CONDITIONS] if by_conditions else []),
                 *([f"The worker {worker.place} refreshes {len(left)} tables."] if worker else []),
                 *_reasons(catalog, decision, _without(schedules, left), last),
                 *dueness.too_fast(_without(schedules, left), settings.interval_seconds),

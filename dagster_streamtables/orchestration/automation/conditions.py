@@ -1,0 +1,106 @@
+"""Automation conditions of Dagster that say what the refresh sensor says.
+
+Those who automate their other assets by conditions have one way to look at all of them then. The
+decision is that of the sensor, made once for all tables of an evaluation: so tables that are
+refreshed together are in one run, upstream first, and a failed one is tried again as late.
+"""
+
+# No `from __future__ import annotations`: Dagster reads the annotations of conditions at run time.
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+
+import dagster as dg
+
+from dagster_streamtables.orchestration.automation.nodes import Nodes
+from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
+from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
+
+Tick = Callable[[dg.DagsterInstance, datetime], dg.SensorResult]
+
+
+class Decided:
+    """The decisions of one sensor; each is used by the conditions of one evaluation."""
+
+    def __init__(self, tick: Tick) -> None:
+        self._tick = tick
+        self._at: datetime | None = None
+        self._due: frozenset[dg.AssetKey] = frozenset()
+        self._lock = threading.Lock()
+
+    def due(self, instance: dg.DagsterInstance, at: datetime) -> frozenset[dg.AssetKey]:
+        """The assets to refresh now.
+
+        Args:
+            instance: Has their history.
+            at: The time of the evaluation: equal for all of its conditions.
+        """
+        with self._lock:
+            if at != self._at:
+                requests = self._tick(instance, datetime.now(UTC)).run_requests or ()
+                self._due = frozenset(k for each in requests for k in each.asset_selection or ())
+                self._at = at
+            return self._due
+
+
+class RefreshIsDue(dg.AutomationCondition[dg.AssetKey]):
+    """A source has a newer version, the schedule has elapsed, and nothing holds the refresh."""
+
+    def __init__(self, decided: Decided) -> None:
+        self._decided = decided
+
+    @property
+    def name(self) -> str:
+        return "refresh_is_due"
+
+    @property
+    def description(self) -> str:
+        return "a source has a newer version, and the table is due by its schedule"
+
+    def evaluate(
+        self, context: dg.AutomationContext[dg.AssetKey]
+    ) -> dg.AutomationResult[dg.AssetKey]:
+        view = context.asset_graph_view
+        due = context.key in self._decided.due(view.instance, context.evaluation_time)
+        subset = context.candidate_subset if due else context.get_empty_subset()
+        return dg.AutomationResult(context, subset)
+
+
+def with_conditions(
+    assets: Sequence[dg.AssetsDefinition], nodes: Nodes, decided: Decided
+) -> list[dg.AssetsDefinition]:
+    """The same assets; those that a sensor would refresh have the condition.
+
+    Args:
+        assets: Stream tables, replicated tables, and others.
+        nodes: What the sensor would decide about.
+        decided: Its decisions.
+    """
+    ours = {spec.key for specs in nodes.specs.values() for spec in specs}
+    condition = RefreshIsDue(decided)
+
+    def conditioned(spec: dg.AssetSpec) -> dg.AssetSpec:
+        if spec.key not in ours:
+            return spec
+        return spec.replace_attributes(automation_condition=condition)
+
+    return [each.map_asset_specs(conditioned) for each in assets]
+
+
+def condition_sensor(nodes: Nodes, settings: SensorSettings) -> dg.SensorDefinition:
+    """What evaluates the conditions. Its runs count as those of the refresh sensor, so that what
+    fails is not tried again before its time."""
+    keys = [spec.key for specs in nodes.specs.values() for spec in specs]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", dg.BetaWarning)
+        return dg.AutomationConditionSensorDefinition(
+            name=f"{settings.name}_conditions",
+            target=dg.AssetSelection.assets(*keys),
+            run_tags={SENSOR_TAG: settings.name, DEFINITIONS_TAG: nodes.fingerprint},
+            minimum_interval_seconds=settings.interval_seconds,
+            default_status=settings.status,
+            description="Evaluates the automation conditions of the stream tables.",
+            # The conditions are decided by the code of this package.
+            use_user_code_server=True,
+        )

@@ -1,0 +1,96 @@
+"""Automation conditions say what the refresh sensor says, and then they alone start refreshes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from dagster_streamtables import (
+    Lake,
+    SensorSettings,
+    StreamTable,
+    StreamTablesResource,
+    build_definitions,
+)
+from dagster_streamtables.orchestration.automation.sensed import sensed_by
+from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
+from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat, Lease
+from orchestration.replicated import ORDERS, Origin
+
+PAID, TOTALS, YEARLY = (dg.AssetKey(name) for name in ("paid", "totals", "yearly"))
+
+
+@pytest.fixture
+def instance() -> Iterator[dg.DagsterInstance]:
+    with dg.DagsterInstance.ephemeral() as made:
+        yield made
+
+
+@pytest.fixture
+def defs(tmp_path: Path) -> dg.Definitions:
+    root = tmp_path / "lake"
+    write_deltalake(Lake(root).location("orders"), pa.table({"id": [1], "amount": [20]}))
+    return build_definitions(
+        resource=StreamTablesResource(root=str(root)),
+        tables=[
+            StreamTable("paid", "SELECT id, amount FROM orders WHERE amount > 10"),
+            StreamTable("totals", "SELECT sum(amount) AS total FROM paid", schedule="1m"),
+            StreamTable("yearly", "SELECT id FROM raw.orders", schedule="@yearly"),
+        ],
+        replications=[Origin(tmp_path / "origin").replication()],
+        sensor=SensorSettings(conditions=True),
+    )
+
+
+def requested(defs: dg.Definitions, instance: dg.DagsterInstance, at: datetime) -> set[dg.AssetKey]:
+    found = dg.evaluate_automation_conditions(defs, instance, evaluation_time=at)
+    keys = defs.resolve_asset_graph().get_all_asset_keys()
+    return {key for key in keys if found.get_num_requested(key)}
+
+
+def test_what_the_sensor_would_refresh_the_conditions_request(
+    defs: dg.Definitions, instance: dg.DagsterInstance
+) -> None:
+    now = datetime.now(UTC)
+    assert requested(defs, instance, now) == {PAID, TOTALS, YEARLY, ORDERS}
+    # A run of them is not finished.
+    job = defs.resolve_implicit_global_asset_job_def()
+    instance.create_run_for_job(
+        job, asset_selection=frozenset({PAID, TOTALS}), status=dg.DagsterRunStatus.STARTED
+    )
+    assert requested(defs, instance, now + timedelta(seconds=30)) == {YEARLY, ORDERS}
+
+
+def test_nobody_else_starts_a_refresh(defs: dg.Definitions, instance: dg.DagsterInstance) -> None:
+    sensors = {each.name: each for each in defs.sensors or ()}
+    conditions = sensors["streamtables_refresh_conditions"]
+    assert isinstance(conditions, dg.AutomationConditionSensorDefinition)
+    tags = conditions.run_tags
+    assert tags[SENSOR_TAG] == "streamtables_refresh"
+    assert tags[DEFINITIONS_TAG]
+    refresh = sensors["streamtables_refresh"]
+    resources = dict(defs.resources or {})
+    with dg.build_sensor_context(instance, definitions=defs, resources=resources) as context:
+        ticked = refresh.evaluate_tick(context)
+    assert not ticked.run_requests
+    assert "Automation conditions start the refreshes" in str(ticked.skip_message)
+    [sensed] = sensed_by(defs)
+    root = Lake(resources["streamtables"].root).root
+    lease = Lease(Beats(root), Heartbeat.of_this_process(5))
+    assert lease.turn(tables=("paid", "totals"))
+    found = requested(defs, instance, datetime.now(UTC))
+    assert found == {YEARLY, ORDERS}, "a worker is alive"
+    assert sensed.settings.conditions
+
+
+def test_without_the_setting_no_asset_has_a_condition(tmp_path: Path) -> None:
+    resource = StreamTablesResource(root=str(tmp_path))
+    plain = build_definitions(resource=resource, tables=[StreamTable("a", "SELECT id FROM b")])
+    assert not any(spec.automation_condition for spec in plain.resolve_all_asset_specs())
+    assert [each.name for each in plain.sensors or ()] == ["streamtables_refresh"]

@@ -83,7 +83,7 @@ def test_a_server_that_does_not_answer_does_not_stop_the_sensor(
     Replications(lake).refresh(replication)
     assert moved() == ()
 
-    monkeypatch.setattr(replications, "_PATIENCE", 0.2)
+    monkeypatch.setattr(replications, "PATIENCE", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"host=127.0.0.1 port={silent.getsockname()[1]} dbname=org_chart"
         publisher = FromPostgres(address, tables=["public.departments", "public.employees"])

@@ -103,6 +103,7 @@ SENSOR = {
     "interval_seconds": (*NUMBER, 0, -5),
     **dict.fromkeys(("stuck_after", "retry_first", "retry_longest"), _SPAN),
     "observe_sources": TRUTH,
+    "conditions": TRUTH,
 }
 BACKOFF = dict.fromkeys(("first", "longest"), _SPAN)
 OPS = {

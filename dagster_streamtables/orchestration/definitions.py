@@ -25,7 +25,6 @@ from dagster_streamtables.orchestration.assets.assets import (
 )
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
-from dagster_streamtables.orchestration.automation.drivers import driven
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.catalog.catalog import Catalog, Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
@@ -48,6 +47,7 @@ from dagster_streamtables.orchestration.checks.build_checks import (
 from dagster_streamtables.orchestration.checks.check_settings import CheckSettings
 from dagster_streamtables.orchestration.declare.load import Declared, read_files
 from dagster_streamtables.orchestration.declare.schedule import MIN_SCHEDULE_SECONDS
+from dagster_streamtables.orchestration.drivers import driven
 from dagster_streamtables.orchestration.replication.replication_assets import (
     build_replication_assets,
 )

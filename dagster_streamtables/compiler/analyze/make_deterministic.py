@@ -32,8 +32,9 @@ from dagster_streamtables.compiler.analyze.ordered_aggregates import Insertion, 
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aggregate_calls import function_of, is_grouped
 from dagster_streamtables.compiler.text.aliases import own_columns
+from dagster_streamtables.compiler.text.clauses import deeper
 from dagster_streamtables.compiler.text.places import place, span
-from dagster_streamtables.compiler.text.query_text import Text, deeper
+from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.window_places import end_of_partition
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery

@@ -19,13 +19,12 @@ from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.analyze.definitions_in_subqueries import open_definitions
+from dagster_streamtables.compiler.analyze.generators import open_generator
+from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_joins
 from dagster_streamtables.compiler.analyze.time_windows import open_time_windows
-from dagster_streamtables.compiler.text import spark_functions
-from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
-from dagster_streamtables.compiler.text.aliases import is_group
 from dagster_streamtables.compiler.text.output_names import (
     columns_of_call,
-    name_of_call,
     spark_name,
 )
 from dagster_streamtables.compiler.text.query_text import aliases_in
@@ -40,6 +39,7 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
         columns: All columns of all sources, and their types.
     """
     tree = tree.copy()
+    open_definitions(tree)
     _name_outputs(tree, columns)
     _rename_semi_joined(tree, columns)
     for query in list(tree.find_all(exp.Query)):
@@ -55,10 +55,10 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
     for exists in tree.find_all(exp.Exists):
         _ask_for_no_column(exists.this.unnest())
     for select in list(tree.find_all(exp.Select)):
-        _open_groups(select)
+        open_joins(select)
         _put_semi_joins_last(select)
         open_time_windows(select)
-        _to_lateral_view(select, columns)
+        open_generator(select, columns)
         _spell_out_windows(select)
     for number, lateral in enumerate(tree.find_all(exp.Lateral)):
         _name_columns(lateral, number, columns)
@@ -139,80 +139,6 @@ def _put_semi_joins_last(select: exp.Select) -> None:
     select.set("joins", [*(join for join in joins if join not in semi), *semi])
 
 
-def _to_lateral_view(select: exp.Select, known: Mapping[str, str]) -> None:
-    """Move a table function out of a SELECT list: it runs before the other items."""
-    for item in select.expressions:
-        call = item.unalias() if isinstance(item, exp.Alias) else item
-        call = call.this if isinstance(call, exp.Aliases) else call
-        if not _is_generator(call):
-            continue
-        if is_grouped(select):
-            raise Refusal(
-                select,
-                "a table function over groups is not supported yet",
-                why="it would have to unfold the result of GROUP BY",
-                fix="group in a subquery, and apply the function to its result",
-            )
-        aliased = isinstance(item, exp.Aliases)
-        names = [each.name for each in item.expressions] if aliased else [item.alias]
-        names = names if any(names) else columns_of_call(call, known)
-        columns = [exp.to_identifier(name, quoted=True) for name in names]
-        alias = exp.TableAlias(this=exp.to_identifier(_GENERATED), columns=columns)
-        view = exp.Lateral(this=call.copy(), view=True, alias=alias)
-        made = [
-            exp.alias_(exp.column(name, table=_GENERATED, quoted=True), name, quoted=True)
-            for name in names
-        ]
-        items = select.expressions
-        place = next(i for i, each in enumerate(items) if each is item)
-        select.set("expressions", [*items[:place], *made, *items[place + 1 :]])
-        select.append("laterals", view)
-        return
-
-
-_GENERATED = "st_generated"
-
-
-def _is_generator(node: exp.Expr) -> bool:
-    return name_of_call(node) in spark_functions.TABLE_VALUED
-
-
 def _name(subquery: exp.Subquery) -> exp.Expr:
     alias = subquery.args["alias"].this
     return alias.copy() if alias is not None else exp.to_identifier("t")
-
-
-def _open_groups(select: exp.Select) -> None:
-    clause = select.args.get("from_")
-    if clause is not None and is_group(clause.this):
-        inner = clause.this.this
-        joins = [*(inner.args.get("joins") or []), *(select.args.get("joins") or [])]
-        inner.set("joins", None)
-        clause.set("this", inner)
-        select.set("joins", joins)
-        _open_groups(select)
-    for join in list(select.args.get("joins") or []):
-        if is_group(join.this):
-            _open_group(select, join)
-
-
-def _open_group(select: exp.Select, join: exp.Join) -> None:
-    """Turn an inner join with a parenthesized join into one chain of joins."""
-    inner = join.this.this
-    inside = list(inner.args.get("joins") or [])
-    sides = [each.side for each in (join, *inside, *(select.args.get("joins") or []))]
-    if any(sides) or join.args.get("using") or join.method:
-        raise Refusal(
-            join,
-            "an outer join with a join in parentheses is not supported yet",
-            why="its columns would need other names",
-            fix="write the parentheses as (SELECT … FROM …) AS name",
-        )
-    inner.set("joins", None)
-    joins = select.args["joins"]
-    place = joins.index(join)
-    first = exp.Join(this=inner, on=exp.true())
-    joins[place : place + 1] = [first, *inside]
-    select.set("joins", joins)
-    if join.args.get("on") is not None:
-        select.where(join.args["on"], copy=False)

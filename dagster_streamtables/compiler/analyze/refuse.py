@@ -13,8 +13,8 @@ from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.foreign_syntax import require_spark_syntax
 from dagster_streamtables.compiler.text.places import place, place_of_word
-from dagster_streamtables.compiler.text.query_text import Text, deeper
-from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
+from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.errors import Place, UnsupportedQuery
 
 _FULL = "choose mode FULL, which reruns the query whenever a source has changed"
 _OR_FULL = f"or {_FULL}"
@@ -72,9 +72,9 @@ def refuse(text: Text) -> None:
 
     Raises:
         UnsupportedQuery: With the position in the user's text, the reason, and the rewrite.
-        InvalidDefinition: The query does not begin with SELECT or WITH, or Spark lacks the syntax.
+        InvalidDefinition: Spark lacks the syntax.
     """
-    _refuse_order(text)
+    _refuse_pipes(text)
     _refuse_functions(text)
     for node in text.tree.walk():
         require_spark_syntax(node, text)
@@ -84,20 +84,15 @@ def refuse(text: Text) -> None:
     _refuse_shadowing(text)
 
 
-def _refuse_order(text: Text) -> None:
-    """Refuse FROM before SELECT, and pipes: a fold must add its columns to a SELECT list."""
-    depth, selecting = 0, False
-    for token in text.tokens:
-        depth += deeper(token)
-        selecting |= depth == 0 and token.token_type is TokenType.SELECT
-        early = token.token_type is TokenType.FROM and depth == 0 and not selecting
-        if early or token.token_type is TokenType.PIPE_GT or isinstance(text.tree, exp.Subquery):
-            raise InvalidDefinition(
-                "the query does not begin with SELECT",
-                where=text.shown(token.start, token.end),
-                why="the columns of the table's own state are added to its first SELECT list",
-                fix="write SELECT … FROM …, without parentheses around it",
-            )
+def _refuse_pipes(text: Text) -> None:
+    pipe = next((each for each in text.tokens if each.token_type is TokenType.PIPE_GT), None)
+    if pipe is not None:
+        raise UnsupportedQuery(
+            "a query in pipe syntax is not supported yet",
+            where=text.shown(pipe.start, pipe.end),
+            why=_NO_RULE_WHY,
+            fix=f"write SELECT … FROM … WHERE …, {_OR_FULL}",
+        )
 
 
 def _refuse_construct(node: exp.Expr, text: Text) -> None:

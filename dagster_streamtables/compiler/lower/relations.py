@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import known_type
+from dagster_streamtables.compiler.analyze.joins_in_parentheses import joins_inside, kind_of
 from dagster_streamtables.compiler.lower.pushdown import filtered, reads_time, timed
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.subqueries import LowerQuery, Subqueries, lateral
@@ -52,24 +53,32 @@ class FromClause:
     def rows(self) -> Operator:
         clause = self._query.args.get("from_")
         rows = self._joined(clause.this) if clause else ONE_ROW
-        for join in self._query.args.get("joins") or []:
-            rows = self._join(rows, join)
+        rows = self._chained(rows, list(self._query.args.get("joins") or []))
         for view in self._query.args.get("laterals") or []:
             rows = self._unfold(rows, view, outer=bool(view.args.get("outer")))
+        return rows
+
+    def _chained(self, rows: Operator, joins: list[exp.Join]) -> Operator:
+        """The rows with a chain of joins, some of which have joins on their right side."""
+        while joins:
+            join, *joins = joins
+            count = joins_inside(join)
+            rows = self._join(rows, join, joins[:count])
+            joins = joins[count:]
         return rows
 
     def _joined(self, source: exp.Expr) -> Operator:
         """A relation with the joins inside its own parentheses."""
         rows = self._joined(source.this) if is_group(source) else self._relation(source)
         for join in source.args.get("joins") or []:
-            rows = self._join(rows, join)
+            rows = self._join(rows, join, [])
         return rows
 
-    def _join(self, left: Operator, join: exp.Join) -> Operator:
+    def _join(self, left: Operator, join: exp.Join, inside: list[exp.Join]) -> Operator:
         on = join.args.get("on")
         if isinstance(join.this, exp.Lateral):
             return self._beside(left, join.this, join.side, on)
-        right = self._joined(join.this)
+        right = self._chained(self._joined(join.this), inside)
         if on is not None and not join.side and on.find(exp.Query):
             return self._subqueries.where(Join(left, right, exp.true()), on, self._scope)
         condition = self._scope.flat(on or exp.true())
@@ -144,8 +153,8 @@ ONE_ROW = Constant(exp.select("1"), ())
 
 
 def _paired(left: Operator, right: Operator, condition: exp.Expr, join: exp.Join) -> Operator:
-    if join.kind in ("SEMI", "ANTI"):
-        return SemiJoin(left, right, condition, join.kind == "ANTI")
+    if kind_of(join) in ("SEMI", "ANTI"):
+        return SemiJoin(left, right, condition, kind_of(join) == "ANTI")
     match join.side:
         case "LEFT":
             return OuterJoin(left, right, condition)
@@ -164,7 +173,7 @@ def _paired_in_time(
     left: Operator, right: Operator, condition: exp.Expr, join: exp.Join
 ) -> Operator:
     """A join whose condition reads the time."""
-    keeps_left = join.side == "LEFT" or join.kind in ("SEMI", "ANTI")
+    keeps_left = join.side == "LEFT" or kind_of(join) in ("SEMI", "ANTI")
     if not join.side and not keeps_left:
         return filtered(Join(left, right, exp.true()), conjuncts(condition))
     asking = [each for each in conjuncts(condition) if reads_time(each)]

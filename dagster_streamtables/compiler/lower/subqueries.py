@@ -175,7 +175,7 @@ class Subqueries:
             rows = self._lower(query, scope.apart())
             return exp.select(*map(column, rows.schema)).from_(asked.place(rows, Link()))
         if query.args.get("with_"):
-            raise unsupported(query, "a WITH inside a correlated subquery")
+            raise unsupported(query, "a recursion inside a correlated subquery")
         if isinstance(query, exp.SetOperation):
             sides = (self.query(each, asked, scope) for each in (query.left, query.right))
             both = query.copy()

@@ -14,7 +14,7 @@ from dagster_streamtables.compiler.maintain.strategy import strategy_of
 from dagster_streamtables.compiler.plan.plan import QueryPlan
 from dagster_streamtables.compiler.text.current_time import with_clock
 from dagster_streamtables.compiler.text.quantified import without_quantifiers
-from dagster_streamtables.compiler.text.query_text import Text, read
+from dagster_streamtables.compiler.text.query_text import Text, read, without_parentheses
 from dagster_streamtables.compiler.text.refusal import Refusal
 from dagster_streamtables.errors import InvalidDefinition
 
@@ -63,7 +63,7 @@ def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:
 
 
 def _settled(text: Text, sources: Mapping[str, Columns]) -> tuple[Text, Parsed]:
-    text = with_clock(without_quantifiers(text))
+    text = with_clock(without_quantifiers(without_parentheses(text)))
     parsed = parse(text, sources)
     decided = determined(text, parsed.tree)
     return (text, parsed) if decided is text else (decided, parse(decided, sources))

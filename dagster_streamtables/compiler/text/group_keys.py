@@ -15,7 +15,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from dagster_streamtables.compiler.text.query_text import Text, deeper
+from dagster_streamtables.compiler.text.clauses import deeper
+from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
 
 _AFTER = {"HAVING", "ORDER", "ORDER BY", "SORT", "SORT BY", "CLUSTER", "CLUSTER BY", "DISTRIBUTE",

@@ -18,6 +18,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.tokenizer_core import Token, TokenType
 
+from dagster_streamtables.compiler.text.clauses import end_of_list, outermost
 from dagster_streamtables.compiler.text.edits import Edit, Edited, Origin, Retold, edited
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.syntax import parsed, require_query, tokens_of
@@ -164,7 +165,7 @@ class Text:
         """The text with more columns at the end of its outermost SELECT list."""
         if not hidden:
             return self
-        at = _outermost(self, TokenType.FROM).start
+        at = end_of_list(self.sql, self.tokens)
         more = ", ".join(f"{expression} AS `{name}`" for name, expression in hidden.items())
         # The line break ends a trailing comment of the list.
         return read(f"{self.sql[:at].rstrip()}\n, {more} {self.sql[at:]}")
@@ -172,14 +173,14 @@ class Text:
     def counted(self, name: str) -> Text:
         """The rows of the outermost DISTINCT or UNION, with the number of copies it merged."""
         if isinstance(self.tree, exp.Union):
-            token = _outermost(self, TokenType.UNION, last=True)
+            token = outermost(self.tokens, TokenType.UNION, last=True)
             end = token.end + 1
             following = next(each for each in self.tokens if each.start >= end)
             if following.token_type is TokenType.DISTINCT:
                 end = following.end + 1
             all_copies = f"{self.sql[: token.start]}UNION ALL{self.sql[end:]}"
         else:
-            token = _outermost(self, TokenType.DISTINCT)
+            token = outermost(self.tokens, TokenType.DISTINCT)
             all_copies = self.sql[: token.start] + self.sql[token.end + 1 :]
         # The line break ends a trailing comment of the user's text.
         return read(f"SELECT *, COUNT(*) AS `{name}` FROM ({all_copies}\n) GROUP BY ALL")
@@ -233,6 +234,21 @@ def _word(token: Token) -> str:
     return token.text if as_written else token.text.upper()
 
 
+def without_parentheses(text: Text) -> Text:
+    """The query without parentheses around all of it, for columns are added to its first SELECT."""
+    while isinstance(text.tree, exp.Subquery) and not _clauses(text.tree):
+        opening, closing = text.tokens[0], text.tokens[-1]
+        text = text.with_edits(
+            [(opening.start, opening.end + 1, ""), (closing.start, closing.end + 1, "")]
+        )
+    return text
+
+
+def _clauses(query: exp.Subquery) -> bool:
+    """Whether it has clauses of its own, such as LIMIT after the parentheses."""
+    return any(value for name, value in query.args.items() if name != "this")
+
+
 def sources_of(query: str) -> tuple[str, ...]:
     """The tables that a query reads, found without any schema.
 
@@ -268,30 +284,3 @@ def table_name(table: exp.Table) -> str:
 
 def _is_cte(table: exp.Table, scope: object) -> bool:
     return not table.db and table.name in getattr(scope, "cte_sources", {})
-
-
-def deeper(token: Token) -> int:
-    """The change in parenthesis depth: 1, 0 or -1."""
-    return (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-
-
-def _outermost(text: Text, kind: TokenType, *, last: bool = False) -> Token:
-    """The first (or last) token of a kind outside all parentheses."""
-    depth, found = 0, []
-    comparing = _comparing(text.tokens)
-    for position, token in enumerate(text.tokens):
-        depth += deeper(token)
-        if depth == 0 and token.token_type is kind and position not in comparing:
-            found.append(token)
-    return found[-1 if last else 0]
-
-
-def _comparing(tokens: list[Token]) -> set[int]:
-    """Positions of `IS [NOT] DISTINCT FROM`, whose DISTINCT and FROM belong to no SELECT."""
-    words = [token.text.upper() for token in tokens]
-    found: set[int] = set()
-    for position, word in enumerate(words):
-        start = position + 2 if words[position + 1 : position + 2] == ["NOT"] else position + 1
-        if word == "IS" and words[start : start + 2] == ["DISTINCT", "FROM"]:
-            found |= {start, start + 1}
-    return found

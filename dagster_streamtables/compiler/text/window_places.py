@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from dagster_streamtables.compiler.text.clauses import deeper
 from dagster_streamtables.compiler.text.places import span
-from dagster_streamtables.compiler.text.query_text import Text, deeper
+from dagster_streamtables.compiler.text.query_text import Text
 
 _FRAMES = {"ROWS", "RANGE"}
 

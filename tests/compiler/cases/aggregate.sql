@@ -658,3 +658,28 @@ INSERT INTO ledger VALUES (1, 5, 'c');
 --- delta
 -- +1 | 1 | 6.66666667 | 20.0000
 -- -1 | 1 | 7.50000000 | 15.0000
+
+--- case: FROM before SELECT
+--- covers: Q1 FROM before SELECT
+FROM orders AS o JOIN customers AS c ON o.customer = c.id
+SELECT c.region, SUM(o.amount) AS total -- of a region
+GROUP BY c.region;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO orders VALUES (2, 1, 6);
+--- delta
+-- -1 | north | 5
+-- +1 | north | 11
+
+--- case: parentheses around everything
+--- covers: Q1 parentheses around a query
+((SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer));
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO orders VALUES (2, 1, 6);
+--- delta
+-- -1 | 1 | 5
+-- +1 | 1 | 11

@@ -113,3 +113,13 @@ DELETE FROM orders WHERE id = 1;
 INSERT INTO orders VALUES (2, 2, 6);
 --- delta
 -- +1 | 2 | False
+
+--- case: FROM before SELECT DISTINCT
+--- covers: Q1 FROM before SELECT
+WITH t AS (FROM orders SELECT *) FROM t SELECT DISTINCT customer, amount WHERE amount > 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO orders VALUES (2, 1, 5), (3, 2, 5);
+--- delta
+-- +1 | 2 | 5

@@ -420,3 +420,56 @@ DELETE FROM orders;
 -- -1 | 10 | NULL | NULL
 -- -1 | NULL | NULL | N
 -- +1 | NULL | north | N
+
+--- case: a left join with a join in parentheses
+--- covers: Q2 outer joins with joins in parentheses
+SELECT o.id, c.region, r.country FROM orders AS o LEFT JOIN (customers AS c JOIN regions AS r ON c.region = r.name) ON o.customer = c.id AND r.country <> 'x';
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 6);
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO regions VALUES ('north', 'x');
+--- change
+UPDATE regions SET country = 'y';
+--- delta
+-- -1 | 1 | NULL | NULL
+-- +1 | 1 | north | y
+
+--- case: a full join with an outer join in parentheses
+--- covers: Q2 outer joins with joins in parentheses
+SELECT o.id, c.id AS c, r.name FROM orders AS o FULL JOIN (customers AS c RIGHT JOIN regions AS r ON c.region = r.name) ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 6);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO regions VALUES ('north', 'x'), ('south', 'x');
+--- delta
+-- -1 | 1 | NULL | NULL
+-- +1 | 1 | 1 | north
+-- +1 | NULL | NULL | south
+
+--- case: parentheses in parentheses, and a join after them
+--- covers: Q2 outer joins with joins in parentheses
+SELECT o.id, r.name, l.account, p.id AS p FROM orders AS o
+LEFT JOIN (customers AS c JOIN (regions AS r LEFT JOIN ledger AS l ON r.name = l.note) ON c.region = r.name) ON o.customer = c.id
+JOIN orders AS p ON o.id = p.id AND coalesce(l.account, 0) < 5;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO regions VALUES ('north', 'x');
+--- change
+INSERT INTO ledger VALUES (3, 1.5, 'north'), (7, 1.5, 'north');
+--- delta
+-- -1 | 1 | north | NULL | 1
+-- +1 | 1 | north | 3 | 1
+
+--- case: a left join in the parentheses of an inner one
+--- covers: Q2 joins with outer joins in parentheses
+SELECT o.id, r.country FROM orders AS o JOIN (customers AS c LEFT JOIN regions AS r ON c.region = r.name) ON o.customer = c.id WHERE o.amount > 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO regions VALUES ('north', 'x');
+--- delta
+-- -1 | 1 | NULL
+-- +1 | 1 | x

@@ -106,3 +106,27 @@ DELETE FROM orders;
 --- delta
 -- +1 | 1 | 1
 -- +1 | 1 | 2
+
+--- case: a semi join with a join in parentheses
+--- covers: Q2 semi joins with joins in parentheses
+SELECT o.* FROM orders AS o SEMI JOIN (customers AS c JOIN regions AS r ON c.region = r.name) ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO regions VALUES ('north', 'x'), ('north', 'y'), ('south', 'x');
+--- change
+UPDATE customers SET region = 'east';
+--- delta
+-- -1 | 1 | 1 | 5
+-- -1 | 2 | 1 | 6
+
+--- case: an anti join with an outer join in parentheses
+--- covers: Q2 semi joins with joins in parentheses
+SELECT * FROM orders AS o ANTI JOIN (customers AS c LEFT JOIN regions AS r ON c.region = r.name) ON o.customer = c.id AND r.country = 'x';
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO regions VALUES ('north', 'x');
+--- delta
+-- -1 | 1 | 1 | 5

@@ -456,3 +456,18 @@ INSERT INTO regions VALUES ('ocean', 'here');
 -- +1 | 11 | True | False
 -- +1 | 11 | True | True
 -- +1 | 12 | False | True
+
+--- case: definitions inside of a subquery that asks for the row
+--- covers: Q17 WITH in a correlated subquery; Q14 WITH in a correlated subquery
+SELECT id, (WITH t(a) AS (SELECT amount FROM orders), u AS (SELECT a + 1 AS b FROM t AS y) SELECT MAX(x.b) FROM u AS x WHERE x.b > o.amount) AS m
+FROM orders AS o WHERE EXISTS (WITH t2 AS (SELECT id FROM customers) SELECT 1 FROM t2 WHERE t2.id = o.customer);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 9);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO orders VALUES (3, 3, 12);
+INSERT INTO customers VALUES (2, 'south');
+--- delta
+-- -1 | 1 | 10
+-- +1 | 1 | 13
+-- +1 | 2 | 13

@@ -268,3 +268,36 @@ INSERT INTO visits VALUES (1, '2013-01-31 10:00:00', ARRAY(5, 6), NULL);
 UPDATE visits SET tags = ARRAY(5);
 --- delta
 -- -1 | 1 | 1 | 6
+
+--- case: a table function over the result of GROUP BY
+--- covers: Q16 table functions beside GROUP BY
+SELECT customer + 1 AS c, explode(collect_list(id)) AS e FROM orders WHERE amount > 1 GROUP BY 1 HAVING COUNT(*) > 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+--- change
+INSERT INTO orders VALUES (4, 2, 8), (5, 1, 0);
+--- delta
+-- +1 | 3 | 3
+-- +1 | 3 | 4
+
+--- case: a table function over one group, in an order
+--- covers: Q16 table functions beside GROUP BY
+SELECT posexplode(collect_list(amount)) FROM orders ORDER BY pos LIMIT 2;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 9);
+--- change
+INSERT INTO orders VALUES (3, 2, 7);
+--- delta
+-- -1 | 1 | 9
+-- +1 | 1 | 7
+
+--- case: a lateral view before SELECT
+--- covers: Q1 FROM before SELECT
+FROM visits AS v JOIN orders AS o ON v.id = o.id LATERAL VIEW explode(v.tags) t AS tag SELECT o.amount, tag;
+--- before
+INSERT INTO visits VALUES (1, NULL, ARRAY(5, 6), NULL);
+--- change
+INSERT INTO orders VALUES (1, 2, 3);
+--- delta
+-- +1 | 3 | 5
+-- +1 | 3 | 6

@@ -1,0 +1,102 @@
+"""Joins in parentheses: a JOIN (b JOIN c ON q) ON p, written as one chain for the qualifier.
+
+The qualifier of sqlglot sees only the first table in the parentheses. Inner joins are associative,
+so theirs come off: ``a JOIN b ON true JOIN c ON q WHERE p``. Others are put in a chain that the
+qualifier can read; the join remembers how many of those after it belong to its right side:
+
+    a LEFT JOIN b ON p JOIN c ON q        with 1 after LEFT JOIN: a LEFT JOIN (b JOIN c ON q) ON p
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.text.aliases import is_group
+from dagster_streamtables.compiler.text.refusal import Refusal
+
+_INSIDE = "st_joins_inside"
+_KIND = "st_kind"
+_HALF = ("SEMI", "ANTI")
+
+
+def joins_inside(join: exp.Join) -> int:
+    """The number of joins after this one that belong to its right side."""
+    return int(join.meta.get(_INSIDE, 0))
+
+
+def kind_of(join: exp.Join) -> str:
+    """SEMI, ANTI, or what else the author wrote between the side and JOIN.
+
+    The joins inside a SEMI JOIN are called SEMI for the qualifier: it must not see their columns.
+    """
+    return str(join.meta.get(_KIND, join.args.get("kind") or ""))
+
+
+def open_joins(select: exp.Select) -> None:
+    """Write the joins in parentheses of one FROM as one chain."""
+    clause = select.args.get("from_")
+    joins: list[exp.Join] = list(select.args.get("joins") or [])
+    while clause is not None and is_group(clause.this):
+        inner = clause.this.this
+        joins = [*_taken(inner), *_taken(clause.this), *joins]
+        clause.set("this", inner)
+    if clause is not None:
+        # Of FROM t JOIN u SELECT …, which sqlglot puts into the first table.
+        joins = [*_taken(clause.this), *joins]
+        laterals = clause.this.args.get("laterals")
+        clause.this.set("laterals", None)
+        select.set("laterals", [*(laterals or []), *(select.args.get("laterals") or [])])
+    chained = [each for join in joins for each in _chained(join)]
+    if any(map(joins_inside, chained)) and _are_plain(chained):
+        for join in chained:
+            _take_off(join, select)
+    if chained:
+        select.set("joins", chained)
+
+
+def _taken(relation: exp.Expr) -> list[exp.Join]:
+    """The joins of a relation, taken from it."""
+    joins = list(relation.args.get("joins") or [])
+    relation.set("joins", None)
+    return joins
+
+
+def _chained(join: exp.Join) -> list[exp.Join]:
+    """A join, and those in its parentheses after it."""
+    if not is_group(join.this):
+        return [join]
+    inner = join.this.this
+    inside = [each for one in (*_taken(inner), *_taken(join.this)) for each in _chained(one)]
+    _require_conditions([join, *inside])
+    join.set("this", inner)
+    join.meta[_INSIDE] = len(inside)
+    if join.kind in _HALF:
+        for each in inside:
+            each.meta[_KIND] = kind_of(each)
+            each.set("kind", join.kind)
+    return [join, *inside]
+
+
+def _are_plain(joins: list[exp.Join]) -> bool:
+    """Whether all are inner joins, so that the parentheses say nothing."""
+    return not any(each.side or each.kind in _HALF for each in joins)
+
+
+def _take_off(join: exp.Join, select: exp.Select) -> None:
+    """Ask the condition of a join with parentheses once all their tables are joined."""
+    if join.meta.pop(_INSIDE, 0):
+        condition = join.args.get("on")
+        join.set("on", exp.true())
+        if condition is not None:
+            select.where(condition, copy=False)
+
+
+def _require_conditions(joins: list[exp.Join]) -> None:
+    for join in joins:
+        if join.args.get("using") or join.method:
+            raise Refusal(
+                join,
+                "a join in parentheses that matches columns by name",
+                why="the columns that USING and NATURAL match are sought in all tables before them",
+                fix="write ON, or the parentheses as (SELECT … FROM …) AS name",
+            )

@@ -59,6 +59,7 @@ FEATURES = {
     "Q28": "NULLs, empty inputs, NaN, -0.0, wide decimals, nested types",
     "Q29": "what cannot be maintained is named, with its place, its reason and what to do",
     "Q30": "windows of time: window() and session_window()",
+    "Q31": "PIVOT and UNPIVOT",
     "R5": "many changes of one row within a window count once",
     "R8": "a source that is overwritten",
     "R9": "columns that the query does not read",

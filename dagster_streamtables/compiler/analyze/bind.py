@@ -20,6 +20,7 @@ from sqlglot.schema import MappingSchema
 
 from dagster_streamtables.compiler.analyze.normalize import normalized
 from dagster_streamtables.compiler.analyze.outputs import distinct, names_of, unnamed
+from dagster_streamtables.compiler.analyze.pivots import settle_values
 from dagster_streamtables.compiler.analyze.refuse import refuse
 from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.analyze.time_windows import settle_times
@@ -85,6 +86,7 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
         _spell_out_group_by_all(tree)
         tree = annotated(tree, schema)
         settle_times(tree)
+        settle_values(tree)
     except (OptimizeError, SchemaError) as error:
         raise _unresolved(text, error, sources) from None
     except SqlglotError as error:

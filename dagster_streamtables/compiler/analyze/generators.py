@@ -97,11 +97,12 @@ def _require_simple(select: exp.Select, made: list[str]) -> None:
         if not each.is_int and not (isinstance(each, exp.Column) and each.name.lower() in names)
     ]
     stars = [each for each in select.expressions if each.is_star]
-    windows = [each for each in (select.find(exp.Window), select.args.get("qualify")) if each]
-    if found := [*beside, *stars, *windows]:
+    clauses = [select.args.get(each) for each in ("having", "qualify")]
+    others = [each for each in (*clauses, select.find(exp.Window)) if each is not None]
+    if found := [*beside, *stars, *others]:
         raise Refusal(
             found[0],
-            "a table function over groups, beside a window or another order",
-            why="it is unclear whether that comes before the function or after it",
+            "a table function over groups, beside HAVING, a window or an order",
+            why="that would come after the function, and Spark takes little of it there",
             fix="group in a subquery, and apply the function to its result",
         )

@@ -22,6 +22,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.analyze.definitions_in_subqueries import open_definitions
 from dagster_streamtables.compiler.analyze.generators import open_generator
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_joins
+from dagster_streamtables.compiler.analyze.pivots import open_pivots
 from dagster_streamtables.compiler.analyze.time_windows import open_time_windows
 from dagster_streamtables.compiler.text.output_names import (
     columns_of_call,
@@ -39,6 +40,7 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
         columns: All columns of all sources, and their types.
     """
     tree = tree.copy()
+    open_pivots(tree)
     open_definitions(tree)
     _name_outputs(tree, columns)
     _rename_semi_joined(tree, columns)

@@ -31,7 +31,6 @@ _PARAMETER = (
 # construct: how a message calls it, what to write instead
 _NO_RULE: dict[type[exp.Expr], tuple[str, str]] = {
     exp.Unnest: ("a table function", f"store one row per element in a source, {_OR_FULL}"),
-    exp.Pivot: ("PIVOT", f"write SUM(CASE WHEN … END) for each column, {_OR_FULL}"),
 }
 # construct: what is wrong, why, what to write instead
 _NEVER: dict[type[exp.Expr], tuple[str, str, str]] = {

@@ -52,18 +52,6 @@ SELECT t.id FROM (VALUES (1), (2)) AS t(id);
 --- error
 -- the query reads no table
 
---- case: PIVOT
---- covers: Q29 PIVOT
-SELECT * FROM orders PIVOT (SUM(amount) FOR customer IN (1, 2));
---- error
--- PIVOT is not supported yet
-
---- case: UNPIVOT
---- covers: Q29 UNPIVOT
-SELECT * FROM orders UNPIVOT (x FOR y IN (customer, amount));
---- error
--- PIVOT is not supported yet
-
 --- case: a sample
 --- covers: Q23 a sample
 SELECT id FROM orders TABLESAMPLE (10 PERCENT);
@@ -650,4 +638,34 @@ SELECT session_window(sold) AS w FROM sales;
 --- covers: Q16 a table function over groups, beside a window
 SELECT explode(collect_list(id)) AS e, SUM(COUNT(*)) OVER () AS n FROM orders GROUP BY customer;
 --- error
--- a table function over groups, beside a window or another order
+-- a table function over groups, beside HAVING, a window or an order
+
+--- case: a table function over groups that HAVING chooses
+--- covers: Q16 a table function over groups, beside HAVING
+SELECT explode(collect_list(id)) AS e FROM orders GROUP BY customer HAVING COUNT(*) > 1;
+--- error
+-- a table function over groups, beside HAVING, a window or an order
+
+--- case: a pivot of a join
+--- covers: Q31 PIVOT of a join
+SELECT * FROM orders AS o JOIN customers AS c ON c.id = o.id PIVOT (SUM(amount) FOR region IN ('a'));
+--- error
+-- PIVOT of a join
+
+--- case: a pivot of two aggregates, one without a name
+--- covers: Q31 an aggregate of PIVOT without a name
+SELECT * FROM orders PIVOT (SUM(amount) AS s, COUNT(*) FOR customer IN (1));
+--- error
+-- one of several aggregates of PIVOT has no name
+
+--- case: a pivot of pairs without names
+--- covers: Q31 a value of PIVOT without a name
+SELECT * FROM orders PIVOT (SUM(amount) FOR (customer, id) IN ((1, 1)));
+--- error
+-- a value of PIVOT has no name
+
+--- case: a pivot whose COUNT stands beside an extremum
+--- covers: Q31 aggregates of PIVOT that differ over no rows
+SELECT * FROM orders PIVOT (COUNT(*) AS n, MAX(amount) AS m FOR customer IN (1));
+--- error
+-- PIVOT by aggregates that differ over no rows

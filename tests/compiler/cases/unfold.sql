@@ -271,13 +271,12 @@ UPDATE visits SET tags = ARRAY(5);
 
 --- case: a table function over the result of GROUP BY
 --- covers: Q16 table functions beside GROUP BY
-SELECT customer + 1 AS c, explode(collect_list(id)) AS e FROM orders WHERE amount > 1 GROUP BY 1 HAVING COUNT(*) > 1;
+SELECT customer + 1 AS c, explode(collect_list(id)) AS e FROM orders WHERE amount > 1 GROUP BY 1;
 --- before
-INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
 --- change
 INSERT INTO orders VALUES (4, 2, 8), (5, 1, 0);
 --- delta
--- +1 | 3 | 3
 -- +1 | 3 | 4
 
 --- case: a table function over one group, in an order

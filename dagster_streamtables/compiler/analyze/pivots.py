@@ -1,0 +1,246 @@
+"""PIVOT and UNPIVOT, as the grouping and the table function that they are.
+
+    t PIVOT (SUM(x) FOR k IN (1))       (SELECT * EXCEPT (x, k), CASE WHEN COUNT(*) FILTER (k <=> 1)
+                                        > 0 THEN SUM(x) FILTER (k <=> 1) END AS `1`
+                                        FROM t GROUP BY ALL)
+    t UNPIVOT (v FOR n IN (a, b AS c))  (SELECT * EXCEPT (a, b), n, v FROM t LATERAL VIEW
+                                        explode(array(('a', a), ('c', b))) WHERE v IS NOT NULL)
+
+Spark first groups by the other columns and by k, then looks for each value of k. So a group without
+rows of a value has NULL there, and not COUNT's 0, as long as all results are numbers or booleans;
+else Spark nulls what the aggregates take from other rows. Where that matters and it is not known,
+PIVOT is refused.
+"""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of
+from dagster_streamtables.compiler.text.output_names import name_of_call
+from dagster_streamtables.compiler.text.refusal import Refusal
+
+_OF_NUMBERS = """
+    approx_count_distinct avg bool_and bool_or corr count count_if every mean std stddev stddev_pop
+    stddev_samp sum var_pop var_samp variance
+"""
+_OF_NONE = """
+    any_value avg bool_and bool_or every first first_value last last_value max max_by mean median
+    min min_by mode sum
+"""
+_NUMBERS = frozenset(_OF_NUMBERS.split())
+"""Aggregates that return a number or a boolean."""
+_NULL_OF_NONE = frozenset(_OF_NONE.split())
+"""Aggregates that return NULL over no rows."""
+_LISTS = frozenset({"collect_list", "collect_set", "array_agg"})
+_ROW = "st_unpivoted"
+AS_TYPE_OF = "st_as_type_of"
+"""A call that `settle_values` replaces once types are known: ``x`` with the type of the second."""
+
+
+def open_pivots(tree: exp.Query) -> None:
+    """Replace each PIVOT and UNPIVOT by the subquery that it means."""
+    for pivot in list(tree.find_all(exp.Pivot)):
+        relation = pivot.parent
+        if relation is None or not isinstance(relation.parent, exp.From):
+            raise Refusal(
+                pivot,
+                "PIVOT of a join",
+                why="it is unclear which of the tables it means",
+                fix="write the join as (SELECT … FROM …) AS name, and PIVOT that",
+            )
+    for clause in list(tree.find_all(exp.From)):
+        pivots = clause.this.args.get("pivots") or []
+        if pivots:
+            _open(clause, pivots)
+
+
+def _open(clause: exp.From, pivots: list[exp.Expr]) -> None:
+    relation = clause.this
+    joins = relation.args.get("joins")
+    relation.set("joins", None)
+    relation.set("pivots", None)
+    name = relation.alias_or_name
+    for pivot in pivots:
+        query = (
+            _unpivoted(relation, pivot) if pivot.args.get("unpivot") else _pivoted(relation, pivot)
+        )
+        alias = exp.to_identifier(pivot.alias or name or "st_pivot", quoted=True)
+        relation = exp.Subquery(this=query, alias=exp.TableAlias(this=alias))
+    relation.set("joins", joins)
+    clause.set("this", relation)
+
+
+def _rest(columns: list[exp.Column]) -> exp.Star:
+    """The columns of the relation but these."""
+    names = dict.fromkeys(each.name.lower() for each in columns)
+    return exp.Star(except_=[exp.column(name, quoted=True) for name in names])
+
+
+def _pivoted(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
+    if len(pivot.args["fields"]) != 1:
+        raise Refusal(
+            pivot,
+            "PIVOT by several lists of values",
+            why="Spark takes one, of one column or of several in parentheses",
+            fix="write FOR (a, b) IN ((1, 2), …)",
+        )
+    [values] = pivot.args["fields"]
+    keys = list(values.this.expressions) if isinstance(values.this, exp.Tuple) else [values.this]
+    aggregates = list(pivot.expressions)
+    is_null = _is_null_without_rows(aggregates, pivot)
+    outputs: list[exp.Expr] = []
+    for value in values.expressions:
+        chosen = _condition(keys, value.this if isinstance(value, exp.PivotAlias) else value)
+        for each in aggregates:
+            name = _name_of(value, each, alone=len(aggregates) == 1)
+            result = _chosen(each.unalias(), chosen)
+            if is_null:
+                some = exp.GT(this=_counted(chosen), expression=exp.Literal.number(0))
+                result = exp.Case().when(some, result)
+            outputs.append(exp.alias_(result, name, quoted=True))
+    mentioned = [each for part in (*keys, *aggregates) for each in part.find_all(exp.Column)]
+    query = exp.select(_rest(mentioned), *outputs).from_(relation, copy=False)
+    query.set("group", exp.Group(all=True))
+    return query
+
+
+def _is_null_without_rows(aggregates: list[exp.Expr], pivot: exp.Expr) -> bool:
+    """Whether Spark returns NULL where a group has no rows of a value, whatever the aggregate."""
+    found = [_called(call) for each in aggregates for call in calls(each)]
+    if set(found) <= _NUMBERS:
+        return True
+    if all(map(_is_plain, aggregates)) and (set(found) <= _NULL_OF_NONE or set(found) & _LISTS):
+        return False
+    raise Refusal(
+        pivot,
+        "PIVOT by aggregates that differ over no rows",
+        why="what Spark returns for a group without rows of a value depends on the types of all",
+        fix="write one PIVOT for each kind of aggregate, or MAX(CASE WHEN … END) for each column",
+    )
+
+
+def _is_plain(aggregate: exp.Expr) -> bool:
+    """Whether it is one call, or its values in an order, as `make_deterministic` writes a list."""
+    value = aggregate.unalias()
+    value = value.this if isinstance(value, exp.ArraySort) else value
+    return next(calls(value), None) is value
+
+
+def _called(call: exp.Expr) -> str:
+    return name_of_call(function_of(call))
+
+
+def _condition(keys: list[exp.Expr], value: exp.Expr) -> exp.Expr:
+    values = list(value.expressions) if isinstance(value, exp.Tuple) else [value]
+    equal = (
+        exp.NullSafeEQ(
+            this=key.copy(),
+            expression=exp.Anonymous(this=AS_TYPE_OF, expressions=[each.copy(), key.copy()]),
+        )
+        for key, each in zip(keys, values, strict=True)
+    )
+    return exp.and_(*equal)
+
+
+def _chosen(aggregate: exp.Expr, condition: exp.Expr) -> exp.Expr:
+    """The aggregates in an expression, over the rows that satisfy a condition."""
+    aggregate = (
+        exp.paren(aggregate.copy()) if isinstance(aggregate, exp.Binary) else aggregate.copy()
+    )
+    holder = exp.Tuple(expressions=[aggregate])
+    for call in list(calls(holder)):
+        if isinstance(call, exp.Filter):
+            both = exp.and_(call.expression.this, condition.copy())
+            call.expression.set("this", both)
+        else:
+            where = exp.Where(this=condition.copy())
+            call.replace(exp.Filter(this=call.copy(), expression=where))
+    return holder.expressions[0]
+
+
+def _counted(condition: exp.Expr) -> exp.Expr:
+    where = exp.Where(this=condition.copy())
+    return exp.Filter(this=exp.Count(this=exp.Star()), expression=where)
+
+
+def _name_of(value: exp.Expr, aggregate: exp.Expr, *, alone: bool) -> str:
+    name = value.alias if isinstance(value, exp.PivotAlias) else _shown(value)
+    if alone:
+        return name
+    if not aggregate.alias:
+        raise Refusal(
+            aggregate,
+            "one of several aggregates of PIVOT has no name",
+            why="Spark would name its columns by its text, which Delta does not allow",
+            fix="give it one with AS",
+        )
+    return f"{name}_{aggregate.alias}"
+
+
+def _shown(value: exp.Expr) -> str:
+    negative = isinstance(value, exp.Neg)
+    number = value.this if isinstance(value, exp.Neg) else value
+    if isinstance(value, exp.Boolean):
+        return "true" if value.this else "false"
+    if isinstance(value, exp.Null):
+        return "null"
+    if isinstance(number, exp.Literal) and (number.is_int or not negative):
+        return f"{'-' * negative}{number.name}"
+    raise Refusal(
+        value,
+        "a value of PIVOT has no name",
+        why="Spark would name its column by its text, which Delta does not allow",
+        fix="give it one with AS",
+    )
+
+
+def _unpivoted(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
+    [fields] = pivot.args["fields"]
+    [value] = pivot.expressions
+    names = [each.name for each in (value.expressions if isinstance(value, exp.Tuple) else [value])]
+    sides = [each.this if isinstance(each, exp.PivotAlias) else each for each in fields.expressions]
+    columns = [list(each.expressions) if isinstance(each, exp.Tuple) else [each] for each in sides]
+    called = [
+        each.alias if isinstance(each, exp.PivotAlias) else "_".join(c.name for c in own)
+        for each, own in zip(fields.expressions, columns, strict=True)
+    ]
+    structs = (_struct(n, own) for n, own in zip(called, columns, strict=True))
+    row = exp.column(_ROW, table=_ROW)
+    made = [_field(row, f"v{i}") for i in range(len(names))]
+    outputs = [
+        exp.alias_(value.copy(), name, quoted=True)
+        for value, name in zip([_field(row, "n"), *made], [fields.this.name, *names], strict=True)
+    ]
+    every = [each for own in columns for each in own]
+    star = _rest(every)
+    star.append("except_", exp.column(_ROW))
+    query = exp.select(star, *outputs).from_(relation, copy=False)
+    alias = exp.TableAlias(this=exp.to_identifier(_ROW), columns=[exp.to_identifier(_ROW)])
+    rows = exp.Explode(this=exp.Array(expressions=list(structs)))
+    query.append("laterals", exp.Lateral(this=rows, view=True, alias=alias))
+    if not pivot.args.get("include_nulls"):
+        known = (exp.Not(this=exp.Is(this=each.copy(), expression=exp.null())) for each in made)
+        query.where(exp.or_(*known), copy=False)
+    return query
+
+
+def _struct(name: str, columns: list[exp.Expr]) -> exp.Expr:
+    parts: list[exp.Expr] = [exp.Literal.string("n"), exp.Literal.string(name)]
+    for i, each in enumerate(columns):
+        parts += [exp.Literal.string(f"v{i}"), each.copy()]
+    return exp.Anonymous(this="named_struct", expressions=parts)
+
+
+def _field(row: exp.Expr, name: str) -> exp.Expr:
+    return exp.Dot(this=row.copy(), expression=exp.to_identifier(name))
+
+
+def settle_values(tree: exp.Expr) -> None:
+    """Cast the values of PIVOT to the types of the columns that they are compared with."""
+    for node in list(tree.find_all(exp.Anonymous)):
+        if node.name == AS_TYPE_OF:
+            value, column = node.expressions
+            type_ = column.type
+            known = type_ is not None and not type_.is_type(exp.DType.UNKNOWN)
+            node.replace(exp.cast(value, type_) if known and type_ is not None else value)

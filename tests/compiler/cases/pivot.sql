@@ -1,0 +1,107 @@
+--- case: a column for each value
+--- covers: Q31 PIVOT
+SELECT * FROM orders PIVOT (SUM(amount) FOR customer IN (1, 2 AS two));
+--- before
+INSERT INTO orders VALUES (7, 1, 5), (8, 1, 6), (8, 2, 9), (9, 3, 1);
+--- change
+INSERT INTO orders VALUES (7, 2, 4), (8, 1, 1), (6, 3, 1);
+--- delta
+-- -1 | 7 | 5 | NULL
+-- -1 | 8 | 6 | 9
+-- +1 | 6 | NULL | NULL
+-- +1 | 7 | 5 | 4
+-- +1 | 8 | 7 | 9
+
+--- case: several aggregates for each value, of which COUNT is NULL without rows
+--- covers: Q31 PIVOT by several aggregates
+--- spark: DuckDB counts no rows as 0
+SELECT * FROM (SELECT customer, amount, id % 2 AS odd FROM orders) AS t PIVOT (SUM(amount) AS s, COUNT(*) AS n FOR customer IN (1 AS a, 2)) AS p;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (3, 1, 6), (2, 2, 9);
+--- change
+INSERT INTO orders VALUES (5, 2, 4);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 0 | NULL | NULL | 9 | 1
+-- -1 | 1 | 11 | 2 | NULL | NULL
+-- +1 | 1 | 11 | 2 | 4 | 1
+
+--- case: texts, whose aggregates null what they take from other rows
+--- covers: Q31 PIVOT by several aggregates
+SELECT p.id, p.north, p.x FROM customers AS c PIVOT (MAX(c.region) FOR region IN ('north', 'south' AS x)) AS p WHERE p.north IS NOT NULL;
+--- before
+INSERT INTO customers VALUES (1, 'south');
+--- change
+INSERT INTO customers VALUES (1, 'north');
+--- delta
+-- +1 | 1 | north | south
+
+--- case: a list for each value
+--- covers: Q31 PIVOT by several aggregates
+--- spark: DuckDB orders the list otherwise
+SELECT * FROM (SELECT customer, amount FROM orders) PIVOT (COLLECT_LIST(amount) AS l, COUNT(amount) AS n FOR customer IN (1 AS a, 2 AS b));
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO orders VALUES (5, 1, 4);
+--- delta
+-- -1 | [5] | 1 | [] | 0
+-- +1 | [4, 5] | 2 | [] | 0
+
+--- case: values of two columns, and of none
+--- covers: Q31 PIVOT by several columns
+--- spark: DuckDB has no PIVOT by pairs
+SELECT * FROM orders PIVOT (SUM(amount) FOR (customer, id) IN ((1, 1) AS a, (2, NULL) AS b));
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO orders VALUES (NULL, 2, 4), (3, 2, 8);
+--- delta
+-- -1 | 5 | NULL
+-- +1 | 5 | 4
+
+--- case: a value is compared as the type of its column
+--- covers: Q31 PIVOT
+--- spark: DuckDB compares numbers
+SELECT * FROM (SELECT note, account FROM ledger) PIVOT (SUM(account) FOR note IN (1, '01' AS b));
+--- before
+INSERT INTO ledger VALUES (5, 1.0, '1');
+--- change
+INSERT INTO ledger VALUES (7, 1.0, '01');
+--- delta
+-- -1 | 5 | NULL
+-- +1 | 5 | 7
+
+--- case: a row for each column
+--- covers: Q31 UNPIVOT
+SELECT * FROM orders UNPIVOT (x FOR y IN (customer, amount AS `the amount`));
+--- before
+INSERT INTO orders VALUES (1, 1, NULL);
+--- change
+UPDATE orders SET amount = 5;
+--- delta
+-- +1 | 1 | the amount | 5
+
+--- case: a row for each column, with NULLs
+--- covers: Q31 UNPIVOT INCLUDE NULLS
+SELECT u.id, u.y, u.x, c.region FROM orders AS o UNPIVOT INCLUDE NULLS (x FOR y IN (customer, amount)) AS u JOIN customers AS c ON c.id = u.id;
+--- before
+INSERT INTO orders VALUES (1, 1, NULL);
+--- change
+INSERT INTO customers VALUES (1, 'north');
+--- delta
+-- +1 | 1 | amount | NULL | north
+-- +1 | 1 | customer | 1 | north
+
+--- case: a row for each pair of columns
+--- covers: Q31 UNPIVOT of several columns
+SELECT y, a, b FROM orders UNPIVOT ((a, b) FOR y IN ((customer, amount) AS q, (amount, id)));
+--- before
+INSERT INTO orders VALUES (1, NULL, NULL);
+--- change
+INSERT INTO orders VALUES (2, 3, 4), (NULL, NULL, 7);
+--- delta
+-- +1 | amount_id | 4 | 2
+-- +1 | amount_id | 7 | NULL
+-- +1 | q | 3 | 4
+-- +1 | q | NULL | 7

@@ -95,6 +95,7 @@ INSERT INTO customers VALUES (1, 'north');
 
 --- case: a row for each pair of columns
 --- covers: Q31 UNPIVOT of several columns
+--- spark: DuckDB drops a pair of which one is NULL
 SELECT y, a, b FROM orders UNPIVOT ((a, b) FOR y IN ((customer, amount) AS q, (amount, id)));
 --- before
 INSERT INTO orders VALUES (1, NULL, NULL);

@@ -10,6 +10,7 @@ import dagster as dg
 
 from dagster_streamtables.errors import one_line
 from dagster_streamtables.log import logger
+from dagster_streamtables.orchestration.alerts.worker_alerts import failure
 from dagster_streamtables.orchestration.assets.record import record_of
 from dagster_streamtables.orchestration.automation.mark import runs_out, unchanged
 from dagster_streamtables.orchestration.catalog import metadata as keys
@@ -23,13 +24,13 @@ from dagster_streamtables.orchestration.checks.after_refresh import check_result
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.declare.schedule import Schedule
 from dagster_streamtables.orchestration.instance.last_runs import History, read_history
+from dagster_streamtables.runtime.errors.slots import LostSlot
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.worker.replicated import ReplicationSummary, tell
 from dagster_streamtables.worker.summary import Summary
 
 _VERSIONS = 200
-ERROR = "streamtables/error"
 
 
 class DagsterEvents:
@@ -125,15 +126,16 @@ class DagsterEvents:
             return
         said = one_line(text.splitlines()[0] if text else type(error).__name__)
         for spec in self._specs(name):
-            observed = dg.AssetObservation(
-                spec.key,
-                description=f"The refresh by the worker failed: {said}",
-                metadata={ERROR: keys.fenced(text, "")},
-            )
+            observed = failure(spec.key, said, text, lost_slot=self._lost_slot(name, error))
             self._instance.report_runless_asset_event(observed)
         self._errors[name] = text
         if name in self._entries:
             self._check(self._entries[name], changed=False)
+
+    def _lost_slot(self, name: str, error: Exception) -> str | None:
+        if name not in self._replications or not isinstance(error, LostSlot):
+            return None
+        return self._replications[name].replication.slot_name
 
     def _specs(self, name: str) -> list[dg.AssetSpec]:
         if name in self._replications:

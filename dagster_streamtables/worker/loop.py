@@ -198,8 +198,8 @@ class Worker:
                 self.backlog.failed(name)
                 continue
             if isinstance(done.came, Exception):
-                known.failed(done.came, now)
-                self.driven.reports.failed(name, done.came)
+                if known.failed(done.came, now):
+                    self.driven.reports.failed(name, done.came)
                 self.lines.failed(done.task, done.came, known, self.backlog.failed(name))
                 continue
             current = self.driven.declared(name) == done.declared

@@ -114,12 +114,17 @@ class Memory:
         self.failed_at = self.again_at = None
         self.error = ""
 
-    def failed(self, error: Exception, now: datetime) -> None:
-        """A refresh raised an error; its table is unchanged."""
+    def failed(self, error: Exception, now: datetime) -> bool:
+        """A refresh raised an error; its table is unchanged.
+
+        Returns:
+            Whether it counts as a failure: not while it is tried again at once.
+        """
         self.error = (str(error).splitlines() or [type(error).__name__])[0]
         if (may_pass(error) or isinstance(error, _AWAY)) and self._tries < _TRIES:
             self.again_at = now + timedelta(seconds=2**self._tries)
             self._tries += 1
-            return
+            return False
         self.failures, self.failed_at = self.failures + 1, now
         self.again_at, self._tries = None, 0
+        return True

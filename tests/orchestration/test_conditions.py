@@ -94,3 +94,32 @@ def test_without_the_setting_no_asset_has_a_condition(tmp_path: Path) -> None:
     plain = build_definitions(resource=resource, tables=[StreamTable("a", "SELECT id FROM b")])
     assert not any(spec.automation_condition for spec in plain.resolve_all_asset_specs())
     assert [each.name for each in plain.sensors or ()] == ["streamtables_refresh"]
+
+
+def test_the_runs_of_the_conditions_count_as_those_of_the_sensor(
+    defs: dg.Definitions, instance: dg.DagsterInstance
+) -> None:
+    """What the daemon asks for at a tick; a failed run is not repeated before its time."""
+    [conditions] = [each for each in defs.sensors or () if each.name.endswith("_conditions")]
+    repository = defs.get_repository_def()
+
+    def asked() -> set[dg.AssetKey]:
+        with dg.build_sensor_context(instance, repository_def=repository) as context:
+            found = conditions.evaluate_tick(context).run_requests or []
+        for each in found:
+            assert each.tags[SENSOR_TAG] == "streamtables_refresh"
+        tags.update(found[0].tags if found else {})
+        return {key for each in found for key in each.asset_selection or ()}
+
+    tags: dict[str, str] = {}
+    assert asked() == {PAID, TOTALS, YEARLY, ORDERS}
+    job = defs.resolve_implicit_global_asset_job_def()
+    run = instance.create_run_for_job(
+        job,
+        asset_selection=frozenset({PAID, TOTALS}),
+        status=dg.DagsterRunStatus.STARTED,
+        tags=tags,
+    )
+    assert asked() == {YEARLY, ORDERS}
+    instance.report_run_failed(run)
+    assert asked() == {YEARLY, ORDERS}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,14 +16,18 @@ from dagster._core.definitions.data_version import CachingStaleStatusResolver, S
 from dagster._core.loader import LoadingContextForTest
 
 from dagster_streamtables import StreamTablesResource, build_catalog, build_definitions
-from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.errors import FailedQuery, InvalidDefinition
+from dagster_streamtables.orchestration.alerts.alerts import Desk
+from dagster_streamtables.orchestration.alerts.dagster_events import beginning, look
+from dagster_streamtables.orchestration.automation.sensed import sensed_by
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe.lease import Beats
+from dagster_streamtables.worker.dagster_events import DagsterEvents
 from dagster_streamtables.worker.location import of_definitions
 from dagster_streamtables.worker.loop import Worker
-from worker.conftest import Write, rows, settle
+from worker.conftest import Write, rows, settle, turns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -125,6 +130,37 @@ def test_refreshes_between_two_reports_are_told_as_one(
     assert last.metadata[metadata.VERSION].value == lake.version("paid")
     assert stale(defs, instance) == []
     assert rows(lake, "totals") == [{"customer": 7, "total": 20}, {"customer": 8, "total": 90}]
+    worker.finish()
+
+
+def test_a_failure_of_a_worker_is_an_alert_and_so_is_its_end(
+    defs: dg.Definitions, instance: dg.DagsterInstance, write: Write
+) -> None:
+    worker = Worker(of_definitions(defs, "here", instance, report_every=0.1))
+    settle(worker)
+    turns(worker, lambda: instance.get_latest_materialization_event(KEYS[1]) is not None)
+    names, desk = {key: key.to_user_string() for key in KEYS}, Desk(beginning(instance))
+
+    def told() -> list[tuple[str, str]]:
+        nonlocal desk
+        found = look(instance, names, worker.driven.logs.controls, desk)
+        desk = replace(desk, waiting=()).taken(found.alerts, 1)
+        desk = replace(desk, positions=found.positions)
+        return [(alert.table, str(alert.kind)) for _, alert in desk.waiting]
+
+    assert told() == []
+    events = DagsterEvents(instance, sensed_by(defs)[0].catalog, worker.driven.logs, None)
+    error = FailedQuery("the query fails", why="a division by zero")
+    events.failed("totals", error)
+    events.failed("totals", error)
+    assert told() == [("totals", "refresh_failed")]
+    write("orders", id=[3], customer=[8], amount=[30])
+    settle(worker)
+    worker.driven.reports.close(60)
+    assert told() == [("totals", "recovered")]
+    old = Desk({kind: at for kind, at in desk.positions.items() if "OBSERVATION" not in kind})
+    found = look(instance, names, worker.driven.logs.controls, old)
+    assert not found.alerts, "a cursor of before observations were read"
     worker.finish()
 
 

@@ -1,8 +1,8 @@
 """Reads new events of stream tables from the Dagster instance.
 
-A tick reads two kinds of events by position: ended runs and freshness changes, which are few even
-with many tables. It then reads the events of those runs that include stream tables or their checks.
-So a tick without news makes only three queries.
+A tick reads three kinds of events by position: ended runs, freshness changes, and observations, by
+which a worker reports failures. They are few even with many tables. It then reads the events of
+those runs that include stream tables or their checks. So a tick without news makes four queries.
 """
 
 from __future__ import annotations
@@ -22,12 +22,17 @@ from dagster_streamtables.orchestration.alerts.replication_alerts import (
     SUSPENSION,
     WatchedReplications,
 )
+from dagster_streamtables.orchestration.alerts.worker_alerts import (
+    OBSERVED,
+    REFRESH,
+    observed_after,
+    of_observation,
+)
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.checks.retention_check import CHECK_NAME as RETENTION_CHECK
 from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.observe.control import Controls
 
-REFRESH = "refresh"
 FRESHNESS = "freshness"
 _AT_ONCE = 500
 """Maximum number of events of a type that one tick reads; the next tick continues."""
@@ -61,7 +66,7 @@ class Found:
 def beginning(instance: dg.DagsterInstance) -> dict[str, int]:
     """The positions after all events so far."""
     newest = instance.event_log_storage.get_maximum_record_id() or 0
-    return {kind.value: newest for kind in (*_ENDED, _CHANGED)}
+    return {kind.value: newest for kind in (*_ENDED, _CHANGED, OBSERVED)}
 
 
 def look(
@@ -76,7 +81,10 @@ def look(
     wholes = {**names, **(replications.nodes if replications is not None else {})}
     ended = {kind.value: _ended(instance, kind, desk.positions[kind.value]) for kind in _ENDED}
     changed = _changes(instance, desk.positions[_CHANGED.value])
-    records = {**ended, _CHANGED.value: changed}
+    # A cursor of an older version knows no observations.
+    seen = desk.positions.get(OBSERVED.value) or beginning(instance)[OBSERVED.value]
+    observed = observed_after(instance, seen)
+    records = {**ended, _CHANGED.value: changed, OBSERVED.value: observed}
     run_ids = [record.run_id for found in ended.values() for record in found]
     alerts = [
         *(
@@ -85,13 +93,14 @@ def look(
             for alert in _of_run(instance, run, names, wholes)
         ),
         *(alert for record in changed for alert in _of_freshness(record, names)),
+        *(alert for record in observed for alert in of_observation(record, wholes)),
     ]
     alerts += _suspended(alerts, controls)
     alerts += replications.after(alerts) if replications is not None else ()
     failed = {alert.table: alert for alert in alerts if alert.about == REFRESH}
     alerts += _refreshed_again(instance, wholes, desk, failed)
     newest = {k: max(r.storage_id for r in found) for k, found in records.items() if found}
-    return Found(alerts, {**desk.positions, **newest})
+    return Found(alerts, {**desk.positions, OBSERVED.value: seen, **newest})
 
 
 def _ended(

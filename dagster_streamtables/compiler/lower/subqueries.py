@@ -267,7 +267,12 @@ def _check_seen(asking: Question, node: exp.Expr) -> None:
     seen = {name for each in asking.inputs for name in each.schema}
     names = {each.name for each in asking.question.find_all(exp.Column)}
     if any("." in name for name in names - seen):
-        raise unsupported(node, "a subquery that mentions a column out of its scope")
+        raise Refusal(
+            node,
+            "a subquery that mentions a column of a query further out",
+            why="Spark sees the columns of the query just around a subquery, in mode FULL too",
+            fix="compare with that column in the subquery between, or write a join",
+        )
 
 
 def unsupported(node: exp.Expr, called: str) -> Refusal:

@@ -70,12 +70,16 @@ _LAMBDAS = """
     transform_keys transform_values zip_with
 """
 _AS_WRITTEN = """
-    bitmap_bit_position bitmap_bucket_number bitmap_count from_avro from_csv from_json
-    from_protobuf from_xml hll_sketch_estimate is_variant_null log10 log2 make_dt_interval
-    make_ym_interval map map_concat map_entries map_from_arrays map_from_entries parse_json
-    schema_of_csv schema_of_json
-    schema_of_variant str_to_map to_char to_csv to_variant_object to_varchar try_parse_json
-    try_variant_get unix_date variant_get
+    aes_decrypt bitmap_bit_position bitmap_bucket_number bitmap_count from_avro from_csv from_json
+    from_protobuf from_xml hll_sketch_estimate is_valid_utf8 is_valid_variant is_variant_null log10
+    log2 make_dt_interval make_timestamp make_timestamp_ltz make_timestamp_ntz make_valid_utf8
+    make_ym_interval map map_concat map_entries map_from_arrays map_from_entries parse_json quote
+    schema_of_csv schema_of_json schema_of_variant schema_of_xml sentences shiftrightunsigned
+    str_to_map time_bucket to_char to_csv to_varchar to_variant_object to_xml try_aes_decrypt
+    try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz try_parse_json try_parse_url
+    try_to_date try_validate_utf8 try_variant_get unix_date validate_utf8 variant_get xpath
+    xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short
+    xpath_string
 """
 _WINDOW = """
     cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number

@@ -146,3 +146,17 @@ INSERT INTO orders VALUES (2, 2, 6);
 --- delta
 -- -1 | 2 | 5
 -- +1 | 2 | 11
+
+--- case: texts that may be no date, no address and no XML
+--- covers: Q1 functions that read texts
+--- spark: DuckDB has none of these functions
+SELECT id, try_to_date(region, 'yyyyMMdd') AS d, try_parse_url(region, 'HOST') AS h, quote(region) AS q, is_valid_utf8(region) AS v,
+  xpath_int(concat('<a>', id, '</a>'), 'a') AS x, make_timestamp(2024, 1, id, 0, 0, 0) AS t
+FROM customers WHERE id BETWEEN 1 AND 28;
+--- before
+INSERT INTO customers VALUES (1, '20240131');
+--- change
+UPDATE customers SET region = 'https://example.com/x';
+--- delta
+-- -1 | 1 | 2024-01-31 | NULL | '20240131' | True | 1 | 2024-01-01 00:00:00+00:00
+-- +1 | 1 | NULL | example.com | 'https://example.com/x' | True | 1 | 2024-01-01 00:00:00+00:00

@@ -380,7 +380,7 @@ SELECT o.id FROM orders AS o LEFT JOIN (customers AS c JOIN regions AS r ON c.re
 --- covers: Q29 a subquery that mentions the row around the one it stands in
 SELECT id FROM orders AS o WHERE EXISTS (SELECT 1 FROM customers AS c WHERE c.id = o.customer AND c.id IN (SELECT x.customer FROM orders AS x WHERE x.amount = o.amount));
 --- error
--- a subquery that mentions a column out of its scope is not supported yet
+-- a subquery that mentions a column of a query further out
 
 --- case: a recursion by UNION and by UNION ALL
 --- covers: Q18 a recursion by UNION and by UNION ALL

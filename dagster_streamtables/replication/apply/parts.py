@@ -2,7 +2,7 @@
 
 What happens to a row is told by the changes of its identity alone, so the changes and the rows of
 one identity go into one part, by a hash of it. An update of the identity ties two of them together:
-all that is so tied is one part.
+all that hangs together goes into the part of one of them.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from dagster_streamtables.replication.apply.columns import Columns
 from dagster_streamtables.replication.apply.seen import hashes
+from dagster_streamtables.replication.apply.ties import Ties, ties_of
 from dagster_streamtables.replication.apply.told import ToldChanges, told
 from dagster_streamtables.replication.apply.touched import stored_batches
 from dagster_streamtables.replication.model.batch import Transaction
@@ -35,9 +36,7 @@ class Parts:
     columns: Columns
     transactions: Sequence[Transaction]
     count: int
-    """Of the parts by hash; one more has what is tied together."""
-    tied: np.ndarray
-    """The hashes of identities that an update left or reached, in order."""
+    ties: Ties
 
     @classmethod
     def of(
@@ -59,8 +58,8 @@ class Parts:
         """
         share = 1 + stored / max(changes.num_rows, 1)
         size = max(changes.num_rows / at_once, changes.nbytes / _BYTES) * share
-        tied = _tied(columns, changes, transactions)
-        return cls(columns, transactions, min(_MOST, int(size) + 1), tied)
+        ties = ties_of(_moves(columns, changes, transactions))
+        return cls(columns, transactions, min(_MOST, int(size) + 1), ties)
 
     def of_changes(self, changes: pa.Table) -> list[pa.Table]:
         """The changes of each part, on disk. A truncate is in each."""
@@ -83,7 +82,7 @@ class Parts:
         pieces: Iterable[pa.Table],
         part_of: Callable[[pa.Table], np.ndarray],
     ) -> list[pa.Table]:
-        files = [RowsOnDisk(schema) for _ in range(self.count + 1)]
+        files = [RowsOnDisk(schema) for _ in range(self.count)]
         for piece in pieces:
             part = part_of(piece)
             for number, file in enumerate(files):
@@ -103,9 +102,9 @@ class Parts:
         return self._part(hashes(rows.select(self.columns.identity)))
 
     def _part(self, hashed: np.ndarray) -> np.ndarray:
-        mixed = hashed ^ (hashed >> np.uint64(29))
-        part = (mixed * _ODD >> np.uint64(32)) % np.uint64(self.count)
-        return np.where(_among(self.tied, hashed), self.count, part.astype(np.int64))
+        found = self.ties.ends(hashed)
+        mixed = found ^ (found >> np.uint64(29))
+        return ((mixed * _ODD >> np.uint64(32)) % np.uint64(self.count)).astype(np.int64)
 
 
 _EVERY = -1
@@ -119,22 +118,16 @@ def pieces_of(changes: pa.Table) -> Iterator[pa.Table]:
         yield changes.slice(first, _PIECE)
 
 
-def _tied(columns: Columns, changes: pa.Table, transactions: Sequence[Transaction]) -> np.ndarray:
+def _moves(columns: Columns, changes: pa.Table, transactions: Sequence[Transaction]) -> np.ndarray:
+    """The hashes of the identities that updates left and reached, in two rows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = [np.zeros(0, np.uint64)]
+    found = [np.zeros((2, 0), np.uint64)]
     for piece in pieces_of(changes):
         moves = pc.and_(pc.equal(piece["op"], pa.scalar("update")), piece["old"].is_valid())  # pyright: ignore[reportAttributeAccessIssue]
         moved = piece.filter(moves)
         if moved.num_rows:
             each = told(columns, moved, transactions)
-            found += [hashes(each.old), hashes(each.new_identity())]
-    return np.unique(np.concatenate(found))
-
-
-def _among(known: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    if not len(known):
-        return np.zeros(len(wanted), bool)
-    near = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    return known[near] == wanted
+            found.append(np.stack([hashes(each.old), hashes(each.new_identity())]))
+    return np.concatenate(found, axis=1)

@@ -23,7 +23,7 @@ STATEMENTS = [
     "INSERT INTO t SELECT i, i % 1000, 'note number ' || i || repeat('.', 100) "
     f"FROM generate_series(1, {ROWS}) AS i",
     "UPDATE t SET a = a + 1",
-    f"UPDATE t SET id = -id, note = 'moved' WHERE id <= {ROWS // 100}",
+    "UPDATE t SET id = -id, note = 'moved' || id",
     "DELETE FROM t WHERE id % 4 <> 0",
 ]
 MOST = 700
@@ -64,9 +64,12 @@ def watched() -> Iterator[Memory]:
 
 
 @pytest.mark.long
-def test_large_transactions(database: Database, tmp_path: Path) -> None:
+@pytest.mark.parametrize("identity", ["PRIMARY KEY (id)", "REPLICA IDENTITY FULL"])
+def test_large_transactions(database: Database, tmp_path: Path, identity: str) -> None:
+    added = "ADD " if identity.startswith("PRIMARY") else ""
     database.run(
-        "CREATE TABLE t (id bigint PRIMARY KEY, a int, note text)",
+        "CREATE TABLE t (id bigint, a int, note text)",
+        f"ALTER TABLE t {added}{identity}",
         "CREATE PUBLICATION p FOR TABLE t",
     )
     publisher, target = database.publisher(), Target(str(tmp_path / "t"), "r", "o")

@@ -97,8 +97,12 @@ class Replications:
 
         Raises:
             RefusedOperation: It would have another slot, or another kind of publisher.
+            InvalidDefinition: It would send rows round in a circle.
         """
         self._runs.remember(replication)
+        before = self._store.read(replication.name)
+        if replication != before.replication:
+            self._runs.require_no_circle(replication, before.tables)
         self._store.change(replication.name, lambda state: altered(state, replication))
         return self.read(replication.name)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.lifecycle.begin import begin
+from dagster_streamtables.replication.lifecycle.circles import require_no_circle
 from dagster_streamtables.replication.lifecycle.connect import publisher_of, unpublish
 from dagster_streamtables.replication.lifecycle.errors import (
     DisabledReplication,
@@ -19,7 +20,7 @@ from dagster_streamtables.replication.lifecycle.errors import (
     passes,
 )
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
-from dagster_streamtables.replication.lifecycle.overlaps import overlaps, require_no_circle
+from dagster_streamtables.replication.lifecycle.overlaps import overlaps
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.state import State
 from dagster_streamtables.replication.lifecycle.store import Store
@@ -80,6 +81,14 @@ class Runs:
                     raise about(error, name) from error
                 raise
 
+    def require_no_circle(self, replication: Replication, published: Collection[str]) -> None:
+        """
+        Raises:
+            InvalidDefinition: It would send rows round in a circle.
+        """
+        options = self.options.get(replication.name)
+        require_no_circle(replication, published, self.lake, options)
+
     def publisher(self, state: State) -> Publisher:
         reader = f"replication {state.replication.name} of {self.lake.root} ({state.id[:8]})"
         options = self.options.get(state.replication.name)
@@ -89,8 +98,7 @@ class Runs:
         work, declared = self._work(mine), mine.state.replication
         if declared.publisher.publications:
             published = work.publisher.published()
-            options = self.options.get(declared.name)
-            require_no_circle(declared, published, self.lake, options)
+            self.require_no_circle(declared, published)
             work.targets.require_fit(published, declared)
         work.targets.require_fit(begin(work), declared)
 

@@ -1,0 +1,130 @@
+"""Replications that would send rows round in a circle, over however many lakes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+from dagster_streamtables.log import logger
+from dagster_streamtables.replication.lifecycle.from_lake import FromLake
+from dagster_streamtables.replication.lifecycle.replication import Replication
+from dagster_streamtables.replication.lifecycle.state import State
+from dagster_streamtables.replication.lifecycle.store import Store
+from dagster_streamtables.runtime.delta.names import Names
+from dagster_streamtables.runtime.lake import Lake
+
+_MOST = 20
+"""Lakes on the way of a row that are looked at."""
+
+
+def require_no_circle(
+    replication: Replication,
+    published: Collection[str],
+    lake: Lake,
+    options: Mapping[str, str] | None,
+) -> None:
+    """
+    Args:
+        replication: One that is about to begin, or to change.
+        published: The names of its tables.
+        lake: It subscribes.
+        options: The storage options of the publisher's lake; None for those of the lake.
+
+    Raises:
+        InvalidDefinition: A row would come back to where it came from.
+    """
+    source = replication.publisher
+    if not isinstance(source, FromLake):
+        return
+    here, there = lake.access.catalog.names, Names(source.root)
+    ways = _Ways(lake.storage_options if options is None else options, {})
+    for name in sorted(published):
+        begin, end = there.location(name), here.location(replication.target(name))
+        if begin == end:
+            raise _own_target(replication, name)
+        first = _Link(replication.name, lake.root, source.root, begin, source.origin)
+        for way in ways.back((first,)):
+            if way[-1].table == end:
+                raise _circle(name, way)
+
+
+@dataclass(frozen=True)
+class _Link:
+    """A replication of one table."""
+
+    name: str
+    lake: str
+    """That subscribes."""
+    source: str
+    """The lake that it reads."""
+    table: str
+    """The location of the table there."""
+    origin: str
+
+
+@dataclass(frozen=True)
+class _Ways:
+    """The ways that rows come, as the lakes on them know."""
+
+    options: Mapping[str, str] | None
+    known: dict[str, Mapping[str, State]]
+
+    def back(self, way: tuple[_Link, ...]) -> Iterator[tuple[_Link, ...]]:
+        """The ways on which rows come that "none" does not keep from going round: what a lake
+        itself wrote passes one such link, and what came to it passes none."""
+        if sum(link.origin == "none" for link in way) > 1 or len(way) > _MOST:
+            return
+        yield way
+        last = way[-1]
+        for link in self._to(last.source, last.table):
+            if link.table not in {each.table for each in way}:
+                yield from self.back((*way, link))
+
+    def _to(self, root: str, table: str) -> Iterator[_Link]:
+        """The replications that write to a table of a lake."""
+        names = Names(root)
+        for name, state in self._states(root).items():
+            source = state.replication.publisher
+            if not isinstance(source, FromLake):
+                continue
+            for published, progress in state.tables.items():
+                if names.location(progress.target) == table:
+                    place = Names(source.root).location(published)
+                    yield _Link(name, root, source.root, place, source.origin)
+
+    def _states(self, root: str) -> Mapping[str, State]:
+        if root not in self.known:
+            try:
+                self.known[root] = Store(root, self.options).all()
+            except (StreamTablesError, OSError) as error:
+                logger.warning(
+                    "whether replications go round in a circle is not known beyond %s: %s",
+                    root, error,
+                )  # fmt: skip
+                self.known[root] = {}
+        return self.known[root]
+
+
+def _circle(table: str, way: tuple[_Link, ...]) -> InvalidDefinition:
+    """
+    Args:
+        table: As it is published to the first.
+        way: From the first replication back to the one that reads its lake.
+    """
+    first = way[0]
+    others = ", ".join(f'"{link.name}" of {link.lake}' for link in way[1:])
+    lakes = " → ".join([first.lake, *(link.lake for link in reversed(way[1:])), first.lake])
+    return InvalidDefinition(
+        f'replication "{first.name}" and {others} would send rows round in a circle',
+        why=f"rows of {table} would go {lakes}",
+        fix='give two of these origin="none", by which each leaves out what a replication wrote',
+    )
+
+
+def _own_target(replication: Replication, name: str) -> InvalidDefinition:
+    return InvalidDefinition(
+        f'replication "{replication.name}" has "{name}" as its own target',
+        why="it reads from the lake that it writes to",
+        fix="give the targets another schema, or names: targets={…}",
+    )

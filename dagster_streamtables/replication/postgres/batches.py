@@ -8,7 +8,7 @@ import numpy as np
 
 from dagster_streamtables.replication.model.batch import Batch, TableChanges, Transaction
 from dagster_streamtables.replication.postgres.messages import moment
-from dagster_streamtables.replication.postgres.reading import Piece, Read
+from dagster_streamtables.replication.postgres.reading import Piece, Read, renumbered
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,18 +41,14 @@ def _changes(read: Read, pieces: list[Piece]) -> TableChanges:
     import pyarrow as pa
 
     rows = pa.concat_tables([_before_the_cut(read, each.rows) for each in pieces])
-    numbers = rows["transaction"].to_numpy()
-    is_next = np.diff(numbers, prepend=numbers[:1] - 1) != 0  # they are in order
-    used, numbers = numbers[is_next], np.cumsum(is_next, dtype=np.int32) - np.int32(1)
+    used, numbered = renumbered(rows)
     ends, times = read.ends[used].tolist(), read.times[used].tolist()
-    place = rows.schema.get_field_index("transaction")
-    field = rows.schema.field(place)
     return TableChanges(
         table=pieces[0].form.table,
         transactions=tuple(
             Transaction(end, moment(time)) for end, time in zip(ends, times, strict=True)
         ),
-        rows=rows.set_column(place, field, pa.array(numbers)),
+        rows=numbered,
     )
 
 

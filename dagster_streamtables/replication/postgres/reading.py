@@ -61,22 +61,9 @@ class Read:
         for some in _chunks(messages):
             self._decode(Messages.of(some))
             self.messages += len(some)
-            self._spare_memory()
+            spare_memory(self.pieces)
             if self.cut is not None:
                 return
-
-    def _spare_memory(self) -> None:
-        """A file takes all rows of a table that are in memory, so that there are few files."""
-        held = {
-            name: [each for each in pieces if not each.is_on_disk]
-            for name, pieces in self.pieces.items()
-        }
-        if sum(each.rows.nbytes for pieces in held.values() for each in pieces) <= IN_MEMORY:
-            return
-        for name, pieces in held.items():
-            earlier = self.pieces[name][: len(self.pieces[name]) - len(pieces)]
-            parts = [[*those] for _, those in groupby(pieces, lambda each: id(each.form))]
-            self.pieces[name] = [*earlier, *map(_on_disk, parts)]
 
     @property
     def starts(self) -> np.ndarray:
@@ -157,6 +144,32 @@ class Read:
             self.pieces[name] = [
                 Piece(form, reshaped(each.rows, each.form.table, form.table)) for each in earlier
             ]
+
+
+def spare_memory(read: dict[str, list[Piece]]) -> None:
+    """A file takes all rows of a table that are in memory, so that there are few files."""
+    held = {name: [each for each in pieces if not each.is_on_disk] for name, pieces in read.items()}
+    if sum(each.rows.nbytes for pieces in held.values() for each in pieces) <= IN_MEMORY:
+        return
+    for name, pieces in held.items():
+        earlier = read[name][: len(read[name]) - len(pieces)]
+        parts = [[*those] for _, those in groupby(pieces, lambda each: id(each.form))]
+        read[name] = [*earlier, *map(_on_disk, parts)]
+
+
+def renumbered(rows: pa.Table) -> tuple[np.ndarray, pa.Table]:
+    """The transactions that changes are of, and the changes with the places of theirs among these.
+
+    Args:
+        rows: In the order of their transactions.
+    """
+    import pyarrow as pa
+
+    numbers = rows["transaction"].to_numpy()
+    is_next = np.diff(numbers, prepend=numbers[:1] - 1) != 0
+    used, numbers = numbers[is_next], np.cumsum(is_next, dtype=np.int32) - np.int32(1)
+    place = rows.schema.get_field_index("transaction")
+    return used, rows.set_column(place, rows.schema.field(place), pa.array(numbers))
 
 
 def _on_disk(pieces: list[Piece]) -> Piece:

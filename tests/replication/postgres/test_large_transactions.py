@@ -15,6 +15,7 @@ from deltalake import DeltaTable
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.apply.target import Target
+from dagster_streamtables.replication.postgres.triggers.routes import Choice
 from replication.postgres.database import Database
 
 T = "public.t"
@@ -64,15 +65,18 @@ def watched() -> Iterator[Memory]:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("capture", ["wal", "trigger"])
 @pytest.mark.parametrize("identity", ["PRIMARY KEY (id)", "REPLICA IDENTITY FULL"])
-def test_large_transactions(database: Database, tmp_path: Path, identity: str) -> None:
+def test_large_transactions(
+    database: Database, tmp_path: Path, identity: str, capture: Choice
+) -> None:
     added = "ADD " if identity.startswith("PRIMARY") else ""
     database.run(
         "CREATE TABLE t (id bigint, a int, note text)",
         f"ALTER TABLE t {added}{identity}",
         "CREATE PUBLICATION p FOR TABLE t",
     )
-    publisher, target = database.publisher(), Target(str(tmp_path / "t"), "r", "o")
+    publisher, target = database.publisher(capture=capture), Target(str(tmp_path / "t"), "r", "o")
     with publisher.copy("s", [T]) as copy:
         position = copy.position(T)
         copy_rows(target, publisher.published()[T], copy.rows(T), position)

@@ -11,6 +11,7 @@ import pytest
 
 from dagster_streamtables.replication.model.batch import Batch
 from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.replication.postgres.triggers import log_rows
 from dagster_streamtables.runtime.errors.slots import LostSlot, SlotInUse
 from replication.postgres.database import Database
 from replication.postgres.follower import Follower
@@ -64,6 +65,37 @@ def test_random_histories(database: Database, identity: str, max_rows: int) -> N
     follower.require_equal()
     assert database.slots() == []
     assert database.run("SELECT count(*) FROM streamtables.log_1") == [(0,)]
+
+
+def test_a_large_transaction_is_read_in_parts(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless several of its statements may have changed one row, which the log need not have in
+    order: here the insert is told before the delete."""
+    parts, parsed = [], log_rows._parsed
+    monkeypatch.setattr(log_rows, "ROWS", 5)
+    monkeypatch.setattr(
+        log_rows, "_parsed", lambda lines: (parts.append(len(lines)), parsed(lines))[1]
+    )
+    database.run("CREATE TABLE t (id int PRIMARY KEY, a text)", "CREATE PUBLICATION p FOR TABLE t")
+    follower = Follower(database, T)
+    many, few = (f"FROM generate_series(1, {count}) AS i" for count in (20, 9))
+    again = "WITH g AS (DELETE FROM t WHERE id < 9 RETURNING *) INSERT INTO t SELECT id, 'x' FROM g"
+    for statement, expected in (
+        (f"BEGIN; INSERT INTO t SELECT i {many}; INSERT INTO t SELECT i + 20 {many}; COMMIT",
+         [5] * 8),
+        ("UPDATE t SET a = 'b', id = -id", [6] * 13 + [2]),
+        ("DELETE FROM t WHERE id < -20", [5] * 4),
+        ("UPDATE t SET id = -id", [6] * 6 + [4]),
+        (again, [16]),
+        (f"BEGIN; TRUNCATE t; INSERT INTO t SELECT i {few}; COMMIT", [5] * 2),
+        ("BEGIN; UPDATE t SET a = 'c'; DELETE FROM t WHERE id > 7; COMMIT", [20]),
+    ):  # fmt: skip
+        parts.clear()
+        database.run(statement)
+        follower.catch_up()
+        follower.require_equal()
+        assert parts == expected, statement
 
 
 @pytest.mark.since(15)

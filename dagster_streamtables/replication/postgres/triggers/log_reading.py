@@ -9,13 +9,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dagster_streamtables.replication.model.batch import Batch, TableChanges, Transaction
-from dagster_streamtables.replication.postgres.reading import Piece
+from dagster_streamtables.replication.postgres.reading import Piece, renumbered, spare_memory
 from dagster_streamtables.replication.postgres.reshape import reshaped
 from dagster_streamtables.replication.postgres.triggers.change_texts import pieces_of
 from dagster_streamtables.replication.postgres.triggers.log_rows import rows_of
 from dagster_streamtables.replication.postgres.triggers.shapes import Shapes
 from dagster_streamtables.replication.postgres.triggers.shown_rows import shown_by_filters
-from dagster_streamtables.replication.postgres.triggers.windows import Window, chosen, require_whole
+from dagster_streamtables.replication.postgres.triggers.windows import (
+    Chosen,
+    Window,
+    chosen,
+    require_whole,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,8 +36,8 @@ class LogRead:
     shapes: Shapes
     after: Mapping[str, int]
     max_rows: int
-    transactions: list[tuple[int, int]] = field(default_factory=lambda: [])
-    """Number at the server and position of each, in order."""
+    transactions: list[Chosen] = field(default_factory=lambda: [])
+    """In order."""
     pieces: dict[str, list[Piece]] = field(default_factory=dict)
     cut: int | None = None
     """The first transaction that belongs to the next batch, since it has other columns."""
@@ -47,23 +52,21 @@ class LogRead:
         if not is_new:
             require_whole(self.connection, self.capture, before, window)
         left, wanted = min(self.after.values()), self.max_rows - self._changes
-        for xid, changes, position in chosen(
-            self.connection, self.capture, before, window, left, wanted
-        ):
+        for each in chosen(self.connection, self.capture, before, window, left, wanted):
             if self.is_full:
                 return
-            self.transactions.append((xid, position))
-            self._changes += changes
+            self.transactions.append(each)
+            self._changes += each.changes
 
     def load(self) -> None:
         if not self.transactions:
             return
-        numbers = [xid for xid, _ in self.transactions]
-        positions = [position for _, position in self.transactions]
+        positions = [each.position for each in self.transactions]
         shown = shown_by_filters(self.connection, self.shapes)
-        for part in rows_of(self.connection, self.capture, numbers, shown):
+        for part in rows_of(self.connection, self.capture, self.transactions, shown):
             for name, piece in pieces_of(part, positions, self.shapes, self.after):
                 self._add(name, piece)
+            spare_memory(self.pieces)
 
     def _add(self, name: str, piece: Piece) -> None:
         """Where a table gets other columns, what is before is a batch of its own.
@@ -88,7 +91,7 @@ class LogRead:
             end: The position up to which all was read, if it was not stopped.
             complete: Whether there is nothing behind it.
         """  # fmt: skip
-        positions = [position for _, position in self.transactions]
+        positions = [each.position for each in self.transactions]
         if self.cut is not None:
             positions, end = positions[: self.cut], positions[self.cut] - 1
         elif self.is_full:
@@ -118,9 +121,7 @@ def _table_changes(pieces: list[Piece], positions: list[int]) -> TableChanges | 
     if not pieces:
         return None
     rows: pa.Table = pa.concat_tables([each.rows for each in pieces])
-    used, numbers = np.unique(rows["transaction"].to_numpy(), return_inverse=True)
-    place = rows.schema.get_field_index("transaction")
-    numbered = rows.set_column(place, rows.schema.field(place), pa.array(numbers, pa.int32()))
+    used, numbered = renumbered(rows)
     return TableChanges(
         table=pieces[0].form.table,
         transactions=tuple(Transaction(positions[i]) for i in used.tolist()),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from dagster_streamtables.replication.postgres.server import Connection
     from dagster_streamtables.replication.postgres.triggers.captured import Captured
+    from dagster_streamtables.replication.postgres.triggers.windows import Chosen
 
 QUERY = """
     COPY (
@@ -28,7 +29,7 @@ QUERY = """
     ) TO STDOUT (FORMAT csv)
 """
 ROWS, BYTES = 100_000, 32_000_000
-"""Of a part, unless one transaction has more."""
+"""Of a part, unless more must be at hand together."""
 INSERT, DELETE, BEFORE, AFTER, TRUNCATE = b"IDuUT"
 
 
@@ -56,37 +57,39 @@ class LogRows:
 def rows_of(
     connection: Connection,
     capture: Captured,
-    transactions: Sequence[int],
+    transactions: Sequence[Chosen],
     shown: sql.Composable,
 ) -> Iterator[LogRows]:
     """
     Args:
         connection: In use until the last part.
         capture: Whose log.
-        transactions: Their numbers at the server, in the order in which they are wanted.
+        transactions: In the order in which they are wanted.
         shown: A condition over the log, called l.
 
     Yields:
-        Whole transactions.
+        Whole changes, and whole transactions if these are tangled.
     """  # fmt: skip
     from psycopg import sql
 
     query = sql.SQL(QUERY).format(
         log=log_of(capture.number),
-        transactions=sql.Literal(f"{{{','.join(map(str, transactions))}}}"),
+        transactions=sql.Literal(f"{{{','.join(str(each.xid) for each in transactions)}}}"),
         shown=shown,
     )
+    whole = {str(i).encode() for i, each in enumerate(transactions, 1) if each.is_tangled}
     lines: list[bytes] = []
-    size, last = 0, b""
+    size, last, follows = 0, b"", False
     with connection.cursor() as cursor, cursor.copy(query) as copy:
         while read := copy.read():
             line = bytes(read)
             transaction = line[2 : line.index(b",", 2)]
-            if (len(lines) >= ROWS or size >= BYTES) and transaction != last:
+            is_full = len(lines) >= ROWS or size >= BYTES
+            if is_full and (transaction != last or not (transaction in whole or follows)):
                 yield _parsed(lines)
                 lines, size = [], 0
             lines.append(line)
-            size, last = size + len(line), transaction
+            size, last, follows = size + len(line), transaction, line[0] == BEFORE
     if lines:
         yield _parsed(lines)
 

@@ -94,12 +94,12 @@ def _shared(events: Events, keys: np.ndarray) -> Iterator[tuple[int, list[int]]]
     changes, rows, groups, statements = (x[sort] for x in (changes, rows, groups, statements))
     starts = np.ones(len(changes), bool)
     starts[1:] = (rows[1:] != rows[:-1]) | (groups[1:] != groups[:-1])
-    number = np.cumsum(starts) - 1
+    bounds = np.append(np.flatnonzero(starts), len(changes))
     differs = np.zeros(len(changes), bool)
     differs[1:] = ~starts[1:] & (statements[1:] != statements[:-1])
-    for each in np.unique(number[differs]).tolist():
-        mine = number == each
-        yield int(rows[mine][0]), np.unique(changes[mine]).tolist()
+    for each in np.unique(np.searchsorted(bounds, np.flatnonzero(differs), "right") - 1).tolist():
+        first, end = bounds[each], bounds[each + 1]
+        yield int(rows[first]), np.unique(changes[first:end]).tolist()
 
 
 def _link(events: Events, change: int, image: Callable[[int], Image]) -> Link:

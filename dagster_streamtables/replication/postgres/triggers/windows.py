@@ -37,13 +37,33 @@ ADD = """
     INSERT INTO streamtables.windows VALUES (%s, %s, %s, %s, %s)
 """
 TRANSACTIONS = """
-    SELECT xid, changes FROM (
-        SELECT xid, count(*) AS changes, row_number() OVER (ORDER BY max(statement)) AS place
-        FROM {log} WHERE {between} GROUP BY xid
+    SELECT xid, changes, is_tangled FROM (
+        SELECT xid, sum(changes)::int8 AS changes, bool_or(is_tangled) AS is_tangled,
+            row_number() OVER (ORDER BY max(statement)) AS place
+        FROM (
+            SELECT xid, count(*) AS changes, max(statement) AS statement,
+                count(DISTINCT statement) > 1 AND bool_or(op NOT IN ('I', 'T')) AS is_tangled
+            FROM {log} LEFT JOIN (
+                SELECT relation, name FROM streamtables.triggers WHERE slot = {slot}
+            ) AS t USING (relation) WHERE {between} GROUP BY xid, name
+        ) AS of_tables GROUP BY xid
     ) AS ordered WHERE place > {skipped} ORDER BY place LIMIT {limit}
 """
 """A transaction that changes a row after another has a greater last statement: its change waits for
 the other to commit."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A transaction that is read."""
+
+    xid: int
+    """Its number at the server."""
+    changes: int
+    position: int
+    is_tangled: bool
+    """Whether several statements may have changed one row, so that all changes must be at hand to
+    tell their order."""
 
 
 @dataclass(frozen=True)
@@ -179,7 +199,7 @@ def chosen(
     window: Window,
     after: int,
     limit: int,
-) -> list[tuple[int, int, int]]:
+) -> list[Chosen]:
     """Transactions of a window behind a position.
 
     Args:
@@ -189,22 +209,23 @@ def chosen(
         window: The window.
         after: The position.
         limit: At most so many.
-
-    Returns:
-        For each its number at the server, its changes, and its position.
-    """
+    """  # fmt: skip
     from psycopg import sql
 
     skipped = max(0, after - window.begin)
     query = sql.SQL(TRANSACTIONS).format(
         log=log_of(capture.number),
+        slot=sql.Literal(capture.slot),
         between=between(before, window.snapshot),
         skipped=sql.Literal(skipped),
         limit=sql.Literal(limit),
     )
     rows = connection.execute(query).fetchall()
     first = window.begin + skipped + 1
-    return [(xid, changes, first + i) for i, (xid, changes) in enumerate(rows)]
+    return [
+        Chosen(xid, changes, first + i, is_tangled)
+        for i, (xid, changes, is_tangled) in enumerate(rows)
+    ]
 
 
 def require_whole(

@@ -93,7 +93,8 @@ def _run(
 ) -> None:
     """Starts everything, and returns when it is time to stop all that `running` holds."""
     if worker:
-        drive = ("worker", "-w", "workspace.yaml")
+        # Each of the two code locations: on two cores, more would only wait for one another.
+        drive = ("worker", "-w", "workspace.yaml", "--max-concurrent", "2")
         told = _FOLDER / "worker.log"
         running.enter_context(
             _program("dagster_streamtables.cli", *drive, stop=signal.SIGTERM, log=told)

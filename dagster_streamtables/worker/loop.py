@@ -172,8 +172,9 @@ class Worker:
             driven.reports.looked(name)
         # What waits for a refresh of this worker is in its turn soon.
         busy = {*self.backlog.tasks, *self._decisions.asking}
-        told = [n for n in plan.held if not busy & {n, *driven.reads[n]}]
-        self.lines.holds({name: plan.held[name] for name in told})
+        for name in plan.held:  # each after those it reads
+            busy |= {name} if busy.intersection(driven.reads[name]) else set()
+        self.lines.holds({n: why for n, why in plan.held.items() if n not in busy})
 
     def _start(self, now: datetime) -> None:
         while len(self.backlog.running) < self.settings.max_concurrent:

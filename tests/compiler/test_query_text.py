@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sqlglot import exp
 
 from compiler import casefile
 from compiler.database import TABLES
@@ -230,3 +231,16 @@ def test_a_clause_is_no_alias(clause: str) -> None:
 def test_compiled_modules_of_sqlglot_are_refused() -> None:
     with pytest.raises(EnvironmentProblem, match="compiled modules"):
         require_interpreted("/site-packages/sqlglot/parser.cpython-311-x86_64-linux-gnu.so")
+
+
+@pytest.mark.parametrize(
+    ("path", "meant"),
+    [
+        ("v:a", "$.a"),
+        ("v:a.b[0].c", "$.a.b[0].c"),
+        ("v:['a b'].c", "$['a b'].c"),
+    ],
+)
+def test_a_path_into_a_variant_is_a_call(path: str, meant: str) -> None:
+    [call] = read(f"SELECT {path}::INT AS x FROM t").tree.find_all(exp.Anonymous)
+    assert [each.name for each in call.expressions] == ["v", meant, "variant"]

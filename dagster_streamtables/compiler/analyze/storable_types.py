@@ -69,7 +69,7 @@ def _of_call(annotator: Any, call: exp.Anonymous) -> None:
         found = type_from("map<unknown,unknown>")
     elif name in spark_functions.INTERVALS:
         found = type_from("interval")
-    elif name in spark_functions.VARIANTS:
+    elif name in spark_functions.VARIANTS or _gets_variant(name, arguments):
         found = type_from("variant")
     elif name in _BY_SCHEMA:
         found = _of_schema(arguments[1:2])
@@ -79,6 +79,12 @@ def _of_call(annotator: Any, call: exp.Anonymous) -> None:
         found = first
     matters = held(found, (*UNCOMPARABLE, *UNSTORED)) is not None
     annotator._set_type(call, found.copy() if found is not None and matters else None)
+
+
+def _gets_variant(name: str, arguments: list[exp.Expr]) -> bool:
+    """Whether it is an entry of a VARIANT as it is, such as ``v:a``."""
+    as_it_is = len(arguments) < 3 or arguments[2].name.lower() == "variant"
+    return name in ("variant_get", "try_variant_get") and as_it_is
 
 
 def _of_schema(schema: list[exp.Expr]) -> exp.DataType | None:

@@ -55,6 +55,15 @@ require_interpreted(parser.__file__)
 Builders = dict[Any, Callable[..., Any]]
 
 
+def _path_of(part: exp.JSONPathPart) -> str:
+    """A part of a path as `variant_get` spells it."""
+    if isinstance(part, exp.JSONPathRoot):
+        return "$"
+    if isinstance(part, exp.JSONPathSubscript):
+        return f"[{part.this}]" if isinstance(part.this, int) else "[*]"
+    return f"['{part.name}']" if part.args.get("quoted") else f".{part.name}"
+
+
 class StreamTables(Spark):
     class Parser(Spark.Parser):
         def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
@@ -64,6 +73,19 @@ class StreamTables(Spark):
                 if is_window and following.token_type is TokenType.L_PAREN:
                     token.token_type = TokenType.VAR
             return super().parse(raw_tokens, sql)
+
+        COLON_IS_VARIANT_EXTRACT: ClassVar[bool] = True
+
+        def _build_json_extract(
+            self, this: exp.Expr | None, path_parts: list[exp.JSONPathPart]
+        ) -> tuple[exp.Expr | None, list[exp.JSONPathPart]]:
+            """``v:a.b[0]`` as the call that it is: Spark alone reads the path."""
+            if len(path_parts) < 2:
+                return this, path_parts
+            path = exp.Literal.string("".join(map(_path_of, path_parts)))
+            arguments = [this, path, exp.Literal.string("variant")]
+            found = exp.Anonymous(this="variant_get", expressions=arguments)
+            return found, [exp.JSONPathRoot()]
 
         FUNCTIONS: ClassVar[Builders] = {
             name: build for name, build in Spark.Parser.FUNCTIONS.items() if name not in _AS_WRITTEN

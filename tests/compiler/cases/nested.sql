@@ -137,3 +137,27 @@ UPDATE visits SET tags = ARRAY(7);
 --- delta
 -- -1 | 1 | 1
 -- +1 | 1 | 7
+
+--- case: entries of a variant by their paths
+--- covers: Q28 paths into a VARIANT
+--- spark: DuckDB has no VARIANT paths
+SELECT id, v:n::INT AS n, v:b.c[0]::STRING AS c, v:['a b']::BOOLEAN AS ab
+FROM (SELECT id, parse_json(region) AS v FROM customers WHERE region LIKE '{%') AS t WHERE v:n::INT > 1;
+--- before
+INSERT INTO customers VALUES (1, '{"n": 2, "b": {"c": ["x", "y"]}, "a b": true}'), (2, '{"n": 1}');
+--- change
+UPDATE customers SET region = '{"n": 3}' WHERE id = 2;
+--- delta
+-- +1 | 2 | 3 | NULL | NULL
+
+--- case: groups by an entry of a variant
+--- covers: Q28 paths into a VARIANT
+--- spark: DuckDB has no VARIANT paths
+SELECT SUM(v:n::INT) AS n FROM (SELECT parse_json(region) AS v FROM customers WHERE region LIKE '{%') AS t GROUP BY v:k::STRING;
+--- before
+INSERT INTO customers VALUES (1, '{"n": 2, "k": "x"}'), (2, '{"n": 1, "k": "y"}');
+--- change
+INSERT INTO customers VALUES (3, '{"n": 5, "k": "x"}');
+--- delta
+-- -1 | 2
+-- +1 | 7

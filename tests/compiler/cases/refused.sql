@@ -669,3 +669,9 @@ SELECT * FROM orders PIVOT (SUM(amount) FOR (customer, id) IN ((1, 1)));
 SELECT * FROM orders PIVOT (COUNT(*) AS n, MAX(amount) AS m FOR customer IN (1));
 --- error
 -- PIVOT by aggregates that differ over no rows
+
+--- case: an entry of a variant by its path, as it is
+--- covers: Q28 a variant as a column
+SELECT id, parse_json(region):a AS x FROM customers;
+--- error
+-- "x" holds a VARIANT

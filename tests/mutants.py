@@ -35,6 +35,7 @@ HARNESS = (
     "postgres_rules.txt",
     "test_cases.py",
     "test_output_names.py",
+    "test_query_text.py",
     "test_render.py",
     "test_time_windows.py",
 )

@@ -18,9 +18,10 @@ _LONGEST = timedelta(seconds=5)
 _SHORTEST = timedelta(seconds=0.1)
 _AWAY = (ReplicationInUse, SlotInUse, LostPublisher)
 """Errors of replications that may pass by themselves."""
-_READERS_FIRST = timedelta(seconds=1)
-"""For so long, a table is not refreshed again while all of its readers are behind it. One whose
-only reader takes a minute must not be a minute late itself."""
+_READERS_FIRST, _TIMES = timedelta(seconds=1), 5
+"""For so long, and for so many times as long as its refresh took, a table is not refreshed again
+while all of its readers are behind it: on a busy machine, all take longer. One whose only reader
+takes a minute must not be a minute late itself."""
 
 
 @dataclass
@@ -43,6 +44,8 @@ class Memory:
     failures: int = 0
     failed_at: datetime | None = None
     again_at: datetime | None = None
+    took: timedelta = timedelta(0)
+    """How long its last refresh took."""
     error: str = ""
     """The last error, on one line; empty after a refresh."""
     _tries: int = 0
@@ -71,7 +74,8 @@ class Memory:
 
     def is_recent(self, now: datetime) -> bool:
         """Whether it was refreshed so lately that its readers come first."""
-        return self.last is not None and timedelta(0) <= now - self.last < _READERS_FIRST
+        pause = max(_READERS_FIRST, _TIMES * self.took)
+        return self.last is not None and timedelta(0) <= now - self.last < pause
 
     def refreshed(
         self, refresh: Refresh, as_of: datetime, now: datetime, *, current: bool, timed: bool
@@ -96,6 +100,7 @@ class Memory:
         pause = min(_LONGEST, _SHORTEST * 2 ** min(self._in_vain, 10))
         self.again_at = now + pause if self._in_vain else None
         self.last, self.as_of, self.read = now, as_of, read
+        self.took = timedelta(seconds=refresh.seconds)
         self.redefined = self.redefined and not current
         self.failures = self._tries = 0
         self.failed_at, self.error = None, ""
@@ -108,7 +113,7 @@ class Memory:
             now: The present time.
             current: Whether it was one of the present declaration.
         """
-        self.last, self.as_of = now, as_of
+        self.last, self.as_of, self.took = now, as_of, max(timedelta(0), now - as_of)
         self.redefined = self.redefined and not current
         self.failures = self._tries = 0
         self.failed_at = self.again_at = None

@@ -96,3 +96,15 @@ def test_nothing_waits_for_a_time_that_a_clock_had_before_it_was_set_back() -> N
     fresh = Memory()
     fresh.set_back(NOW)
     assert fresh.as_of is None
+
+
+def test_readers_come_first_for_a_second_or_longer_where_refreshes_take_longer() -> None:
+    def first_after(seconds: float, took: float) -> bool:
+        memory = Memory(last=NOW, took=timedelta(seconds=took))
+        return memory.is_recent(NOW + timedelta(seconds=seconds))
+
+    assert first_after(0.9, took=0.1)
+    assert not first_after(1.1, took=0.1)
+    assert first_after(4.9, took=1)
+    assert not first_after(5.1, took=1)
+    assert not Memory().is_recent(NOW)

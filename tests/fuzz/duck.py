@@ -55,6 +55,8 @@ class DuckEngine:
             wrong = _said(error)
         if wrong and _has_total(text):
             return Outcome(Verdict.NOT_HERE, "over no rows, DuckDB gives the set () a row")
+        if wrong and _counts_in_pivot(text):
+            return Outcome(Verdict.NOT_HERE, "where a value of PIVOT has no rows, DuckDB counts 0")
         if "cannot be referenced before it is defined" in wrong:
             # Spark makes the rows of an EXPLODE before it looks at windows, DuckDB after.
             return Outcome(Verdict.NOT_HERE, "a window ordered by what EXPLODE makes")
@@ -117,6 +119,11 @@ class DuckEngine:
             self.database.run("ROLLBACK")
         except duckdb.Error:
             return
+
+
+def _counts_in_pivot(text: Text) -> bool:
+    pivots = text.tree.find_all(exp.Pivot)
+    return any(each.find(exp.Count) for pivot in pivots for each in pivot.expressions)
 
 
 def _has_total(text: Text) -> bool:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from changes.reading import contents, plain, ready, sorted_within
 from changes.table import Table
 from dagster_streamtables import Lake, Subscription, subscribe
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 COUNT = "SELECT v, COUNT(*) AS n, SUM(k) AS s FROM t GROUP BY v"
 COMMITS = 50
@@ -107,6 +110,23 @@ def test_every_cut_by_versions_with_a_slot(history: Lake, relation: str, step: i
                 assert sorted_within(plain(next(iter(part)))) == parts[n + 1]
 
     assert found == parts
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("relation", ["t", "SELECT k, v FROM t WHERE k > 0"])
+def test_a_column_that_was_moved(spark: SparkSession, lake: Lake, t: Table, relation: str) -> None:
+    t.insert((1, "a"))
+    with subscribe(lake, relation, slot="s") as first:
+        assert ready(first) == [(1, 1, 1, "a")]
+        first.ack()
+        token = first.token
+    spark.sql(f"ALTER TABLE delta.`{t.location}` ALTER COLUMN v FIRST")
+    t.insert((2, "b"))
+
+    for options in ({"resume": token}, {"slot": "s"}):
+        with subscribe(lake, relation, **options) as again:
+            assert again.schema.names[2:] == ["k", "v"]
+            assert ready(again) == [(3, 1, 2, "b")]
 
 
 @pytest.mark.parametrize(("relation", "step"), RELATIONS)

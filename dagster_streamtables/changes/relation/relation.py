@@ -56,8 +56,10 @@ class Relation:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes if another relation is followed, or other columns of the same one."""
-        columns = [(name, *source.columns.items()) for name, source in self.reading.first.items()]
+        """Changes if another relation is followed, or other columns of the same one. In which order
+        a source has them does not matter: they can be moved."""
+        first = self.reading.first
+        columns = [(name, *sorted(source.columns.items())) for name, source in first.items()]
         zone = self.reading.declaration.session_timezone
         told = "\x00".join([self.normal, zone, *map(repr, columns)])
         return hashlib.sha256(told.encode()).hexdigest()[:16]
@@ -186,8 +188,11 @@ def relation_of(
 
 
 def _among(columns: Mapping[str, str], followed: Sequence[str] | None) -> dict[str, str]:
+    """In the order in which they were followed, that of the rows that were given out before."""
     # A query that uses no column of a source, as COUNT(*) does, does not tell new ones apart.
-    return {name: type_ for name, type_ in columns.items() if not followed or name in followed}
+    if not followed:
+        return dict(columns)
+    return {name: columns[name] for name in followed if name in columns}
 
 
 def _reading(

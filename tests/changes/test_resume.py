@@ -129,6 +129,26 @@ def test_a_column_that_was_moved(spark: SparkSession, lake: Lake, t: Table, rela
             assert ready(again) == [(3, 1, 2, "b")]
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("relation", ["t", "SELECT k, v FROM t WHERE k > 0"])
+def test_a_column_that_was_dropped_and_added_between_two_looks(
+    spark: SparkSession, lake: Lake, relation: str
+) -> None:
+    """No file moves, and every row has another value."""
+    place = f"delta.`{lake.location('t')}`"
+    spark.sql(
+        f"CREATE TABLE {place} (k BIGINT, v STRING) USING delta "
+        "TBLPROPERTIES (delta.columnMapping.mode = 'name')"
+    )
+    spark.sql(f"INSERT INTO {place} VALUES (1, 'a')")
+    with subscribe(lake, relation, clock="ms") as followed:
+        ready(followed)
+        spark.sql(f"ALTER TABLE {place} DROP COLUMN v")
+        spark.sql(f"ALTER TABLE {place} ADD COLUMN (v STRING)")
+        changed = {row[1:] for row in ready(followed)}
+    assert changed == {(-1, 1, "a"), (1, 1, None)}
+
+
 @pytest.mark.parametrize(("relation", "step"), RELATIONS)
 def test_every_cut_by_milliseconds(lake: Lake, relation: str, step: int) -> None:
     """By this clock a commit has a time of its own only if somebody looked before the next one."""

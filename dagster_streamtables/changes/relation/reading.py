@@ -114,9 +114,17 @@ class Reading(ABC):
                     inputs, lambda: self.computed(span, windows, inputs, order)
                 )
 
-    def difference(self, span: Span, order: Order) -> Iterator[pa.Table]:
-        """As `change`, by comparing all rows of both frontiers."""
-        if self.timed or any(each.moved for each in span.windows.values()):
+    def difference(
+        self, span: Span, order: Order, *, redefined: bool = False
+    ) -> Iterator[pa.Table]:
+        """As `change`, by comparing all rows of both frontiers.
+
+        Args:
+            span: From where to where.
+            order: The order of the rows.
+            redefined: Whether a column was defined anew, which changes rows and moves no file.
+        """
+        if self.timed or redefined or any(each.moved for each in span.windows.values()):
             with closing(self.inputs(span.after, span.times)) as inputs:
                 inputs.compile()
                 yield from self.compared(span, inputs, order)

@@ -128,7 +128,9 @@ class Relation:
         span = Span(self._sources(before), self._sources(after), times)
         self._require_columns(after)
         redefined = any(s.encodings != span.before[n].encodings for n, s in span.after.items())
-        return (self.reading.difference if redefined else self.reading.change)(span, order)
+        if redefined:
+            return self.reading.difference(span, order, redefined=True)
+        return self.reading.change(span, order)
 
     def _sources(self, at: Frontier) -> dict[str, Source]:
         first = self.reading.first

@@ -30,6 +30,8 @@ ROOMS = (
     "compiler/text",
     "compiler/operators",
     "compiler/dialect/kinds",
+    "compiler/dialect/rules",
+    "compiler/dialect/postgres",
     "compiler/dialect",
     "compiler/maintain",
     "compiler/analyze",

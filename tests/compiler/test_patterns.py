@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dagster_streamtables.compiler.dialect.patterns import (
+from dagster_streamtables.compiler.dialect.rules.patterns import (
     java_format,
     java_pattern,
     java_replacement,

@@ -2,12 +2,12 @@
 
 sqlglot parses some thirty dialects and prints Spark's. What it prints may run and yet mean
 something else: Postgres' ``7 / 2`` is 3, its ``regexp_replace`` replaces once, its arrays begin
-at 1. So nothing is translated by default. `rules` lists what means the same in all dialects;
-`postgres` and `duckdb` add what was run on those databases and on Spark, and rewrite or refuse what
-came out differently; `others` is the part of SQL that every other dialect has in common.
+at 1. So nothing is translated by default. `rules/` has what means the same in all dialects;
+`postgres/` and `duckdb` add what was run on those databases and on Spark, and rewrite or refuse
+what came out differently; `others` is the part of SQL that every other dialect has in common.
 """
 
-from dagster_streamtables.compiler.dialect.query import UnknownType
+from dagster_streamtables.compiler.dialect.rules.query import UnknownType
 from dagster_streamtables.compiler.dialect.support import ExperimentalDialect, checked_dialect
 from dagster_streamtables.compiler.dialect.translate import tables_of, translate, translation
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect import arrays, datetimes, functions
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import MOMENTS, WHOLE, Kind
-from dagster_streamtables.compiler.dialect.query import Query, call
-from dagster_streamtables.compiler.dialect.rows import row
-from dagster_streamtables.compiler.dialect.rules import COMMON, Reason
+from dagster_streamtables.compiler.dialect.rules import arrays, datetimes, functions
+from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Reason
+from dagster_streamtables.compiler.dialect.rules.query import Query, call
+from dagster_streamtables.compiler.dialect.rules.rows import row
 
 _T = exp.DataType.Type
 _PLAIN = (

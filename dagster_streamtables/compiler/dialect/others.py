@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect import datetimes, functions
-from dagster_streamtables.compiler.dialect.functions import NUMBERS
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import (
     DIVIDES_TO_WHOLE,
     FRACTIONS_ARE_FLOATS,
@@ -17,8 +15,10 @@ from dagster_streamtables.compiler.dialect.kinds.inferred_types import (
     WHOLE,
     Kind,
 )
-from dagster_streamtables.compiler.dialect.query import Query, Rule, literal_int, literal_text
-from dagster_streamtables.compiler.dialect.rules import COMMON, Dialect, Reason, Rules
+from dagster_streamtables.compiler.dialect.rules import datetimes, functions
+from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Dialect, Reason, Rules
+from dagster_streamtables.compiler.dialect.rules.functions import NUMBERS
+from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, literal_int, literal_text
 
 _T = exp.DataType.Type
 EXAMINED = frozenset({

@@ -10,8 +10,8 @@ import sqlglot
 
 from dagster_streamtables.compiler.dialect.duckdb import DUCKDB
 from dagster_streamtables.compiler.dialect.others import EXAMINED, others
-from dagster_streamtables.compiler.dialect.postgres import POSTGRES
-from dagster_streamtables.compiler.dialect.rules import Dialect
+from dagster_streamtables.compiler.dialect.postgres.dialect import POSTGRES
+from dagster_streamtables.compiler.dialect.rules.dialect import Dialect
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.errors import InvalidDefinition
 

@@ -10,8 +10,8 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import Kinds
 from dagster_streamtables.compiler.dialect.precedence import parenthesize
-from dagster_streamtables.compiler.dialect.query import Query
-from dagster_streamtables.compiler.dialect.rules import Dialect, refuse_names
+from dagster_streamtables.compiler.dialect.rules.dialect import Dialect, refuse_names
+from dagster_streamtables.compiler.dialect.rules.query import Query
 from dagster_streamtables.compiler.dialect.support import SPARK, checked_dialect, rules_of
 from dagster_streamtables.compiler.text.query_text import as_written, read, table_name
 from dagster_streamtables.compiler.text.spark import DIALECT, StreamTables

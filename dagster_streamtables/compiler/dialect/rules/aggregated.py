@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.query import Query
+from dagster_streamtables.compiler.dialect.rules.query import Query
 
 _MARK = "aggregate"
 _COMPOSED = "composed"

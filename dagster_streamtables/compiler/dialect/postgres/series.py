@@ -7,15 +7,21 @@ import datetime
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.made import made
-from dagster_streamtables.compiler.dialect.postgres_intervals import (
+from dagster_streamtables.compiler.dialect.postgres.intervals import (
     intervals_of,
     parts_of,
     text_of,
 )
-from dagster_streamtables.compiler.dialect.postgres_strings import CALLS as STRINGS
-from dagster_streamtables.compiler.dialect.query import Query, Rule, call, literal_int, literal_text
-from dagster_streamtables.compiler.dialect.rules import Rules
+from dagster_streamtables.compiler.dialect.postgres.strings import CALLS as STRINGS
+from dagster_streamtables.compiler.dialect.rules.dialect import Rules
+from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.query import (
+    Query,
+    Rule,
+    call,
+    literal_int,
+    literal_text,
+)
 
 _DATES = (Kind.DATE, Kind.LOCAL, Kind.INSTANT)
 

@@ -7,8 +7,8 @@ import re
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
-from dagster_streamtables.compiler.dialect.made import made, number, string
-from dagster_streamtables.compiler.dialect.query import Query, Rule, call, literal_text
+from dagster_streamtables.compiler.dialect.rules.made import made, number, string
+from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_text
 
 _JAVA = {
     "YYYY": "yyyy", "YY": "yy", "MM": "MM", "DD": "dd", "HH24": "HH", "HH12": "hh", "HH": "hh",

@@ -6,9 +6,9 @@ from typing import Any
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect import patterns
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.query import (
+from dagster_streamtables.compiler.dialect.rules import patterns
+from dagster_streamtables.compiler.dialect.rules.query import (
     Query,
     Rule,
     call,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect import functions
-from dagster_streamtables.compiler.dialect.aggregated import aggregate, composed, spread
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.made import made, string
-from dagster_streamtables.compiler.dialect.postgres_json import TEXT, value_of
-from dagster_streamtables.compiler.dialect.query import Query, Rule, call
-from dagster_streamtables.compiler.dialect.rules import Rules
+from dagster_streamtables.compiler.dialect.postgres.json import TEXT, value_of
+from dagster_streamtables.compiler.dialect.rules import functions
+from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed, spread
+from dagster_streamtables.compiler.dialect.rules.dialect import Rules
+from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call
 
 
 def _renamed(name: str) -> Rule:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect import patterns
-from dagster_streamtables.compiler.dialect.functions import typed
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import MOMENTS, Kind
-from dagster_streamtables.compiler.dialect.query import (
+from dagster_streamtables.compiler.dialect.rules import patterns
+from dagster_streamtables.compiler.dialect.rules.functions import typed
+from dagster_streamtables.compiler.dialect.rules.query import (
     Query,
     Rule,
     call,

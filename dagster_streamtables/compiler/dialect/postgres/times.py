@@ -7,18 +7,18 @@ import zoneinfo
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect import datetimes
-from dagster_streamtables.compiler.dialect.functions import typed
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, Kind
-from dagster_streamtables.compiler.dialect.made import made
-from dagster_streamtables.compiler.dialect.postgres_intervals import (
+from dagster_streamtables.compiler.dialect.postgres.intervals import (
     added,
     interval,
     parts_of,
     text_of,
 )
-from dagster_streamtables.compiler.dialect.query import Query, Rule, call, literal_text
-from dagster_streamtables.compiler.dialect.rules import Rules
+from dagster_streamtables.compiler.dialect.rules import datetimes
+from dagster_streamtables.compiler.dialect.rules.dialect import Rules
+from dagster_streamtables.compiler.dialect.rules.functions import typed
+from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_text
 
 _T = exp.DataType.Type
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")

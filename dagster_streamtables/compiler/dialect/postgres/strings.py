@@ -6,17 +6,17 @@ import re
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect import functions, patterns
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.made import made, number, string
-from dagster_streamtables.compiler.dialect.query import (
+from dagster_streamtables.compiler.dialect.rules import functions, patterns
+from dagster_streamtables.compiler.dialect.rules.dialect import Rules
+from dagster_streamtables.compiler.dialect.rules.made import made, number, string
+from dagster_streamtables.compiler.dialect.rules.query import (
     Query,
     Rule,
     call,
     literal_int,
     literal_text,
 )
-from dagster_streamtables.compiler.dialect.rules import Rules
 
 _WORDS = r"[\p{L}\p{N}]+|[^\p{L}\p{N}]+"
 _CONSTANT = "write a constant"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.query import Query, Rule, call, literal_int
-from dagster_streamtables.compiler.dialect.rows import equal_rows
+from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_int
+from dagster_streamtables.compiler.dialect.rules.rows import equal_rows
 
 _AS_VIEW = "write it as a view in Spark SQL"
 

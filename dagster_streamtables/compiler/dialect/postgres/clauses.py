@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.made import made
-from dagster_streamtables.compiler.dialect.query import Query, literal_int
-from dagster_streamtables.compiler.dialect.rows import row
-from dagster_streamtables.compiler.dialect.rules import COMMON, Rules
+from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Rules
+from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.query import Query, literal_int
+from dagster_streamtables.compiler.dialect.rules.rows import row
 
 _NAMES: dict[type[exp.Expr], str] = {
     exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max",

@@ -8,9 +8,15 @@ from itertools import pairwise
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.made import made, string
-from dagster_streamtables.compiler.dialect.query import Query, Rule, call, literal_int, literal_text
-from dagster_streamtables.compiler.dialect.rules import Rules
+from dagster_streamtables.compiler.dialect.rules.dialect import Rules
+from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.query import (
+    Query,
+    Rule,
+    call,
+    literal_int,
+    literal_text,
+)
 
 TEXT = "JSON as text has other spaces, another order of keys, and no trailing zeros in numbers"
 _TEXTUAL = (Kind.STRING, Kind.JSON)

@@ -6,14 +6,14 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect import functions, numeric
-from dagster_streamtables.compiler.dialect.aggregated import aggregate, composed
-from dagster_streamtables.compiler.dialect.functions import NUMBERS
 from dagster_streamtables.compiler.dialect.kinds.digits import Digits
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.made import made, number
-from dagster_streamtables.compiler.dialect.query import Query, Rule, call, literal_int
-from dagster_streamtables.compiler.dialect.rules import Rules
+from dagster_streamtables.compiler.dialect.rules import functions, numeric
+from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed
+from dagster_streamtables.compiler.dialect.rules.dialect import Rules
+from dagster_streamtables.compiler.dialect.rules.functions import NUMBERS
+from dagster_streamtables.compiler.dialect.rules.made import made, number
+from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_int
 
 LAST = "functions and statistics of floats may differ in the last digit or two"
 FLOAT = "numeric functions are computed as floats, which have 15 to 17 digits"

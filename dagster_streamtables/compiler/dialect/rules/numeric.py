@@ -11,8 +11,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.digits import MOST, Digits, of_type
-from dagster_streamtables.compiler.dialect.made import made
-from dagster_streamtables.compiler.dialect.query import Query, literal_int
+from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.query import Query, literal_int
 
 DIGITS = "its last digits are rounded: Postgres keeps more digits than the 38 of Spark's decimals"
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.rules import Reason
+from dagster_streamtables.compiler.dialect.rules.dialect import Reason
 
 
 class Why(NamedTuple):

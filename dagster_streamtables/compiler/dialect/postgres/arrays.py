@@ -6,18 +6,18 @@ import re
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect import arrays, functions
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.made import made, number, string
-from dagster_streamtables.compiler.dialect.postgres_clauses import any_of
-from dagster_streamtables.compiler.dialect.query import (
+from dagster_streamtables.compiler.dialect.postgres.clauses import any_of
+from dagster_streamtables.compiler.dialect.rules import arrays, functions
+from dagster_streamtables.compiler.dialect.rules.dialect import Rules
+from dagster_streamtables.compiler.dialect.rules.made import made, number, string
+from dagster_streamtables.compiler.dialect.rules.query import (
     Query,
     Rule,
     call,
     literal_int,
     literal_text,
 )
-from dagster_streamtables.compiler.dialect.rules import Rules
 
 _SIMPLE = re.compile(r"\{\s*([^{}\"\\]*)\s*\}")
 _BOTH = "CASE WHEN _a IS NOT NULL AND _b IS NOT NULL THEN {} END"

@@ -11,8 +11,8 @@ from typing import NamedTuple
 from sqlglot import exp
 from sqlglot.transforms import eliminate_distinct_on
 
-from dagster_streamtables.compiler.dialect.query import Query, Rule, Rules, literal_int
-from dagster_streamtables.compiler.dialect.rows import equal_rows, in_rows, row
+from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, Rules, literal_int
+from dagster_streamtables.compiler.dialect.rules.rows import equal_rows, in_rows, row
 from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.errors import InvalidDefinition

@@ -8,12 +8,12 @@ from typing import Any
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect import postgres_arrays
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
-from dagster_streamtables.compiler.dialect.made import made, string
-from dagster_streamtables.compiler.dialect.postgres_json import TEXT
-from dagster_streamtables.compiler.dialect.query import Query, Rule, call, literal_text
-from dagster_streamtables.compiler.dialect.rules import Rules
+from dagster_streamtables.compiler.dialect.postgres import arrays
+from dagster_streamtables.compiler.dialect.postgres.json import TEXT
+from dagster_streamtables.compiler.dialect.rules.dialect import Rules
+from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_text
 
 _TEXTUAL = (Kind.STRING, Kind.JSON)
 _NUMBERS = "('BIGINT', 'DOUBLE')"
@@ -23,14 +23,14 @@ _AT = "VARIANT_GET(PARSE_JSON(_j), _p)"
 def contains(node: exp.Expr, query: Query) -> exp.Expr:
     """``@>`` of arrays, or of JSON and a constant object."""
     if Kind.ARRAY in (query.kind(node.this), query.kind(node.expression)):
-        return postgres_arrays.contains(node, query)
+        return arrays.contains(node, query)
     return _of_json(node, node.this, node.expression, query)
 
 
 def contained(node: exp.Expr, query: Query) -> exp.Expr:
     """``<@``: the other way round."""
     if Kind.ARRAY in (query.kind(node.this), query.kind(node.expression)):
-        return postgres_arrays.contained(node, query)
+        return arrays.contained(node, query)
     return _of_json(node, node.expression, node.this, query)
 
 

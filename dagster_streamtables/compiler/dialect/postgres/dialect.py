@@ -1,4 +1,4 @@
-"""Postgres: constructs run there (15) and on Spark (4.2) with the same result on the same rows."""
+"""`POSTGRES`: constructs with the same result there (18) and on Spark (4.2), on the same rows."""
 
 from __future__ import annotations
 
@@ -6,26 +6,25 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect import (
-    arrays,
-    datetimes,
-    postgres_aggregates,
-    postgres_arrays,
-    postgres_clauses,
-    postgres_containment,
-    postgres_formats,
-    postgres_intervals,
-    postgres_json,
-    postgres_numbers,
-    postgres_series,
-    postgres_strings,
-    postgres_times,
-)
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
-from dagster_streamtables.compiler.dialect.made import made, string
-from dagster_streamtables.compiler.dialect.postgres_unknown import REFUSED, WHYS
-from dagster_streamtables.compiler.dialect.query import Query, call, literal_int, literal_text
-from dagster_streamtables.compiler.dialect.rules import COMMON
+from dagster_streamtables.compiler.dialect.postgres import (
+    aggregates,
+    arrays,
+    clauses,
+    containment,
+    formats,
+    intervals,
+    json,
+    numbers,
+    series,
+    strings,
+    times,
+)
+from dagster_streamtables.compiler.dialect.postgres.unknown import REFUSED, WHYS
+from dagster_streamtables.compiler.dialect.rules import arrays as shared_arrays, datetimes
+from dagster_streamtables.compiler.dialect.rules.dialect import COMMON
+from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.query import Query, call, literal_int, literal_text
 
 _PLAIN = (
     exp.ArrayToString, exp.Ascii,
@@ -118,15 +117,15 @@ def _bucket(node: exp.Expr, query: Query) -> None:
 
 def _any_or_all(node: exp.Expr, query: Query) -> None:
     if not isinstance(node.parent, exp.EQ | _ORDERED):
-        arrays.any_or_all(node, query)
+        shared_arrays.any_or_all(node, query)
 
 
 def _compared(node: exp.Expr, query: Query) -> exp.Expr | None:
     if query.kind(node.this) is Kind.ARRAY:
         raise query.refusal(node, "Spark orders NULLs inside of arrays first",
                             "compare elements")  # fmt: skip
-    rows = postgres_clauses.compared_rows(node, query)
-    return rows or postgres_arrays.ordered_quantifier(node, query)
+    rows = clauses.compared_rows(node, query)
+    return rows or arrays.ordered_quantifier(node, query)
 
 
 def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -136,15 +135,15 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
         if literal_text(value) is None:
             raise query.refusal(node, "Spark's intervals are constants",
                                 "multiply INTERVAL '1 day' by the number")  # fmt: skip
-        return postgres_intervals.interval(node, query)
+        return intervals.interval(node, query)
     if target.this in _JSON:
-        return postgres_json.cast(node, query)
+        return json.cast(node, query)
     if target.this in _MOMENTS:
-        node.set("this", postgres_times.moment_literal(value))
+        node.set("this", times.moment_literal(value))
     if query.kind(value) is Kind.INSTANT and target.this in _TEXTS:
         template = "CONCAT(CAST(_x AS STRING), REGEXP_REPLACE(DATE_FORMAT(_x, 'xxxxx'), _p, ''))"
         return made(template, x=value, p=string(":00$"))
-    return postgres_numbers.cast(node, query)
+    return numbers.cast(node, query)
 
 
 def _interval_type(node: exp.Expr, query: Query) -> None:
@@ -159,17 +158,17 @@ POSTGRES = replace(
     COMMON.extended(
     _PLAIN,
     {
-        exp.StrToDate: datetimes.formatted("TO_DATE"), exp.NEQ: postgres_arrays.quantified,
-        exp.Unnest: arrays.rows_of, exp.Lateral: arrays.lateral_rows,
-        exp.Explode: arrays.exploded, exp.ArraySize: _length,
+        exp.StrToDate: datetimes.formatted("TO_DATE"), exp.NEQ: arrays.quantified,
+        exp.Unnest: shared_arrays.rows_of, exp.Lateral: shared_arrays.lateral_rows,
+        exp.Explode: shared_arrays.exploded, exp.ArraySize: _length,
         exp.GroupConcat: _listed,
-        **postgres_numbers.RULES, **postgres_strings.RULES, **postgres_times.RULES,
-        **postgres_arrays.RULES, **postgres_json.RULES, **postgres_aggregates.RULES,
-        **postgres_series.RULES, **postgres_clauses.RULES, **postgres_containment.RULES,
+        **numbers.RULES, **strings.RULES, **times.RULES,
+        **arrays.RULES, **json.RULES, **aggregates.RULES,
+        **series.RULES, **clauses.RULES, **containment.RULES,
         exp.Cast: _cast, exp.Any: _any_or_all, exp.All: _any_or_all, exp.Anonymous: _unknown,
         exp.Is: _tested, exp.Collate: _collated, exp.Localtimestamp: _local_now,
         exp.Array: _array, exp.Trim: _no_bytes,
-        exp.Ordered: _ordered_by, exp.WidthBucket: _bucket, exp.In: postgres_clauses.found_in,
+        exp.Ordered: _ordered_by, exp.WidthBucket: _bucket, exp.In: clauses.found_in,
         exp.Kwarg: lambda node, query: None, exp.DataType: _interval_type,
         **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _compared),
     },
@@ -177,10 +176,10 @@ POSTGRES = replace(
     _CALLS,
     {
         "transaction_timestamp": lambda node, query: exp.CurrentTimestamp(),
-        **postgres_numbers.CALLS, **postgres_strings.CALLS, **postgres_times.CALLS,
-        **postgres_formats.CALLS, **postgres_arrays.CALLS, **postgres_json.CALLS,
-        **postgres_aggregates.CALLS, **postgres_series.CALLS, **postgres_containment.CALLS,
+        **numbers.CALLS, **strings.CALLS, **times.CALLS,
+        **formats.CALLS, **arrays.CALLS, **json.CALLS,
+        **aggregates.CALLS, **series.CALLS, **containment.CALLS,
     },
 ),
-    prepare=postgres_clauses.named,
+    prepare=clauses.named,
 )  # fmt: skip

@@ -6,7 +6,7 @@ import re
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.query import Query, literal_int, literal_text
+from dagster_streamtables.compiler.dialect.rules.query import Query, literal_int, literal_text
 
 _MONTHS = {"mon": 1, "month": 1, "y": 12, "yr": 12, "year": 12, "quarter": 3, "decade": 120,
            "century": 1200}  # fmt: skip

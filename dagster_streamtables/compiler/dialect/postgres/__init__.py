@@ -1,0 +1,1 @@
+"""What PostgreSQL means by its functions, operators and clauses, in Spark SQL."""

@@ -1,0 +1,1 @@
+"""What rules of translation are made of, and those that dialects share."""

@@ -57,6 +57,7 @@ ROOMS = (
     "replication/model",
     "replication/lake",
     "replication/postgres",
+    "replication/target",
     "replication/apply",
     "replication/lifecycle",
     "replication",

@@ -9,20 +9,22 @@ from dataclasses import replace
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.replication.apply.applied import Applied
 from dagster_streamtables.replication.apply.choices import Choices
-from dagster_streamtables.replication.apply.columns import Columns, columns_of
-from dagster_streamtables.replication.apply.commit import Provenance, committed
-from dagster_streamtables.replication.apply.conflicts import OnConflict
-from dagster_streamtables.replication.apply.counted import counted_effect
-from dagster_streamtables.replication.apply.effect import Effect
+from dagster_streamtables.replication.apply.effects import effect_of
 from dagster_streamtables.replication.apply.in_parts import apply_in_parts
-from dagster_streamtables.replication.apply.keyed import keyed_effect, require_no_conflict
+from dagster_streamtables.replication.apply.keyed import require_no_conflict
 from dagster_streamtables.replication.apply.new_columns import add_missing_columns, require_told
-from dagster_streamtables.replication.apply.target import Target, keep_fast, opened, rows_in
-from dagster_streamtables.replication.apply.told import ToldChanges, told
+from dagster_streamtables.replication.apply.told import told
 from dagster_streamtables.replication.apply.transactions import by_transaction, changes_after
 from dagster_streamtables.replication.apply.write import write
 from dagster_streamtables.replication.model.batch import TableChanges
-from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.replication.target.columns import columns_of
+from dagster_streamtables.replication.target.commit import Provenance, committed
+from dagster_streamtables.replication.target.target import Target
+from dagster_streamtables.replication.target.target_table import (
+    TargetTable,
+    keep_fast,
+    opened,
+)
 
 _ATTEMPTS = 12
 _PAUSE = 0.02
@@ -64,11 +66,11 @@ def _apply(target: Target, changes: TableChanges, end: int, choices: Choices) ->
         if attempt:
             time.sleep(random.uniform(0, _PAUSE * 2**attempt))
         try:
-            log = opened(target, changes.table)
-            require_told(log, changes.table)
-            if choices.add_columns and add_missing_columns(log, target, changes.table):
+            there = opened(target, changes.table)
+            require_told(there.log, changes.table)
+            if choices.add_columns and add_missing_columns(there, changes.table):
                 continue
-            return _apply_to(log, target, changes, end, choices)
+            return _apply_to(there, changes, end, choices)
         except ConflictingCommit:
             continue
     raise ConflictingCommit(
@@ -79,9 +81,8 @@ def _apply(target: Target, changes: TableChanges, end: int, choices: Choices) ->
     )
 
 
-def _apply_to(
-    log: TableLog, target: Target, changes: TableChanges, end: int, choices: Choices
-) -> Applied:
+def _apply_to(there: TargetTable, changes: TableChanges, end: int, choices: Choices) -> Applied:
+    log, target = there.log, there.target
     after = log.transaction(target.application)
     columns = columns_of(log, changes.table)
     if after is not None and end <= after:
@@ -89,13 +90,13 @@ def _apply_to(
     rows = changes_after(changes, after, choices.skip)
     if rows.num_rows > choices.in_memory:
         many = replace(changes, rows=rows)
-        return apply_in_parts(log, target, columns, many, after, end, choices)
+        return apply_in_parts(there, columns, many, after, end, choices)
     left = told(columns, rows, changes.transactions)
-    effect = _effect(log, columns, left, choices.on_conflict)
+    effect = effect_of(there, columns, left, choices.on_conflict)
     if choices.on_conflict == "error":
         require_no_conflict(columns, left, effect.conflicts)
     effect.require_values(columns)
-    deleted = rows_in(log) if effect.deleted is None else effect.deleted
+    deleted = there.row_count if effect.deleted is None else effect.deleted
     counts = effect.conflicts.counts
     applied = Applied(None, end, effect.inserted, effect.updated, deleted, counts)
     if effect.is_empty and not choices.record_idle:
@@ -104,15 +105,5 @@ def _apply_to(
         target.replication, target.origin, changes.table.name,
         after, end, effect.inserted, effect.updated, deleted,
     )  # fmt: skip
-    version = committed(
-        target, log.version, made, lambda properties: write(log, effect, properties)
-    )
+    version = committed(target, log.version, made, lambda: write(there, effect, made))
     return replace(applied, version=version)
-
-
-def _effect(
-    log: TableLog, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
-) -> Effect:
-    if columns.table.identity is None:
-        return counted_effect(log, columns, changes, on_conflict)
-    return keyed_effect(log, columns, changes, on_conflict)

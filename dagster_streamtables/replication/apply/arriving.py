@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.columns import Columns
 from dagster_streamtables.replication.apply.conflicts import Kind, OnConflict
 from dagster_streamtables.replication.apply.keyed import shown
 from dagster_streamtables.replication.apply.seen import Seen
 from dagster_streamtables.replication.model.errors import ReplicationConflict
+from dagster_streamtables.replication.target.columns import Columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from dagster_streamtables.replication.apply.applied import Applied
 from dagster_streamtables.replication.apply.arriving import ArrivingRows
 from dagster_streamtables.replication.apply.choices import Choices
-from dagster_streamtables.replication.apply.columns import Columns, columns_of
-from dagster_streamtables.replication.apply.commit import Provenance, committed
 from dagster_streamtables.replication.apply.new_columns import (
     add_missing_columns,
     require_distinct,
 )
 from dagster_streamtables.replication.apply.seen import Seen
-from dagster_streamtables.replication.apply.target import (
-    Target,
-    keep_fast,
-    log_of,
-    opened,
-    rows_in,
-)
-from dagster_streamtables.replication.apply.touched import stored_batches
 from dagster_streamtables.replication.apply.write import whole_rows
-from dagster_streamtables.replication.model.errors import ReplicationConflict
+from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.target.columns import Columns, columns_of
+from dagster_streamtables.replication.target.commit import Provenance, committed, properties
+from dagster_streamtables.replication.target.ops import Op, OpShape
+from dagster_streamtables.replication.target.spark_commit import SparkCommit
+from dagster_streamtables.replication.target.spark_rows import staged
+from dagster_streamtables.replication.target.target import Target, log_of
+from dagster_streamtables.replication.target.target_table import (
+    TargetTable,
+    keep_fast,
+    opened,
+)
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
@@ -35,8 +36,9 @@ from dagster_streamtables.runtime.storage.target import FILE_BYTES, FILE_SIZE, P
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import CommitProperties
+    from pyspark.sql import SparkSession
 
-Write = Callable[["pa.RecordBatchReader", "CommitProperties"], object]
+Mode = Literal["append", "overwrite", "merge"]
 
 
 def copy_rows(
@@ -70,22 +72,27 @@ def copy_rows(
     log = log_of(target)
     if log is None:
         return _create(target, table, rows, position, choices)
-    log = _with_columns(target, table, choices)
+    there = _with_columns(target, table, choices)
+    log = there.log
     after = log.transaction(target.application)
     if not replace and after is not None and after >= position:
         return Applied(None, after)
     columns = columns_of(log, table)
     if not replace and after is not None:
         _require_told_apart(log, table, after)
-    there = Seen() if replace else identities_in(log, columns)
-    arriving = ArrivingRows(columns, there, choices.on_conflict)
-    deleted = rows_in(log) if replace else 0
-    if choices.on_conflict == "apply" and there:
-        reader, write = arriving.read(rows, _for_merge), partial(_merge, log, columns)
+    seen = Seen() if replace else identities_in(there, columns)
+    arriving = ArrivingRows(columns, seen, choices.on_conflict)
+    deleted = there.row_count if replace else 0
+    mode: Mode = "overwrite" if replace else "append"
+    if choices.on_conflict == "apply" and seen:
+        mode = "merge"
+    _require_later(there, table, position)
+    by_spark = there.spark
+    if by_spark is None:
+        write = _by_delta_rs(there, columns, arriving, rows, mode)
     else:
-        mode = "overwrite" if replace else "append"
-        reader, write = arriving.read(rows, partial(whole_rows, log)), partial(_add, log, mode)
-    return _commit(target, table, log, arriving, partial(write, reader), position, deleted)
+        write = partial(_by_spark, by_spark, there, columns, arriving, rows, mode)
+    return _commit(target, table, log, arriving, write, position, deleted)
 
 
 def _create(
@@ -102,7 +109,7 @@ def _create(
     arriving = ArrivingRows(columns, Seen(), choices.on_conflict)
     reader = arriving.read(rows, lambda rows: rows)
 
-    def write(properties: CommitProperties) -> None:
+    def write(made: Provenance) -> None:
         write_deltalake(
             target.location,
             reader,
@@ -110,7 +117,7 @@ def _create(
             configuration={**PROPERTIES, FILE_SIZE: str(FILE_BYTES[0])},
             target_file_size=FILE_BYTES[-1],
             storage_options=dict(target.storage_options or {}) or None,
-            commit_properties=properties,
+            commit_properties=properties(target, made),
         )
 
     return _commit(target, table, None, arriving, write, position, 0)
@@ -121,7 +128,7 @@ def _commit(
     table: PublishedTable,
     log: TableLog | None,
     arriving: ArrivingRows,
-    write: Callable[[CommitProperties], object],
+    write: Callable[[Provenance], object],
     position: int,
     deleted: int,
 ) -> Applied:
@@ -129,7 +136,7 @@ def _commit(
     made = Provenance(target.replication, target.origin, table.name, before, position)
     version = -1 if log is None else log.version
     try:
-        version = committed(target, version, made, write)
+        version = committed(target, version, made, lambda: write(made))
     except Exception:
         if arriving.error is not None:
             raise arriving.error from None
@@ -139,13 +146,29 @@ def _commit(
     return Applied(version, position, inserted, arriving.replacing, deleted, arriving.conflicts)
 
 
-def _with_columns(target: Target, table: PublishedTable, choices: Choices) -> TableLog:
-    log = opened(target, table)
+def _with_columns(target: Target, table: PublishedTable, choices: Choices) -> TargetTable:
+    there = opened(target, table)
     # Times without a zone take a commit of their own before the one that adds the columns.
     for _ in range(2):
-        if choices.add_columns and add_missing_columns(log, target, table):
-            log = opened(target, table)
-    return log
+        if choices.add_columns and add_missing_columns(there, table):
+            there = opened(target, table)
+    return there
+
+
+def _require_later(there: TargetTable, table: PublishedTable, position: int) -> None:
+    """
+    Raises:
+        TargetProblem: Spark makes no commit of a position before the last one.
+    """
+    before = there.log.transaction(there.target.application)
+    if before is not None and before > position and there.spark is not None:
+        raise TargetProblem(
+            f'the target of "{table.name}" has position {before} already',
+            where=there.log.location,
+            why=f"the copy is of position {position}, so the publisher was put back, and Spark, "
+            "which has to write this target, commits no position before the last one",
+            fix="drop the target, and copy again: the copy creates it",
+        )
 
 
 def _require_told_apart(log: TableLog, table: PublishedTable, after: int) -> None:
@@ -163,13 +186,13 @@ def _require_told_apart(log: TableLog, table: PublishedTable, after: int) -> Non
         )
 
 
-def identities_in(log: TableLog, columns: Columns) -> Seen:
+def identities_in(there: TargetTable, columns: Columns) -> Seen:
     """Of the rows of a target; none if only whole rows tell them apart."""
     import pyarrow as pa
 
     seen = Seen()
-    if columns.table.identity is not None and log.adds.num_rows:
-        for batch in stored_batches(log, columns.identity, "true"):
+    if columns.table.identity is not None and there.log.adds.num_rows:
+        for batch in there.batches(columns.identity):
             seen.add(pa.Table.from_batches([batch]))
     return seen
 
@@ -179,8 +202,50 @@ def _for_merge(rows: pa.Table) -> pa.Table:
     return rows.rename_columns([f"v{i}" for i in range(rows.num_columns)])
 
 
+def _by_delta_rs(
+    there: TargetTable,
+    columns: Columns,
+    arriving: ArrivingRows,
+    rows: pa.RecordBatchReader,
+    mode: Mode,
+) -> Callable[[Provenance], object]:
+    log, target = there.log, there.target
+    if mode == "merge":
+        reader, write = arriving.read(rows, _for_merge), partial(_merge, log, columns)
+    else:
+        reader, write = arriving.read(rows, partial(whole_rows, log)), partial(_add, log, mode)
+    return lambda made: write(reader, properties(target, made))
+
+
+def _by_spark(
+    spark: SparkSession,
+    there: TargetTable,
+    columns: Columns,
+    arriving: ArrivingRows,
+    rows: pa.RecordBatchReader,
+    mode: Mode,
+    made: Provenance,
+) -> None:
+    import pyarrow as pa
+
+    match = columns.identity if mode == "merge" else []
+    shape = OpShape(there.log.arrow_schema, match, columns.published, columns.published)
+    op = Op.STORE if mode == "merge" else Op.INSERT
+
+    def fit(rows: pa.Table) -> pa.Table:
+        return shape.rows(op, match=rows.select(match), values=rows)
+
+    parts = (pa.Table.from_batches([batch]) for batch in arriving.read(rows, fit))
+    commit = SparkCommit(spark, there.target, there.log, made)
+    with staged(spark, there.log, made.replication, shape.schema, parts) as ops:
+        if mode == "overwrite":
+            commit.overwrite(ops, shape, shape.new)
+        else:
+            commit.merge(ops, shape, kinds=[op])
+
+
 def _add(
-    log: TableLog, mode: str, reader: pa.RecordBatchReader, properties: CommitProperties
+    log: TableLog, mode: Mode, reader: pa.RecordBatchReader, properties: CommitProperties
 ) -> None:
     from deltalake import write_deltalake
 

@@ -13,21 +13,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dagster_streamtables.replication.apply.bag import Bag
-from dagster_streamtables.replication.apply.columns import Columns
 from dagster_streamtables.replication.apply.conflicts import OnConflict
-from dagster_streamtables.replication.apply.effect import Effect, is_new
+from dagster_streamtables.replication.apply.effect import Effect, is_new, values_of
 from dagster_streamtables.replication.apply.net import STORED, Row
 from dagster_streamtables.replication.apply.row_ids import RowIds
 from dagster_streamtables.replication.apply.told import ToldChanges, comparable
-from dagster_streamtables.replication.apply.touched import touched_rows
-from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.replication.target.columns import Columns
+from dagster_streamtables.replication.target.stored_rows import StoredRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 def counted_effect(
-    log: TableLog, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
+    stored: StoredRows, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
 ) -> Effect:
     import pyarrow as pa
 
@@ -35,8 +34,8 @@ def counted_effect(
     went = changes.old.take(np.flatnonzero(~np.isin(changes.op, ("insert", "truncate"))))
     groups = RowIds([went.select(plain)])
     wanted = went.select(plain) if plain else went
-    there = touched_rows(
-        log, columns.stored.names, wanted, lambda rows: groups.of(rows.select(plain)) >= 0
+    there = stored.touched(
+        columns.stored.names, wanted, lambda rows: groups.of(rows.select(plain)) >= 0
     )
     bag = folded(changes, columns, there, on_conflict)
     left = sorted(bag.left)
@@ -44,20 +43,22 @@ def counted_effect(
     again = np.isin(group, group[left])
     again[left] = False
     rows = [row for found in bag.rows.values() for row in found if row.change != STORED]
-    came = values_of_rows(changes, columns, there, rows)
+    new, old = ([row for row in rows if is_new(row) is each] for each in (True, False))
+    stays = there.filter(again & (not bag.truncated))
+    moved = values_of_rows(changes, columns, there, old)
     one_of_each = np.unique(group[left], return_index=True)[1]
     gone = there.select(plain).take(np.array(left, np.int64)[one_of_each])
-    updated = sum(not is_new(row) for row in rows)
     return Effect(
-        came=came if bag.truncated else pa.concat_tables([came, there.filter(again)]),
+        came=values_of(changes.new, new)[0],
+        again=pa.concat_tables([moved, stays]),
         changed=gone.schema.empty_table(),
         values=columns.schema([]).empty_table(),
         kept={},
         gone=gone.slice(0, 0) if bag.truncated else gone,
         replaces=bag.truncated or (bool(left) and not plain),
-        inserted=len(rows) - updated,
-        updated=updated,
-        deleted=None if bag.truncated else len(left) - updated,
+        inserted=len(new),
+        updated=len(old),
+        deleted=None if bag.truncated else len(left) - len(old),
         conflicts=bag.conflicts,
     )
 

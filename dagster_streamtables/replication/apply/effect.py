@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.columns import Columns
 from dagster_streamtables.replication.apply.conflicts import Conflicts
 from dagster_streamtables.replication.apply.net import NONE, STORED, Row
+from dagster_streamtables.replication.target.columns import Columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Effect:
     came: pa.Table
-    """Rows to insert, in columns of the target; the others are NULL."""
+    """Rows to insert, in the published columns."""
     changed: pa.Table
     """The rows to update, by what tells them apart in the target."""
     values: pa.Table
@@ -28,6 +28,9 @@ class Effect:
     """Column of `values` → the rows in which it stays what it is."""
     gone: pa.Table
     """The rows to delete, in the columns of `changed`: all equal ones."""
+    again: pa.Table
+    """Rows that are inserted again, in all columns of the target: they are among the deleted, or
+    all are replaced."""
     replaces: bool
     """Whether the rows that came take the place of all that were there."""
     inserted: int
@@ -38,7 +41,7 @@ class Effect:
 
     @property
     def is_empty(self) -> bool:
-        parts = (self.came, self.changed, self.gone)
+        parts = (self.came, self.changed, self.gone)  # there is no `again` without them
         return not self.replaces and not any(part.num_rows for part in parts)
 
     def require_values(self, columns: Columns) -> None:
@@ -47,6 +50,7 @@ class Effect:
             TargetProblem: A column that is not NULL in the target would be.
         """
         columns.require_values(self.came)
+        columns.require_values(self.again)
         for name in columns.required.intersection(self.values.column_names):
             rows = self.values.select([name])
             columns.require_values(rows.filter(~self.kept[name]) if name in self.kept else rows)

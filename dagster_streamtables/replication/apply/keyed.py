@@ -6,29 +6,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.columns import Columns
 from dagster_streamtables.replication.apply.conflicts import Conflicts, OnConflict
 from dagster_streamtables.replication.apply.effect import Effect, is_new, values_of
 from dagster_streamtables.replication.apply.net import net_of
 from dagster_streamtables.replication.apply.row_ids import RowIds
 from dagster_streamtables.replication.apply.told import ToldChanges, comparable
-from dagster_streamtables.replication.apply.touched import touched_rows
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
-from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.replication.target.columns import Columns
+from dagster_streamtables.replication.target.stored_rows import StoredRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 def keyed_effect(
-    log: TableLog, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
+    stored: StoredRows, columns: Columns, changes: ToldChanges, on_conflict: OnConflict
 ) -> Effect:
     """
     Raises:
         TargetProblem: Several rows of the target have the identity of one.
     """
     ids = changes.row_ids(zeros_differ=False)
-    there = _stored(log, columns, changes, ids)
+    there = _stored(stored, columns, changes, ids)
     return effect_on(there, ids, columns, changes, on_conflict)
 
 
@@ -59,6 +58,7 @@ def effect_on(
         values=values,
         kept=kept,
         gone=there.take(row_of[net.gone]),
+        again=columns.schema([]).empty_table(),
         replaces=net.truncated,
         inserted=len(came),
         updated=len(changed),
@@ -67,14 +67,14 @@ def effect_on(
     )
 
 
-def _stored(log: TableLog, columns: Columns, changes: ToldChanges, ids: RowIds) -> pa.Table:
+def _stored(stored: StoredRows, columns: Columns, changes: ToldChanges, ids: RowIds) -> pa.Table:
     """The identities of the rows that changes may be about, as they are stored."""
     import pyarrow as pa
 
     new = changes.new.select(columns.identity)
     came, went = (np.flatnonzero(~np.isin(changes.op, each)) for each in (_NO_NEW, _NO_OLD))
     wanted = pa.concat_tables([new.take(came), changes.old.take(went)])
-    return touched_rows(log, columns.identity, wanted, lambda rows: ids.of(comparable(rows)) >= 0)
+    return stored.touched(columns.identity, wanted, lambda rows: ids.of(comparable(rows)) >= 0)
 
 
 _NO_NEW, _NO_OLD = ("delete", "truncate"), ("insert", "truncate")

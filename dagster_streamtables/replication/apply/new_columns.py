@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from dagster_streamtables.replication.apply.columns import missing_columns
-from dagster_streamtables.replication.apply.commit import Provenance, properties
-from dagster_streamtables.replication.apply.target import Target
 from dagster_streamtables.replication.model.errors import PublisherProblem, TargetProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.target.columns import missing_columns
+from dagster_streamtables.replication.target.commit import Provenance, properties
+from dagster_streamtables.replication.target.spark_commit import SparkCommit
+from dagster_streamtables.replication.target.target_table import TargetTable
+from dagster_streamtables.runtime.compute.local_rows import in_statement
+from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
 from dagster_streamtables.runtime.errors.translate import commit_explained, explained
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def add_missing_columns(log: TableLog, target: Target, table: PublishedTable) -> bool:
+def add_missing_columns(there: TargetTable, table: PublishedTable) -> bool:
     """Add the columns that a target lacks, with the values of the rows that are there.
 
     The columns and their values are one commit: a column that is there is filled.
@@ -30,6 +33,7 @@ def add_missing_columns(log: TableLog, target: Target, table: PublishedTable) ->
         TargetProblem: The target has a column whose name differs only in case.
         ConflictingCommit: Another commit came first; nothing was added.
     """
+    log, target = there.log, there.target
     missing = missing_columns(log, table)
     if not missing:
         return False
@@ -37,8 +41,12 @@ def add_missing_columns(log: TableLog, target: Target, table: PublishedTable) ->
     position = log.transaction(target.application)
     made = Provenance(target.replication, target.origin, table.name, position, None)
     fills = {f.name: table.fills[f.name] for f in missing if table.fills.get(f.name) is not None}
+    naive = _has_naive_times(missing) and "timestampNtz" not in log.features
     with explained(), commit_explained():
-        if _has_naive_times(missing) and "timestampNtz" not in log.features:
+        if there.spark is not None:
+            commit = SparkCommit(there.spark, target, log, made)
+            _add_by_spark(commit, missing, fills, first_naive=naive)
+        elif naive:
             _allow_naive_times(log)
         elif fills:
             _add_filled(log, missing, fills, properties(target, made))
@@ -106,6 +114,26 @@ def _add_filled(
     )
     columns = {delta_rs_name(name): f"s.{delta_rs_name(name)}" for name in schema.names}
     merge.when_matched_update(columns).execute()
+
+
+def _add_by_spark(
+    commit: SparkCommit,
+    missing: Sequence[pa.Field],
+    fills: Mapping[str, Any],
+    *,
+    first_naive: bool,
+) -> None:
+    import pyarrow as pa
+
+    schema = plain_schema(pa.schema(missing))
+    if first_naive:
+        # A commit of its own, after which the caller looks again.
+        commit.alter("SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
+    elif fills:
+        row = {name: fills.get(name) for name in schema.names}
+        commit.add_filled(in_statement(commit.spark, pa.Table.from_pylist([row], schema=schema)))
+    else:
+        commit.add_columns(schema)
 
 
 def _has_naive_times(fields: Sequence[pa.Field]) -> bool:

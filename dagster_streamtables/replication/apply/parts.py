@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.columns import Columns
 from dagster_streamtables.replication.apply.seen import hashes
 from dagster_streamtables.replication.apply.ties import Ties, ties_of
 from dagster_streamtables.replication.apply.told import ToldChanges, told
-from dagster_streamtables.replication.apply.touched import stored_batches
 from dagster_streamtables.replication.model.batch import Transaction
 from dagster_streamtables.replication.model.rows_on_disk import RowsOnDisk
-from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.replication.target.columns import Columns
+from dagster_streamtables.replication.target.target_table import TargetTable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,11 +64,11 @@ class Parts:
         """The changes of each part, on disk. A truncate is in each."""
         return self._split(changes.schema, pieces_of(changes), self._part_of_changes)
 
-    def of_stored(self, log: TableLog) -> list[pa.Table]:
+    def of_stored(self, there: TargetTable) -> list[pa.Table]:
         """The rows of the target, in plain types, part by part, on disk."""
         import pyarrow as pa
 
-        batches = stored_batches(log, self.columns.stored.names, "true")
+        batches = there.batches(self.columns.stored.names)
         rows = (pa.Table.from_batches([each]) for each in batches)
         return self._split(self.columns.stored, rows, self._part_of_rows)
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.columns import Columns
 from dagster_streamtables.replication.apply.conflicts import OnConflict
 from dagster_streamtables.replication.apply.counted import folded, values_of_rows
 from dagster_streamtables.replication.apply.effect import Effect, is_new
 from dagster_streamtables.replication.apply.keyed import effect_on, require_no_conflict
 from dagster_streamtables.replication.apply.net import STORED
 from dagster_streamtables.replication.apply.told import ToldChanges, comparable
+from dagster_streamtables.replication.target.columns import Columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

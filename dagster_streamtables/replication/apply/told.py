@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dagster_streamtables.replication.apply.columns import Columns
 from dagster_streamtables.replication.apply.net import NONE, NumberedChanges
 from dagster_streamtables.replication.apply.row_ids import RowIds
 from dagster_streamtables.replication.model.batch import Transaction
 from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.replication.target.columns import Columns
 
 if TYPE_CHECKING:
     import pyarrow as pa

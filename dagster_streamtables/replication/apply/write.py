@@ -1,4 +1,4 @@
-"""Write an effect to a target, as one commit of delta-rs."""
+"""Write an effect to a target, as one commit on the version that was read."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.replication.apply.effect import Effect
+from dagster_streamtables.replication.target.commit import Provenance, properties
+from dagster_streamtables.replication.target.engine import computed
+from dagster_streamtables.replication.target.ops import Op, OpShape
+from dagster_streamtables.replication.target.spark_commit import SparkCommit
+from dagster_streamtables.replication.target.spark_rows import staged
+from dagster_streamtables.replication.target.target_table import TargetTable
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.key_ranges import condition_on
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
@@ -13,29 +19,15 @@ from dagster_streamtables.runtime.delta.quote import delta_rs_name
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import CommitProperties
+    from pyspark.sql import SparkSession
 
-_INSERT, _UPDATE, _DELETE = range(3)
 
-
-def write(log: TableLog, effect: Effect, properties: CommitProperties) -> None:
-    """Commit an effect on the version that a log is at."""
-    from deltalake import write_deltalake
-
-    table = log.to_write()
-    if effect.replaces and not effect.came.num_rows and log.adds.num_rows:
-        # Without a condition, as by TRUNCATE, so that who reads the target can tell. Of an empty
-        # table it would be no commit.
-        table.delete(commit_properties=properties)
-    elif effect.replaces and effect.came.num_rows:
-        rows = whole_rows(log, effect.came)
-        write_deltalake(table, rows, mode="overwrite", commit_properties=properties)
-    elif effect.changed.num_rows or effect.gone.num_rows:
-        _merge(table, log, effect, properties)
-    elif effect.came.num_rows:
-        rows = whole_rows(log, effect.came)
-        write_deltalake(table, rows, mode="append", commit_properties=properties)
+def write(there: TargetTable, effect: Effect, made: Provenance) -> None:
+    """Commit an effect on the version that a target is at."""
+    if there.spark is None:
+        _by_delta_rs(there.log, effect, properties(there.target, made))
     else:
-        table.create_write_transaction([], "append", table.schema(), commit_properties=properties)
+        _by_spark(there.spark, there, effect, made)
 
 
 def whole_rows(log: TableLog, rows: pa.Table) -> pa.Table:
@@ -54,35 +46,144 @@ def whole_rows(log: TableLog, rows: pa.Table) -> pa.Table:
     )
 
 
-def _merge(table: Any, log: TableLog, effect: Effect, properties: CommitProperties) -> None:
-    """Insert, update and delete at once.
+def _by_delta_rs(log: TableLog, effect: Effect, properties: CommitProperties) -> None:
+    from deltalake import write_deltalake
 
-    Rows that came match nothing, so that a key can leave one row and come with another.
+    table = log.to_write()
+    rows = _new_rows(log, effect)
+    if effect.replaces and not rows.num_rows and log.adds.num_rows:
+        # Without a condition, as by TRUNCATE, so that who reads the target can tell. Of an empty
+        # table it would be no commit.
+        table.delete(commit_properties=properties)
+    elif effect.replaces and rows.num_rows:
+        write_deltalake(table, rows, mode="overwrite", commit_properties=properties)
+    elif effect.changed.num_rows or effect.gone.num_rows:
+        _merge(table, log, effect, properties)
+    elif rows.num_rows:
+        write_deltalake(table, rows, mode="append", commit_properties=properties)
+    else:
+        table.create_write_transaction([], "append", table.schema(), commit_properties=properties)
+
+
+def _new_rows(log: TableLog, effect: Effect) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.concat_tables([whole_rows(log, each) for each in (effect.came, effect.again)])
+
+
+def _by_spark(spark: SparkSession, there: TargetTable, effect: Effect, made: Provenance) -> None:
+    commit = SparkCommit(spark, there.target, there.log, made)
+    comes = effect.came.num_rows or effect.again.num_rows
+    if effect.is_empty or (effect.replaces and not comes):
+        commit.truncate() if effect.replaces and there.log.adds.num_rows else commit.advance()
+        return
+    shape = _shape(there.log, effect)
+    parts = iter([_ops(shape, effect)])
+    with staged(spark, there.log, there.target.replication, shape.schema, parts) as ops:
+        if effect.replaces:
+            names = shape.values if effect.again.num_rows else shape.new
+            commit.overwrite(ops, shape, names)
+        else:
+            commit.merge(ops, shape, kinds=_kinds(effect))
+
+
+def write_parts_by_spark(
+    spark: SparkSession, there: TargetTable, shape: OpShape, effects: Iterable[Effect],
+    made: Provenance, *, replaces: bool,
+) -> None:  # fmt: skip
+    """Commit effects on rows that have nothing to do with each other.
+
+    Args:
+        spark: The session.
+        there: The target.
+        shape: Of all effects: `shape_of_parts`.
+        effects: One after the other; none is kept.
+        made: What the commit says.
+        replaces: Whether all of them replace all rows.
     """
-    match, values = effect.changed.column_names, effect.came.column_names
-    wrote = effect.values.column_names
+    commit = SparkCommit(spark, there.target, there.log, made)
+    parts = (_ops(shape, effect) for effect in effects)
+    with staged(spark, there.log, there.target.replication, shape.schema, parts) as ops:
+        if replaces:
+            commit.overwrite(ops, shape, shape.new)
+        else:
+            commit.merge(ops, shape, kinds=(Op.INSERT, Op.UPDATE, Op.DELETE, Op.AGAIN))
+
+
+def shape_of_parts(log: TableLog, effect: Effect) -> OpShape:
+    """The shape that effects of some changes have, of which this is one."""
+    shape = _shape(log, effect, whole=bool(effect.again.num_columns))
+    return OpShape(shape.stored, shape.match, shape.values, shape.new, frozenset(shape.new))
+
+
+def _shape(log: TableLog, effect: Effect, *, whole: bool | None = None) -> OpShape:
+    """
+    Args:
+        log: The target.
+        effect: What is written.
+        whole: Whether rows are inserted again; None if the effect says it.
+    """
+    again = bool(effect.again.num_rows) if whole is None else whole
+    without = computed(log)
+    values = effect.again.column_names if again else effect.came.column_names
+    return OpShape(
+        log.arrow_schema,
+        effect.changed.column_names,
+        [name for name in values if name not in without or name in effect.came.column_names],
+        effect.came.column_names,
+        frozenset(effect.kept),
+    )
+
+
+def _kinds(effect: Effect) -> list[Op]:
+    parts = {
+        Op.INSERT: effect.came, Op.UPDATE: effect.changed, Op.DELETE: effect.gone,
+        Op.AGAIN: effect.again,
+    }  # fmt: skip
+    return [op for op, rows in parts.items() if rows.num_rows]
+
+
+def _ops(shape: OpShape, effect: Effect) -> pa.Table:
+    import pyarrow as pa
+
+    return pa.concat_tables(
+        [
+            shape.rows(Op.INSERT, values=effect.came),
+            shape.rows(Op.UPDATE, match=effect.changed, values=effect.values, kept=effect.kept),
+            shape.rows(Op.DELETE, match=effect.gone),
+            shape.rows(Op.AGAIN, values=effect.again),
+        ]
+    )
+
+
+def _merge(table: Any, log: TableLog, effect: Effect, properties: CommitProperties) -> None:
+    """Insert, update and delete at once."""
+    shape = _shape(log, effect)
     merge = table.merge(
-        _source(log, effect),
-        _all(_conditions(effect, match)),
+        _ops(shape, effect),
+        _all(_conditions(effect, effect.changed.column_names)),
         source_alias="s",
         target_alias="t",
         commit_properties=properties,
     )
+    names = list(enumerate(shape.values))
     if effect.changed.num_rows:
-        updates = {delta_rs_name(n): _new(n, i, effect) for i, n in enumerate(values) if n in wrote}
-        merge = merge.when_matched_update(updates, predicate=f"s.op = {_UPDATE}")
+        wrote = effect.values.column_names
+        updates = {delta_rs_name(n): _new(n, i, effect) for i, n in names if n in wrote}
+        merge = merge.when_matched_update(updates, predicate=f"s.op = {Op.UPDATE}")
     if effect.gone.num_rows:
-        merge = merge.when_matched_delete(predicate=f"s.op = {_DELETE}")
-    if effect.came.num_rows:
-        inserts = {delta_rs_name(name): f"s.v{i}" for i, name in enumerate(values)}
-        merge = merge.when_not_matched_insert(inserts, predicate=f"s.op = {_INSERT}")
+        merge = merge.when_matched_delete(predicate=f"s.op = {Op.DELETE}")
+    if effect.came.num_rows or effect.again.num_rows:
+        inserts = {delta_rs_name(name): f"s.v{i}" for i, name in names}
+        comes = f"s.op = {Op.INSERT} OR s.op = {Op.AGAIN}"
+        merge = merge.when_not_matched_insert(inserts, predicate=comes)
     merge.execute()
 
 
 def _conditions(effect: Effect, match: list[str]) -> Iterator[str]:
     import pyarrow as pa
 
-    yield f"s.op <> {_INSERT}"
+    yield f"s.op = {Op.UPDATE} OR s.op = {Op.DELETE}"
     known = pa.concat_tables([effect.changed, effect.gone])
     for name in match:
         # Literals, by which delta-rs skips files.
@@ -97,54 +198,6 @@ def _new(name: str, index: int, effect: Effect) -> str:
     if name not in effect.kept:
         return f"s.v{index}"
     return f"CASE WHEN s.u{index} THEN t.{delta_rs_name(name)} ELSE s.v{index} END"
-
-
-def _source(log: TableLog, effect: Effect) -> pa.Table:
-    """op, what to do; k…, the row to find; v…, its values; u…, whether the stored one stays.
-
-    The names of the target's columns cannot meet these: each is written with its alias.
-    """
-    import pyarrow as pa
-
-    stored = log.arrow_schema
-    match, values = effect.changed.column_names, effect.came.column_names
-    schema = pa.schema(
-        [
-            ("op", pa.int8()),
-            *((f"k{i}", stored.field(name).type) for i, name in enumerate(match)),
-            *((f"v{i}", stored.field(name).type) for i, name in enumerate(values)),
-            *((f"u{i}", pa.bool_()) for i, name in enumerate(values) if name in effect.kept),
-        ]
-    )
-    wrote = {f"v{values.index(n)}": effect.values.column(n) for n in effect.values.column_names}
-    stays = {f"u{values.index(n)}": pa.array(mask) for n, mask in effect.kept.items()}
-    return pa.concat_tables(
-        [
-            _part(schema, _INSERT, _numbered("v", effect.came)),
-            _part(schema, _UPDATE, _numbered("k", effect.changed) | wrote | stays),
-            _part(schema, _DELETE, _numbered("k", effect.gone)),
-        ]
-    )
-
-
-def _numbered(letter: str, rows: pa.Table) -> dict[str, Any]:
-    return {f"{letter}{i}": column for i, column in enumerate(rows.columns)}
-
-
-def _part(schema: pa.Schema, op: int, columns: dict[str, Any]) -> pa.Table:
-    import pyarrow as pa
-
-    count = len(next(iter(columns.values())))
-    columns = columns | {"op": pa.array([op] * count)}
-    return pa.Table.from_arrays(
-        [
-            columns[field.name].cast(field.type)
-            if field.name in columns
-            else pa.nulls(count, field.type)
-            for field in schema
-        ],
-        schema=schema,
-    )
 
 
 def _all(conditions: Iterable[str]) -> str:

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dagster_streamtables.errors import ConflictingCommit
-from dagster_streamtables.replication.apply.columns import Columns, columns_of
-from dagster_streamtables.replication.apply.target import opened
-from dagster_streamtables.replication.apply.touched import stored_batches
 from dagster_streamtables.replication.lifecycle.catch_up import apply_batch
 from dagster_streamtables.replication.lifecycle.check import TableCheck
 from dagster_streamtables.replication.lifecycle.digests import difference, digests
@@ -19,6 +16,8 @@ from dagster_streamtables.replication.lifecycle.work import Work
 from dagster_streamtables.replication.model.batch import Batch, TableChanges
 from dagster_streamtables.replication.model.published_table import Operation, PublishedTable
 from dagster_streamtables.replication.model.publisher import Copy
+from dagster_streamtables.replication.target.columns import Columns, columns_of
+from dagster_streamtables.replication.target.target_table import opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,14 +86,14 @@ def _changes_until(changes: TableChanges, position: int) -> TableChanges:
 
 def _compared(work: Work, table: PublishedTable, copy: Copy) -> TableCheck:
     progress = work.state.tables[table.name]
-    log = opened(work.target(table.name), table)
-    columns = columns_of(log, table)
+    there = opened(work.target(table.name), table)
+    columns = columns_of(there.log, table)
 
     def origin() -> Iterator[pa.Table]:
         return (_in_types_of(columns, batch) for batch in copy.rows(table.name))
 
     def target() -> Iterator[pa.Table]:
-        return _tables(stored_batches(log, columns.published, "true"))
+        return _tables(there.batches(columns.published))
 
     expected, actual = [*map(digests, origin())], [*map(digests, target())]
     differing, counts = difference(expected, actual)
@@ -106,7 +105,7 @@ def _compared(work: Work, table: PublishedTable, copy: Copy) -> TableCheck:
         target=progress.target,
         equal=not len(differing),
         position=copy.position(table.name),
-        version=log.version,
+        version=there.log.version,
         rows=sum(map(len, expected)),
         missing=int(counts[missing].sum()),
         unexpected=int(-counts[unexpected].sum()),

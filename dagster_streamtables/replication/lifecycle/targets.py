@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from dagster_streamtables.replication.apply.columns import columns_of
-from dagster_streamtables.replication.apply.target import Target, opened
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.state import Progress
 from dagster_streamtables.replication.model.errors import TargetProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.target.columns import columns_of
+from dagster_streamtables.replication.target.target import Target
+from dagster_streamtables.replication.target.target_table import opened
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.lake import Lake
@@ -31,8 +32,14 @@ class Targets:
         Args:
             name: Of the table in the lake.
         """
-        location = self.lake.location(name)
-        return Target(location, self.id, self.origin, self.lake.storage_options)
+        access = self.lake.access
+        return Target(
+            self.lake.location(name),
+            self.id,
+            self.origin,
+            self.lake.storage_options,
+            session=lambda: access.session(name).spark,
+        )
 
     def log(self, name: str) -> TableLog | None:
         """Of the table in the lake, at its newest version."""

@@ -10,7 +10,6 @@ from typing import Any
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.replication.apply.applied import Applied
 from dagster_streamtables.replication.apply.choices import Choices
-from dagster_streamtables.replication.apply.target import Target
 from dagster_streamtables.replication.lifecycle.connect import require_slot
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.report import TableRefresh
@@ -18,6 +17,7 @@ from dagster_streamtables.replication.lifecycle.state import State
 from dagster_streamtables.replication.lifecycle.targets import Targets
 from dagster_streamtables.replication.lifecycle.turn import Turn
 from dagster_streamtables.replication.model.publisher import Publisher
+from dagster_streamtables.replication.target.target import Target
 
 Step = Callable[[str], None]
 """Told before each step that a crash could separate from the one before: see `Work.step`."""

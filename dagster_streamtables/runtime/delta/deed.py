@@ -39,7 +39,7 @@ def deed_of(commit: Commit) -> Deed:
     return Deed(
         truncates=_truncates(info),
         updates=info.get("operation") == "UPDATE",
-        replicated=REPLICATION in info or REPLICATION in _stored(user_metadata(info)),
+        replicated=REPLICATION in info or REPLICATION in stored_in(user_metadata(info)),
         committed_at=committed_at(info),
     )
 
@@ -50,7 +50,7 @@ def _truncates(info: Mapping[str, Any]) -> bool:
     return deletes or info.get("operation") == "TRUNCATE"
 
 
-def _stored(metadata: str) -> Mapping[str, Any]:
+def stored_in(metadata: str) -> Mapping[str, Any]:
     """The user metadata of Spark, which is one text."""
     try:
         values = json.loads(metadata)

@@ -6,30 +6,22 @@ one is one MERGE.
 
 from __future__ import annotations
 
-import threading
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
-from dagster_streamtables.runtime.spark.settings import (
-    COMMIT_SETTINGS,
-    WRITE_SETTINGS,
-    settings_for_now,
-)
+from dagster_streamtables.runtime.spark.commits import CommitMark, as_we_write, marking
 from dagster_streamtables.runtime.spark.whole_rows import grouped, same
 from dagster_streamtables.runtime.storage.target import PROPERTIES, NotStored, Target, Written
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _NOT_STORED = "a deleted row is not stored"
-# The confs belong to the session, and a user's session may serve many threads.
-_writing: defaultdict[SparkSession, threading.Lock] = defaultdict(threading.Lock)
 
 
 def write(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
@@ -51,10 +43,10 @@ def _overwrite(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
         .option("overwriteSchema", "true")
         .option("maxRecordsPerFile", target.file_rows)
     )
-    writer = _as_refresh(writer, target)
+    writer = _mark(target).on(writer)
     for name, value in PROPERTIES.items():
         writer = writer.option(name, value)
-    with _as_we_write(spark):
+    with as_we_write(spark):
         writer.save(target.location)
     return Written(0, 0, "spark")
 
@@ -144,18 +136,14 @@ def write_keyed(
 def advance(spark: SparkSession, target: Target) -> Written:
     """Commit a new frontier without rows."""
     empty = spark.sql(f"SELECT * FROM delta.{spark_name(target.location)} WHERE false")
-    with _as_we_write(spark):
-        _as_refresh(empty.write.format("delta").mode("append"), target).save(target.location)
+    with as_we_write(spark):
+        _mark(target).on(empty.write.format("delta").mode("append")).save(target.location)
     return Written(0, 0, "spark")
 
 
-def _as_refresh(writer: DataFrameWriter, target: Target) -> DataFrameWriter:
-    """Mark the commit with its refresh, so that it is made only once."""
-    return (
-        writer.option("userMetadata", target.state.to_json())
-        .option("txnAppId", target.application)
-        .option("txnVersion", target.state.sequence)
-    )
+def _mark(target: Target) -> CommitMark:
+    """Marks the commit with its refresh, so that it is made only once."""
+    return CommitMark(target.application, target.state.sequence, target.state.to_json())
 
 
 def _append(
@@ -165,10 +153,9 @@ def _append(
     copies = f"explode(array_repeat(1, CAST({WEIGHT} AS INT))) AS __st_copy"
     rows = spark.sql(f"SELECT {_list(names)} FROM {change} LATERAL VIEW {copies}")
     writer = rows.write.format("delta").mode("append")
-    with _as_we_write(spark):
-        _as_refresh(writer, target).option("maxRecordsPerFile", target.file_rows).save(
-            target.location
-        )
+    with as_we_write(spark):
+        writer = _mark(target).on(writer).option("maxRecordsPerFile", target.file_rows)
+        writer.save(target.location)
     return Written(came, 0, "spark")
 
 
@@ -184,7 +171,7 @@ def _merge(
     values = ", ".join(f"s.{spark_name(n)}" for n in names)
     updates = ", ".join(f"t.{spark_name(n)} = s.{spark_name(n)}" for n in names)
     update = f"WHEN MATCHED AND NOT s.__goes THEN UPDATE SET {updates} " if keyed else ""
-    with _commit_confs(spark, target), _stored_only():
+    with marking(spark, _mark(target), target.file_rows), _stored_only():
         [done] = spark.sql(
             f"MERGE INTO delta.{spark_name(target.location)} AS t USING ({source}) AS s ON {match} "
             f"WHEN MATCHED AND s.__goes THEN DELETE {update}"
@@ -208,30 +195,6 @@ def _stored_only() -> Iterator[None]:
         if _NOT_STORED in str(error):
             raise NotStored from error
         raise
-
-
-@contextmanager
-def _as_we_write(spark: SparkSession) -> Iterator[None]:
-    """Write files with `WRITE_SETTINGS`; one writer at a time if the session's settings differ.
-
-    Under the lock, the session has its own settings, not those that another thread set temporarily.
-    """
-    with ExitStack() as held:
-        held.enter_context(_writing[spark])
-        if any(spark.conf.get(name, None) != value for name, value in WRITE_SETTINGS.items()):
-            held.enter_context(settings_for_now(spark, WRITE_SETTINGS))
-        else:
-            held.close()
-        yield
-
-
-@contextmanager
-def _commit_confs(spark: SparkSession, target: Target) -> Iterator[None]:
-    values = target.application, str(target.state.sequence), target.state.to_json()
-    settings = {**WRITE_SETTINGS, **dict(zip(COMMIT_SETTINGS, values, strict=True))}
-    settings["spark.sql.files.maxRecordsPerFile"] = str(target.file_rows)
-    with _writing[spark], settings_for_now(spark, settings):
-        yield
 
 
 def _list(names: Sequence[str], table: str = "") -> str:

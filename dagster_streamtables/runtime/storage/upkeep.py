@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 from deltalake.exceptions import DeltaError
 
+from dagster_streamtables.errors import ConflictingCommit, EnvironmentProblem
 from dagster_streamtables.runtime.delta.actions import info_of, metrics_of
 from dagster_streamtables.runtime.delta.data_rows import alike
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
-from dagster_streamtables.runtime.spark.settings import settings_for_now
+from dagster_streamtables.runtime.errors.translate import explained
+from dagster_streamtables.runtime.spark.settings import WRITE_SETTINGS, settings_for_now
 from dagster_streamtables.runtime.storage import target
 from dagster_streamtables.runtime.storage.target import FILE_SIZE, FILES, file_bytes
 
@@ -67,6 +69,17 @@ def compact(log: TableLog) -> None:
         log.to_write().optimize.compact(target_size=file_bytes(sum(log.file_sizes)))
     except (DeltaError, OSError):
         return  # somebody else committed, or the disk is full; the next refresh retries
+
+
+def compact_by_spark(spark: SparkSession, log: TableLog) -> None:
+    """The same for a table that delta-rs cannot write."""
+    size = str(file_bytes(sum(log.file_sizes)))
+    sizes = {f"spark.databricks.delta.optimize.{each}FileSize": size for each in ("max", "min")}
+    try:
+        with explained(), settings_for_now(spark, {**WRITE_SETTINGS, **sizes}):
+            spark.sql(f"OPTIMIZE delta.{spark_name(log.location)}").collect()
+    except (ConflictingCommit, EnvironmentProblem):
+        return  # as above
 
 
 def vacuum(spark: SparkSession, log: TableLog, *, hours: int, dry: bool) -> list[str]:

@@ -11,13 +11,13 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from dagster_streamtables.replication.apply.target import Target
 from dagster_streamtables.replication.model.batch import (
     TableChanges,
     Transaction,
     change_schema,
 )
 from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.target.target import Target
 
 Values = Mapping[str, Any]
 Change = tuple[Any, ...]

@@ -11,9 +11,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables.replication.apply.apply_changes import Choices, apply_changes
-from dagster_streamtables.replication.apply.target import position_of
 from dagster_streamtables.replication.model.errors import ReplicationConflict
 from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.target.target import position_of
 from replication.apply.published import Model, Transactions, at, changes, counted, stored
 
 SHOP = pa.schema([("id", pa.int64()), ("name", pa.string())])

@@ -17,9 +17,9 @@ from dagster_streamtables.replication.apply.choices import Choices
 from dagster_streamtables.replication.apply.conflicts import OnConflict
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.apply.seen import Seen
-from dagster_streamtables.replication.apply.target import position_of
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.target.target import position_of
 from replication.apply.published import at, counted, stored
 
 SHOP = pa.schema([("id", pa.int64()), ("name", pa.string())])

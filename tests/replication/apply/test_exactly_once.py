@@ -22,8 +22,8 @@ from dagster_streamtables.replication.apply import apply_changes as module
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.choices import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.apply.target import position_of
 from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.target.target import position_of
 from replication.apply.published import Model, Transactions, at, changes, counted, stored
 
 SHOP = pa.schema([("id", pa.int64()), ("name", pa.string())])

@@ -8,10 +8,11 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from dagster_streamtables.replication.apply.columns import columns_of
 from dagster_streamtables.replication.apply.parts import Parts
-from dagster_streamtables.replication.apply.target import log_of
 from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.target.columns import columns_of
+from dagster_streamtables.replication.target.target import log_of
+from dagster_streamtables.replication.target.target_table import TargetTable
 from replication.apply.published import Change, at, changes
 
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string())])
@@ -32,7 +33,8 @@ def parts_of(place: Path, happened: list[Change], key: bool) -> list[set[int]]:
     columns = columns_of(log, table)
     parts = Parts.of(columns, told.rows, told.transactions, stored=ROWS, at_once=50)
     mine = [{old["id"] for old in each["old"].to_pylist()} for each in parts.of_changes(told.rows)]
-    there = [set(each["id"].to_pylist()) for each in parts.of_stored(log)]
+    stored = parts.of_stored(TargetTable(at(place), log))
+    there = [set(each["id"].to_pylist()) for each in stored]
     assert all(one <= other for one, other in zip(mine, there, strict=True))
     assert sum(map(len, mine)) == len(happened)
     return mine

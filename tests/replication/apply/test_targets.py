@@ -15,9 +15,9 @@ from deltalake import CommitProperties, DeltaTable, Field, Schema, write_deltala
 
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.choices import Choices
-from dagster_streamtables.replication.apply.target import position_of
 from dagster_streamtables.replication.model.errors import PublisherProblem, TargetProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.target.target import position_of
 from dagster_streamtables.runtime.model.state import State
 from replication.apply.published import Model, at, changes, counted, stored
 from runtime.orders import ACCOUNT
@@ -166,7 +166,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "a stream table": (_stream_table, "is a stream table"),
     "no table": (_no_table, "has no table to apply its changes to"),
     "a required column": (_required, 'requires a column "own" that is not published'),
-    "a computed column": (_computed, "cannot be written exactly"),
+    "a computed column": (_computed, "only Spark writes"),
     "append only": (_append_only, "cannot be written exactly"),
     "a column of another name": (_lacking, 'is missing replicated column "v"'),
     "one identity twice": (_twice, "have one identity"),

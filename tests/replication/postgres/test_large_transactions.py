@@ -14,8 +14,8 @@ from deltalake import DeltaTable
 
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.apply.target import Target
 from dagster_streamtables.replication.postgres.triggers.routes import Choice
+from dagster_streamtables.replication.target.target import Target
 from replication.postgres.database import Database
 
 T = "public.t"

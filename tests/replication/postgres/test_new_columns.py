@@ -11,8 +11,8 @@ from deltalake import DeltaTable
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
 from dagster_streamtables.replication.apply.choices import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
-from dagster_streamtables.replication.apply.target import Target
 from dagster_streamtables.replication.model.errors import PublisherProblem
+from dagster_streamtables.replication.target.target import Target
 from replication.postgres.database import Database
 
 T = "public.t"

@@ -28,11 +28,18 @@ TABLES = (
 
 
 class Writers:
-    """Each writes rows of its own, in transactions with savepoints, some rolled back, some slow."""
+    """Each writes rows of its own, in transactions with savepoints, some rolled back, some slow.
+
+    They run ahead of their reader by so many transactions: otherwise it would never be done with
+    what they have written.
+    """
+
+    AHEAD = 100
 
     def __init__(self, database: Database, count: int = 4) -> None:
         self.database, self.ends = database, threading.Event()
         self.committed: set[int] = set()
+        self.applied, self.goes_on = 0, threading.Condition()
         self.threads = [threading.Thread(target=self._write, args=(n,)) for n in range(count)]
 
     @contextmanager
@@ -43,13 +50,29 @@ class Writers:
             yield
         finally:
             self.ends.set()
+            self.have_applied(len(self.committed))
             for each in self.threads:
                 each.join()
+
+    def have_applied(self, count: int) -> None:
+        with self.goes_on:
+            self.applied = count
+            self.goes_on.notify_all()
+
+    def _may_write(self) -> bool:
+        """Whether to go on, once the reader is near enough."""
+
+        def is_near() -> bool:
+            return self.ends.is_set() or len(self.committed) < self.applied + self.AHEAD
+
+        with self.goes_on:
+            self.goes_on.wait_for(is_near)
+        return not self.ends.is_set()
 
     def _write(self, number: int) -> None:
         chance, event = random.Random(number), 10_000_000 * (number + 1)
         with self.database.connect() as connection:
-            while not self.ends.is_set():
+            while self._may_write():
                 event += 1
                 is_undone = chance.random() < 0.2
                 with connection.transaction(force_rollback=is_undone):
@@ -85,15 +108,16 @@ def test_both_switches_while_four_write(database: Database, rounds: int) -> None
         for _ in range(rounds):
             for capture, state in (("auto", "WAL"), ("trigger", "TRIGGER")):
                 follower.capture = capture
-                follower.step()
-                while follower.state != state:
+                enough = len(writers.committed) + Writers.AHEAD
+                while follower.state != state or len(writers.committed) < enough:
                     follower.step()
+                    writers.have_applied(len(read) + len(events_of(follower)))
     follower.catch_up()
     read += events_of(follower)
     assert len(read) == len(set(read)), "none is told twice"
     assert set(read) == writers.committed, "none is missing"
     follower.require_equal()
-    assert len(read) > 50
+    assert len(read) > 2 * rounds * Writers.AHEAD
 
 
 class Crash(BaseException):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.replication.apply.text import texts
+from dagster_streamtables.replication.target.text import texts
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from dagster_streamtables.replication.apply.casts import Inexact, cast, castable
 from dagster_streamtables.replication.model.errors import TargetProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.target.casts import Inexact, cast, castable
+from dagster_streamtables.replication.target.engine import filled
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 
@@ -19,6 +21,19 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _SHOWN = 100
+_CHAR = "__CHAR_VARCHAR_TYPE_STRING"
+
+
+@dataclass(frozen=True)
+class Length:
+    """Of the texts in a column."""
+
+    characters: int
+    is_exact: bool
+    """CHAR pads what is shorter, so that it is another text."""
+
+    def __str__(self) -> str:
+        return f"{'CHAR' if self.is_exact else 'VARCHAR'}({self.characters})"
 
 
 @dataclass(frozen=True)
@@ -32,6 +47,8 @@ class Columns:
     required: frozenset[str]
     """Those that are not NULL."""
     partitions: frozenset[str] = frozenset()
+    lengths: Mapping[str, Length] = field(default_factory=dict[str, Length])
+    """Of those that are CHAR or VARCHAR."""
 
     @property
     def published(self) -> list[str]:
@@ -70,11 +87,25 @@ class Columns:
             value = repr(values[error.index].as_py())
             why = f"its type there is {wanted}, which has no equal value; nothing was applied"
             raise self._not_taken(name, value, why) from None
+        self._require_length(name, found)
         divides = name in self.partitions and pa.types.is_string(wanted)
         if divides and pc.any(pc.equal(found, "")).as_py():
             why = "it partitions the table, and the empty text is NULL there; nothing was applied"
             raise self._not_taken(name, "''", why)
         return found
+
+    def _require_length(self, name: str, found: pa.ChunkedArray) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        length = self.lengths.get(name)
+        if length is None or not pa.types.is_string(found.type):
+            return
+        differs = pc.not_equal if length.is_exact else pc.greater
+        wrong = pc.index(differs(pc.utf8_length(found), length.characters), True).as_py()
+        if wrong >= 0:
+            why = f"its type there is {length}, which has no equal value; nothing was applied"
+            raise self._not_taken(name, repr(found[wrong].as_py()), why)
 
     def _not_taken(self, name: str, value: str, why: str) -> TargetProblem:
         return TargetProblem(
@@ -104,7 +135,7 @@ class Columns:
 def missing_columns(log: TableLog, table: PublishedTable) -> list[pa.Field]:
     """The published columns that a target lacks."""
     there = log.columns
-    return [field for field in plain_schema(table.schema) if field.name not in there]
+    return [each for each in plain_schema(table.schema) if each.name not in there]
 
 
 def columns_of(log: TableLog, table: PublishedTable) -> Columns:
@@ -113,7 +144,7 @@ def columns_of(log: TableLog, table: PublishedTable) -> Columns:
         TargetProblem: The target lacks a published column, or its type takes no value of it; or it
             has another column without which there is no row.
     """
-    missing = [field.name for field in missing_columns(log, table)]
+    missing = [each.name for each in missing_columns(log, table)]
     if missing:
         raise TargetProblem(
             f'the target of "{table.name}" is missing replicated column "{missing[0]}"',
@@ -123,11 +154,23 @@ def columns_of(log: TableLog, table: PublishedTable) -> Columns:
             "table without it",
         )
     stored = plain_schema(log.arrow_schema)
-    for field in plain_schema(table.schema):
-        _require_castable(log, table, field, stored.field(field.name).type)
+    for each in plain_schema(table.schema):
+        _require_castable(log, table, each, stored.field(each.name).type)
     required = frozenset(each["name"] for each in log.fields if not each["nullable"])
-    _require_optional(log, table, required - set(table.schema.names))
-    return Columns(table, log.location, stored, required, frozenset(log.partitions))
+    _require_optional(log, table, required - set(table.schema.names) - filled(log))
+    partitions = frozenset(log.partitions)
+    return Columns(table, log.location, stored, required, partitions, lengths_in(log))
+
+
+def lengths_in(log: TableLog) -> dict[str, Length]:
+    """Column → its length, if it is CHAR or VARCHAR."""
+    return {name: length for name, length in map(_length, log.fields) if length is not None}
+
+
+def _length(field: Mapping[str, Any]) -> tuple[str, Length | None]:
+    told = str((field.get("metadata") or {}).get(_CHAR, "")).lower()
+    found = re.fullmatch(r"(var)?char\((\d+)\)", told)
+    return field["name"], found and Length(int(found[2]), is_exact=found[1] is None)
 
 
 def _require_castable(

@@ -9,10 +9,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from dagster_streamtables.replication.apply.target import Target, log_of
 from dagster_streamtables.replication.model.errors import TargetProblem
-from dagster_streamtables.runtime.delta.actions import info_of
-from dagster_streamtables.runtime.delta.deed import REPLICATION
+from dagster_streamtables.replication.target.target import Target, log_of
+from dagster_streamtables.runtime.delta.actions import info_of, user_metadata
+from dagster_streamtables.runtime.delta.deed import REPLICATION, stored_in
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.tables import lost_race
 from dagster_streamtables.runtime.errors.translate import commit_explained, explained
@@ -45,12 +45,12 @@ class Provenance:
 
 def provenance_in(info: Mapping[str, Any]) -> Provenance | None:
     """What a commit's `commitInfo` says; None if no replication made it."""
-    text = info.get(REPLICATION)
+    text = info.get(REPLICATION) or stored_in(user_metadata(info)).get(REPLICATION)
     return None if text is None else Provenance(**json.loads(text))
 
 
 def properties(target: Target, provenance: Provenance) -> CommitProperties:
-    """What a commit stores besides rows. It fails if another one came first."""
+    """What a commit of delta-rs stores besides rows. It fails if another one came first."""
     from deltalake import CommitProperties, Transaction
 
     position = provenance.position
@@ -65,7 +65,7 @@ def committed(
     target: Target,
     after: int,
     made: Provenance,
-    write: Callable[[CommitProperties], object],
+    write: Callable[[], object],
 ) -> int:
     """Write, and return the version of the commit.
 
@@ -83,7 +83,7 @@ def committed(
     """
     try:
         with explained(), commit_explained(made=after < 0), _refusals_explained(target, made):
-            write(properties(target, made))
+            write()
     except Exception:
         with suppress(Exception):  # report the first error
             version = _version_of(target, after, made)

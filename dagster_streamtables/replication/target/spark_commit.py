@@ -1,0 +1,254 @@
+"""Write a target by Spark: each change is one commit on the version that was read, or none.
+
+Spark's statements work on the newest version. So each also compares the files of that version, and
+the numbers of rows in them, with those of the version that was read, and fails where they differ.
+It does so in its own transaction, in which Delta refuses what others commit until it ends.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.errors import FailedQuery, RejectedQuery
+from dagster_streamtables.replication.model.errors import TargetProblem
+from dagster_streamtables.replication.target.columns import lengths_in
+from dagster_streamtables.replication.target.commit import Provenance
+from dagster_streamtables.replication.target.ops import Op, OpShape
+from dagster_streamtables.replication.target.target import Target, log_of
+from dagster_streamtables.runtime.delta.data_rows import pads
+from dagster_streamtables.runtime.delta.deed import REPLICATION
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.types import spark_type
+from dagster_streamtables.runtime.errors.foreign_words import first_line
+from dagster_streamtables.runtime.errors.tables import lost_race
+from dagster_streamtables.runtime.errors.translate import meaning_of
+from dagster_streamtables.runtime.spark.commits import CommitMark, as_we_write, marking
+from dagster_streamtables.runtime.spark.session_cleanup import VIEWS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_MOVED = "__st another commit came first"
+_NOT_FOUND = "__st a stored row is not found"
+_REFUSED = ("DELTA_VIOLATE_CONSTRAINT", "DELTA_NOT_NULL_CONSTRAINT", "DELTA_EXCEED_CHAR_VARCHAR")
+_FILE_ROWS = 1_000_000
+
+
+@dataclass(frozen=True)
+class SparkCommit:
+    """One commit to a target that is at a version."""
+
+    spark: SparkSession
+    target: Target
+    log: TableLog
+    made: Provenance
+    """What it says of itself."""
+
+    def merge(self, ops: DataFrame, shape: OpShape, *, kinds: Sequence[Op] = tuple(Op)) -> None:
+        """Insert, update and delete at once.
+
+        Args:
+            ops: In the columns of the shape.
+            shape: What they mean.
+            kinds: The operations that may be among them.
+        """
+        with self._explained(), self._viewed(ops) as view:
+            source = f"SELECT o.* FROM {view} AS o CROSS JOIN ({self._pin}) AS p WHERE p.same"
+            clauses = " ".join(_clauses(shape, kinds, self.log))
+            condition = _found(shape, self.log)
+            self._run(
+                f"MERGE INTO {self._table} AS t USING ({source}) AS s ON {condition} {clauses}"
+            )
+
+    def overwrite(self, ops: DataFrame, shape: OpShape, names: Sequence[str]) -> None:
+        """Replace all rows by those that operations insert, in some of their values."""
+        with self._explained(), self._viewed(ops) as view:
+            listed = ", ".join(
+                f"o.v{list(shape.values).index(name)} AS {spark_name(name)}" for name in names
+            )
+            none = ", ".join(["NULL"] * len(names))
+            rows = self.spark.sql(
+                f"SELECT {listed} FROM {view} AS o CROSS JOIN ({self._pin}) AS p WHERE p.same "
+                # Without rows, nothing above would look at the version.
+                f"UNION ALL SELECT {none} FROM ({self._pin}) WHERE NOT same"
+            )
+            writer = rows.write.format("delta").mode("overwrite")
+            writer = writer.option("partitionOverwriteMode", "static")
+            writer = writer.option("maxRecordsPerFile", _FILE_ROWS)
+            with as_we_write(self.spark):
+                self._mark.on(writer).save(self.log.location)
+
+    def truncate(self) -> None:
+        """Delete all rows, as who reads the target can tell."""
+        with self._explained():
+            self._run(f"DELETE FROM {self._table}")
+
+    def advance(self) -> None:
+        """Commit a position without rows."""
+        with self._explained(), as_we_write(self.spark):
+            none = self.spark.sql(f"SELECT * FROM {self._table} WHERE false")
+            self._mark.on(none.write.format("delta").mode("append")).save(self.log.location)
+
+    def alter(self, change: str) -> None:
+        """Run an ALTER TABLE, of which this is the end."""
+        with self._explained():
+            self._run(f"ALTER TABLE {self._table} {change}")
+
+    def add_columns(self, schema: pa.Schema) -> None:
+        """Add columns, which are NULL in the rows that are there."""
+        from pyspark.sql.pandas.types import from_arrow_type
+
+        types = (from_arrow_type(each, prefer_timestamp_ntz=True) for each in schema.types)
+        listed = (
+            f"{spark_name(name)} {spark_type(type_.jsonValue())}"
+            for name, type_ in zip(schema.names, types, strict=True)
+        )
+        self.alter(f"ADD COLUMNS ({', '.join(listed)})")
+
+    def add_filled(self, row: DataFrame) -> None:
+        """Add columns, whose values in the rows that are there are those of one row."""
+        with self._explained(), self._viewed(row) as view:
+            values = ", ".join(f"{spark_name(n)} = s.{spark_name(n)}" for n in row.columns)
+            self._run(
+                f"MERGE WITH SCHEMA EVOLUTION INTO {self._table} AS t USING (SELECT o.* FROM "
+                f"{view} AS o CROSS JOIN ({self._pin}) AS p WHERE p.same) AS s ON true "
+                f"WHEN MATCHED THEN UPDATE SET {values}"
+            )
+
+    def _run(self, statement: str) -> None:
+        # Spark loses the columns that it pads from the condition of a MERGE.
+        unpadded = {"spark.sql.readSideCharPadding": "false"} if pads(self.log) else {}
+        with marking(self.spark, self._mark, _FILE_ROWS, unpadded):
+            self.spark.sql(statement).collect()
+
+    @property
+    def _table(self) -> str:
+        return f"delta.{spark_name(self.log.location)}"
+
+    @property
+    def _mark(self) -> CommitMark:
+        told = json.dumps({REPLICATION: json.dumps(asdict(self.made))})
+        # Rows of the position that the target has already, as of a copy that is made again.
+        again = self.made.position == self.made.after
+        return CommitMark(self.target.application, None if again else self.made.position, told)
+
+    @property
+    def _pin(self) -> str:
+        """One row, ``same``, or a failure."""
+        now, then = (_files(self._table + at) for at in ("", f" VERSION AS OF {self.log.version}"))
+        return (
+            "SELECT CASE WHEN a.files = b.files AND a.digest <=> b.digest THEN true "
+            f"ELSE raise_error('{_MOVED}') END AS same FROM ({now}) AS a CROSS JOIN ({then}) AS b"
+        )
+
+    @contextmanager
+    def _viewed(self, rows: DataFrame) -> Iterator[str]:
+        view = f"{VIEWS}{uuid.uuid4().hex}"
+        rows.createOrReplaceTempView(view)
+        try:
+            yield view
+        finally:
+            self.spark.catalog.dropTempView(view)
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """
+        Raises:
+            ConflictingCommit: Another commit came first.
+            TargetProblem: The target refuses a row, or Spark does not write the target.
+        """
+        from pyspark.errors import PySparkException
+
+        try:
+            yield
+        except PySparkException as error:
+            said = str(error)
+            if _MOVED in said or self._has_moved():
+                raise lost_race(first_line(said)) from error
+            if any(word in said for word in _REFUSED):
+                raise self._refused(said) from error
+            if isinstance(meaning_of(error), FailedQuery | RejectedQuery):
+                raise self._not_written(said) from error
+            raise
+
+    def _has_moved(self) -> bool:
+        log = log_of(self.target)
+        return log is None or log.version != self.log.version or log.id != self.log.id
+
+    def _refused(self, said: str) -> TargetProblem:
+        return TargetProblem(
+            f'the target of "{self.made.table}" refuses a row',
+            where=self.log.location,
+            why=first_line(said),
+            fix="change its constraints, or the row at the publisher; nothing was applied",
+        )
+
+    def _not_written(self, said: str) -> TargetProblem:
+        return TargetProblem(
+            f'Spark does not write the target of "{self.made.table}"',
+            where=self.log.location,
+            why=first_line(said),
+            fix="change what it says about the target, or choose another target; nothing was "
+            "applied",
+        )
+
+
+def _files(table: str) -> str:
+    """The number of files of a version, and a digest of their names and of the rows in each."""
+    each = f"SELECT _metadata.file_name AS f, COUNT(*) AS n FROM {table} GROUP BY 1"
+    return f"SELECT COUNT(*) AS files, bit_xor(xxhash64(f, n)) AS digest FROM ({each})"
+
+
+def _found(shape: OpShape, log: TableLog) -> str:
+    lengths = lengths_in(log)
+    stored = (
+        f"rpad(t.{spark_name(name)}, {lengths[name].characters}, ' ')"
+        if name in lengths and lengths[name].is_exact
+        else f"t.{spark_name(name)}"
+        for name in shape.match
+    )
+    same = (f"{each} <=> s.k{i}" for i, each in enumerate(stored))
+    return " AND ".join([f"s.op IN ({Op.UPDATE}, {Op.DELETE}, {Op.STORE})", *same])
+
+
+def _clauses(shape: OpShape, kinds: Sequence[Op], log: TableLog) -> Iterator[str]:
+    if {Op.UPDATE, Op.STORE} & {*kinds}:
+        values = ", ".join(
+            f"t.{spark_name(name)} = {_new(shape, i)}"
+            for i, name in enumerate(shape.values)
+            if name in shape.new
+        )
+        yield f"WHEN MATCHED AND s.op IN ({Op.UPDATE}, {Op.STORE}) THEN UPDATE SET {values}"
+    if Op.DELETE in kinds:
+        yield f"WHEN MATCHED AND s.op = {Op.DELETE} THEN DELETE"
+    if {Op.INSERT, Op.STORE} & {*kinds}:
+        yield (
+            f"WHEN NOT MATCHED AND s.op IN ({Op.INSERT}, {Op.STORE}) "
+            f"THEN {_insert(shape, shape.new)}"
+        )
+    if Op.AGAIN in kinds:
+        yield f"WHEN NOT MATCHED AND s.op = {Op.AGAIN} THEN {_insert(shape, shape.values)}"
+    if {Op.UPDATE, Op.DELETE} & {*kinds}:
+        name = shape.new[0]
+        never = f"CAST(raise_error('{_NOT_FOUND}') AS {log.columns[name]})"
+        yield f"WHEN NOT MATCHED THEN INSERT ({spark_name(name)}) VALUES ({never})"
+
+
+def _new(shape: OpShape, index: int) -> str:
+    name = shape.values[index]
+    if name not in shape.kept:
+        return f"s.v{index}"
+    return f"CASE WHEN s.u{index} THEN t.{spark_name(name)} ELSE s.v{index} END"
+
+
+def _insert(shape: OpShape, names: Sequence[str]) -> str:
+    listed = ", ".join(map(spark_name, names))
+    values = ", ".join(f"s.v{list(shape.values).index(name)}" for name in names)
+    return f"INSERT ({listed}) VALUES ({values})"

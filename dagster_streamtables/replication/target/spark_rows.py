@@ -1,0 +1,138 @@
+"""Rows of a target by Spark: read at a version, and brought to it in a staged table."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dagster_streamtables.runtime.compute.capture import at_version
+from dagster_streamtables.runtime.compute.local_rows import AT_ONCE, in_statement
+from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.names import is_remote
+from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.spark.connect import arrow_batches
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+_STAGED = "_replication_staged"
+"""A folder of the target: Delta looks into none that begins with an underscore."""
+
+
+def read_by_spark(
+    spark: SparkSession, log: TableLog, names: Sequence[str], wanted: pa.Table | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Columns of the rows at the version of a log, in plain types, a batch at a time.
+
+    Args:
+        spark: The session.
+        log: The table.
+        names: The columns.
+        wanted: Read only rows that are equal to one of these, in its columns.
+    """
+    import pyarrow as pa
+
+    rows = at_version(spark, log.snapshot.table, log.version)
+    if wanted is not None:
+        rows = _among(spark, rows, wanted)
+    rows = rows.select(*[rows[spark_name(name)] for name in names])
+    schema = plain_schema(pa.schema([log.arrow_schema.field(name) for name in names]))
+    for part in arrow_batches(rows):
+        for batch in part.to_batches():
+            yield batch.cast(schema)
+
+
+def _among(spark: SparkSession, rows: DataFrame, wanted: pa.Table) -> DataFrame:
+    import pyarrow as pa
+    from pyspark.sql import functions as F
+
+    names = [n for n in wanted.column_names if not pa.types.is_nested(wanted.schema.field(n).type)]
+    if not names:
+        return rows
+    some = wanted.select(names).group_by(names).aggregate([])
+    keys = in_statement(spark, some.rename_columns([f"__st_k{i}" for i in range(len(names))]))
+    same = [rows[spark_name(n)].eqNullSafe(F.col(f"__st_k{i}")) for i, n in enumerate(names)]
+    return rows.join(keys, same, "left_semi")
+
+
+@contextmanager
+def staged(
+    spark: SparkSession, log: TableLog, owner: str, schema: pa.Schema, rows: Iterator[pa.Table]
+) -> Iterator[DataFrame]:
+    """Rows for Spark, until the end of the block: sent along with a statement if they are few, else
+    in a table inside the folder of the target, where Spark is known to read.
+
+    Args:
+        spark: The session.
+        log: The target.
+        owner: Whose rows they are; nobody else stages rows under its name meanwhile.
+        schema: Of the rows.
+        rows: The rows.
+    """
+    import pyarrow as pa
+
+    first: list[pa.Table] = [schema.empty_table()]
+    for some in rows:
+        first.append(some)
+        if sum(each.num_rows for each in first) > AT_ONCE:
+            break
+    else:
+        yield in_statement(spark, pa.concat_tables(first))
+        return
+    _discard(log, owner)
+    name = f"{owner}-{uuid.uuid4().hex}"
+    try:
+        yield _written(spark, log, name, schema, _chain(first, rows))
+    finally:
+        _discard(log, name)
+
+
+def _written(
+    spark: SparkSession, log: TableLog, name: str, schema: pa.Schema, rows: Iterator[pa.Table]
+) -> DataFrame:
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    place = f"{log.location}/{_STAGED}/{name}"
+    batches = (batch for some in rows for batch in some.to_batches())
+    write_deltalake(
+        place,
+        pa.RecordBatchReader.from_batches(schema, batches),
+        storage_options=dict(log.storage_options or {}) or None,
+    )
+    return spark.read.format("delta").load(place)
+
+
+def _chain(first: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    while first:
+        yield first.pop(0)
+    yield from rest
+
+
+def _discard(log: TableLog, owner: str) -> None:
+    """Delete what was staged for an owner, by a process that was killed too."""
+    import pyarrow.fs
+
+    files = log.files
+    selector = pyarrow.fs.FileSelector(_STAGED, recursive=True, allow_not_found=True)
+    with suppress(OSError):  # it is in nobody's way, and the next time is another chance
+        for info in files.get_file_info(selector):
+            inside = info.path.partition(f"{_STAGED}/")[2]
+            if info.is_file and inside.startswith(owner):
+                files.delete_file(info.path)
+        if not is_remote(log.location):
+            _remove_folders(Path(log.location) / _STAGED, owner)
+
+
+def _remove_folders(place: Path, owner: str) -> None:
+    """What is left of a local folder once its files are gone."""
+    for folder in place.glob(f"{owner}*"):
+        shutil.rmtree(folder, ignore_errors=True)
+    with suppress(OSError):
+        place.rmdir()

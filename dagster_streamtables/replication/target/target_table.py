@@ -1,0 +1,169 @@
+"""`TargetTable`: a target at a version, read by the engine that writes it too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dagster_streamtables.replication.model.errors import TargetProblem
+from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.target.engine import reason_against, reason_for_spark
+from dagster_streamtables.replication.target.spark_rows import read_by_spark
+from dagster_streamtables.replication.target.target import Target, log_of
+from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.quote import delta_rs_name
+from dagster_streamtables.runtime.delta.stored_rows import among
+from dagster_streamtables.runtime.model.state import read_state
+from dagster_streamtables.runtime.storage import upkeep
+from dagster_streamtables.runtime.storage.target import FILE_SIZE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+_AT_ONCE = 2**18
+"""Rows that are looked at together: looking costs as much as preparing it."""
+
+
+@dataclass(frozen=True)
+class TargetTable:
+    target: Target
+    log: TableLog
+
+    @cached_property
+    def spark(self) -> SparkSession | None:
+        """The session that reads and writes the table; None if delta-rs does.
+
+        Raises:
+            TargetProblem: There is none, and delta-rs does not.
+        """
+        why = reason_for_spark(self.log)
+        if not why:
+            return None
+        if self.target.session is None:
+            raise TargetProblem(
+                "only Spark writes the target exactly",
+                where=self.log.location,
+                why=why,
+                fix="apply the changes where there is a Spark session",
+            )
+        return self.target.session()
+
+    @cached_property
+    def row_count(self) -> int:
+        """Counted, if the log does not have it."""
+        if self.log.row_count is not None:
+            return self.log.row_count
+        if self.spark is None:
+            return self.log.to_write().count()
+        return sum(batch.num_rows for batch in self.batches(list(self.log.columns)[:1]))
+
+    def batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Columns of all rows, a batch at a time, in plain types."""
+        if self.spark is not None:
+            return read_by_spark(self.spark, self.log, names)
+        return self._by_delta_rs(names, "true")
+
+    def touched(
+        self, names: Sequence[str], wanted: pa.Table, is_wanted: Callable[[pa.Table], np.ndarray]
+    ) -> pa.Table:
+        """The rows that a predicate chooses.
+
+        Args:
+            names: The columns to read.
+            wanted: The values of the rows that may be chosen, in some of the columns: what is known
+                to be without them is not read.
+            is_wanted: Says of each row whether it is.
+        """
+        import pyarrow as pa
+
+        found = [rows.filter(is_wanted(rows)) for rows in self._touched(names, wanted)]
+        schema = pa.schema([self.log.arrow_schema.field(name) for name in names])
+        return pa.concat_tables([plain_schema(schema).empty_table(), *found]).combine_chunks()
+
+    def _touched(self, names: Sequence[str], wanted: pa.Table) -> Iterator[pa.Table]:
+        import pyarrow as pa
+
+        if not wanted.num_rows or not self.log.adds.num_rows:
+            return
+        if self.spark is not None:
+            batches = read_by_spark(self.spark, self.log, names, wanted)
+        else:
+            where = " AND ".join(among(name, wanted.column(name)) for name in wanted.column_names)
+            batches = self._by_delta_rs(names, where or "true")
+        waiting: list[pa.RecordBatch] = []
+        for batch in batches:
+            waiting.append(batch)
+            if sum(each.num_rows for each in waiting) >= _AT_ONCE:
+                yield pa.Table.from_batches(waiting)
+                waiting = []
+        if waiting:
+            yield pa.Table.from_batches(waiting)
+
+    def _by_delta_rs(self, names: Sequence[str], where: str) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        listed = ", ".join(delta_rs_name(name) for name in names)
+        found = self.log.query(f"SELECT {listed} FROM t WHERE {where}")
+        reader = pa.RecordBatchReader.from_stream(found)
+        schema = plain_schema(reader.schema)
+        return (batch.cast(schema) for batch in reader)
+
+
+def opened(target: Target, table: PublishedTable) -> TargetTable:
+    """The target at its newest version.
+
+    Raises:
+        TargetProblem: It cannot be a target of the published table.
+    """
+    log = log_of(target)
+    if log is None:
+        raise TargetProblem(
+            f'"{table.name}" has no table to apply its changes to',
+            where=target.location,
+            why="there is no Delta table at its place",
+            fix="copy the published table, which creates its target",
+        )
+    _require_writable(log, table)
+    # Its whole log is read, so only until a position in it says whose table it is.
+    if log.transaction(target.application) is None and read_state(log).state is not None:
+        raise TargetProblem(
+            f'the target of "{table.name}" is a stream table',
+            where=log.location,
+            why="its refreshes maintain its rows, and would undo or misread those of a publisher",
+            fix="choose another table as the target; a stream table can read that one",
+        )
+    return TargetTable(target, log)
+
+
+def keep_fast(target: Target) -> None:
+    """Keep its files few, and as large as suits its size if a copy has created it."""
+    log = log_of(target)
+    if log is None:
+        return
+    spark = TargetTable(target, log).spark
+    if spark is not None:
+        if upkeep.has_many_small_files(log):
+            upkeep.compact_by_spark(spark, log)
+        return
+    if FILE_SIZE in log.settings:
+        upkeep.keep_files_small(log)
+    log = log_of(target)
+    if log is not None and upkeep.has_many_small_files(log):
+        upkeep.compact(log)
+
+
+def _require_writable(log: TableLog, table: PublishedTable) -> None:
+    why = reason_against(log, table)
+    if why:
+        raise TargetProblem(
+            f'the target of "{table.name}" cannot be written exactly',
+            where=log.location,
+            why=why,
+            fix="choose a target without it, such as the table that a copy creates",
+        )

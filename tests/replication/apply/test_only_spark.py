@@ -1,0 +1,397 @@
+"""Targets that only Spark writes: the same rows as by the model, one commit for each position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from dagster_streamtables.errors import ConflictingCommit
+from dagster_streamtables.replication.apply import apply_changes as module
+from dagster_streamtables.replication.apply.apply_changes import apply_changes
+from dagster_streamtables.replication.apply.choices import Choices
+from dagster_streamtables.replication.apply.copy_rows import copy_rows
+from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
+from dagster_streamtables.replication.model.published_table import PublishedTable
+from dagster_streamtables.replication.target import spark_rows
+from dagster_streamtables.replication.target.target import Target, log_of, position_of
+from dagster_streamtables.replication.target.target_table import opened
+from replication.apply.published import ORIGIN, Model, Transactions, changes, counted
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("n", pa.int32())])
+KEYED = PublishedTable("public.t", SCHEMA, ("id",))
+BAG = PublishedTable("public.t", SCHEMA, None)
+COLUMNS = "own STRING, v STRING, id BIGINT, n INT"
+VECTORS = "'delta.enableDeletionVectors' = 'true'"
+MAPPED = "'delta.columnMapping.mode' = 'name'"
+TARGETS: Mapping[str, tuple[str, str]] = {
+    "deletion vectors": (COLUMNS, f"TBLPROPERTIES ({VECTORS})"),
+    "mapped columns": (COLUMNS, f"TBLPROPERTIES ({MAPPED}, {VECTORS})"),
+    "row tracking": (COLUMNS, "TBLPROPERTIES ('delta.enableRowTracking' = 'true')"),
+    "widened types": (COLUMNS, "TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"),
+    "checkpoints v2": (COLUMNS, "TBLPROPERTIES ('delta.checkpointPolicy' = 'v2')"),
+    "times in commits": (
+        COLUMNS, "TBLPROPERTIES ('delta.enableInCommitTimestamps' = 'true')"),
+    "clustered": (COLUMNS, "CLUSTER BY (id)"),
+    "partitioned": (COLUMNS, f"PARTITIONED BY (n) TBLPROPERTIES ({MAPPED})"),
+}  # fmt: skip
+
+
+class Place:
+    """A table of Spark's, and a target in it."""
+
+    def __init__(self, spark: SparkSession, path: Path) -> None:
+        self.spark, self.path = spark, path
+        self.target = Target(str(path), "shop", ORIGIN, session=lambda: spark)
+
+    def sql(self, text: str) -> Any:
+        return self.spark.sql(text.replace("{t}", f"delta.`{self.path}`")).collect()
+
+    def create(self, columns: str, more: str = "") -> None:
+        self.sql(f"CREATE TABLE {{t}} ({columns}) USING delta {more}")
+
+    def rows(self, *names: str) -> Any:
+        rows = self.spark.read.format("delta").load(str(self.path))
+        return counted(rows.select(*names or ["*"]).toArrow().to_pylist())
+
+    def version(self) -> int:
+        return DeltaTable(self.path).version()
+
+    def fill(self, rows: list[dict[str, Any]]) -> None:
+        values = ", ".join(
+            f"('there', {_literal(row['v'])}, {_literal(row['id'])}, {_literal(row['n'])})"
+            for row in rows
+        )
+        self.sql(
+            f"INSERT INTO {{t}} (own, v, id, n) SELECT /*+ COALESCE(1) */ * FROM VALUES {values}"
+        )
+
+
+def _literal(value: Any) -> str:
+    return "NULL" if value is None else repr(value)
+
+
+@pytest.fixture
+def place(spark: SparkSession, tmp_path: Path) -> Place:
+    return Place(spark, tmp_path / "t")
+
+
+def row(id_: int | None, v: str | None, n: int | None = 0) -> dict[str, Any]:
+    return {"id": id_, "v": v, "n": n}
+
+
+THERE = [row(1, "a"), row(2, "b"), row(3, "c"), row(4, None, None), row(4 + 1, "e")]
+HAPPENED: Transactions = {
+    5: [
+        ("update", None, row(1, "A", 1)),
+        ("update", None, row(2, None, 2), "v"),
+        ("delete", row(3, "c")),
+        ("insert", row(6, "f")),
+    ],
+    6: [
+        ("update", row(5, "e"), row(3, "moved")),
+        ("insert", row(5, "new", 5)),
+        ("insert", row(7, "short")),
+        ("delete", row(7, "short")),
+    ],
+}
+COUNTED: Transactions = {
+    5: [
+        ("update", row(1, "a"), row(9, "a")),
+        ("delete", row(2, "b")),
+        ("insert", row(1, "a")),
+        ("insert", row(None, None, None)),
+    ],
+    6: [("update", row(4, None, None), row(4, "x", None)), ("delete", row(None, None, None))],
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize("table", [KEYED, BAG], ids=["key", "bag"])
+def test_changes_of_each_kind(place: Place, kind: str, table: PublishedTable) -> None:
+    place.create(*TARGETS[kind])
+    there = THERE if table is KEYED else [*THERE, row(1, "a"), row(2, "b"), row(2, "b")]
+    place.fill(there)
+    if kind == "deletion vectors":
+        place.sql("DELETE FROM {t} WHERE id = 5")
+        place.fill([row(5, "e")])
+    model = Model(table, [{**each, "own": "there"} for each in there])
+    happened = HAPPENED if table is KEYED else COUNTED
+    model.apply(happened)
+    before = place.version()
+    assert opened(place.target, table).spark is not None
+
+    applied = apply_changes(place.target, changes(table, happened), 6)
+
+    assert place.rows() == counted([{**{"own": None}, **each} for each in model.rows])
+    assert (applied.version, position_of(place.target)) == (before + 1, 6)
+    assert apply_changes(place.target, changes(table, happened), 6).version is None
+
+
+@pytest.mark.long
+def test_parts_are_one_commit(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More changes than are folded at once, which wait in a table beside the files."""
+    monkeypatch.setattr(spark_rows, "AT_ONCE", 50)
+    place.create(*TARGETS["row tracking"])
+    many = [row(i, f"v{i}") for i in range(200)]
+    happened: Transactions = {
+        5: [("insert", each) for each in many],
+        6: [("update", None, row(i, f"w{i}")) for i in range(0, 200, 2)]
+        + [("update", row(i, f"v{i}"), row(-i, "moved")) for i in range(1, 200, 4)]
+        + [("delete", row(i, "")) for i in range(3, 200, 4)],
+    }
+    model = Model(KEYED)
+    model.apply(happened)
+    choices = Choices(in_memory=80, commit_by_commit=True)
+
+    apply_changes(place.target, changes(KEYED, happened), 6, choices)
+
+    assert place.rows("id", "v", "n") == counted(model.rows)
+    assert place.version() == 2
+    assert not [*place.path.glob("_replication_staged/*")]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("table", [KEYED, BAG], ids=["key", "bag"])
+@pytest.mark.parametrize("at_once", [1, 100])
+def test_truncates(place: Place, table: PublishedTable, at_once: int) -> None:
+    place.create(*TARGETS["mapped columns"])
+    place.fill(THERE)
+    happened: Transactions = {
+        5: [("truncate",)],
+        6: [("insert", row(1, "x")), ("truncate",), ("insert", row(2, "y"))],
+    }
+    choices = Choices(in_memory=at_once, commit_by_commit=True)
+
+    apply_changes(place.target, changes(table, happened), 6, choices)
+
+    assert place.rows("id", "v", "n") == counted([row(2, "y")])
+    assert [each["operation"] for each in DeltaTable(place.path).history(2)] == ["WRITE", "DELETE"]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("policy", ["error", "apply", "skip"])
+def test_conflicts_are_counted(place: Place, policy: Any) -> None:
+    place.create(*TARGETS["row tracking"])
+    place.fill(THERE)
+    happened: Transactions = {
+        5: [("insert", row(1, "new")), ("update", None, row(8, "?")), ("delete", row(9, None))]
+    }
+    model = Model(KEYED, [{**each, "own": "there"} for each in THERE], policy)
+    told = changes(KEYED, happened)
+    if policy == "error":
+        with pytest.raises(ReplicationConflict, match="meets a row"):
+            apply_changes(place.target, told, 5)
+        assert position_of(place.target) is None
+        return
+    model.apply(happened)
+
+    applied = apply_changes(place.target, told, 5, Choices(policy))
+
+    assert place.rows() == counted([{**{"own": None}, **each} for each in model.rows])
+    assert applied.conflicts == {"insert_exists": 1, "update_missing": 1, "delete_missing": 1}
+
+
+class Somebody:
+    """Commits to the target between the moment when it was read, and the commit."""
+
+    def __init__(self, place: Place, monkeypatch: pytest.MonkeyPatch, *texts: str) -> None:
+        self.texts, really = list(texts), module.write
+
+        def write(*args: Any) -> None:
+            if self.texts:
+                place.sql(self.texts.pop(0))
+            really(*args)
+
+        monkeypatch.setattr(module, "write", write)
+
+
+@pytest.mark.parametrize(
+    "table", [KEYED, pytest.param(BAG, marks=pytest.mark.long)], ids=["key", "bag"]
+)
+def test_somebody_commits_first(
+    place: Place, table: PublishedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.create(*TARGETS["row tracking"])
+    place.fill(THERE)
+    Somebody(
+        place,
+        monkeypatch,
+        "INSERT INTO {t} (id, v, n) VALUES (60, 'his', 0)",
+        "DELETE FROM {t} WHERE id = 60",
+        "UPDATE {t} SET own = 'his' WHERE id = 2",
+        "OPTIMIZE {t}",
+    )
+    happened = HAPPENED if table is KEYED else COUNTED
+    owners = {each["id"]: "his" if each["id"] == 2 else "there" for each in THERE}
+    model = Model(table, [{**each, "own": owners[each["id"]]} for each in THERE])
+    model.apply(happened)
+
+    apply_changes(place.target, changes(table, happened), 6)
+
+    assert place.rows() == counted([{**{"own": None}, **each} for each in model.rows])
+
+
+@pytest.mark.long
+def test_two_apply_the_same(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.create(*TARGETS["row tracking"])
+    place.fill(THERE)
+    told, really = changes(KEYED, HAPPENED), module.write
+
+    def write(*args: Any) -> None:
+        monkeypatch.setattr(module, "write", really)
+        apply_changes(place.target, told, 6)
+        really(*args)
+
+    monkeypatch.setattr(module, "write", write)
+    version = place.version()
+
+    assert apply_changes(place.target, told, 6).version is None
+    assert place.version() == version + 1
+
+
+@pytest.mark.long
+def test_an_answer_that_is_lost_after_the_commit(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place.create(*TARGETS["row tracking"])
+    really = module.write
+
+    def write(*args: Any) -> None:
+        really(*args)
+        raise OSError("the connection was reset")
+
+    monkeypatch.setattr(module, "write", write)
+    told = changes(KEYED, {5: [("insert", row(1, "x"))]})
+    assert apply_changes(place.target, told, 5).version == 1
+    assert apply_changes(place.target, told, 5).version is None
+    assert place.rows("id") == counted([{"id": 1}])
+
+
+def copied(place: Place, rows: list[Any], at: int, policy: Any = "error", **more: Any) -> Any:
+    reader = pa.Table.from_pylist(rows, schema=SCHEMA).to_reader()
+    return copy_rows(place.target, KEYED, reader, at, Choices(policy), **more)
+
+
+@pytest.mark.long
+def test_copies_into_a_table_that_is_there(place: Place) -> None:
+    place.create(*TARGETS["row tracking"])
+    place.fill(THERE[:2])
+    with pytest.raises(ReplicationConflict, match="is there already"):
+        copied(place, [row(1, "x"), row(8, "y")], 5)
+    assert copied(place, [row(1, "x"), row(8, "y")], 5, "apply").conflicts == {"insert_exists": 1}
+    kept = [{**row(1, "x"), "own": "there"}, {**row(2, "b"), "own": "there"}]
+    assert place.rows() == counted([*kept, {**row(8, "y"), "own": None}])
+    assert copied(place, [row(8, "z")], 5).version is None
+
+    for at in (5, 6):
+        copied(place, [row(9, f"{at}")], at, replace=True)
+        assert place.rows("id", "v", "n") == counted([row(9, f"{at}")])
+    copied(place, [], 6, replace=True)
+    assert (place.rows(), position_of(place.target)) == (counted([]), 6)
+    with pytest.raises(TargetProblem, match="has position 6 already"):
+        copied(place, [], 4, replace=True)
+
+
+@pytest.mark.long
+def test_a_copy_that_somebody_is_ahead_of(place: Place) -> None:
+    place.create(*TARGETS["row tracking"])
+
+    def batches() -> Any:
+        yield from pa.Table.from_pylist([row(1, "a")], schema=SCHEMA).to_batches()
+        place.fill([row(1, "his")])
+
+    rows = pa.RecordBatchReader.from_batches(SCHEMA, batches())
+    with pytest.raises(ConflictingCommit):
+        copy_rows(place.target, KEYED, rows, 5)
+    assert place.rows("v") == counted([{"v": "his"}])
+
+
+@pytest.mark.long
+def test_columns_that_the_table_fills(place: Place) -> None:
+    place.create(
+        "id BIGINT, v STRING, n INT, twice INT GENERATED ALWAYS AS (n * 2), "
+        "number BIGINT GENERATED ALWAYS AS IDENTITY, d STRING NOT NULL DEFAULT 'set'",
+        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
+    )
+    apply_changes(place.target, changes(KEYED, {5: [("insert", row(1, "a", 4))]}), 5)
+    apply_changes(place.target, changes(KEYED, {6: [("update", None, row(1, "b", 5))]}), 6)
+
+    assert place.rows("id", "v", "n", "twice", "d") == counted(
+        [{**row(1, "b", 5), "twice": 10, "d": "set"}]
+    )
+    with pytest.raises(TargetProblem, match="cannot be written exactly") as error:
+        apply_changes(place.target, changes(BAG, {7: [("insert", row(1, "a"))]}), 7)
+    assert "numbered anew" in error.value.why
+
+
+def test_a_constraint_refuses_a_row(place: Place) -> None:
+    place.create(*TARGETS["row tracking"])
+    place.sql("ALTER TABLE {t} ADD CONSTRAINT small CHECK (id < 100)")
+    told = changes(KEYED, {5: [("insert", row(1, "a")), ("insert", row(100, "a"))]})
+
+    with pytest.raises(TargetProblem, match="refuses a row"):
+        apply_changes(place.target, told, 5)
+    assert (place.rows(), position_of(place.target)) == (counted([]), None)
+
+
+@pytest.mark.long
+def test_padded_and_short_texts(place: Place) -> None:
+    place.create("id BIGINT, v CHAR(3), n INT, own VARCHAR(2)")
+    key = PublishedTable("public.t", SCHEMA, ("v",))
+    happened: Transactions = {
+        5: [("insert", row(1, "a  ")), ("insert", row(2, "bcd"))],
+        6: [("update", None, row(3, "a  ")), ("delete", row(2, "bcd"))],
+    }
+    apply_changes(place.target, changes(key, happened), 6, Choices(commit_by_commit=True))
+    assert place.rows("id", "v", "n") == counted([row(3, "a  ")])
+
+    for value in ("a", "abcd"):
+        with pytest.raises(TargetProblem, match=r'column "v" .* does not take the value'):
+            apply_changes(place.target, changes(key, {7: [("insert", row(4, value))]}), 7)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("rows", [THERE, []], ids=["rows", "none"])
+def test_columns_are_added_and_filled(place: Place, rows: list[Any]) -> None:
+    place.create("own STRING, v STRING, id BIGINT, n INT", f"TBLPROPERTIES ({MAPPED})")
+    if rows:
+        place.fill(rows)
+    wide = pa.schema(
+        [*SCHEMA, ("a b", pa.decimal128(5, 2)), ("s", pa.struct([("x y", pa.int32())]))]
+    )
+    table = PublishedTable("public.t", wide, ("id",), fills={"a b": Decimal("1.50")})
+    new = {**row(9, "x"), "a b": None, "s": {"x y": 1}}
+    choices = Choices(add_columns=True)
+
+    apply_changes(place.target, changes(table, {5: [("insert", new)]}), 5, choices)
+    more = PublishedTable("public.t", wide.append(pa.field("t", pa.timestamp("us"))), ("id",))
+    apply_changes(place.target, changes(more, {}), 6, choices)
+
+    log = log_of(place.target)
+    assert log is not None and log.columns["t"] == "timestamp_ntz"
+    assert place.rows("id", "`a b`", "s") == counted(
+        [{"id": each["id"], "a b": Decimal("1.50"), "s": None} for each in rows]
+        + [{name: new[name] for name in ("id", "a b", "s")}]
+    )
+
+
+@pytest.mark.long
+def test_many_small_files_are_merged(place: Place) -> None:
+    place.create(*TARGETS["row tracking"])
+    for i in range(32):
+        apply_changes(place.target, changes(KEYED, {i: [("insert", row(i, "x"))]}), i)
+    log = log_of(place.target)
+    assert log is not None and len(log.file_sizes) < 5
+    assert place.rows("id") == counted([{"id": i} for i in range(32)])

@@ -39,13 +39,12 @@ class SparkHistory(History):
             assert found == Counter(wanted), (table, about)
 
 
-@pytest.mark.parametrize("time", [1, 2])
-def test_killed_between_any_two_steps(origin: Origin, lake: Lake, time: int) -> None:
-    history = SparkHistory(origin, time)
+def test_killed_between_any_two_steps(slotted: Origin, lake: Lake) -> None:
+    history = SparkHistory(slotted, 1)
     history.change()
-    Replications(lake).create(Replication("r", origin.declared("p", "q"), max_rows=3))
+    Replications(lake).create(Replication("r", slotted.declared("p", "q"), max_rows=3))
     for step in STEPS:
-        killed_at(lake, "r", step, time)
+        killed_at(lake, "r", step, 1)
         history.change()
     Replications(lake).refresh("r")
     history.require_equal(lake)
@@ -53,10 +52,10 @@ def test_killed_between_any_two_steps(origin: Origin, lake: Lake, time: int) -> 
     assert check.equal and not Replications(lake).read("r").errors
 
 
-def test_rows_are_copied_again_and_compared(origin: Origin, lake: Lake) -> None:
-    history, replications = SparkHistory(origin, 5), Replications(lake)
+def test_rows_are_copied_again_and_compared(slotted: Origin, lake: Lake) -> None:
+    history, replications = SparkHistory(slotted, 5), Replications(lake)
     history.change()
-    replications.refresh(Replication("r", origin.declared("p", "q"), on_conflict="apply"))
+    replications.refresh(Replication("r", slotted.declared("p", "q"), on_conflict="apply"))
     lake.access.session("t").spark.sql(
         f"INSERT INTO delta.`{lake.location('t')}` VALUES ('his', 'x', 99)"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pytest
 
@@ -38,6 +39,7 @@ EXACT: dict[str, tuple[pa.DataType, list[str]]] = {
     "name": (pa.string(), ["a name"]),
     "json": (pa.string(), ['{"b": 1,  "a": [1.0, null]}', "null"]),
     "jsonb": (pa.string(), ['{"b": 1,  "a": [1.0, null]}', "1e400"]),
+    "xml": (pa.string(), ["<a b='1'>&lt;</a>", "no <b>root</b>"]),
     "uuid": (pa.string(), ["A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11"]),
     "x.mood": (pa.string(), ["sad", "So, \"happy\""]),
     "x.positive": (pa.decimal128(5, 1), ["0.1", "9999.9"]),
@@ -95,6 +97,11 @@ BY_CHOICE: dict[str, list[str]] = {
     "tstzrange": ["[2024-01-01 00:00:00+00,)"],
     "daterange": ["[2024-01-01,2024-01-02)"],
     "int4multirange": ["{[1,2),[5,6)}"],
+    "int8multirange": ["{(,)}"],
+    "nummultirange": ["{[1.0,2.0],(3,4)}", "{}"],
+    "tsmultirange": ["{[2024-01-01,infinity]}"],
+    "tstzmultirange": ["{[2024-01-01 00:00:00+00,)}"],
+    "datemultirange": ["{[2024-01-01,2024-01-02)}"],
     "pg_lsn": ["FFFFFFFF/FFFFFFFF"],
     "xid": ["4294967295"],
     "xid8": ["18446744073709551615"],
@@ -102,6 +109,17 @@ BY_CHOICE: dict[str, list[str]] = {
     "tid": ["(4294967295,65535)"],
     "regclass": ["pg_class"],
     "regtype": ["integer"],
+    "regproc": ["now"],
+    "regprocedure": ["abs(integer)", "-"],
+    "regoper": ["pg_catalog.||/"],
+    "regoperator": ["+(integer,integer)"],
+    "regrole": ["postgres"],
+    "regnamespace": ["pg_catalog"],
+    "regconfig": ["english"],
+    "regdictionary": ["simple"],
+    "regcollation": ['"C"'],
+    "refcursor": ["a cursor"],
+    "aclitem": ["postgres=r/postgres"],
     "int2vector": ["1 2"],
     "oidvector": ["1 2"],
     "txid_snapshot": ["10:20:10,14"],
@@ -114,8 +132,9 @@ BY_CHOICE: dict[str, list[str]] = {
 """Types that a Delta table does not have, or not with all their values."""
 LATER = {
     "pg_snapshot": 13,
+    "regcollation": 13,
     "xid8": 13,
-    "int4multirange": 14,
+    **dict.fromkeys([kind for kind in BY_CHOICE if kind.endswith("multirange")], 14),
     "numeric(3,5)": 15,
     "numeric(3,-2)": 15,
 }
@@ -138,6 +157,24 @@ NO_VALUE = [
 """Values that are none of the type that is stored."""
 
 
+INTERNAL = {
+    "gtsvector", "pg_brin_bloom_summary", "pg_brin_minmax_multi_summary", "pg_dependencies",
+    "pg_mcv_list", "pg_ndistinct", "pg_node_tree",
+}  # fmt: skip
+"""Types of which nobody can write a value."""
+
+
+def test_no_base_type_is_left_out(database: Database) -> None:
+    known = [kind for kind in [*EXACT, *BY_CHOICE] if not kind.startswith("x.")]
+    oids = ", ".join(f"to_regtype('{kind}')" for kind in known)
+    found = database.run(
+        "SELECT typname FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace "
+        "AND typtype IN ('b', 'r', 'm') AND NOT EXISTS (SELECT FROM pg_type AS element "
+        f"WHERE element.typarray = pg_type.oid) AND oid NOT IN ({oids})"
+    )
+    assert {name for (name,) in found} <= INTERNAL
+
+
 def make(database: Database, types: list[str]) -> None:
     columns = ", ".join(f"c{i} {kind}" for i, kind in enumerate(types))
     database.run(
@@ -157,12 +194,22 @@ def fill(database: Database, values: dict[str, list[str]]) -> int:
     number = 0
     with database.connect() as connection:
         for i, (kind, each) in enumerate(values.items()):
+            if kind == "xml" and not _reads_xml(database):
+                continue
             for value in each:
                 number += 1
                 query = f"INSERT INTO t (id, c{i}) VALUES ({number}, %s::text::{kind})"
                 connection.execute(query, [value])  # type: ignore[arg-type]
         connection.execute("INSERT INTO t (id) VALUES (0)")
     return number + 1
+
+
+def _reads_xml(database: Database) -> bool:
+    """The wheel's server is built without libxml: it has the type, and takes no value of it."""
+    try:
+        return bool(database.run("SELECT '<a/>'::xml"))
+    except psycopg.errors.FeatureNotSupported:
+        return False
 
 
 def copied(database: Database, table: str = "public.t", **settings: Any) -> pa.Table:

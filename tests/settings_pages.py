@@ -100,6 +100,9 @@ def _values(hint: Any) -> str:
     if kind is bool:
         return "`true`, `false`"
     bounds = [str(mark) for mark in _marks(hint) if isinstance(mark, Range | Where)]
+    if kind is timedelta:
+        bounds = [re.sub(r"\d+", lambda found: f"{found[0]} s", each) for each in bounds]
+        bounds = [each.replace("than 0 s", "than 0") for each in bounds]
     return ", ".join([*_WORDS.get(typing.get_origin(kind) or kind, ()), *bounds])
 
 

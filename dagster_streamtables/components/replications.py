@@ -57,11 +57,9 @@ class ReplicationSettings:
     that only until the server decodes its log."""
     slot_timeout: Annotated[timedelta, Range(0, above=True)] = timedelta(minutes=5)
     """For so long a new slot waits for transactions that are open."""
-    slot_deadline: Annotated[
-        timedelta | None, Range(0, above=True), Shown((timedelta(days=7),))
-    ] = None
+    slot_deadline: Annotated[timedelta | None, Range(60), Shown((timedelta(days=7),))] = None
     """The other lake lets the slot go if nobody has refreshed the replication for so long, and then
-    keeps nothing for it."""
+    keeps nothing for it. At least a minute."""
     origin: Literal["any", "none"] = "any"
     """`none` leaves out what a replication wrote at the publisher."""
     targets: Annotated[Mapping[str, str], Shown(({"public.orders": "raw.orders"},))] = field(

@@ -28,6 +28,7 @@ def begin(work: Work) -> Mapping[str, PublishedTable]:
 
     Raises:
         RefusedOperation: The name of its slot is taken, or a slot is missing that was to be there.
+        InvalidDefinition: Its rows would go round in a circle.
         PublisherProblem: As `Publisher.published`.
         TargetProblem: A target is not the table that was written.
     """
@@ -40,6 +41,7 @@ def begin(work: Work) -> Mapping[str, PublishedTable]:
     wanted = named_tables(work.replication)
     work.turn.save(lambda state: replace(state, publication=wanted))
     published = work.publisher.published()
+    work.require_no_circle(published)
     _require_same(work.state, published)
     _meet_new(work, published)
     _see_targets(work)

@@ -30,9 +30,10 @@ class FromLake:
     origin: Literal["any", "none"] = "any"
     """"none" leaves out what a replication wrote there, so that two lakes can replicate each
     other."""
-    slot_deadline: Annotated[timedelta, Range(0, above=True)] | None = None
+    slot_deadline: Annotated[timedelta, Range(60)] | None = None
     """The publisher lets the slot go if nobody has refreshed the replication for so long, and then
-    keeps nothing for it; None for never."""
+    keeps nothing for it; None for never. At least a minute; the status warns where it is less than
+    twice what the longest refresh took."""
 
     def __post_init__(self) -> None:
         if isinstance(self.publications, list):

@@ -85,10 +85,7 @@ class Replications:
         self._store.commit(name, created)
         if replication.enabled:
             self._runs.begin(name)
-        status = self.read(name)
-        for warning in status.warnings:
-            logger.warning("%s: %s", name, warning)
-        return status
+        return self._warned(name)
 
     def alter(self, replication: Replication) -> ReplicationStatus:
         """Store another declaration of a replication; its positions stay.
@@ -103,7 +100,8 @@ class Replications:
         before = self._store.read(replication.name)
         if replication != before.replication:
             self._runs.require_no_circle(replication, before.tables)
-        self._store.change(replication.name, lambda state: altered(state, replication))
+            self._store.change(replication.name, lambda state: altered(state, replication))
+            return self._warned(replication.name)
         return self.read(replication.name)
 
     def refresh(
@@ -272,6 +270,12 @@ class Replications:
         else:
             self.alter(replication)
         return replication.name
+
+    def _warned(self, name: str) -> ReplicationStatus:
+        status = self.read(name)
+        for warning in status.warnings:
+            logger.warning("%s: %s", name, warning)
+        return status
 
     def _reported(self, name: str, wait: float, act: Callable[[Work], bool]) -> ReplicationRefresh:
         begun = time.perf_counter()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -41,6 +42,8 @@ class Runs:
     step: Step = field(default=lambda step: None)
     options: dict[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     """By replication, the storage options of a declaration that was given: they are not stored."""
+    without_circle: dict[str, object] = field(default_factory=dict[str, object])
+    """By replication, what was found to be in no circle."""
 
     def remember(self, replication: Replication) -> None:
         source = replication.publisher
@@ -56,6 +59,7 @@ class Runs:
         """
         with turn(self.store, name, wait=wait) as mine:
             _require_enabled(mine.state)
+            begun = time.monotonic()
             try:
                 with last_word():
                     found = act(self._work(mine))
@@ -67,7 +71,7 @@ class Runs:
                 if isinstance(error, StreamTablesError):
                     raise about(error, name) from error
                 raise
-            mine.last = _succeeded
+            mine.last = _succeeded(time.monotonic() - begun)
             return found
 
     def begin(self, name: str) -> None:
@@ -88,6 +92,14 @@ class Runs:
         """
         options = self.options.get(replication.name)
         require_no_circle(replication, published, self.lake, options)
+
+    def _looked_for_circles(self, state: State, published: Collection[str]) -> None:
+        """Once for each process, and again when other tables are published: a circle that somebody
+        else closes is refused to him."""
+        this = state.id, state.replication.to_json(), frozenset(published)
+        if self.without_circle.get(state.replication.name) != this:
+            self.require_no_circle(state.replication, published)
+            self.without_circle[state.replication.name] = this
 
     def publisher(self, state: State) -> Publisher:
         reader = f"replication {state.replication.name} of {self.lake.root} ({state.id[:8]})"
@@ -121,6 +133,7 @@ class Runs:
             publisher,
             Targets(self.lake, mine.state.id, publisher.origin),
             lambda: overlaps(mine.name, self.store.all(), names),
+            lambda published: self._looked_for_circles(mine.state, published),
             self.step,
         )
 
@@ -150,6 +163,11 @@ def _failure(error: Exception) -> Callable[[State], State]:
     return failed
 
 
-def _succeeded(state: State) -> State:
+def _succeeded(seconds: float) -> Callable[[State], State]:
     now = datetime.now(UTC).isoformat()
-    return replace(state, error=None, errors=0, refreshed_at=now)
+
+    def succeeded(state: State) -> State:
+        longest = max(state.longest_refresh, round(seconds, 3))
+        return replace(state, error=None, errors=0, refreshed_at=now, longest_refresh=longest)
+
+    return succeeded

@@ -81,6 +81,8 @@ class State:
     errors: int = 0
     failed_at: str | None = None
     refreshed_at: str | None = None
+    longest_refresh: float = 0.0
+    """In seconds, of those that succeeded with this declaration."""
     worker: Worker | None = None
 
     def with_table(self, name: str, **changes: Any) -> State:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 
 from dagster_streamtables.errors import StreamTablesError
+from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.state import Progress, State
 from dagster_streamtables.replication.lifecycle.status import ReplicationStatus, TableStatus
 from dagster_streamtables.runtime.lake import Lake
@@ -26,8 +27,19 @@ def status_of(state: State, lake: Lake, warnings: Sequence[str]) -> ReplicationS
         conflicts=dict(state.conflicts),
         skips=tuple(map(str, state.skips)),
         worker=str(worker) if worker is not None and worker.works else "",
-        warnings=tuple(warnings),
+        warnings=(*warnings, *_late(state)),
     )
+
+
+def _late(state: State) -> Iterator[str]:
+    """A refresh that its publisher may not wait for."""
+    source, longest = state.replication.publisher, timedelta(seconds=state.longest_refresh)
+    deadline = source.slot_deadline if isinstance(source, FromLake) else None
+    if deadline is not None and deadline < 2 * longest:
+        yield (
+            f"its longest refresh took {longest}, and its publisher lets the slot go after "
+            f"{deadline} (slot_deadline): choose at least twice as much as a refresh takes"
+        )
 
 
 def _of_table(name: str, progress: Progress, lake: Lake) -> TableStatus:

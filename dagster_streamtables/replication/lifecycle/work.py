@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,6 +30,8 @@ class Work:
     targets: Targets
     overlaps: Callable[[], list[str]]
     """Which other replications write to a target, each in a sentence."""
+    require_no_circle: Callable[[Collection[str]], None]
+    """Refuse published tables whose rows would come back to where they come from."""
     step: Step = lambda step: None
     """Called between two steps, with the name of the one that comes."""
     done: dict[str, TableRefresh] = field(default_factory=dict[str, TableRefresh])

@@ -252,9 +252,27 @@ def test_a_lake_lets_a_slot_go_at_its_deadline_and_tells(
         with pytest.raises(LostSlot, match="was let go by the publisher"):
             act("r")
     assert replications.copy("r").tables[T].copied == 3
-    for wrong in (timedelta(0), 7):
+    for wrong in (timedelta(seconds=59), 7):
         with pytest.raises(InvalidDefinition, match="slot_deadline"):
             replace(week, slot_deadline=wrong)
+
+
+def test_a_deadline_that_a_refresh_may_miss_is_warned_of(
+    tmp_path: Path, replications: Replications, caplog: pytest.LogCaptureFixture
+) -> None:
+    origin = LakeOrigin(tmp_path / "publisher")
+    published(origin)
+    given = Replication("r", replace(origin.declared("p"), slot_deadline=timedelta(minutes=2)))
+    replications.refresh(given)
+    assert replications.read("r").warnings == ()
+    replications._store.change("r", lambda state: replace(state, longest_refresh=61.0))
+    replications.refresh(given)
+    [warning] = replications.read("r").warnings
+    assert "took 0:01:01" in warning and "after 0:02:00 (slot_deadline)" in warning
+    assert warning not in caplog.text
+    short = replace(given.publisher, slot_deadline=timedelta(seconds=100))
+    replications.alter(replace(given, publisher=short))
+    assert "after 0:01:40 (slot_deadline)" in caplog.text
 
 
 @pytest.mark.parametrize("on_slot_lost", ["error", "copy"])
@@ -512,6 +530,25 @@ def test_a_circle_over_three_lakes_is_refused(tmp_path: Path, origins: str) -> N
     assert told.value.why == f"rows of public.t would go {' → '.join(way)}"
     assert '"from_c" and "from_b" of' in told.value.what and '"from_a"' in told.value.what
     assert Replications(ring.lakes["a"].lake).list() == []
+
+
+def test_a_circle_that_a_publication_closes_later_is_refused(tmp_path: Path) -> None:
+    ring = Ring(tmp_path)
+    ring.link("a", "b", "any")
+    one, two = ring.lakes["a"], ring.lakes["b"]
+    for each in (one, two):
+        each.create("other", {"k": "int", "v": "text"}, ["k"])
+    two.publish("q", "other")
+    back, new = Replications(one.lake), Replications(one.lake)
+    back.refresh(Replication("back", two.declared("q"), copy=False))
+    two.add("q", "t")
+    for each in (back, new, new):
+        with pytest.raises(InvalidDefinition, match="round in a circle"):
+            each.refresh("back")
+    assert "public.t" not in {each.name for each in back.read("back").tables}
+    two.remove("q", "t")
+    new.refresh("back")
+    assert new.read("back").errors == 0
 
 
 def test_rows_pass_two_links_of_a_circle_at_most(tmp_path: Path) -> None:

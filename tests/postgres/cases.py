@@ -3,6 +3,8 @@ PostgreSQL is asked."""
 
 from __future__ import annotations
 
+_OBJECTS = "id NOT IN (3, 6, 7)"
+"""The rows in which j is an object."""
 EXPRESSIONS = [
     # quotients and other numbers
     "n / 3", "n / 7", "m / n", "m / 7.2", "7.5 / 7.2 + n", "n / x", "x / n", "100.0 * n / m",
@@ -88,6 +90,40 @@ EXPRESSIONS = [
     "j ?| ARRAY['e', 'k']", "j ?& ARRAY['a', 'b']", "jsonb_typeof(j)", "jsonb_typeof(j -> 'b')",
     "(j ->> 'a')::numeric", "(j ->> 'a')::numeric(10, 1)", "upper(j -> 'b' ->> 'c')",
     "jsonb_extract_path_text(j, 'b', 'c')", "j ->> 'k' IS NULL",
+    "j -> 'b' = '{\"d\": [1, 2.5, \"z\"], \"c\": \"x y\"}'", "j -> 'a' = '1.0'",
+    "(j -> 'a') IS DISTINCT FROM '1.0'", "(j -> 'a') IS NOT DISTINCT FROM '2.5'",
+    "j -> 'k' IN ('\"v\"', '\"w\"')", "j -> 'k' NOT IN ('\"v\"', '\"w\"')",
+    "j::jsonb = '{\"k\":\"w\"}'", "j::jsonb <> '{\"k\":\"w\"}'",
+    "jsonb_build_object('b', 1, 'a', 2) = jsonb_build_object('a', 2.0, 'b', 1)",
+    f"CASE WHEN {_OBJECTS} THEN (j - 'a') ->> 'k' END",
+    # parts of times in quotients
+    "extract(epoch from ts - timestamp '2020-01-01') / 3600", "extract(epoch from ts) / 60",
+    "extract(epoch from tz - timestamptz '2020-01-01 00:00+00') / 86400.0",
+    "extract(epoch from dt) / 7", "extract(second from ts) / 7",
+    "extract(milliseconds from ts) / 7", "extract(microseconds from ts) / 7",
+    "extract(year from ts) / 7", "extract(month from dt) * 1.5 / 7", "n / extract(day from dt)",
+    "make_timestamp(2024, 2, 29, 10, 30, 45.5)", "make_timestamp(2024, 2, id, 10, x + 7, 0)",
+    # rows, ranges and periods
+    "(x, y) IS DISTINCT FROM (7, 2)", "(x, y) IS NOT DISTINCT FROM (NULL, NULL)",
+    "ROW(x, y) = ROW(7, 2)", "ROW(x, y) < ROW(7, 3)", "ROW(x, y) IN ((7, 2), (3, 7))",
+    "int4range(1, 5) @> x", "int4range(1, 5, '(]') @> x", "int4range(NULL, 5) @> x",
+    "x <@ int4range(1, NULL)", "numrange(0, 2.5, '(]') @> n",
+    "daterange('2024-01-01'::date, '2024-02-29'::date, '[]') @> dt",
+    "tsrange(ts, ts + interval '1 day') @> timestamp '2024-01-31 12:00'",
+    "tstzrange(tz, NULL) @> timestamptz '2024-01-31 12:00+00'",
+    "int4range(1, 3, '()') && int4range(2, 4, '()')", "int4range(2, 2) && int4range(0, 5)",
+    "int4range(0, y, '()') && int4range(2, 4, '[]')",
+    "numrange(0, n + 10, '[)') && numrange(11.25, 12, '[)')",
+    "numrange(0, n + 10, '[]') && numrange(11.25, 12, '[)')",
+    "tsrange(ts, ts + interval '1 month') && tsrange(timestamp '2024-02-10', NULL)",
+    "(ts, ts + interval '1 day') OVERLAPS (timestamp '2024-01-31', timestamp '2024-02-01')",
+    "(timestamp '2024-02-01', ts) OVERLAPS (timestamp '2024-02-01', timestamp '2024-02-01')",
+    "(dt, NULL::date) OVERLAPS (date '2024-01-31', date '2024-02-01')",
+    "(dt, dt) OVERLAPS (date '2024-01-31', date '2024-02-01')",
+    "(date '2024-03-01', dt) OVERLAPS (date '2024-02-29', NULL::date)",
+    "(NULL::date, date '2024-03-01') OVERLAPS (dt, date '2024-02-29')",
+    "'{A0EEBC99-9C0B4EF8BB6D-6BB9BD380A11}'::uuid", "convert_to(s, 'UTF8')",
+    "convert_from(convert_to(u, 'UTF8'), 'UTF8')",
 ]  # fmt: skip
 """Equal to the last character and the last digit."""
 
@@ -96,6 +132,25 @@ REPRESENTED = [
     "log(1000::double precision)", "power(n, 2)", "sqrt(abs(n))", "ln(n + 10)", "exp(1.0)",
     "cbrt(x)", "j ->> 'a'", "j -> 'b'", "j -> 'b' -> 'd'", "jsonb_build_object('a', x, 'b', s)",
     "jsonb_build_array(x, s, NULL)", "to_jsonb(s)", "(n / 3) / 7", "d::numeric(38, 12)",
+    *(f"CASE WHEN {_OBJECTS} THEN {sql} END" for sql in (
+        "j - 'a'", "j - ARRAY['a', 'b']", "j - 'a' - 'b'", "j #- '{b,c}'", "j #- '{b,d,-1}'",
+        "jsonb_set(j, '{a}', '{\"new\": true}')", "jsonb_set(j, '{z}', '1')",
+        "jsonb_set(j, '{z}', '1', false)", "jsonb_set(j, '{b,c}', to_jsonb(x))",
+        "jsonb_set(j, '{b,d,1}', to_jsonb(s))", "jsonb_set(j, '{b,d,7}', '\"last\"')",
+        "jsonb_set(j, '{b,d,-7}', '\"first\"')", "jsonb_set(j, '{b,d,-1}', 'null')",
+        "jsonb_set(j, '{q,c}', '1')", "jsonb_set(jsonb_set(j, '{a}', '1'), '{b}', '2')",
+    )),
+    "CASE WHEN id = 3 THEN j - 'a' END", "CASE WHEN id = 3 THEN j - 0 END",
+    "CASE WHEN id = 3 THEN j - -1 END", "CASE WHEN id = 3 THEN j - 5 END",
+    "CASE WHEN id = 3 THEN j #- '{2,x}' END",
+    "CASE WHEN id = 3 THEN jsonb_set(j, '{2,x}', '[]') END",
+    "j::jsonb || '{\"a\": 1, \"k\": null}'", "'{\"a\": 1, \"k\": null}'::jsonb || j::jsonb",
+    "j::jsonb || j::jsonb", "j::jsonb || '[1, 2]'", "j::jsonb || '\"q\"'",
+    "(j -> 'b') || '{\"q\": [1]}'", "j::jsonb", "j::json", "to_jsonb(ts)", "to_jsonb(d)",
+    "to_jsonb(n)", "to_json(d)", "to_jsonb(arr)", "to_jsonb(sarr)",
+    "json_build_object('a', ts, 'b', d, 'c', arr, 'd', tz, 'e', sarr, 'f', dt)",
+    "jsonb_build_object('a', d * 1e9, 'b', d / 1e9, 'c', d * 1e20, 'd', 'NaN'::float8,"
+    " 'e', '-Infinity'::float8, 'f', 0::float8)",
 ]  # fmt: skip
 """Equal but for the digits of a float or of a long decimal, or the spaces and keys of JSON."""
 
@@ -138,14 +193,34 @@ QUERIES = [
     "SELECT id, x IN (SELECT a.y FROM t AS a) AS a, x <> ALL (SELECT a.y FROM t AS a) AS b,"
     " x = ANY (SELECT a.y FROM t AS a WHERE a.id < 3) AS c FROM t",
     "SELECT id, k FROM t, jsonb_object_keys(j) AS k WHERE id IN (1, 2, 8)",
+    "SELECT id, e.k FROM t CROSS JOIN LATERAL jsonb_each_text(j) AS e(k, v)"
+    f" WHERE {_OBJECTS} AND e.v > '2'",
+    "SELECT id, e ->> 'x' AS x FROM t, jsonb_array_elements(j) AS e WHERE id = 3",
+    "SELECT id, e.o FROM t LEFT JOIN LATERAL jsonb_object_keys(CASE WHEN id IN (1, 8) THEN j"
+    " ELSE '{}' END) AS e(o) ON TRUE",
+    "SELECT id, ARRAY(SELECT a.x FROM t AS a WHERE a.y = t.y ORDER BY a.id) AS c FROM t",
+    "SELECT id, ARRAY(SELECT DISTINCT a.y FROM t AS a WHERE a.f = t.f ORDER BY a.y) AS c FROM t",
+    "SELECT ARRAY(SELECT a.x FROM t AS a WHERE a.id > 100) AS c",
+    "SELECT id, e.a, e.b FROM t, unnest(arr, sarr) AS e(a, b)",
+    "SELECT id, g / 2 AS h FROM t, generate_subscripts(arr, 1) AS g",
+    "SELECT f, round(extract(epoch from avg(ts - timestamp '2020-01-01')) / 86400, 2) AS a,"
+    " extract(epoch from sum(ts - timestamp '2020-01-01')) AS b FROM t GROUP BY f",
+    "SELECT f, avg(extract(epoch from ts)) AS a, avg(extract(year from ts)) AS c FROM t GROUP BY f",
+    "SELECT f, round(sum(n) / (SELECT sum(n) FROM t), 3) AS share FROM t GROUP BY f",
     "WITH s AS (SELECT f, sum(n) AS total FROM t GROUP BY f)"
     " SELECT f, round(100 * total / (SELECT sum(n) FROM t), 2) AS share FROM s",
 ]
 
 REPRESENTED_QUERIES = [
+    f"SELECT id, e.key, e.value FROM t, jsonb_each(j) AS e WHERE {_OBJECTS}",
+    "SELECT f, jsonb_object_agg(id::text, ts) AS a, jsonb_object_agg(id::text, d)"
+    " FILTER (WHERE x > 2) AS b FROM t WHERE id < 9 GROUP BY f",
     "SELECT id, e FROM t, jsonb_array_elements_text(j -> 'b' -> 'd') AS e WHERE id = 1",
     "SELECT f, stddev(x) AS a, variance(n) AS b, corr(x, y) AS c, avg(d) AS e FROM t GROUP BY f",
     "SELECT jsonb_agg(x ORDER BY id) AS a, json_agg(s ORDER BY id) AS b FROM t",
+    "SELECT f, jsonb_agg(ts ORDER BY id) AS a, jsonb_agg(d ORDER BY id) AS b,"
+    " jsonb_agg(tz ORDER BY id) AS c FROM t GROUP BY f",
+    "SELECT j -> 'a' AS a, count(*) AS n FROM t GROUP BY 1",
     "SELECT sum(n / 3) AS a, sum(n / 3) / 7 AS b FROM t",
     "SELECT f, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS a FROM t GROUP BY f",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import uuid
 from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal
@@ -42,6 +43,8 @@ def _shown(value: Any, loosely: bool) -> Any:
         return _number(value, loosely)
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         return value.astimezone(datetime.UTC).replace(tzinfo=None)
+    if isinstance(value, uuid.UUID):
+        return str(value)
     if isinstance(value, memoryview | bytes):
         return bytes(value)
     if isinstance(value, str) and loosely:

@@ -17,6 +17,9 @@ from dagster_streamtables.compiler.text.query_text import as_written, read, tabl
 from dagster_streamtables.compiler.text.spark import DIALECT, StreamTables
 from dagster_streamtables.errors import InvalidDefinition
 
+_LONGEST = 200_000
+"""Characters of a translation; Spark plans a longer one for minutes."""
+
 Columns = Mapping[str, Mapping[str, str]]
 
 
@@ -74,6 +77,8 @@ def translation(
     query = Query(dialect, text, Kinds(text.tree, columns or {}, dialect))
     _refuse(query, rules)
     printed = _printed(query, _mended(query, rules))
+    if len(printed) > max(_LONGEST, 100 * len(sql)):
+        raise _subquery_in_the_way(query)
     return printed, tuple(query.notes)
 
 
@@ -97,8 +102,26 @@ def _mended(query: Query, rules: Dialect) -> exp.Expr:
             query.carry(node, new)
             node.replace(new)
             tree = new if node is tree else tree
+    _require_no_subquery_beside_lambda(query, tree)
     parenthesize(tree)
     return tree
+
+
+def _require_no_subquery_beside_lambda(query: Query, tree: exp.Expr) -> None:
+    """Some rules make functions with lambdas, in which Spark takes no subquery."""
+    for each in tree.find_all(exp.Lambda):
+        if each.parent is not None and each.parent.find(exp.Query):
+            raise _subquery_in_the_way(query)
+
+
+def _subquery_in_the_way(query: Query) -> InvalidDefinition:
+    return InvalidDefinition(
+        f"a subquery inside of an expression cannot be translated from {query.dialect}",
+        where=query.text.shown(),
+        why="in Spark's SQL its value would be written many times, or into a function that takes "
+        "no subquery",
+        fix="join it in FROM, as in CROSS JOIN (SELECT avg(x) AS mean FROM t) AS q, and use q.mean",
+    )
 
 
 class _Printer(StreamTables.Generator):

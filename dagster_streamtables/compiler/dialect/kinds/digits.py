@@ -85,8 +85,20 @@ def _digits_of(node: exp.Expr, kinds: Kinds) -> Digits | None:
         return _united(found)
     if isinstance(node, exp.Subquery) and len(node.selects) == 1:
         return digits_of(node.selects[0], kinds)
+    if isinstance(node, exp.Extract) and kinds[node] is Kind.DECIMAL:
+        return _of_part(node, kinds)
     whole = _OF_KIND.get(kinds[node])
     return Digits(*whole) if whole else None
+
+
+def _of_part(node: exp.Extract, kinds: Kinds) -> Digits:
+    """The digits of a part of a time; of a date, each part is whole."""
+    part = str(node.this.name).upper().rstrip("S")
+    if kinds[node.expression] is Kind.DATE:
+        return Digits(12, 0)
+    return {"EPOCH": Digits(14, 6), "SECOND": Digits(2, 6), "MILLISECOND": Digits(5, 3)}.get(
+        part, Digits(8, 0)
+    )
 
 
 def of_type(type_: exp.DataType) -> Digits | None:

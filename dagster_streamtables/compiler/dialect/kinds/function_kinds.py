@@ -49,16 +49,19 @@ BY_CLASS: tuple[tuple[tuple[type[exp.Expr], ...], Kind], ...] = (
     ((exp.CurrentTimestamp,), Kind.INSTANT),
     ((exp.Array, exp.ArrayAppend, exp.ArrayConcat, exp.ArrayRemove), Kind.ARRAY),
     ((exp.Interval,), Kind.INTERVAL),
-    ((exp.JSONExtract, exp.JSONBExtract), Kind.JSON),
+    ((exp.JSONExtract, exp.JSONBExtract, exp.JSONBDeleteAtPath), Kind.JSON),
     ((exp.JSONExtractScalar, exp.JSONBExtractScalar), Kind.STRING),
 )  # fmt: skip
 BY_CALL: dict[str, Kind] = {
     name: kind
     for kind, names in {
         Kind.STRING: "to_char initcap format encode regexp_substr quote_literal to_hex string_agg "
-        "json_typeof jsonb_typeof json_extract_path_text jsonb_extract_path_text casefold unistr",
+        "json_typeof jsonb_typeof json_extract_path_text jsonb_extract_path_text casefold unistr "
+        "convert_from jsonb_array_elements_text json_array_elements_text jsonb_each_text "
+        "json_each_text jsonb_object_keys json_object_keys string_to_table regexp_split_to_table",
         Kind.INT: "num_nulls num_nonnulls jsonb_array_length json_array_length regexp_count "
-        "regexp_instr array_upper array_lower scale min_scale bit_count crc32 get_byte octet_length"
+        "regexp_instr generate_subscripts array_upper array_lower scale min_scale bit_count crc32 "
+        "get_byte octet_length"
         " array_ndims",
         Kind.DOUBLE: "date_part erf erfc sind cosd tand asind acosd atand",
         Kind.DECIMAL: "to_number trim_scale factorial",
@@ -71,9 +74,10 @@ BY_CALL: dict[str, Kind] = {
         "array_prepend array_positions array_reverse array_sort trim_array array_fill",
         Kind.JSON: "json_build_object jsonb_build_object json_build_array jsonb_build_array to_json"
         " to_jsonb json_agg jsonb_agg json_object_agg jsonb_object_agg jsonb_strip_nulls "
-        "json_extract_path jsonb_extract_path jsonb_set jsonb_array_elements row_to_json",
+        "json_extract_path jsonb_extract_path jsonb_set jsonb_array_elements json_array_elements "
+        "jsonb_each json_each row_to_json",
         Kind.INTERVAL: "age make_interval justify_days justify_hours justify_interval",
-        Kind.BINARY: "decode sha224 sha256 sha384 sha512",
+        Kind.BINARY: "convert_to decode sha224 sha256 sha384 sha512",
     }.items()
     for name in names.split()
 }

@@ -30,7 +30,7 @@ _OF_TYPE: dict[Any, Kind] = {
     _T.DECIMAL: Kind.DECIMAL,
     _T.FLOAT: Kind.FLOAT,
     _T.DOUBLE: Kind.DOUBLE,
-    **dict.fromkeys((_T.TEXT, _T.VARCHAR, _T.NVARCHAR, _T.CHAR, _T.NCHAR), Kind.STRING),
+    **dict.fromkeys((_T.TEXT, _T.VARCHAR, _T.NVARCHAR, _T.CHAR, _T.NCHAR, _T.UUID), Kind.STRING),
     _T.BOOLEAN: Kind.BOOL,
     **dict.fromkeys((_T.DATE, _T.DATE32), Kind.DATE),
     **dict.fromkeys((_T.TIMESTAMPTZ, _T.TIMESTAMPLTZ), Kind.INSTANT),
@@ -132,8 +132,8 @@ class Kinds:
         if isinstance(node, _UNITED):
             return self.united(results(node))
         if isinstance(node, exp.DPipe):
-            joins_arrays = Kind.ARRAY in (self[node.this], self[node.expression])
-            return Kind.ARRAY if joins_arrays else Kind.STRING
+            sides = self[node.this], self[node.expression]
+            return next((each for each in (Kind.ARRAY, Kind.JSON) if each in sides), Kind.STRING)
         known = (kind for classes, kind in BY_CLASS if isinstance(node, classes))
         return next(known, None) or self._by_argument(node)
 
@@ -145,6 +145,8 @@ class Kinds:
             wide = inner is Kind.BIGINT and self._dialect in _LIKE_POSTGRES
             return Kind.DECIMAL if wide else Kind.BIGINT if inner in WHOLE else inner
         if isinstance(node, exp.Avg):
+            if inner is Kind.INTERVAL:
+                return inner
             floats = inner in (Kind.DOUBLE, Kind.FLOAT) or self._dialect != "postgres"
             return Kind.DOUBLE if floats else Kind.DECIMAL
         if isinstance(node, exp.Extract):
@@ -190,6 +192,8 @@ class Kinds:
 
     def _arithmetic(self, node: exp.Expr) -> Kind:
         left, right = self[node.this], self[node.expression]
+        if isinstance(node, exp.Sub) and left in (Kind.STRING, Kind.JSON):
+            return Kind.JSON  # without a key or an element; no text has a difference
         if isinstance(node, exp.Add | exp.Sub):
             found = _of_moments(node, left, right)
             if found is not None:

@@ -9,6 +9,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from dagster_streamtables.compiler.text.query_text import table_name
 
+_PAIRS = ("json_each", "jsonb_each", "json_each_text", "jsonb_each_text")
 Origin = str | exp.Expr | None
 """The type of a table's column in Spark, an output of a subquery, or None if it is not known."""
 
@@ -50,12 +51,16 @@ class Origins:
         self, source: exp.Expr | Scope, name: str, scope: Scope, alias: str
     ) -> list[Origin]:
         if isinstance(source, exp.Table):
+            if not isinstance(source.this, exp.Identifier):
+                return _of_function(source, name)
             known = self._columns.get(table_name(source), {})
             renamed = [each.lower() for each in source.alias_column_names]
             names = dict(zip(renamed or known, known, strict=False))
             return [known[names[name]]] if name in names else []
-        if not isinstance(source, Scope) or not isinstance(source.expression, exp.Query):
+        if not isinstance(source, Scope):
             return [None]
+        if not isinstance(source.expression, exp.Query):
+            return _of_function(source.expression, name)
         return self._of_query(source.expression, name, _renamed(source.expression, scope, alias))
 
     def _of_query(self, query: exp.Query, name: str, renamed: list[str]) -> list[Origin]:
@@ -67,6 +72,21 @@ class Origins:
             if called.lower() == name:
                 return [_output(side, place) for side in sides]
         return []
+
+
+def _of_function(relation: exp.Expr, name: str) -> list[Origin]:
+    """A column of a function in FROM, as the call that makes it."""
+    alias, function = relation.args.get("alias"), relation.this
+    if alias is None:
+        return []
+    called = function.name.lower() if isinstance(function, exp.Anonymous) else ""
+    names = [each.name.lower() for each in alias.args.get("columns") or []]
+    names = names or (["key", "value"] if called in _PAIRS else [alias.name.lower()])
+    if name not in names:
+        return []
+    if called in _PAIRS and name == names[0]:
+        return ["string"]
+    return [function if called else None]
 
 
 def _output(query: exp.Query, place: int) -> Origin:

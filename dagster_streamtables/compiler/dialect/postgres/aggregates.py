@@ -5,12 +5,16 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.postgres.json import TEXT, value_of
+from dagster_streamtables.compiler.dialect.postgres.json import TEXT
+from dagster_streamtables.compiler.dialect.postgres.json_built import template_of
 from dagster_streamtables.compiler.dialect.rules import functions
 from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed, spread
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call
+
+_ALONE = "TO_JSON(NAMED_STRUCT('v', {}), MAP('ignoreNullFields', 'false'))"
+_NOT_GATHERED = ("limit", "offset", "group", "having", "qualify", "with_", "windows")
 
 
 def _renamed(name: str) -> Rule:
@@ -37,6 +41,8 @@ def _list(node: exp.Expr, argument: exp.Expr, query: Query) -> exp.Expr:
     value = inner.expressions[0] if distinct else inner
     keys = order.expressions if order is not None else []
     parts, descending = _keys(node, keys, query)
+    if distinct and [each.this for each in keys] == [value] and _nulls_by_default(keys[0]):
+        parts = []  # the values are sorted by themselves
     fields = [*parts, ("z", made("_v IS NULL", v=value)), ("v", value.copy())]
     struct = call("NAMED_STRUCT", *[e for name, each in fields for e in (string(name), each)])
     listed = aggregate(call("COLLECT_SET" if distinct else "COLLECT_LIST", struct))
@@ -45,6 +51,10 @@ def _list(node: exp.Expr, argument: exp.Expr, query: Query) -> exp.Expr:
                             "omit ORDER BY, or DISTINCT in a subquery")  # fmt: skip
     ascending = exp.false() if descending else exp.true()
     return made("SORT_ARRAY(_l, _o)", l=listed, o=ascending)
+
+
+def _nulls_by_default(key: exp.Expr) -> bool:
+    return bool(key.args.get("desc")) == bool(key.args.get("nulls_first"))
 
 
 def _keys(
@@ -71,12 +81,57 @@ def _json_array(node: exp.Expr, query: Query) -> exp.Expr:
     argument = node.expressions[0]
     inner = argument.this if isinstance(argument, exp.Order) else argument
     value = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
-    query_kind = query.kind(value)
-    value_of(node, value, query)
-    each = "PARSE_JSON(st_e.v)" if query_kind is Kind.JSON else "st_e.v"
-    each = "CAST(st_e.v AS STRING)" if query_kind is Kind.DATE else each
+    each = template_of(node, value, query).replace("_x", "st_e.v")
     template = f"CASE WHEN CARDINALITY(_a) > 0 THEN TO_JSON(TRANSFORM(_a, st_e -> {each})) END"
     return composed(made(template, a=_list(node, argument, query)))
+
+
+def _json_object(node: exp.Expr, query: Query) -> exp.Expr:
+    """``jsonb_object_agg``: of rows with one key and several values, the last one would win in
+    Postgres, and a group has no order; Spark fails then, as it does for a key that is NULL."""
+    query.note(TEXT)
+    key, value = node.expressions
+    query.require(node, key, (Kind.STRING,), "Spark may write it differently", "cast it to TEXT")
+    pair = call("NAMED_STRUCT", string("k"), key.copy(), string("v"), value.copy())
+    each = template_of(node, value, query).replace("_x", "st_e.v")
+    entries = (
+        "TRANSFORM(_l, st_e -> NAMED_STRUCT('k', st_e.k, 'v', "
+        f"COALESCE(PARSE_JSON(SUBSTRING({_ALONE.format(each)}, 6, "
+        f"LENGTH({_ALONE.format(each)}) - 6)), PARSE_JSON('null'))))"
+    )
+    listed = aggregate(call("COLLECT_SET", pair))
+    template = (
+        "CASE WHEN CARDINALITY(_l) > 0 "
+        f"THEN TO_JSON(TO_VARIANT_OBJECT(MAP_FROM_ENTRIES({entries}))) END"
+    )
+    return composed(made(template, l=listed))
+
+
+def gather(tree: exp.Query) -> None:
+    """Make an aggregate of each ARRAY(SELECT …) that has one column and no LIMIT.
+
+    >>> import sqlglot
+    >>> tree = sqlglot.parse_one("SELECT ARRAY(SELECT x FROM u ORDER BY y)", dialect="postgres")
+    >>> gather(tree)
+    >>> tree.sql("postgres")
+    'SELECT COALESCE((SELECT array_agg(x ORDER BY y) FROM u), ARRAY[])'
+    """
+    for node in list(tree.find_all(exp.Array)):
+        inner = node.expressions[0].unnest() if len(node.expressions) == 1 else None
+        if not isinstance(inner, exp.Select) or len(inner.selects) != 1:
+            continue
+        if any(inner.args.get(each) for each in _NOT_GATHERED) or inner.find(exp.AggFunc):
+            continue
+        value = inner.selects[0].unalias().copy()
+        value = exp.Distinct(expressions=[value]) if inner.args.get("distinct") else value
+        order = inner.args.get("order")
+        if order is not None:
+            value = exp.Order(this=value, expressions=[each.copy() for each in order.expressions])
+        one = inner.copy()
+        one.set("order", None)
+        one.set("distinct", None)
+        one.set("expressions", [exp.Anonymous(this="array_agg", expressions=[value])])
+        node.replace(exp.Coalesce(this=exp.Subquery(this=one), expressions=[exp.Array()]))
 
 
 def percentile(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -122,5 +177,5 @@ RULES: Rules = {
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
     "every": _renamed("BOOL_AND"), "array_agg": collected, "json_agg": _json_array,
-    "jsonb_agg": _json_array,
+    "jsonb_agg": _json_array, "json_object_agg": _json_object, "jsonb_object_agg": _json_object,
 }  # fmt: skip

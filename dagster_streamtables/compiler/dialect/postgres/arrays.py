@@ -7,6 +7,7 @@ import re
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
+from dagster_streamtables.compiler.dialect.postgres import ranges
 from dagster_streamtables.compiler.dialect.postgres.clauses import any_of
 from dagster_streamtables.compiler.dialect.rules import arrays, functions
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
@@ -50,8 +51,6 @@ def _slice(node: exp.Expr, index: exp.Slice) -> exp.Expr:
 def joined(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``||``: NULL beside an array adds nothing, or an element."""
     left, right = query.kind(node.this), query.kind(node.expression)
-    if Kind.JSON in (left, right):
-        raise query.refusal(node, "Spark cannot merge JSON", "write jsonb_build_object(…)")
     if Kind.ARRAY not in (left, right):
         _refuse_json(node, query)
         return functions.joined(node, query)
@@ -76,7 +75,7 @@ def _refuse_json(node: exp.Expr, query: Query) -> None:
         text = literal_text(each) or ""
         if text.strip()[:1] in ("{", "[") and text.strip()[-1:] in ("}", "]"):
             raise query.refusal(node, "|| merges JSON, and joins texts",
-                                "write concat() for texts")  # fmt: skip
+                                "cast both to JSONB, or write concat() for texts")  # fmt: skip
 
 
 def concatenated(a: exp.Expr, b: exp.Expr) -> exp.Expr:
@@ -98,6 +97,9 @@ def _appended(node: exp.Expr, query: Query) -> exp.Expr:
 
 def _overlap(node: exp.Expr, query: Query) -> exp.Expr:
     """``&&``: NULLs are equal to nothing."""
+    found = ranges.overlap(node, query)
+    if found is not None:
+        return found
     a, b = _sides(node, query)
     return made(_BOTH.format("COALESCE(ARRAYS_OVERLAP(_a, _b), FALSE)"), a=a, b=b)
 

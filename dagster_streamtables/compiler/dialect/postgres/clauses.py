@@ -163,6 +163,8 @@ def compared_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
 def compared_row(node: exp.Expr, query: Query) -> None:
     """A row of values beside another in a comparison is rewritten by that."""
     around = node.parent.parent if isinstance(node.parent, exp.Paren) else node.parent
+    if isinstance(around, exp.Overlaps):
+        return
     if not isinstance(around, exp.LT | exp.LTE | exp.GT | exp.GTE) or not all(
         isinstance(around.args[name].unnest(), exp.Tuple) for name in ("this", "expression")
     ):

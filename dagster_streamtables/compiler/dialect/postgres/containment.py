@@ -1,4 +1,4 @@
-"""``j @> '{"a": 1}'``: JSON that contains a constant; and the elements and keys of JSON as rows."""
+"""``@>`` of arrays, ranges, and JSON that contains a constant; and JSON as rows."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from typing import Any
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
-from dagster_streamtables.compiler.dialect.postgres import arrays
-from dagster_streamtables.compiler.dialect.postgres.json import TEXT
+from dagster_streamtables.compiler.dialect.postgres import arrays, ranges
+from dagster_streamtables.compiler.dialect.postgres.json import KIND, TEXT, TEXTUAL
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_text
 
-_TEXTUAL = (Kind.STRING, Kind.JSON)
 _NUMBERS = "('BIGINT', 'DOUBLE')"
 _AT = "VARIANT_GET(PARSE_JSON(_j), _p)"
 
 
 def contains(node: exp.Expr, query: Query) -> exp.Expr:
-    """``@>`` of arrays, or of JSON and a constant object."""
+    """``@>`` of arrays, of a range, or of JSON and a constant object."""
+    found = ranges.contains(node, query)
+    if found is not None:
+        return found
     if Kind.ARRAY in (query.kind(node.this), query.kind(node.expression)):
         return arrays.contains(node, query)
     return _of_json(node, node.this, node.expression, query)
@@ -29,13 +31,16 @@ def contains(node: exp.Expr, query: Query) -> exp.Expr:
 
 def contained(node: exp.Expr, query: Query) -> exp.Expr:
     """``<@``: the other way round."""
+    found = ranges.contains(node, query)
+    if found is not None:
+        return found
     if Kind.ARRAY in (query.kind(node.this), query.kind(node.expression)):
         return arrays.contained(node, query)
     return _of_json(node, node.expression, node.this, query)
 
 
 def _of_json(node: exp.Expr, whole: exp.Expr, part: exp.Expr, query: Query) -> exp.Expr:
-    query.require(node, whole, _TEXTUAL, "this needs arrays or JSON", "compare columns")
+    query.require(node, whole, TEXTUAL, "this needs arrays or JSON", "compare columns")
     text = literal_text(part.this if isinstance(part, exp.Cast) else part)
     try:
         value = json.loads(text or "", parse_float=Decimal)
@@ -84,7 +89,7 @@ def _rows(template: str, *, told: bool) -> Rule:
         if not isinstance(node.parent, exp.Table | exp.Lateral):
             raise query.refusal(node, "Spark makes rows in FROM", "put it in FROM, with an alias")
         value = node.expressions[0]
-        query.require(node, value, _TEXTUAL, "this needs JSON", "name a column of JSON as text")
+        query.require(node, value, TEXTUAL, "this needs JSON", "name a column of JSON as text")
         if told:
             query.note(TEXT)
         return call("EXPLODE", made(template, j=value))
@@ -92,9 +97,28 @@ def _rows(template: str, *, told: bool) -> Rule:
     return rule
 
 
+def _pairs(value: str) -> Rule:
+    """``jsonb_each``: the keys of an object with their values, as two columns."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        if not isinstance(node.parent, exp.Table | exp.Lateral):
+            raise query.refusal(node, "Spark makes rows in FROM", "put it in FROM, with an alias")
+        json_ = node.expressions[0]
+        query.require(node, json_, TEXTUAL, "this needs JSON", "name a column of JSON as text")
+        query.note(TEXT)
+        alias = node.parent.args.get("alias")
+        if alias is not None and not alias.columns:
+            alias.set("columns", [exp.to_identifier(each) for each in ("key", "value")])
+        entries = "MAP_ENTRIES(CAST(PARSE_JSON(_j) AS MAP<STRING, VARIANT>))"
+        pair = f"NAMED_STRUCT('key', st_e.key, 'value', {value})"
+        return call("INLINE", made(f"TRANSFORM({entries}, st_e -> {pair})", j=json_))
+
+    return rule
+
+
 _ELEMENTS = "CAST(PARSE_JSON(_j) AS ARRAY<VARIANT>)"
 _KEYS = (
-    "CASE WHEN LEFT(LTRIM(_j), 1) = '{' THEN JSON_OBJECT_KEYS(_j) WHEN _j IS NOT NULL "
+    f"CASE WHEN {KIND} LIKE 'OBJECT%' THEN JSON_OBJECT_KEYS(_j) WHEN _j IS NOT NULL "
     "THEN CAST(ARRAY(CAST('cannot get keys of what is no object' AS INT)) AS ARRAY<STRING>) END"
 )
 _TEXTS = f"TRANSFORM({_ELEMENTS}, st_e -> VARIANT_GET(st_e, '$', 'string'))"
@@ -106,5 +130,7 @@ CALLS: dict[str, Rule] = {
         "array_elements": _rows(f"TRANSFORM({_ELEMENTS}, st_e -> TO_JSON(st_e))", told=True),
         "array_elements_text": _rows(_TEXTS, told=True),
         "object_keys": _rows(_KEYS, told=False),
+        "each": _pairs("TO_JSON(st_e.value)"),
+        "each_text": _pairs("VARIANT_GET(st_e.value, '$', 'string')"),
     }.items()
 }

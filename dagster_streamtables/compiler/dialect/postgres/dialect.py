@@ -15,13 +15,17 @@ from dagster_streamtables.compiler.dialect.postgres import (
     formats,
     intervals,
     json,
+    json_built,
+    json_changes,
+    json_compared,
     numbers,
+    ranges,
     series,
     strings,
     times,
 )
 from dagster_streamtables.compiler.dialect.postgres.unknown import REFUSED, WHYS
-from dagster_streamtables.compiler.dialect.rules import arrays as shared_arrays, datetimes
+from dagster_streamtables.compiler.dialect.rules import arrays as shared_arrays, datetimes, rows
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, call, literal_int, literal_text
@@ -101,10 +105,13 @@ def _ordered_by(node: exp.Expr, query: Query) -> exp.Expr | None:
     if query.kind(node.this) is Kind.ARRAY:
         raise query.refusal(node, "Spark orders NULLs inside of arrays first",
                             "order by an element of it")  # fmt: skip
+    if query.kind(node.this) is Kind.JSON:
+        raise json_compared.unordered(node, query)
     return COMMON.mended[exp.Ordered](node, query)
 
 
 def _array(node: exp.Expr, query: Query) -> None:
+    """ARRAY[…]; `clauses.named` made an aggregate of ARRAY(SELECT …) where that has one order."""
     if any(isinstance(each.unnest(), exp.Query) for each in node.expressions):
         raise query.refusal(node, "Spark makes no array of a query's rows",
                             "write (SELECT array_agg(x) FROM …)")  # fmt: skip
@@ -120,7 +127,38 @@ def _any_or_all(node: exp.Expr, query: Query) -> None:
         shared_arrays.any_or_all(node, query)
 
 
+def _equal(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``=``, ``<>``, and their like in which NULLs are equal."""
+    if not isinstance(node.expression, exp.Any | exp.All | exp.Anonymous):
+        found = json_compared.compared(node, query)
+        if found is not None:
+            return found
+    if isinstance(node, exp.NullSafeEQ | exp.NullSafeNEQ):
+        return rows.equal_rows(node, query)
+    return arrays.quantified(node, query)
+
+
+def _in(node: exp.Expr, query: Query) -> exp.Expr | None:
+    found = json_compared.compared(node, query) if node.expressions else None
+    return found or clauses.found_in(node, query)
+
+
+def _less(node: exp.Expr, query: Query) -> exp.Expr | None:
+    return json_changes.less(node, query) or times.moved(node, query)
+
+
+def _joined(node: exp.Expr, query: Query) -> exp.Expr | None:
+    return json_changes.merged(node, query) or arrays.joined(node, query)
+
+
+def _between(node: exp.Expr, query: Query) -> exp.Expr | None:
+    if query.kind(node.this) is Kind.JSON:
+        raise json_compared.unordered(node, query)
+    return clauses.between(node, query)
+
+
 def _compared(node: exp.Expr, query: Query) -> exp.Expr | None:
+    json_compared.compared(node, query)
     if query.kind(node.this) is Kind.ARRAY:
         raise query.refusal(node, "Spark orders NULLs inside of arrays first",
                             "compare elements")  # fmt: skip
@@ -137,7 +175,9 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
                                 "multiply INTERVAL '1 day' by the number")  # fmt: skip
         return intervals.interval(node, query)
     if target.this in _JSON:
-        return json.cast(node, query)
+        return json_compared.cast(node, query)
+    if target.this is _T.UUID:
+        return strings.uuid(node, query)
     if target.this in _MOMENTS:
         node.set("this", times.moment_literal(value))
     if query.kind(value) is Kind.INSTANT and target.this in _TEXTS:
@@ -149,17 +189,24 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _interval_type(node: exp.Expr, query: Query) -> None:
     if node.args["this"] is _T.INTERVAL and isinstance(node.parent, exp.Cast):
         return
-    if node.args["this"] in _JSON and isinstance(node.parent, exp.Cast):
+    if node.args["this"] in (*_JSON, _T.UUID) and isinstance(node.parent, exp.Cast):
         return
     COMMON.mended[exp.DataType](node, query)
+
+
+def _prepare(tree: exp.Query) -> None:
+    clauses.named(tree)
+    aggregates.gather(tree)
+    for node in list(tree.find_all(exp.Anonymous)):
+        if node.name.upper() == "ROW":
+            node.replace(exp.Tuple(expressions=[each.copy() for each in node.expressions]))
 
 
 POSTGRES = replace(
     COMMON.extended(
     _PLAIN,
     {
-        exp.StrToDate: datetimes.formatted("TO_DATE"), exp.NEQ: arrays.quantified,
-        exp.Unnest: shared_arrays.rows_of, exp.Lateral: shared_arrays.lateral_rows,
+        exp.StrToDate: datetimes.formatted("TO_DATE"),
         exp.Explode: shared_arrays.exploded, exp.ArraySize: _length,
         exp.GroupConcat: _listed,
         **numbers.RULES, **strings.RULES, **times.RULES,
@@ -168,18 +215,22 @@ POSTGRES = replace(
         exp.Cast: _cast, exp.Any: _any_or_all, exp.All: _any_or_all, exp.Anonymous: _unknown,
         exp.Is: _tested, exp.Collate: _collated, exp.Localtimestamp: _local_now,
         exp.Array: _array, exp.Trim: _no_bytes,
-        exp.Ordered: _ordered_by, exp.WidthBucket: _bucket, exp.In: clauses.found_in,
+        exp.Ordered: _ordered_by, exp.WidthBucket: _bucket, exp.In: _in,
         exp.Kwarg: lambda node, query: None, exp.DataType: _interval_type,
         **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _compared),
+        **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ), _equal),
+        exp.Sub: _less, exp.DPipe: _joined, exp.Between: _between, **json_changes.RULES,
+        **ranges.RULES,
     },
     REFUSED,
     _CALLS,
     {
         "transaction_timestamp": lambda node, query: exp.CurrentTimestamp(),
         **numbers.CALLS, **strings.CALLS, **times.CALLS,
-        **formats.CALLS, **arrays.CALLS, **json.CALLS,
+        **formats.CALLS, **arrays.CALLS, **json.CALLS, **json_built.CALLS, **json_changes.CALLS,
+        **ranges.CALLS,
         **aggregates.CALLS, **series.CALLS, **containment.CALLS,
     },
 ),
-    prepare=clauses.named,
+    prepare=_prepare,
 )  # fmt: skip

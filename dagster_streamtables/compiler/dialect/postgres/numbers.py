@@ -58,6 +58,8 @@ def averaged(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``avg``: the sum divided by the count, as a decimal; of floats, a float."""
     distinct = node.this if isinstance(node.this, exp.Distinct) else None
     value = distinct.expressions[0] if distinct is not None else node.this
+    if query.kind(value) is Kind.INTERVAL and isinstance(node.parent, exp.Extract):
+        return None  # the EXTRACT around it takes the mean of microseconds
     kind = query.require(
         node, value, (*_EXACT, *_FLOATS), "the digits of an average depend on those of its values",
         "cast it to NUMERIC with digits, or to DOUBLE PRECISION",

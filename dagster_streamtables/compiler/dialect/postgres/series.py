@@ -1,4 +1,4 @@
-"""``generate_series``, and texts that become rows."""
+"""``generate_series``, and arrays and texts that become rows."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dagster_streamtables.compiler.dialect.postgres.intervals import (
     text_of,
 )
 from dagster_streamtables.compiler.dialect.postgres.strings import CALLS as STRINGS
+from dagster_streamtables.compiler.dialect.rules import arrays
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.made import made
 from dagster_streamtables.compiler.dialect.rules.query import (
@@ -94,8 +95,57 @@ def _rows(name: str) -> Rule:
     return rule
 
 
-RULES: Rules = {exp.ExplodingGenerateSeries: series}
+def _subscripts(node: exp.Expr, query: Query) -> exp.Expr:
+    """``generate_subscripts(array, 1)``."""
+    if not isinstance(node.parent, exp.Table | exp.Lateral):
+        raise query.refusal(node, "Spark makes rows in FROM", "put it in FROM, with an alias")
+    array, dimension, *rest = node.expressions
+    if literal_int(dimension) != 1 or rest:
+        raise query.refusal(node, "Spark's arrays have one dimension, from 1", "use dimension 1")
+    some = "CASE WHEN CARDINALITY(_a) > 0 THEN SEQUENCE(1, CARDINALITY(_a)) END"
+    return call("EXPLODE", made(some, a=array))
+
+
+def unnested(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``unnest(a, b)`` in FROM: the elements side by side, and NULL after an array's end."""
+    if len(node.expressions) < 2:
+        return arrays.rows_of(node, query)
+    if isinstance(node.parent, exp.Lateral):
+        return None
+    return _side_by_side(node, node.args.get("alias"), query)
+
+
+def lateral(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``LATERAL unnest(…)``, and other functions that were made rows."""
+    alias = node.args.get("alias")
+    if isinstance(node.this, exp.Anonymous) and node.this.name in ("EXPLODE", "INLINE"):
+        if alias is None or not alias.name:
+            raise query.refusal(node, "its column has no name in Spark", "give it an alias")
+        if not alias.columns:
+            alias.set("columns", [alias.this.copy()])
+        return None
+    if isinstance(node.this, exp.Unnest) and len(node.this.expressions) > 1:
+        return _side_by_side(node.this, node.args.get("alias"), query)
+    return arrays.lateral_rows(node, query)
+
+
+def _side_by_side(node: exp.Expr, alias: exp.Expr | None, query: Query) -> exp.Expr:
+    names = [each.copy() for each in alias.args.get("columns") or []] if alias is not None else []
+    if node.args.get("offset") or len(names) != len(node.expressions):
+        raise query.refusal(node, "each array's elements need a name, and no number",
+                            "write unnest(a, b) AS e(x, y)", called="unnest()")  # fmt: skip
+    zipped = call("ARRAYS_ZIP", *[made("COALESCE(_a, ARRAY())", a=a) for a in node.expressions])
+    fields = ", ".join(f"'c{at}', st_e.`{at}`" for at in range(len(names)))
+    rows = made(f"TRANSFORM(_z, st_e -> NAMED_STRUCT({fields}))", z=zipped)
+    assert alias is not None
+    return arrays.relation(call("INLINE", rows), alias.this.copy(), names, inside=node)
+
+
+RULES: Rules = {
+    exp.ExplodingGenerateSeries: series, exp.Unnest: unnested, exp.Lateral: lateral,
+}  # fmt: skip
 CALLS: dict[str, Rule] = {
+    "generate_subscripts": _subscripts,
     "string_to_table": _rows("string_to_array"),
     "regexp_split_to_table": _rows("regexp_split_to_array"),
 }

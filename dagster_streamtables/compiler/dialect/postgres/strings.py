@@ -248,6 +248,33 @@ def _like(node: exp.Expr, query: Query) -> exp.Expr | None:
     return exp.paren(exp.and_(*parts) if every else exp.or_(*parts))
 
 
+_UUID = r"([0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}"
+
+
+def uuid(node: exp.Expr, query: Query) -> exp.Expr:
+    """A cast to UUID: its text in lower case, with its hyphens (RFC 9562, 4)."""
+    value = node.this
+    query.require(node, value, (Kind.STRING,), "this needs a text", "cast it to TEXT")
+    template = (
+        "CASE WHEN _s IS NULL THEN NULL WHEN _s RLIKE _p THEN REGEXP_REPLACE(LOWER("
+        "REGEXP_REPLACE(_s, '[{}-]', '')), '^(.{8})(.{4})(.{4})(.{4})(.{12})$', "
+        "'$1-$2-$3-$4-$5') ELSE CAST(CAST('this is no UUID' AS INT) AS STRING) END"
+    )
+    return made(template, s=value, p=string(rf"^(\{{{_UUID}\}}|{_UUID})\z"))
+
+
+def _converted(function: str) -> Rule:
+    """``convert_from(bytes, 'UTF8')`` and ``convert_to``."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        value, charset = node.expressions
+        if (literal_text(charset) or "").upper().replace("-", "") != "UTF8":
+            raise query.refusal(node, "only UTF-8 means the same in both", "write 'UTF8'")
+        return call(function, value.copy(), string("UTF-8"))
+
+    return rule
+
+
 RULES: Rules = {
     exp.Left: _ends("LEFT"), exp.Right: _ends("RIGHT"), exp.Substring: _substring,
     exp.RegexpReplace: _replaced, exp.Chr: _character, exp.Like: _like, exp.ILike: _like,
@@ -262,4 +289,5 @@ CALLS: dict[str, Rule] = {
     "regexp_instr": _counted("REGEXP_INSTR"), "regexp_like": _likes, "to_hex": _hex,
     "encode": _encoded, "sha224": _hashed(224), "sha256": _hashed(256), "sha384": _hashed(384),
     "sha512": _hashed(512), "regexp_split_to_array": _split_by_pattern,
+    "convert_from": _converted("DECODE"), "convert_to": _converted("ENCODE"),
 }  # fmt: skip

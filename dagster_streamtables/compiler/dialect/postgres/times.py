@@ -8,6 +8,14 @@ import zoneinfo
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, Kind
+from dagster_streamtables.compiler.dialect.postgres.durations import (
+    CAST_IT,
+    DATES,
+    interval_call,
+    micros,
+    part_of_interval,
+    require_alike,
+)
 from dagster_streamtables.compiler.dialect.postgres.intervals import (
     added,
     interval,
@@ -22,8 +30,6 @@ from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call,
 
 _T = exp.DataType.Type
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
-_DATES = (Kind.DATE, *MOMENTS)
-_CAST_IT = "cast it to DATE, TIMESTAMP or TIMESTAMPTZ"
 _PARTS = {
     "ISOYEAR": "EXTRACT(YEAROFWEEK FROM _x)",
     "DECADE": "FLOOR(YEAR(_x) / 10)",
@@ -37,22 +43,6 @@ _PARTS = {
 _WITH_OFFSET = r"(\S+[ T]\d\d?:\d\d)(:\d\d(?:\.\d+)?)?\s*([+-]\d\d)(:\d\d)?"
 _PLURALS = {"YEARS": "YEAR", "MONTHS": "MONTH", "DAYS": "DAY", "HOURS": "HOUR",
             "MINUTES": "MINUTE", "SECONDS": "SECOND", "WEEKS": "WEEK"}  # fmt: skip
-_OF_DIFFERENCE = {
-    "DAY": "_m DIV 86400000000",
-    "HOUR": "_m DIV 3600000000 % 24",
-    "MINUTE": "_m DIV 60000000 % 60",
-    "SECOND": "CAST(_m % 60000000 * 0.000001 AS DECIMAL(20, 6))",
-    "EPOCH": "CAST(_m * 0.000001 AS DECIMAL(20, 6))",
-}
-
-
-def micros(node: exp.Expr, kind: Kind) -> exp.Expr:
-    """The microseconds since 1970, of a timestamp without a zone as if it were in UTC."""
-    if kind is Kind.INSTANT:
-        return made("UNIX_MICROS(_x)", x=node)
-    if kind is Kind.DATE:
-        return made("CAST(DATEDIFF(_x, DATE '1970-01-01') AS BIGINT) * 86400000000", x=node)
-    return made("UNIX_MICROS(CAST(CONCAT(CAST(_x AS STRING), 'Z') AS TIMESTAMP))", x=node)
 
 
 def extracted(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -60,8 +50,8 @@ def extracted(node: exp.Expr, query: Query) -> exp.Expr | None:
     part = _PLURALS.get(written, written)
     value = node.expression.unnest()
     if query.kind(node.expression) is Kind.INTERVAL:
-        return _of_interval(node, part, value, query)
-    kind = query.require(node, node.expression, _DATES, "this needs a date", _CAST_IT)
+        return part_of_interval(node, part, value, query)
+    kind = query.require(node, node.expression, DATES, "this needs a date", CAST_IT)
     if part == "EPOCH":
         seconds = "CAST(_m * 0.000001 AS DECIMAL(20, 6))"
         found = made(seconds, m=micros(node.expression, kind))
@@ -72,71 +62,6 @@ def extracted(node: exp.Expr, query: Query) -> exp.Expr | None:
         return exp.paren(made(_PARTS[part], x=node.expression))
     node.set("this", exp.var(part))
     return datetimes.extracted()(node, query)
-
-
-def _of_interval(node: exp.Expr, part: str, value: exp.Expr, query: Query) -> exp.Expr:
-    """A part of a difference, or of an age."""
-    if isinstance(value, exp.Anonymous) and value.name.lower() == "age":
-        return _of_age(node, part, value, query)
-    sides = value.args.get("this"), value.args.get("expression")
-    kinds = [query.kind(each) for each in sides]
-    if (
-        not isinstance(value, exp.Sub)
-        or part not in _OF_DIFFERENCE
-        or not set(kinds) <= set(_DATES)
-    ):
-        raise query.refusal(
-            node, "only parts of a difference of two timestamps are translated",
-            f"use one of {', '.join(_OF_DIFFERENCE)} of a difference, or YEAR or MONTH of age()",
-        )  # fmt: skip
-    _require_alike(node, kinds, query)
-    a, b = (micros(side, kind) for side, kind in zip(sides, kinds, strict=True) if side)
-    return made(_OF_DIFFERENCE[part], m=exp.Sub(this=a, expression=b))
-
-
-def _require_alike(node: exp.Expr, kinds: list[Kind], query: Query) -> None:
-    if Kind.INSTANT in kinds and set(kinds) != {Kind.INSTANT}:
-        raise query.refusal(
-            node, "a timestamp with a zone and one without are compared in the session's zone",
-            "cast both to TIMESTAMPTZ or both to TIMESTAMP",
-        )  # fmt: skip
-
-
-def _of_age(node: exp.Expr, part: str, age: exp.Expr, query: Query) -> exp.Expr:
-    """The whole years or months between two dates, whose days and times decide about the last."""
-    ends = list(age.expressions)
-    kinds = [query.require(node, each, _DATES, "this needs a date", _CAST_IT) for each in ends]
-    _require_alike(node, kinds, query)
-    if part not in ("YEAR", "MONTH"):
-        raise query.refusal(
-            node, "an age has days of months that differ in length",
-            "take YEAR or MONTH of age(), or EPOCH or DAY of a difference",
-        )  # fmt: skip
-    if len(ends) == 1:
-        ends.insert(0, made("CURRENT_DATE"))
-    rest = "DATE_FORMAT({}, 'ddHHmmssSSSSSS')"
-    months = (
-        "((YEAR({0}) - YEAR({1})) * 12 + MONTH({0}) - MONTH({1}) - CASE WHEN "
-        + rest.format("{0}") + " < " + rest.format("{1}") + " THEN 1 ELSE 0 END)"
-    )  # fmt: skip
-    template = (
-        f"CASE WHEN _a >= _b THEN {months.format('_a', '_b')} "
-        f"WHEN _a < _b THEN -{months.format('_b', '_a')} END"
-    )
-    found = made(template, a=ends[0], b=ends[1])
-    return made("_m DIV 12" if part == "YEAR" else "_m % 12", m=found)
-
-
-def interval_call(node: exp.Expr, query: Query) -> None:
-    """``age`` and its like: only parts of them are translated, by the EXTRACT around them."""
-    around = node.parent
-    while isinstance(around, exp.Paren):
-        around = around.parent
-    if not isinstance(around, exp.Extract):
-        raise query.refusal(
-            node, "a Delta table cannot store an interval",
-            "take a part of it: extract(year from age(a, b)), or extract(epoch from a - b)",
-        )  # fmt: skip
 
 
 def make_interval(node: exp.Expr, query: Query) -> exp.Expr:
@@ -156,18 +81,18 @@ def make_interval(node: exp.Expr, query: Query) -> exp.Expr:
 def moved(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A date plus an interval is a timestamp; in Spark it may be a date."""
     left, right = query.kind(node.this), query.kind(node.expression)
-    if left is Kind.INTERVAL and right in _DATES and isinstance(node, exp.Add):
+    if left is Kind.INTERVAL and right in DATES and isinstance(node, exp.Add):
         value = node.expression
         value = typed(value.copy(), _T.TIMESTAMPNTZ) if right is Kind.DATE else value
         return added(node, value, node.this)
     if right is Kind.INTERVAL and left is not Kind.INTERVAL:
-        kind = query.require(node, node.this, _DATES, "an interval is added to dates", _CAST_IT)
+        kind = query.require(node, node.this, DATES, "an interval is added to dates", CAST_IT)
         value = typed(node.this.copy(), _T.TIMESTAMPNTZ) if kind is Kind.DATE else node.this
         return added(node, value, node.expression)
     if left is right is Kind.DATE:
         return call("DATEDIFF", node.this.copy(), node.expression.copy())
-    if Kind.INSTANT in (left, right) and {left, right} <= set(_DATES):
-        _require_alike(node, [left, right], query)
+    if Kind.INSTANT in (left, right) and {left, right} <= set(DATES):
+        require_alike(node, [left, right], query)
     return None
 
 
@@ -273,6 +198,12 @@ def moment_literal(value: exp.Expr) -> exp.Expr:
     return exp.Literal.string(f"{found[1]}{found[2] or ':00'}{found[3]}{found[4] or ':00'}")
 
 
+def make_timestamp(node: exp.Expr, query: Query) -> exp.Expr:
+    """``make_timestamp(year, month, day, hour, minute, seconds)``."""
+    *parts, seconds = [each.copy() for each in node.expressions]
+    return call("MAKE_TIMESTAMP_NTZ", *parts, made("CAST(_s AS DECIMAL(16, 6))", s=seconds))
+
+
 def finite(node: exp.Expr, query: Query) -> exp.Expr:
     return made("CASE WHEN _x IS NOT NULL THEN TRUE END", x=node.expressions[0])
 
@@ -283,6 +214,6 @@ RULES: Rules = {
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
     "age": interval_call, "make_interval": make_interval, "timezone": zone_call,
-    "date_bin": binned, "isfinite": finite,
+    "date_bin": binned, "make_timestamp": make_timestamp, "isfinite": finite,
     **dict.fromkeys(("justify_days", "justify_hours", "justify_interval"), interval_call),
 }  # fmt: skip

@@ -110,10 +110,10 @@ def _exploded(node: exp.Expr, alias: exp.Expr | None, query: Query) -> exp.Expr:
     array, offset = node.expressions[0].copy(), node.args.get("offset")
     if not offset:
         explode = call("EXPLODE", array)
-        return _relation(explode, alias.this.copy(), names[:1], inside=node)
+        return relation(explode, alias.this.copy(), names[:1], inside=node)
     place = offset.copy() if isinstance(offset, exp.Identifier) else exp.to_identifier("ordinality")
     names = [*names[:1], names[1] if len(names) > 1 else place]
-    return _relation(call("INLINE", _numbered(array)), alias.this.copy(), names, inside=node)
+    return relation(call("INLINE", _numbered(array)), alias.this.copy(), names, inside=node)
 
 
 def _numbered(array: exp.Expr) -> exp.Expr:
@@ -128,9 +128,10 @@ def _numbered(array: exp.Expr) -> exp.Expr:
     return call("TRANSFORM", array, exp.Lambda(this=pair, expressions=[element, place]))
 
 
-def _relation(
+def relation(
     rows: exp.Expr, alias: exp.Expr, columns: list[exp.Expr], *, inside: exp.Expr
 ) -> exp.Expr:
+    """The rows of a function as an item of FROM, in the place of a node."""
     aliased = exp.TableAlias(this=alias, columns=columns)
     if isinstance(inside.parent, exp.From):
         return exp.Table(this=rows, alias=aliased)

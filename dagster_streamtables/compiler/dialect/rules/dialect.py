@@ -71,12 +71,11 @@ class Dialect:
 _PLAIN = frozenset({
     exp.From, exp.Where, exp.Having, exp.Order, exp.Offset, exp.With, exp.Qualify, exp.Subquery,
     exp.TableAlias, exp.Distinct, exp.Alias, exp.Literal, exp.Null, exp.Boolean, exp.Paren,
-    exp.And, exp.Or, exp.Not, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.NullSafeEQ,
-    exp.NullSafeNEQ, exp.Between, exp.Exists, exp.Case, exp.If, exp.Mul, exp.Neg, exp.Mod,
-    exp.Coalesce, exp.Nullif, exp.DataTypeParam, exp.Var, exp.Values, exp.Rollup,
-    exp.Cube, exp.GroupingSets, exp.Window, exp.Filter, exp.Count, exp.Sum, exp.Min, exp.Max,
-    exp.RowNumber, exp.Ntile, exp.Lag, exp.Lead, exp.IgnoreNulls, exp.RespectNulls, exp.Abs,
-    exp.Lower, exp.Upper, exp.Replace,
+    exp.And, exp.Or, exp.Not, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between,
+    exp.Exists, exp.Case, exp.If, exp.Mul, exp.Neg, exp.Mod, exp.Coalesce, exp.Nullif,
+    exp.DataTypeParam, exp.Var, exp.Values, exp.Rollup, exp.Cube, exp.GroupingSets, exp.Window,
+    exp.Filter, exp.Count, exp.Sum, exp.Min, exp.Max, exp.RowNumber, exp.Ntile, exp.Lag,
+    exp.Lead, exp.IgnoreNulls, exp.RespectNulls, exp.Abs, exp.Lower, exp.Upper, exp.Replace,
     exp.LimitOptions, exp.CurrentDate, exp.CurrentTimestamp, exp.Sqrt, exp.Exp, exp.Ln,
 })  # fmt: skip
 
@@ -283,7 +282,8 @@ COMMON = Dialect(
         exp.WindowSpec: _window, exp.CTE: _cte, exp.Group: _group, exp.Grouping: _grouping,
         exp.Union: _set_operation, exp.Intersect: _set_operation, exp.Except: _set_operation,
         exp.Star: _star, exp.Tuple: row, exp.EQ: equal_rows, exp.NEQ: equal_rows,
-        exp.In: in_rows, exp.Is: _is, exp.Any: _quantified, exp.All: _quantified,
+        exp.NullSafeEQ: equal_rows, exp.NullSafeNEQ: equal_rows, exp.In: in_rows,
+        exp.Is: _is, exp.Any: _quantified, exp.All: _quantified,
         exp.DataType: _data_type,
         exp.Ordered: only({"this", "desc", "nulls_first"}),
         **dict.fromkeys((exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist), only(set())),

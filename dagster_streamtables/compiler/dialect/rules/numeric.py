@@ -8,6 +8,8 @@ a quotient has ``16 - 4 * (w₁ - w₂ - (f₁ <= f₂))`` digits after the poin
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.digits import MOST, Digits, of_type
@@ -28,12 +30,21 @@ def quotient(a: exp.Expr, b: exp.Expr, left: Digits, right: Digits, result: Digi
     branches = " ".join(f"WHEN {weight} THEN {value}" for weight, value in large.items())
     group = f"FLOOR(({_group('st_n', left)} - {_divisor_group(b, right)} - 1) / 10000)"
     chosen = f"CASE {group} {branches} ELSE {smallest} END" if large else smallest
+    if a.find(exp.Query) or b.find(exp.Query):
+        return _repeated(chosen, exp.cast(a, _type(left.scale)), exp.cast(b, _type(right.scale)))
     template = (
         f"ELEMENT_AT(ZIP_WITH(ARRAY(CAST(_a AS {_type(left.scale)})), "
         f"ARRAY(CAST(_b AS {_type(right.scale)})), "
         f"(st_n, st_d) -> {chosen}), 1)"
     )
     return made(template, a=a, b=b)
+
+
+def _repeated(chosen: str, a: exp.Expr, b: exp.Expr) -> exp.Expr:
+    """The expression with its operands in place of names: Spark takes no subquery in a function
+    with a lambda. It computes equal subqueries once, and so does a compiled query."""
+    template = re.sub(r"\bst_([nd])\b", r"_st_\1", chosen)
+    return made(template, st_n=a, st_d=b)
 
 
 def told(query: Query, *found: Digits) -> None:

@@ -12,8 +12,10 @@ from dagster_streamtables.compiler.dialect.rules.query import Query
 def row(node: exp.Expr, query: Query) -> None:
     """A row value stays if the expression around it handles it; otherwise it is refused."""
     parent = node.parent.parent if isinstance(node.parent, exp.Paren) else node.parent
-    inside = (exp.EQ, exp.NEQ, exp.In, exp.Values, exp.Distinct, exp.Group, exp.GroupingSets,
-              exp.Cube, exp.Rollup, exp.Window)  # fmt: skip
+    inside = (
+        exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.In, exp.Values, exp.Distinct,
+        exp.Group, exp.GroupingSets, exp.Cube, exp.Rollup, exp.Window,
+    )  # fmt: skip
     counted = isinstance(parent, exp.Distinct) and parent.args.get("on") is not node
     if counted or not isinstance(parent, inside):
         raise query.refusal(
@@ -28,7 +30,8 @@ def equal_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
     left, right = node.this.unnest(), node.args["expression"].unnest()
     if isinstance(left, exp.Tuple) and isinstance(right, exp.Tuple):
         pairs = zip(left.expressions, right.expressions, strict=True)
-        joined: Callable[..., exp.Expr] = exp.and_ if isinstance(node, exp.EQ) else exp.or_
+        equal = isinstance(node, exp.EQ | exp.NullSafeEQ)
+        joined: Callable[..., exp.Expr] = exp.and_ if equal else exp.or_
         return exp.paren(
             joined(*[type(node)(this=a.copy(), expression=b.copy()) for a, b in pairs])
         )

@@ -1,0 +1,117 @@
+"""Differences of dates and timestamps of Postgres, and ages: no Delta table can hold them, but
+what is taken out of them is a number."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, Kind
+from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed
+from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.query import Query
+
+DATES = (Kind.DATE, *MOMENTS)
+CAST_IT = "cast it to DATE, TIMESTAMP or TIMESTAMPTZ"
+_ROUNDED = "the mean of differences is rounded to a microsecond once, in Postgres twice"
+_OF_DIFFERENCE = {
+    "DAY": "_m DIV 86400000000",
+    "HOUR": "_m DIV 3600000000 % 24",
+    "MINUTE": "_m DIV 60000000 % 60",
+    "SECOND": "CAST(_m % 60000000 * 0.000001 AS DECIMAL(20, 6))",
+    "EPOCH": "CAST(_m * 0.000001 AS DECIMAL(20, 6))",
+}
+
+
+def micros(node: exp.Expr, kind: Kind) -> exp.Expr:
+    """The microseconds since 1970, of a timestamp without a zone as if it were in UTC."""
+    if kind is Kind.INSTANT:
+        return made("UNIX_MICROS(_x)", x=node)
+    if kind is Kind.DATE:
+        return made("CAST(DATEDIFF(_x, DATE '1970-01-01') AS BIGINT) * 86400000000", x=node)
+    return made("UNIX_MICROS(CAST(CONCAT(CAST(_x AS STRING), 'Z') AS TIMESTAMP))", x=node)
+
+
+def part_of_interval(node: exp.Expr, part: str, value: exp.Expr, query: Query) -> exp.Expr:
+    """A part of a difference, or of an age."""
+    if isinstance(value, exp.Anonymous) and value.name.lower() == "age":
+        return _of_age(node, part, value, query)
+    if isinstance(value, exp.Sum | exp.Avg | exp.Min | exp.Max) and part == "EPOCH":
+        return _epoch_of_aggregate(node, value, query)
+    sides = value.args.get("this"), value.args.get("expression")
+    kinds = [query.kind(each) for each in sides]
+    if not isinstance(value, exp.Sub) or part not in _OF_DIFFERENCE or not set(kinds) <= set(DATES):
+        raise query.refusal(
+            node, "only parts of a difference of two timestamps are translated",
+            f"use one of {', '.join(_OF_DIFFERENCE)} of a difference, or YEAR or MONTH of age()",
+        )  # fmt: skip
+    require_alike(node, kinds, query)
+    a, b = (micros(side, kind) for side, kind in zip(sides, kinds, strict=True) if side)
+    return made(_OF_DIFFERENCE[part], m=exp.Sub(this=a, expression=b))
+
+
+def _epoch_of_aggregate(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
+    """``extract(epoch from avg(a - b))``, and of a sum, the least or the greatest."""
+    inner = value.this.unnest()
+    sides = [inner.args.get("this"), inner.args.get("expression")]
+    kinds = [query.kind(each) for each in sides]
+    if not isinstance(inner, exp.Sub) or not set(kinds) <= set(DATES):
+        raise query.refusal(node, "only differences of two timestamps are aggregated",
+                            "aggregate extract(epoch from …)")  # fmt: skip
+    require_alike(node, kinds, query)
+    a, b = (micros(side, kind) for side, kind in zip(sides, kinds, strict=True) if side)
+    # Of a mean, Postgres rounds days and times each on their own.
+    if isinstance(value, exp.Avg):
+        query.note(_ROUNDED)
+        total = aggregate(exp.Sum(this=exp.Sub(this=a.copy(), expression=b.copy())))
+        count = aggregate(exp.Count(this=exp.Sub(this=a, expression=b), big_int=True))
+        mean = "CAST(ROUND(CAST(_t AS DECIMAL(22, 0)) / NULLIF(_n, 0), 0) AS DECIMAL(22, 0))"
+        found = made(f"CAST({mean} * 0.000001 AS DECIMAL(28, 6))", t=total, n=count)
+    else:
+        value = aggregate(type(value)(this=exp.Sub(this=a, expression=b)))
+        found = made("CAST(_m * 0.000001 AS DECIMAL(28, 6))", m=value)
+    return composed(found)
+
+
+def require_alike(node: exp.Expr, kinds: list[Kind], query: Query) -> None:
+    if Kind.INSTANT in kinds and set(kinds) != {Kind.INSTANT}:
+        raise query.refusal(
+            node, "a timestamp with a zone and one without are compared in the session's zone",
+            "cast both to TIMESTAMPTZ or both to TIMESTAMP",
+        )  # fmt: skip
+
+
+def _of_age(node: exp.Expr, part: str, age: exp.Expr, query: Query) -> exp.Expr:
+    """The whole years or months between two dates, whose days and times decide about the last."""
+    ends = list(age.expressions)
+    kinds = [query.require(node, each, DATES, "this needs a date", CAST_IT) for each in ends]
+    require_alike(node, kinds, query)
+    if part not in ("YEAR", "MONTH"):
+        raise query.refusal(
+            node, "an age has days of months that differ in length",
+            "take YEAR or MONTH of age(), or EPOCH or DAY of a difference",
+        )  # fmt: skip
+    if len(ends) == 1:
+        ends.insert(0, made("CURRENT_DATE"))
+    rest = "DATE_FORMAT({}, 'ddHHmmssSSSSSS')"
+    months = (
+        "((YEAR({0}) - YEAR({1})) * 12 + MONTH({0}) - MONTH({1}) - CASE WHEN "
+        + rest.format("{0}") + " < " + rest.format("{1}") + " THEN 1 ELSE 0 END)"
+    )  # fmt: skip
+    template = (
+        f"CASE WHEN _a >= _b THEN {months.format('_a', '_b')} "
+        f"WHEN _a < _b THEN -{months.format('_b', '_a')} END"
+    )
+    found = made(template, a=ends[0], b=ends[1])
+    return made("_m DIV 12" if part == "YEAR" else "_m % 12", m=found)
+
+
+def interval_call(node: exp.Expr, query: Query) -> None:
+    """``age`` and its like: only parts of them are translated, by the EXTRACT around them."""
+    around = node.parent
+    while isinstance(around, exp.Paren):
+        around = around.parent
+    if not isinstance(around, exp.Extract):
+        raise query.refusal(
+            node, "a Delta table cannot store an interval",
+            "take a part of it: extract(year from age(a, b)), or extract(epoch from a - b)",
+        )  # fmt: skip

@@ -1,0 +1,127 @@
+"""JSON of Postgres that is made of values: objects, arrays, and single values."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
+from dagster_streamtables.compiler.dialect.postgres.json import TEXT
+from dagster_streamtables.compiler.dialect.rules.made import made, string
+from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_text
+
+_PLAIN = "_x"
+_LOCAL = "CONCAT(REPLACE(CAST(_x AS STRING), ' ', 'T'){})"
+# A float with an exponent would be another number in JSON than the same one without.
+_FLOAT = (
+    "PARSE_JSON(CASE WHEN ISNAN(_x) OR ABS(_x) = DOUBLE('Infinity') "
+    "THEN CONCAT('\"', CAST(_x AS STRING), '\"') "
+    "WHEN ABS(_x) >= 1E7 AND ABS(_x) < 1E18 "
+    "THEN CAST(CAST(CAST(_x AS STRING) AS DECIMAL(38, 18)) AS STRING) "
+    "WHEN ABS(_x) > 1E-20 AND ABS(_x) < 1E-3 "
+    "THEN CAST(CAST(CAST(_x AS STRING) AS DECIMAL(38, 37)) AS STRING) "
+    "ELSE CAST(_x AS STRING) END)"
+)
+_TEMPLATES = {
+    **dict.fromkeys((*WHOLE, Kind.DECIMAL, Kind.STRING, Kind.BOOL), _PLAIN),
+    Kind.DATE: "CAST(_x AS STRING)",
+    Kind.LOCAL: _LOCAL.format(""),
+    Kind.INSTANT: _LOCAL.format(", DATE_FORMAT(_x, 'xxxxx')"),
+    **dict.fromkeys((Kind.DOUBLE, Kind.FLOAT), _FLOAT),
+    Kind.JSON: "PARSE_JSON(_x)",
+}
+_OTHERS = "Spark writes it differently into JSON"
+_FIX = "cast it to TEXT or NUMERIC, or use to_char()"
+_WRITTEN = "TO_JSON(_o, MAP('ignoreNullFields', 'false'))"
+
+
+def template_of(node: exp.Expr, value: exp.Expr, query: Query) -> str:
+    """How Spark makes of ``_x`` what Postgres writes into JSON.
+
+    Raises:
+        InvalidDefinition: Its text would differ: of bytes, or of an interval.
+    """
+    if query.kind(value) is Kind.ARRAY:
+        element = query.kinds.element(value)
+        inner = _TEMPLATES.get(element)
+        if inner is None:
+            raise query.refusal(node, f"its elements are {element.value}, and {_OTHERS}", _FIX)
+        return _PLAIN if inner == _PLAIN else f"TRANSFORM(_x, st_x -> {_of(inner, 'st_x')})"
+    return _TEMPLATES[query.require(node, value, _TEMPLATES, _OTHERS, _FIX)]
+
+
+def _of(template: str, name: str) -> str:
+    return template.replace(_PLAIN, name)
+
+
+def value_of(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
+    """A value that Spark writes into JSON as Postgres does.
+
+    Raises:
+        InvalidDefinition: As in `template_of`.
+    """
+    if isinstance(value, exp.Null):
+        return exp.cast(value.copy(), "STRING")
+    template = template_of(node, value, query)
+    return value.copy() if template == _PLAIN else made(template, x=value)
+
+
+def _object(*, binary: bool) -> Rule:
+    """``jsonb_build_object('a', x)``: keys with NULL stay."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        parts = node.expressions
+        keys = [literal_text(each) for each in parts[::2]]
+        if len(parts) % 2 or None in keys or len(set(keys)) < len(keys):
+            raise query.refusal(node, "Spark needs constant keys, each once", "write constant keys")
+        query.note(TEXT)
+        pairs = [each for key, value in zip(parts[::2], parts[1::2], strict=True)
+                 for each in (key.copy(), value_of(node, value, query))]  # fmt: skip
+        if not pairs:
+            return string("{}")
+        return _canonical(made(_WRITTEN, o=call("NAMED_STRUCT", *pairs)), binary=binary)
+
+    return rule
+
+
+def _canonical(value: exp.Expr, *, binary: bool) -> exp.Expr:
+    """One text for equal values of jsonb: their keys are sorted, and no number ends in zeros."""
+    return made("TO_JSON(PARSE_JSON(_j))", j=value) if binary else value
+
+
+def _array(*, binary: bool) -> Rule:
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        query.note(TEXT)
+        return _canonical(_listed(node, query), binary=binary)
+
+    return rule
+
+
+def _listed(node: exp.Expr, query: Query) -> exp.Expr:
+    if not node.expressions:
+        return string("[]")
+    values = [made(_WRITTEN, o=call("NAMED_STRUCT", string("v"), value_of(node, each, query)))
+              for each in node.expressions]  # fmt: skip
+    # The values may differ in type, so each is written alone, without {"v": and }.
+    inner = [made("SUBSTRING(_v, 6, LENGTH(_v) - 6)", v=each) for each in values]
+    return call("CONCAT", string("["), call("CONCAT_WS", string(","), *inner), string("]"))
+
+
+def _single(*, binary: bool) -> Rule:
+    """``to_jsonb(x)``."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        value = node.expressions[0]
+        if query.kind(value) is Kind.JSON:
+            return value.copy()
+        query.note(TEXT)
+        template = "CASE WHEN _x IS NOT NULL THEN SUBSTRING(_v, 2, LENGTH(_v) - 2) END"
+        return _canonical(made(template, x=value, v=_listed(node, query)), binary=binary)
+
+    return rule
+
+
+CALLS: dict[str, Rule] = {
+    "json_build_object": _object(binary=False), "jsonb_build_object": _object(binary=True),
+    "json_build_array": _array(binary=False), "jsonb_build_array": _array(binary=True),
+    "to_json": _single(binary=False), "to_jsonb": _single(binary=True),
+}  # fmt: skip

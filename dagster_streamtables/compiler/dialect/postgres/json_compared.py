@@ -1,0 +1,78 @@
+"""JSON of Postgres beside JSON: casts and equality.
+
+Equal values of jsonb may be written differently: their keys in any order, with any spaces, and
+numbers with zeros at their end. Spark compares texts, so both sides are written in one way first.
+"""
+
+from __future__ import annotations
+
+import json
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
+from dagster_streamtables.compiler.dialect.postgres.json import (
+    EXTRACTS,
+    KEYS,
+    TEXT,
+    TEXTUAL,
+    around,
+)
+from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.query import Query, literal_text
+
+
+def canonical(value: exp.Expr) -> exp.Expr:
+    """The one text of equal values."""
+    return made("TO_JSON(PARSE_JSON(_j))", j=value)
+
+
+def json_of(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
+    """A value that Postgres reads as JSON.
+
+    Raises:
+        InvalidDefinition: It is a text that is no JSON, or of another type.
+    """
+    text = literal_text(value)
+    if text is not None:
+        try:
+            json.loads(text)
+        except ValueError:
+            raise query.refusal(node, f"{text!r} is no JSON", "write a text as '\"a\"'") from None
+        return value.copy()
+    query.require(node, value, TEXTUAL, "this needs JSON", "use to_jsonb()")
+    return value.copy()
+
+
+def cast(node: exp.Expr, query: Query) -> exp.Expr:
+    """A cast of a text to JSON."""
+    value = node.this
+    if query.kind(value) not in TEXTUAL:
+        raise query.refusal(node, "this needs a text", "use to_jsonb()")
+    outer = around(node)
+    named = isinstance(outer, exp.Anonymous) and "json" in outer.name.lower()
+    if named or isinstance(outer, (*EXTRACTS, *KEYS)):
+        return value.copy()  # it is read there
+    query.note(TEXT)
+    if node.args["to"].this is exp.DataType.Type.JSON:
+        return made("CASE WHEN PARSE_JSON(_j) IS NOT NULL THEN _j END", j=value)
+    return canonical(value)
+
+
+def compared(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``j -> 'a' = '1.0'``, ``IS DISTINCT FROM`` and ``IN``; None where no side is JSON."""
+    sides = [node.this, *(node.expressions or [node.expression])]
+    if not any(query.kind(each) is Kind.JSON for each in sides if isinstance(each, exp.Expr)):
+        return None
+    if isinstance(node, exp.LT | exp.LTE | exp.GT | exp.GTE | exp.Between):
+        raise unordered(node, query)
+    left, *others = (canonical(json_of(node, each, query)) for each in sides)
+    if isinstance(node, exp.In):
+        return exp.paren(exp.In(this=left, expressions=others))
+    return exp.paren(type(node)(this=left, expression=others[0]))
+
+
+def unordered(node: exp.Expr, query: Query) -> Exception:
+    """The error where JSON is put in an order."""
+    return query.refusal(node, "Postgres orders JSON by types and sizes, and Spark by its text",
+                         "take its parts by ->>")  # fmt: skip

@@ -132,6 +132,11 @@ from .runtime.checks.compare import Comparison as Comparison
 from .runtime.delta.capture import Capture as Capture
 from .runtime.lake import Lake as Lake
 from .runtime.model.definition import visible_columns as visible_columns
+from .runtime.model.functions import (
+    SqlFunction as SqlFunction,
+    deterministic as deterministic,
+    sql_function as sql_function,
+)
 from .runtime.model.report import (
     Action as Action,
     Refresh as Refresh,

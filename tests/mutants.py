@@ -34,6 +34,7 @@ HARNESS = (
     "intermediate.py",
     "postgres_rules.txt",
     "test_cases.py",
+    "test_maps.py",
     "test_output_names.py",
     "test_query_text.py",
     "test_render.py",

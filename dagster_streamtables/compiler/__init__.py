@@ -19,6 +19,7 @@ from dagster_streamtables.compiler.dialect import UnknownType, checked_dialect
 from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
 from dagster_streamtables.compiler.maintain.strategy import STORED, TOUCHED, StrategyKind
 from dagster_streamtables.compiler.operators import WEIGHT, Moment, relation
+from dagster_streamtables.compiler.operators.maps import map_entries
 from dagster_streamtables.compiler.operators.zeros import zero_marks
 from dagster_streamtables.compiler.plan.compile import compile_query, with_one_answer
 from dagster_streamtables.compiler.plan.explain import OperatorLine
@@ -36,9 +37,14 @@ from dagster_streamtables.compiler.plan.plan import Plan, QueryPlan
 from dagster_streamtables.compiler.plan.statement import Statement
 from dagster_streamtables.compiler.rewrite.fixpoint import RecursionLimits
 from dagster_streamtables.compiler.rewrite.runtime_filters import Bounds
-from dagster_streamtables.compiler.text.current_time import asks_for_time, at_time
+from dagster_streamtables.compiler.text.current_time import (
+    asks_for_time,
+    at_time,
+    unrepeatable_word,
+)
 from dagster_streamtables.compiler.text.query_text import Text, as_written, read, sources_of
 from dagster_streamtables.compiler.text.recursive_tables import RecursiveTable, recursive_table
+from dagster_streamtables.compiler.text.spark_functions import USER, is_of_spark
 from dagster_streamtables.compiler.text.types import type_text
 from dagster_streamtables.compiler.views.inline import blame_view, text_of
 from dagster_streamtables.compiler.views.views import View, sources_through, views_of
@@ -46,6 +52,7 @@ from dagster_streamtables.compiler.views.views import View, sources_through, vie
 __all__ = [
     "STORED",
     "TOUCHED",
+    "USER",
     "WEIGHT",
     "BagMaintenance",
     "Bounds",
@@ -73,7 +80,9 @@ __all__ = [
     "checked_dialect",
     "compile_query",
     "flaw_of",
+    "is_of_spark",
     "maintenance_of",
+    "map_entries",
     "partial_column",
     "read",
     "recursive_table",
@@ -83,6 +92,7 @@ __all__ = [
     "stored_column",
     "text_of",
     "type_text",
+    "unrepeatable_word",
     "unstored_change",
     "views_of",
     "with_one_answer",

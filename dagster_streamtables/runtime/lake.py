@@ -95,7 +95,7 @@ class Lake:
         """How far behind stream tables are and may be, and a vacuum that keeps what they need."""
         self.checks = Checks(
             self._catalog,
-            lambda table: self.access.session(table.name, table.session_timezone),
+            self.access.session_of,
             lambda table: with_views(table, self._views),
         )
         """Whether a stream table is equal to its query, intact, fresh, and as defined."""
@@ -272,7 +272,7 @@ class Lake:
     def _inputs(self, job: Job, clock: Clock) -> Inputs:
         def session() -> Views:
             with clock.phase(CONNECT):
-                return self.access.session(job.table.name, job.table.session_timezone)
+                return self.access.session_of(job.table)
 
         state = job.stored.state if job.stored is not None else None
         return Inputs(

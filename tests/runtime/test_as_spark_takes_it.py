@@ -99,3 +99,47 @@ def test_a_query_that_reads_no_table_is_made_once(lake: Lake) -> None:
     lake.refresh(table)
     assert stored(lake, "few") == {("1", "a"): 1, ("2", "b"): 1}
     assert lake.refresh(table).action is Action.NO_DATA
+
+
+PIPES = [
+    "FROM orders |> WHERE id > 3 |> AGGREGATE SUM(amount) AS s GROUP BY customer",
+    "FROM orders |> AS o |> JOIN customers ON o.customer = customers.id |> SELECT o.id, name"
+    " |> UNION ALL TABLE customers",
+    "FROM orders |> WHERE id > 2 |> WHERE id = 3 OR id > 4 |> LEFT JOIN customers AS c "
+    "ON orders.customer = c.id |> SELECT orders.id, c.name",
+    "FROM orders |> SELECT id, amount |> EXTEND amount * 2 AS twice, twice + 1 AS more "
+    "|> DROP amount, twice |> WHERE orders.id > 1",
+    "FROM orders |> SELECT id, amount |> ORDER BY amount DESC, id |> LIMIT 3 |> SELECT id AS i",
+    "FROM orders |> SELECT id |> ORDER BY id |> OFFSET 2 |> LIMIT 3 |> WHERE id > 3",
+    "SELECT id FROM orders UNION ALL SELECT id FROM customers |> WHERE id > 1 "
+    "|> EXCEPT (FROM orders |> SELECT customer) |> AS t |> SELECT t.id AS n",
+    "WITH l AS (FROM orders |> WHERE amount > 5) FROM l AS x |> WHERE x.customer IN "
+    "(FROM customers |> WHERE name > 'a' |> SELECT id) |> SELECT x.id",
+    "FROM orders |> SELECT id, SUM(amount) OVER w AS s WINDOW w AS (PARTITION BY customer "
+    "ORDER BY id) |> WHERE s > 5",
+    "FROM orders |> SELECT customer, amount "
+    "|> PIVOT (SUM(amount) FOR customer IN (0 AS a, 1 AS b)) |> WHERE a > 1",
+    "FROM orders |> AGGREGATE MAX(id) AS m, SUM(amount) + customer AS s "
+    "GROUP BY customer, amount % 2 AS odd |> SELECT customer, odd, m, s",
+    "FROM orders |> AGGREGATE GROUP BY customer |> AGGREGATE COUNT(*) AS n",
+    "FROM orders, customers AS c |> WHERE customer = c.id |> SELECT c.id, note",
+]
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("query", PIPES)
+def test_a_pipe_is_maintained_as_what_spark_answers(
+    query: str, spark: SparkSession, tables: Lake
+) -> None:
+    table = StreamTable("piped", query, differential_max_change_ratio=0)
+    assert tables.refresh(table).action is Action.REINITIALIZE
+    assert stored(tables, "piped", _visible(tables)) == answer(spark, tables, query)
+    run_on_delta(spark, tables, "DELETE FROM orders WHERE id IN (1, 4, 5)")
+    run_on_delta(spark, tables, "UPDATE customers SET name = 'z' WHERE id = 1")
+    done = tables.refresh(table)
+    assert done.action in (Action.DIFFERENTIAL, Action.NO_DATA), done
+    assert stored(tables, "piped", _visible(tables)) == answer(spark, tables, query)
+
+
+def _visible(lake: Lake) -> list[str]:
+    return [name for name in lake.columns("piped") or {} if not name.startswith("__st_")]

@@ -55,8 +55,13 @@ class _OwnText(Reading):
 
         with closing(self.inputs(self.first, Times(_ANY, _ANY))) as inputs:
             rows = self.rows(self.first, _ANY, inputs)
-            require_comparable(spark_types(rows))
+            require_comparable(spark_types(rows), self.key)
             return plain_schema(to_arrow_schema(rows.schema, timezone="UTC"))
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """The columns by which its groups are known, if its change is computed by groups."""
+        return ()
 
     def rows(self, at: Sources, now: str, inputs: Inputs) -> DataFrame:
         return self.run(self.text, at, now, inputs)
@@ -74,6 +79,10 @@ class QueryReading(_OwnText):
     """A query whose change is computed: its cost is the change and what it touches."""
 
     plan: QueryPlan
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        return self.plan.key or ()
 
     @property
     def timed(self) -> bool:

@@ -15,6 +15,7 @@ So the text is made more specific, by insertions:
     COLLECT_LIST, COLLECT_SET, ARRAY_AGG           SORT_ARRAY(…)
     LISTAGG, STRING_AGG                            WITHIN GROUP (ORDER BY …, the value)
     FIRST, ANY_VALUE / LAST                        MIN / MAX
+    … of a MAP                                     of the list of its entries, and back
     MAX_BY(x, y), MIN_BY                           by y, then by x
     MODE(x)                                        MODE(x, true)
 
@@ -29,6 +30,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler.analyze.ordered_aggregates import Insertion, missing_orders
+from dagster_streamtables.compiler.operators.maps import entries, has_maps
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aggregate_calls import function_of, is_grouped
 from dagster_streamtables.compiler.text.aliases import own_columns
@@ -42,7 +44,7 @@ from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 _NUMBERING = {"row_number", "ntile", "lag", "lead"}
 _FIRST = {"first", "first_value", "any_value", "last", "last_value"}
 _OF_FRAME = {"nth_value", "collect_list", "array_agg", "collect_set", "listagg", "string_agg"}
-_UNORDERED = (exp.DataType.Type.MAP, exp.DataType.Type.VARIANT, exp.DataType.Type.OBJECT)
+_UNORDERED = (exp.DataType.Type.VARIANT, exp.DataType.Type.OBJECT)
 
 
 def determined(text: Text, qualified: exp.Query) -> Text:
@@ -59,7 +61,7 @@ def determined(text: Text, qualified: exp.Query) -> Text:
     found = [
         *_ties_of_windows(text, qualified),
         *_ties_of_limits(text, qualified),
-        *missing_orders(text),
+        *missing_orders(text, qualified),
     ]
     return text.with_edits(each.edit for each in sorted(set(found), key=lambda each: each.words))
 
@@ -141,7 +143,7 @@ def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
             continue
         at = _start_of_limit(limit, text) if order is None else _end_of_order(order, text)
         numbers = [
-            str(number)
+            _ordered(output, number)
             for number, output in enumerate(query.selects, start=1)
             if not _is_unordered(output)
         ]
@@ -150,6 +152,14 @@ def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
             yield Insertion(at, f"ORDER BY {', '.join(numbers)} ")
         elif at is not None:
             yield Insertion(at, "".join(f", {number}" for number in numbers))
+
+
+def _ordered(output: exp.Expr, number: int) -> str:
+    """An item of ORDER BY for a column of the result; maps are ordered by their entries."""
+    if not has_maps(output.unalias().type):
+        return str(number)
+    own = exp.column(output.alias_or_name, quoted=True)
+    return entries(own, output.unalias().type).sql(DIALECT)
 
 
 def _require_comparable(query: exp.Query, limit: exp.Expr, text: Text) -> None:
@@ -208,8 +218,10 @@ def _all_columns(select: exp.Select, text: Text) -> list[str]:
         (each.table, each.name): each for each in own_columns(select) if _tells(each, unseen)
     }
     return [
-        exp.column(name, table=table if table in text.aliases else None, quoted=True).sql(DIALECT)
-        for table, name in columns
+        entries(
+            exp.column(name, table=table if table in text.aliases else None, quoted=True), each.type
+        ).sql(DIALECT)
+        for (table, name), each in columns.items()
     ]
 
 

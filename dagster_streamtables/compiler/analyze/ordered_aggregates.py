@@ -12,9 +12,13 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from dagster_streamtables.compiler.text.aggregate_calls import function_of
+from dagster_streamtables.compiler.operators.maps import as_maps, entries, has_maps
+from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of
 from dagster_streamtables.compiler.text.edits import Edit
+from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.errors import UnsupportedQuery
 
 
 @dataclass(frozen=True)
@@ -68,21 +72,33 @@ class _Call:
         return text.sql[self.marks[number].end + 1 : self.marks[number + 1].start].strip()
 
 
-def missing_orders(text: Text) -> Iterator[Insertion]:
-    """What to insert into aggregates that depend on an order and have none."""
+def missing_orders(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
+    """What to insert into aggregates that depend on an order and have none.
+
+    Args:
+        text: The query.
+        qualified: Its tree, with the type of every column known.
+
+    Raises:
+        UnsupportedQuery: The values of a group are maps, and the place of the call is not known.
+    """
+    maps = list(_maps(text, qualified))
     wanted = _LISTS | _STRINGS | set(_EXTREMES) | _BY | {"mode"}
     tokens = text.tokens
     for i, token in enumerate(tokens[:-1]):
         if token.text.lower() in wanted and tokens[i + 1].token_type is TokenType.L_PAREN:
             call = _call(tokens, i)
-            yield from _decided(call, text)
+            type_ = next((each.type for each in maps if each.is_of(call)), None)
+            yield from _decided(call, text, type_)
 
 
 def orders(call: exp.Expr) -> list[exp.Expr]:
     """The arguments of an aggregate by which the rows of its group would be ordered."""
     function = function_of(call)
     name, around = _name(function), call.parent
-    arguments = [each for each in function.iter_expressions() if not isinstance(each, exp.Distinct)]
+    given = function.iter_expressions()
+    lists = (each.expressions if isinstance(each, exp.Distinct) else [each] for each in given)
+    arguments = [each for some in lists for each in some]
     if name in _BY:
         return arguments[:2]
     insensitive = isinstance(around, exp.Func) and _name(around) in _INSENSITIVE
@@ -96,11 +112,76 @@ def _name(node: exp.Expr) -> str:
     return node.sql_name().lower() if isinstance(node, exp.Func) else ""
 
 
-def _decided(call: _Call, text: Text) -> Iterator[Insertion]:
+@dataclass(frozen=True)
+class _OfMaps:
+    """An aggregate of maps: its name, a span within its arguments, and their type."""
+
+    name: str
+    span: tuple[int, int]
+    type: exp.DataType
+
+    def is_of(self, call: _Call) -> bool:
+        inside = call.marks[0].start < self.span[0] and self.span[1] < call.marks[-1].end
+        return call.name.text.lower() == self.name and inside
+
+
+def _maps(text: Text, qualified: exp.Query) -> Iterator[_OfMaps]:
+    for call in (call for each in qualified.find_all(exp.Select) for call in _calls(each)):
+        values, name = orders(call), _name(function_of(call))
+        if not values or not has_maps(values[0].type):
+            continue
+        known, type_ = span(values[0]), values[0].type
+        if known is None or type_ is None:
+            raise UnsupportedQuery(
+                f"{name.upper()} of a MAP",
+                where=place(call, text),
+                why="a group's values are ordered by their entries, and the place of the call "
+                "is not found",
+                fix="compute the map in a subquery, and aggregate its column",
+            )
+        yield _OfMaps(name, known, type_)
+
+
+def _calls(select: exp.Select) -> Iterator[exp.Expr]:
+    return (call for each in select.iter_expressions() for call in calls(each))
+
+
+_IT = "`__st_it`"
+
+
+def _argument(call: _Call, text: Text, type_: exp.DataType) -> Insertion:
+    """The first argument, with lists of entries for its maps."""
+    written = call.argument(0, text)
+    is_distinct = written.upper().startswith("DISTINCT")
+    value = written[len("DISTINCT") :].strip() if is_distinct else written
+    compared = entries(exp.column(_IT.strip("`"), quoted=True), type_).sql(DIALECT)
+    compared = compared.replace(_IT, f"({value})")
+    words = f"DISTINCT {compared}" if is_distinct else compared
+    return Insertion(call.marks[0].end + 1, words, call.marks[1].start)
+
+
+def _back(type_: exp.DataType | None) -> tuple[str, str]:
+    """What stands before and after a list of entries, or a list of such, to make maps of them."""
+    if type_ is None:
+        return "", ""
+    if type_.this is exp.DType.STRUCT:
+        listed = exp.DataType(this=exp.DType.ARRAY, expressions=[type_.copy()])
+        before, after = _back(listed)
+        return f"{before}ARRAY(", f"){after}[0]"
+    made = as_maps(exp.column(_IT.strip("`"), quoted=True), type_).sql(DIALECT)
+    before, _, after = made.partition(_IT)
+    return before, after
+
+
+def _decided(call: _Call, text: Text, maps: exp.DataType | None) -> Iterator[Insertion]:
     name, start, first = call.name.text.lower(), call.name.start, call.marks[0].end + 1
     if name in _LISTS and not call.windowed and call.inside not in _INSENSITIVE:
-        yield Insertion(start, "SORT_ARRAY(")
-        yield Insertion(call.end, ")")
+        made = None if maps is None else exp.DataType(this=exp.DType.ARRAY, expressions=[maps])
+        before, after = _back(made)
+        yield Insertion(start, f"{before}SORT_ARRAY(")
+        if maps is not None:
+            yield _argument(call, text, maps)
+        yield Insertion(call.end, f"){after}")
     elif name in _STRINGS and not call.windowed:
         value = call.argument(0, text)
         bare = value[len("DISTINCT") :].strip() if value.upper().startswith("DISTINCT") else value
@@ -109,11 +190,16 @@ def _decided(call: _Call, text: Text) -> Iterator[Insertion]:
         elif bare == value:
             yield Insertion(call.within[1].start, f", {bare}")
     elif name in _EXTREMES and not call.windowed:
-        ends = call.marks[1].start, call.end
-        yield Insertion(start, f"{_EXTREMES[name]}(", first)
-        yield Insertion(ends[0], ")", _after_nulls(text, call))
+        before, after = _back(maps)
+        yield Insertion(start, f"{before}{_EXTREMES[name]}(", first)
+        if maps is not None:
+            yield _argument(call, text, maps)
+        yield Insertion(call.marks[1].start, ")", _after_nulls(text, call))
+        if after:
+            yield Insertion(call.end, after)
     elif name in _BY and len(call.marks) == 3:
-        by, value = call.argument(1, text), call.argument(0, text)
+        by = call.argument(1, text)
+        value = call.argument(0, text) if maps is None else _argument(call, text, maps).words
         yield Insertion(
             call.marks[1].end + 1,
             f" CASE WHEN ({by}) IS NOT NULL THEN STRUCT({by}, {value}) END",

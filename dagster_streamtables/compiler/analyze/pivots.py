@@ -40,19 +40,39 @@ AS_TYPE_OF = "st_as_type_of"
 
 def open_pivots(tree: exp.Query) -> None:
     """Replace each PIVOT and UNPIVOT by the subquery that it means."""
+    for select in list(tree.find_all(exp.Select)):
+        _open_join(select)
     for pivot in list(tree.find_all(exp.Pivot)):
         relation = pivot.parent
         if relation is None or not isinstance(relation.parent, exp.From):
             raise Refusal(
                 pivot,
-                "PIVOT of a join",
-                why="it is unclear which of the tables it means",
-                fix="write the join as (SELECT … FROM …) AS name, and PIVOT that",
+                "PIVOT right after a table that is joined",
+                why="it is unclear whether it means the table or the join",
+                fix="write what it means as (SELECT … FROM …) AS name, and PIVOT that",
             )
     for clause in list(tree.find_all(exp.From)):
         pivots = clause.this.args.get("pivots") or []
         if pivots:
             _open(clause, pivots)
+
+
+def _open_join(select: exp.Select) -> None:
+    """Replace ``a JOIN b ON … PIVOT (…)``, which pivots the rows of the join."""
+    joins: list[exp.Join] = select.args.get("joins") or []
+    for place, join in enumerate(joins):
+        pivots = join.args.get("pivots") or []
+        if len(pivots) != 1 or pivots[0].args.get("unpivot"):
+            continue
+        join.set("pivots", None)
+        query = _pivoted(select.args["from_"].this, pivots[0])
+        query.set("joins", joins[: place + 1])
+        alias = exp.to_identifier(pivots[0].alias or "st_pivot", quoted=True)
+        relation = exp.Subquery(this=query, alias=exp.TableAlias(this=alias))
+        select.set("from_", exp.From(this=relation))
+        select.set("joins", joins[place + 1 :])
+        _open_join(select)
+        return
 
 
 def _open(clause: exp.From, pivots: list[exp.Expr]) -> None:

@@ -73,7 +73,6 @@ def refuse(text: Text) -> None:
         UnsupportedQuery: With the position in the user's text, the reason, and the rewrite.
         InvalidDefinition: Spark lacks the syntax.
     """
-    _refuse_pipes(text)
     _refuse_functions(text)
     for node in text.tree.walk():
         require_spark_syntax(node, text)
@@ -81,17 +80,6 @@ def refuse(text: Text) -> None:
         _refuse_clause(node, text)
         _refuse_unknown_function(node, text)
     _refuse_shadowing(text)
-
-
-def _refuse_pipes(text: Text) -> None:
-    pipe = next((each for each in text.tokens if each.token_type is TokenType.PIPE_GT), None)
-    if pipe is not None:
-        raise UnsupportedQuery(
-            "a query in pipe syntax is not supported yet",
-            where=text.shown(pipe.start, pipe.end),
-            why=_NO_RULE_WHY,
-            fix=f"write SELECT … FROM … WHERE …, {_OR_FULL}",
-        )
 
 
 def _refuse_construct(node: exp.Expr, text: Text) -> None:
@@ -114,7 +102,11 @@ def _refuse_construct(node: exp.Expr, text: Text) -> None:
             fix=f"compare, group and join by LOWER(…), {_OR_FULL}",
         )  # fmt: skip
     if isinstance(node, exp.DataType) and node.is_type(exp.DataType.Type.TIME):
-        raise _no_rule(node, text, "the type TIME", f"use TIMESTAMP or a number, {_OR_FULL}")
+        raise _at(
+            node, text, "the type TIME",
+            why="Spark does not have it unless a preview is switched on, nor has Delta",
+            fix="use TIMESTAMP, or a number of seconds",
+        )  # fmt: skip
 
 
 def _refuse_clause(node: exp.Expr, text: Text) -> None:
@@ -174,14 +166,14 @@ def _kind(join: exp.Join) -> str:
 
 def _refuse_unknown_function(node: exp.Expr, text: Text) -> None:
     """Refuse by the tree: functions in no list, and those that are called without parentheses."""
-    if isinstance(node, exp.Anonymous) and node.name.lower() not in _KNOWN:
-        word = node.name.lower()
+    word = node.name.lower() if isinstance(node, exp.Anonymous) else ""
+    if word and word not in _KNOWN and not word.startswith(spark_functions.USER):
         _refuse_known(word, place(node, text), word)
         raise UnsupportedQuery(
             f"{word}() is not supported yet",
             where=place(node, text),
             why="it is not known to return one value per row, and the same each time",
-            fix=_FULL,
+            fix="declare it in a module, and name that in the setting functions, " + _OR_FULL,
         )
     if isinstance(node, exp.Func):
         word = node.sql_name().lower()

@@ -2,8 +2,7 @@
 
 sqlglot does not infer the types of anonymous calls, takes the difference of two dates for a date,
 and gives the result of LATERAL explode(x) the type of x. This module infers such types where they
-matter. `forget` removes them before the query is lowered, because they are incomplete: the key and
-value types of a MAP, and the units of an INTERVAL, are not known.
+matter. The types of the keys and values of a MAP may be UNKNOWN.
 """
 
 from __future__ import annotations
@@ -15,12 +14,13 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.optimizer.annotate_types import TypeAnnotator
 from sqlglot.schema import Schema
 
+from dagster_streamtables.compiler.analyze.map_types import map_type
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.types import type_from
 
 Kind = exp.DataType.Type
 
-UNCOMPARABLE = (Kind.MAP, Kind.VARIANT, Kind.OBJECT, Kind.JSON, Kind.GEOMETRY, Kind.GEOGRAPHY)
+UNCOMPARABLE = (Kind.VARIANT, Kind.OBJECT, Kind.JSON, Kind.GEOMETRY, Kind.GEOGRAPHY)
 """Types whose values cannot be compared, so rows with them cannot be distinguished."""
 UNSTORED = (Kind.INTERVAL,)
 """Types that no column of a Delta table can have."""
@@ -36,19 +36,19 @@ _ONE_OF_MANY = {"any_value", "first", "first_value", "last", "last_value", "max_
 def held(type_: exp.DataType | None, kinds: tuple[exp.DType, ...]) -> str | None:
     """The first of these kinds that a type is or contains.
 
-    >>> held(type_from("array<map<string,int>>"), UNCOMPARABLE)
-    'MAP'
+    >>> held(type_from("array<variant>"), UNCOMPARABLE)
+    'VARIANT'
     """
     parts = type_.find_all(exp.DataType) if type_ is not None else ()
     return next((_name(part) for part in parts if _kind(part) in kinds), None)
 
 
 def forget(tree: exp.Query) -> None:
-    """Remove incomplete types from the tree."""
+    """Remove the types of intervals, of which the units are not known, from the tree."""
     for node in tree.walk():
         parts = list(node.type.find_all(exp.DataType)) if node.type is not None else []
         kinds = [_kind(part) for part in parts]
-        if Kind.INTERVAL in kinds or (Kind.MAP in kinds and Kind.UNKNOWN in kinds):
+        if Kind.INTERVAL in kinds:
             node.type = exp.DataType.build("UNKNOWN")
 
 
@@ -66,18 +66,20 @@ def _of_call(annotator: Any, call: exp.Anonymous) -> None:
     first = arguments[0].type if arguments else None
     found: exp.DataType | None = None
     if name in spark_functions.MAPS:
-        found = type_from("map<unknown,unknown>")
+        found = map_type(name, arguments)
     elif name in spark_functions.INTERVALS:
         found = type_from("interval")
     elif name in spark_functions.VARIANTS or _gets_variant(name, arguments):
         found = type_from("variant")
     elif name in _BY_SCHEMA:
         found = _of_schema(arguments[1:2])
+    elif name == "element_at" and first is not None and first.is_type(Kind.MAP):
+        found = first.expressions[1]
     elif name in _LISTS and first is not None:
         found = exp.DataType(this=Kind.ARRAY, expressions=[first.copy()], nested=True)
     elif name in _ONE_OF_MANY:
         found = first
-    matters = held(found, (*UNCOMPARABLE, *UNSTORED)) is not None
+    matters = held(found, (Kind.MAP, *UNCOMPARABLE, *UNSTORED)) is not None
     annotator._set_type(call, found.copy() if found is not None and matters else None)
 
 
@@ -110,8 +112,26 @@ def _of_sum(annotator: Any, node: exp.Binary) -> None:
         annotator._set_type(node, other if known else None)
 
 
+def _of_each(annotator: Any, node: exp.Transform) -> None:
+    """Set the type of ``transform(list, x -> …)`` if it contains one that matters."""
+    made = node.expression.this.type if isinstance(node.expression, exp.Lambda) else None
+    found = exp.DataType(this=Kind.ARRAY, expressions=[made.copy()] if made else [], nested=True)
+    annotator._set_type(node, found if held(found, (Kind.MAP, *UNCOMPARABLE)) else None)
+
+
+def _of_entry(annotator: Any, node: exp.Bracket) -> None:
+    """Set the type of ``m[key]`` of a MAP; sqlglot has those of other values."""
+    type_ = node.this.type
+    if type_ is not None and type_.is_type(Kind.MAP):
+        annotator._set_type(node, type_.expressions[1].copy())
+    else:
+        Spark.EXPRESSION_METADATA[exp.Bracket]["annotator"](annotator, node)
+
+
 _TYPES: Any = {
     **Spark.EXPRESSION_METADATA,
+    exp.Bracket: {"annotator": _of_entry},
+    exp.Transform: {"annotator": _of_each},
     exp.Add: {"annotator": _of_sum},
     exp.Sub: {"annotator": _of_sum},
     exp.Anonymous: {"annotator": _of_call},

@@ -10,8 +10,9 @@ from sqlglot import exp
 from dagster_streamtables.compiler.analyze.ordered_aggregates import orders
 from dagster_streamtables.compiler.analyze.storable_types import UNCOMPARABLE, UNSTORED, held
 from dagster_streamtables.compiler.analyze.validate_subqueries import check_subqueries
+from dagster_streamtables.compiler.operators.maps import has_maps, value_without_null
 from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of, is_grouped
-from dagster_streamtables.compiler.text.places import place
+from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
@@ -31,8 +32,10 @@ def check(tree: exp.Query, text: Text) -> None:
         _check_ordered(select, text)
         if select.args.get("distinct"):
             _check_comparable(select.selects, text)
+            _check_distinct(select.selects, "DISTINCT", text)
         if select.args.get("group"):
             _check_comparable(select.args["group"].expressions, text)
+            _check_grouped_maps(select.args["group"], text)
     check_subqueries(tree, text)
     for union in tree.find_all(exp.SetOperation):
         _check_union(union, text)
@@ -180,6 +183,31 @@ def _check_union(union: exp.SetOperation, text: Text) -> None:
         )
     if union.args["distinct"] or not isinstance(union, exp.Union):
         _check_comparable([*union.left.selects, *union.right.selects], text)
+        _check_distinct([*union.left.selects, *union.right.selects], union.key.upper(), text)
+
+
+def _check_grouped_maps(group: exp.Expr, text: Text) -> None:
+    """Refuse keys in which Spark 4.2, where it compiles a query, takes NULL for 0."""
+    for key in sorted(_keys(group), key=lambda each: span(each) or (0, 0)):
+        kind = value_without_null(key.type)
+        if kind is not None:
+            raise UnsupportedQuery(
+                f"GROUP BY of a MAP with values of type {kind}",
+                where=place(key, text),
+                why="Spark takes a NULL among such values for 0, in mode FULL too",
+                fix="write sort_array(map_entries(…)) here, and map_from_entries of it in SELECT",
+            )
+
+
+def _check_distinct(values: list[exp.Expr], operation: str, text: Text) -> None:
+    for value in values:
+        if has_maps(value.unalias().type):
+            raise UnsupportedQuery(
+                f"{operation} over a MAP",
+                where=place(value.unalias(), text),
+                why="Spark does not tell maps apart there, in mode FULL either",
+                fix="GROUP BY the map, or turn it into a list with array_sort(map_entries(…))",
+            )
 
 
 def _check_comparable(values: list[exp.Expr], text: Text) -> None:

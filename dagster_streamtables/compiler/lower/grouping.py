@@ -20,6 +20,7 @@ from dagster_streamtables.compiler.operators import (
     type_of,
     typed,
 )
+from dagster_streamtables.compiler.operators.maps import as_maps, has_maps, ordered
 from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of, is_of_window
 from dagster_streamtables.compiler.text.refusal import Refusal
 
@@ -47,7 +48,7 @@ class Grouping:
         names = {_name(call) for call in found} & _GROUPING
         measured = [call for call in found if _name(call) not in names]
         measures = tuple((f"agg_{i}", self._measure(call)) for i, call in enumerate(measured))
-        inputs = {f"key_{i}": key for i, key in enumerate(self.keys)}
+        inputs = {f"key_{i}": _comparable(key) for i, key in enumerate(self.keys)}
         arguments = {name: argument for argument, name in self.arguments.items()}
         rows: Operator = Project(self.rows, tuple((inputs | arguments | self.read).items()))
         by = tuple(inputs)
@@ -57,7 +58,7 @@ class Grouping:
             by = (*by, SET)
         rows = Aggregate(rows, by, measures)
         held = {call: _held(f"agg_{i}", call) for i, call in enumerate(measured)}
-        held |= {key: _held(f"key_{i}", key) for i, key in enumerate(self.keys)}
+        held |= {key: _shown(f"key_{i}", key) for i, key in enumerate(self.keys)}
         held |= {call: self._told(call) for call in found if _name(call) in names}
         return self._copied(rows), held
 
@@ -150,6 +151,21 @@ def _simple(call: exp.Expr) -> tuple[exp.Expr, exp.Expr | None] | None:
 
 def _held(name: str, node: exp.Expr) -> exp.Expr:
     return typed(column(name), type_of(node))
+
+
+def _comparable(key: exp.Expr) -> exp.Expr:
+    """A key by which rows are grouped: a MAP as the list of its entries by key."""
+    if not has_maps(key.type):
+        return key
+    type_ = exp.DataType.build("UNKNOWN")
+    return typed(ordered(key, key.type), type_)
+
+
+def _shown(name: str, key: exp.Expr) -> exp.Expr:
+    """The key as the query has it, from the column that holds it."""
+    if not has_maps(key.type):
+        return _held(name, key)
+    return typed(as_maps(column(name), key.type), type_of(key))
 
 
 def settled(part: exp.Expr, held: dict[exp.Expr, exp.Expr]) -> exp.Expr:

@@ -162,7 +162,7 @@ def _group(
     rows = with_sessions(rows, keys, query.args.get("group"), scope)
     rows, held = Grouping(rows, keys, sets, parts.all).groups()
     parts.replace([settled(each, held) for each in parts.all])
-    columns = {key.name: held[key].name for key in keys if isinstance(key, exp.Column)}
+    columns = {key.name: held[key] for key in keys if isinstance(key, exp.Column)}
     return rows, replace(scope, held={**scope.held, **columns})
 
 

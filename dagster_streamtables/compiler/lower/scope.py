@@ -28,8 +28,8 @@ class Scope:
     """The visible common table expressions."""
     tables: Mapping[str, str] = field(default_factory=dict[str, str])
     """Alias of a visible table → its name in the tree."""
-    held: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Column of an outer query → its name since that query was grouped."""
+    held: Mapping[str, exp.Expr] = field(default_factory=dict[str, exp.Expr])
+    """Column of an outer query → what it is since that query was grouped."""
     depth: int = 0
     """The number of outer queries whose rows are visible."""
 
@@ -59,7 +59,8 @@ class Scope:
         def settle(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column) and node.table:
                 name = flat(self.tables.get(node.table, node.table), node.name)
-                return typed(column(self.held.get(name, name)), type_of(node))
+                held = self.held.get(name)
+                return typed(column(name) if held is None else held.copy(), type_of(node))
             return typed(column(NOW), _TIME) if is_now(node) else node
 
         return rewritten(expression, settle)

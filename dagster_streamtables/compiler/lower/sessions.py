@@ -52,7 +52,8 @@ def with_sessions(
         raise Refusal(
             clause,
             "session_window() in grouping sets",
-            why="sessions depend on the other keys, which differ from set to set",
+            why="Spark fails on it, in mode FULL too: sessions depend on the other keys, which "
+            "differ from set to set",
             fix="combine one query for each set by UNION ALL",
         )
     held = {name: typed(column(name), type_) for name, type_ in rows.schema.items()}

@@ -22,7 +22,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.maintain.groups import Groups
 from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
 from dagster_streamtables.compiler.maintain.partial import Adding
-from dagster_streamtables.compiler.maintain.regroup import null_safe
+from dagster_streamtables.compiler.maintain.regroup import same_value
 from dagster_streamtables.compiler.operators import (
     Schema,
     Step,
@@ -200,8 +200,8 @@ class Fold(Step):
         same = exp.and_(
             exp.true(),
             *(
-                null_safe(column(f"row.{n}"), column(f"old.{n}"))
-                for n in self.schema
+                same_value(column(f"row.{n}"), column(f"old.{n}"), type_)
+                for n, type_ in self.schema.items()
                 if n not in keys
             ),
         )

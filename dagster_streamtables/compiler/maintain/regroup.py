@@ -26,6 +26,7 @@ from dagster_streamtables.compiler.operators import (
     select,
     table,
 )
+from dagster_streamtables.compiler.operators.maps import entries
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,11 @@ class Regroup(Step):
         same = exp.and_(
             exp.Not(this=gone.copy()),
             exp.Not(this=exp.Is(this=is_old, expression=exp.null())),
-            *(null_safe(column(n, "n"), column(n, "s")) for n in names if n not in keys),
+            *(
+                same_value(column(n, "n"), column(n, "s"), type_)
+                for n, type_ in self.schema.items()
+                if n not in keys
+            ),
         )
         match_ = [null_safe(column(n, "n"), column(n, "s")) for n, _ in self.key]
         return (
@@ -84,3 +89,8 @@ class Regroup(Step):
 
 def null_safe(left: exp.Expr, right: exp.Expr) -> exp.Expr:
     return exp.NullSafeEQ(this=left, expression=right)
+
+
+def same_value(left: exp.Expr, right: exp.Expr, type_: exp.DataType) -> exp.Expr:
+    """Whether two values of a stored column are equal, be they maps or NULL."""
+    return null_safe(entries(left, type_), entries(right, type_))

@@ -252,7 +252,8 @@ def strategy_of(view: Operator, *, exact: bool = False) -> AnyStrategy:
         return BagStrategy(view)
     groups, having = found
     # Groups that HAVING excludes have no stored row to fold into.
-    if having is None and all(foldable(call) for _, call in groups.aggregate.measures):
+    folds = all(foldable(call) for _, call in groups.aggregate.measures)
+    if having is None and folds and not _asks_for_types(groups.outputs):
         folded = replace(groups, states=_states(groups), exact=exact)
         if folded.can_be_written:
             return FoldStrategy(folded)
@@ -271,6 +272,12 @@ def _at_root(view: Operator) -> tuple[Groups, exp.Expr | None] | None:
     stored = _names(view.outputs)
     key = tuple((stored.get(each, f"__st_k{i}"), each) for i, each in enumerate(below.keys))
     return Groups(below, view.outputs, key), having
+
+
+def _asks_for_types(outputs: tuple[tuple[str, exp.Expr], ...]) -> bool:
+    """Whether TYPEOF is asked of a result, which has another type where it is put together."""
+    calls = (each for _, output in outputs for each in output.find_all(exp.Anonymous))
+    return any(each.name.lower() == "typeof" for each in calls)
 
 
 def _states(groups: Groups) -> tuple[tuple[str, exp.Expr], ...]:

@@ -3,9 +3,10 @@
     net(ΔR) = ΔR
 
 It is the same weighted relation with the fewest rows. NULLs equal each other here, as in GROUP BY;
-the two zeros of floats do not, see `zeros`. Most rules work on repeated rows; netting is needed at
-the end of a change, where only rows that were really inserted or deleted may touch others, and
-where an expression could fail on a row that never existed for a reader.
+the two zeros of floats do not, see `zeros`, nor do maps with another order of entries, see `maps`.
+Most rules work on repeated rows; netting is needed at the end of a change, where only rows that
+were really inserted or deleted may touch others, and where an expression could fail on a row that
+never existed for a reader.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from dagster_streamtables.compiler.operators.columns import (
     table,
     weight_column,
 )
+from dagster_streamtables.compiler.operators.maps import entries, has_maps
 from dagster_streamtables.compiler.operators.step import Schema, Step
 from dagster_streamtables.compiler.operators.zeros import has_zeros, zeros
 
@@ -50,11 +52,12 @@ class Net(Operator):
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
         floats = {name: type_ for name, type_ in self.schema.items() if has_zeros(type_)}
-        keys = [column(name) for name in self.schema]
+        changed = {*floats, *(name for name, type_ in self.schema.items() if has_maps(type_))}
+        keys = [entries(column(name), type_) for name, type_ in self.schema.items()]
         apart = [zeros(column(name), type_) for name, type_ in floats.items()]
         shown = [
-            as_column(exp.AnyValue(this=key), key.name) if key.name in floats else key.copy()
-            for key in keys
+            as_column(exp.AnyValue(this=column(name)), name) if name in changed else column(name)
+            for name in self.schema
         ]
         total = exp.Sum(this=weight_column() if self.input.weighted else exp.Literal.number(1))
         weight = exp.alias_(exp.cast(total.copy(), "BIGINT"), WEIGHT)
@@ -107,7 +110,7 @@ class Empty(Operator):
 
 
 def _null(type_: exp.DataType) -> exp.Expr:
-    unknown = type_.is_type(exp.DataType.Type.UNKNOWN)
+    unknown = any(part.this is exp.DType.UNKNOWN for part in type_.find_all(exp.DataType))
     return exp.null() if unknown else exp.cast(exp.null(), type_.copy())
 
 

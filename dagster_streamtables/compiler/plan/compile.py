@@ -13,8 +13,9 @@ from dagster_streamtables.compiler.lower import lower
 from dagster_streamtables.compiler.maintain.strategy import strategy_of
 from dagster_streamtables.compiler.plan.plan import QueryPlan
 from dagster_streamtables.compiler.text.current_time import with_clock
+from dagster_streamtables.compiler.text.pipes import without_pipes
 from dagster_streamtables.compiler.text.quantified import without_quantifiers
-from dagster_streamtables.compiler.text.query_text import Text, read, without_parentheses
+from dagster_streamtables.compiler.text.query_text import Text, as_written, without_parentheses
 from dagster_streamtables.compiler.text.refusal import Refusal
 from dagster_streamtables.errors import InvalidDefinition
 
@@ -36,7 +37,8 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> QueryPla
     >>> plan.key, plan.hidden
     (('customer',), ('__st_n', '__st_c1'))
     """
-    text = query if isinstance(query, Text) else read(query)
+    text = without_pipes(query if isinstance(query, Text) else as_written(query))
+    _ = text.tree
     try:
         text, parsed = _settled(text, sources)
         forget(parsed.tree)
@@ -63,6 +65,7 @@ def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:
 
 
 def _settled(text: Text, sources: Mapping[str, Columns]) -> tuple[Text, Parsed]:
+    text = without_pipes(text)
     text = with_clock(without_quantifiers(without_parentheses(text)))
     parsed = parse(text, sources)
     decided = determined(text, parsed.tree)

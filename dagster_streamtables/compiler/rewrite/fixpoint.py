@@ -32,6 +32,7 @@ from dagster_streamtables.compiler.operators import (
 )
 from dagster_streamtables.compiler.operators.closure import Closure, ClosureChange, Signed
 from dagster_streamtables.compiler.operators.interning import rebuild
+from dagster_streamtables.compiler.operators.maps import entries
 from dagster_streamtables.compiler.operators.net import Empty
 from dagster_streamtables.compiler.operators.recursion import with_reference
 from dagster_streamtables.compiler.operators.render import render
@@ -224,7 +225,8 @@ _APART = 8
 
 def _link(rows: Operator, others: Operator) -> Link:
     """Rows are equal if all columns are, by position."""
-    return Link(tuple(zip(map(column, rows.schema), map(column, others.schema), strict=True)))
+    sides = ([entries(column(n), t) for n, t in each.schema.items()] for each in (rows, others))
+    return Link(tuple(zip(*sides, strict=True)))
 
 
 def _within(rows: Operator, others: Operator) -> Operator:

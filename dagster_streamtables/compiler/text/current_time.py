@@ -13,9 +13,11 @@ from collections.abc import Iterable, Iterator
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
+from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.edits import Edit
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.text.syntax import tokens_of
 
 NOW = "st_now"
 """The function that returns the time in the text, and the column that holds it in the tree."""
@@ -36,6 +38,18 @@ def with_clock(text: Text) -> Text:
     """The text with each spelling of the current time rewritten to ``st_now()``."""
     edits = [(start, end, _WRITTEN[word]) for word, start, end in _calls(text, _WRITTEN)]
     return text.with_edits(edits)
+
+
+def unrepeatable_word(sql: str) -> str | None:
+    """The function in an expression whose result may differ from call to call; None without."""
+    tokens = tokens_of(sql, DIALECT)
+    never = spark_functions.UNREPEATABLE | spark_functions.CLOCK | set(_WRITTEN)
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        word = token.text.lower()
+        called = following is not None and following.token_type is TokenType.L_PAREN
+        if word in _BARE or (called and word in never):
+            return word
+    return None
 
 
 def at_time(text: Text, now: str) -> list[Edit]:

@@ -60,6 +60,11 @@ class Text:
         """The names in FROM, and the definitions in WITH. The query must be Spark SQL."""
         return mentions_in(self.sql, self.tokens)
 
+    @cached_property
+    def has_pipes(self) -> bool:
+        """Whether the query is written as steps, each after a bar and a `>`."""
+        return any(each.token_type is TokenType.PIPE_GT for each in self.tokens)
+
     @property
     def named(self) -> list[Mention]:
         """The mentions of tables, in order of appearance."""
@@ -187,13 +192,14 @@ class Text:
 
 
 def read(sql: str, dialect: str = DIALECT) -> Text:
-    """A query that sqlglot can parse.
+    """A query that sqlglot can parse, at least without its pipes; see `pipes`.
 
     Raises:
         InvalidDefinition: sqlglot cannot parse the text as one query of the dialect.
     """
     text = Text(_stripped(sql), dialect)
-    _ = text.tree
+    if not text.has_pipes:
+        _ = text.tree
     return text
 
 

@@ -63,7 +63,7 @@ _MAPS = """
     transform_keys transform_values var_map
 """
 _OTHERS = """
-    collate collation typeof window_time
+    collate collation window_time
 """
 _LAMBDAS = """
     aggregate array_sort exists filter forall map_filter map_zip_with reduce transform
@@ -75,7 +75,7 @@ _AS_WRITTEN = """
     log2 make_dt_interval make_timestamp make_timestamp_ltz make_timestamp_ntz make_valid_utf8
     make_ym_interval map map_concat map_entries map_from_arrays map_from_entries parse_json quote
     schema_of_csv schema_of_json schema_of_variant schema_of_xml sentences shiftrightunsigned
-    str_to_map time_bucket to_char to_csv to_varchar to_variant_object to_xml try_aes_decrypt
+    str_to_map time_bucket to_char to_csv to_varchar to_variant_object to_xml try_aes_decrypt typeof
     try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz try_parse_json try_parse_url
     try_to_date try_validate_utf8 try_variant_get unix_date validate_utf8 variant_get xpath
     xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short
@@ -120,3 +120,12 @@ TABLE_VALUED = frozenset(_TABLE_VALUED.split())
 """Functions that return several rows."""
 OTHERS = frozenset(_OTHERS.split())
 """Functions whose result or argument no rule supports."""
+
+USER = "st_fn_"
+"""The beginning of the names under which an author's own functions are registered."""
+
+
+def is_of_spark(name: str) -> bool:
+    """Whether Spark has a function of the name, in lower case."""
+    lists = (SCALAR, MAINTAINED, AGGREGATES, WINDOW, UNREPEATABLE, CLOCK, TABLE_VALUED, OTHERS)
+    return any(name in each for each in (*lists, TIME_WINDOWS))

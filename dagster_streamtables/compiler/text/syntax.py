@@ -13,7 +13,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 from dagster_streamtables.compiler.text.postgres import parser_of
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.table_mentions import BEGINNINGS
-from dagster_streamtables.errors import InvalidDefinition, underline
+from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery, underline
 
 _CORRECT = "correct the query there, or just before it"
 _IF_SPARK_DOES = "; if Spark runs it as it is, choose mode FULL"
@@ -35,7 +35,9 @@ def parsed(sql: str, dialect: str) -> exp.Query:
     Raises:
         InvalidDefinition: sqlglot cannot parse the text as one query of the dialect.
     """
-    require_query(sql, tokens_of(sql, dialect))
+    tokens = tokens_of(sql, dialect)
+    require_query(sql, tokens)
+    _refuse_levels(sql, tokens)
     try:
         [tree] = [
             each for each in sqlglot.parse(sql, dialect=parser_of(dialect)) if each is not None
@@ -60,6 +62,19 @@ def parsed(sql: str, dialect: str) -> exp.Query:
             fix="write SELECT * FROM in place of TABLE" + _or_full(dialect),
         )
     return tree
+
+
+def _refuse_levels(sql: str, tokens: list[Token]) -> None:
+    words = [each.text.upper() for each in tokens]
+    for at, token in enumerate(tokens):
+        if words[at : at + 3] == ["MAX", "RECURSION", "LEVEL"]:
+            raise UnsupportedQuery(
+                "MAX RECURSION LEVEL cannot be maintained",
+                where=underline(sql, token.start, tokens[at + 2].end),
+                why="a refresh follows what changed, and does not know at which level a row is",
+                fix="leave it out: the setting max_recursion_levels stops a recursion that does "
+                "not end; or choose mode FULL",
+            )
 
 
 def _parts(tree: exp.Query) -> Iterator[exp.Expr]:

@@ -141,6 +141,8 @@ def _result(
         if found.equal
         else f"{found.missing} rows are missing and {found.unexpected} are unexpected."
     )
+    if found.functions and not found.equal:
+        said += f" The query calls {', '.join(found.functions)}: is each deterministic?"
     if found.part is not None:
         which = f"{', '.join(found.part.columns)}, seed {found.part.seed}"
         said += f" Compared a sample of {found.part.fraction:.2%} of the rows, by {which}."

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler import with_one_answer, zero_marks
+from dagster_streamtables.compiler import Text, map_entries, with_one_answer, zero_marks
+from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.checks.sample import SampledRows
 from dagster_streamtables.runtime.compute.netting import netted, weighted
 from dagster_streamtables.runtime.compute.own_text import rows_of
@@ -63,6 +64,9 @@ class Comparison:
     seconds: float = 0.0
     part: SampledRows | None = None
     """Which rows were compared; None for all of them."""
+    functions: tuple[str, ...] = ()
+    """The functions of the author's own that the query calls. One whose result differs from call to
+    call makes such differences."""
 
 
 def compare(
@@ -98,7 +102,7 @@ def compare(
         held = held.select(*[spark_name(name) for name in names])
         if part is not None:
             expected, held = part.of(expected, kinds), part.of(held, kinds)
-        differing = difference(expected, held, zeros=text.tree.find(*_MEET) is None)
+        differing = difference(expected, held, zeros=not _rows_meet(text))
         counts = _counts(differing)
         sample = differing.limit(SAMPLE).collect() if counts else []
     return Comparison(
@@ -111,6 +115,7 @@ def compare(
         sample=[row.asDict(recursive=True) for row in sample],
         seconds=time.perf_counter() - begin,
         part=part,
+        functions=tuple(each.name for each in table.called_functions),
     )
 
 
@@ -129,6 +134,14 @@ def _equal_here(expected: DataFrame, log: TableLog, names: list[str]) -> bool:
         return False
     both = pa.concat_tables([weighted(result.cast(actual.schema), 1), weighted(actual, -1)])
     return netted(both).num_rows == 0
+
+
+def _rows_meet(text: Text) -> bool:
+    """Whether rows of a query are combined: groups, windows or an order; or nobody can tell."""
+    try:
+        return text.tree.find(*_MEET) is not None
+    except InvalidDefinition:  # only Spark understands it
+        return True
 
 
 _MEET = (exp.AggFunc, exp.Window, exp.Order)
@@ -163,14 +176,16 @@ def difference(expected: DataFrame, actual: DataFrame, *, zeros: bool) -> DataFr
 
 
 def _comparable(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
-    """The rows with each VARIANT, by which Spark cannot group, as JSON."""
+    """The rows with each VARIANT, by which Spark cannot group, as JSON, and each MAP as a list."""
     from pyspark.sql import functions as F
 
-    variants = {name for name, type_ in types.items() if "variant" in type_}
-    if not variants:
+    changed = {name: F.expr(listed) for name, listed in map_entries(types).items()}
+    variants = (name for name, type_ in types.items() if "variant" in type_)
+    changed |= {name: F.to_json(F.col(spark_name(name))) for name in variants}
+    if not changed:
         return rows
-    columns = {name: F.col(spark_name(name)) for name in types}
-    return rows.select(*(F.to_json(c).alias(n) if n in variants else c for n, c in columns.items()))
+    columns = {name: changed.get(name, F.col(spark_name(name))) for name in types}
+    return rows.select(*(each.alias(name) for name, each in columns.items()))
 
 
 def _without_rounding(counted: DataFrame, floats: set[str]) -> DataFrame:

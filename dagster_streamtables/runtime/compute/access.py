@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import View
 from dagster_streamtables.runtime.compute.version_views import Views, views_of
+from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 
 if TYPE_CHECKING:
@@ -25,6 +26,20 @@ class Access:
     """A session, an address, or None for the local server."""
     driver_rows: int | None
     """Rows that may come to this process; None: depends on their width."""
+
+    def session_of(self, table: StreamTable) -> Views:
+        """The views of a stream table, in a session that has the functions that it calls.
+
+        Raises:
+            InvalidDefinition: A function cannot be imported, or Spark does not take it.
+        """
+        views = self.session(table.name, table.session_timezone)
+        called = table.called_functions
+        if called:
+            from dagster_streamtables.runtime.spark.user_functions import register
+
+            register(views.spark, called)
+        return views
 
     def session(self, table: str, zone: str | None = None) -> Views:
         """The views of a stream table, in its own session, if Spark allows.

@@ -6,7 +6,7 @@ Arrow, or be recomputed at every refresh, since no change of it can be subtracte
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _HIDDEN = "__st_"
 _UNSTORED = ("interval", "time(")
-_UNCOMPARABLE = ("map", "variant", "geometry", "geography")
+_UNCOMPARABLE = ("variant", "geometry", "geography")
 _NOT_BY_ARROW = ("variant", "void")
 
 Type = str | Mapping[str, Any]
@@ -44,8 +44,8 @@ def require_stored(types: Mapping[str, Type]) -> None:
             )
 
 
-def unmaintained(types: Mapping[str, Type]) -> UnsupportedQuery | None:
-    """Why no change of a plan can be stored, given its column types."""
+def unmaintained(types: Mapping[str, Type], key: Collection[str] = ()) -> UnsupportedQuery | None:
+    """Why no change of a plan can be stored, given its column types and those that are its key."""
     for column, type_ in types.items():
         unstored, kinds = _unstored(type_), list(_kinds(type_))
         if unstored is not None and column.startswith(_HIDDEN):
@@ -57,7 +57,8 @@ def unmaintained(types: Mapping[str, Type]) -> UnsupportedQuery | None:
             )
         if unstored is not None:
             continue  # refused in every mode
-        kind = next((each for each in kinds if each.startswith(_UNCOMPARABLE)), None)
+        uncomparable = (*_UNCOMPARABLE, "map") if column in key else _UNCOMPARABLE
+        kind = next((each for each in kinds if each.startswith(uncomparable)), None)
         if kind is not None:
             return UnsupportedQuery(
                 f'"{column}" holds a {kind.upper()}',
@@ -74,14 +75,14 @@ def unmaintained(types: Mapping[str, Type]) -> UnsupportedQuery | None:
     return None
 
 
-def require_comparable(types: Mapping[str, Type]) -> None:
+def require_comparable(types: Mapping[str, Type], key: Collection[str] = ()) -> None:
     """
     Raises:
         InvalidDefinition: A column has a type that no Delta table has.
         UnsupportedQuery: Rows cannot be told apart by a column.
     """
     require_stored(types)
-    problem = unmaintained(types)
+    problem = unmaintained(types, key)
     if problem is not None:
         raise problem
 

@@ -46,10 +46,9 @@ def runnable(sql: str, relations: Relations, *, limit: int, recursion: Recursion
     """
     while True:
         try:
-            text = read(sql)
+            table = recursive_table(read(sql))
         except InvalidDefinition:  # a query that only Spark can parse, Spark has to run
             return sql
-        table = recursive_table(text)
         if table is None:
             return sql
         try:

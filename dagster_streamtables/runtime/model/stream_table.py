@@ -23,6 +23,13 @@ from dagster_streamtables.compiler import (
     text_of,
 )
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
+from dagster_streamtables.runtime.model.functions import (
+    UserFunction,
+    called_in,
+    checked_modules,
+    functions_in,
+    with_functions,
+)
 from dagster_streamtables.runtime.model.labels import checked_group, checked_owners, checked_tags
 from dagster_streamtables.setting import INTERNAL, Normalized, Range, Shown, normalize_fields
 
@@ -147,6 +154,13 @@ class StreamTable:
     is refused."""
     session_timezone: Annotated[str, Normalized(_checked_zone)] = "UTC"
     """The time zone of the query's days and hours: Spark's `spark.sql.session.timeZone`."""
+    functions: Annotated[
+        tuple[str, ...],
+        Normalized(checked_modules),
+        Shown((("project.functions", "project.money:net"),)),
+    ] = ()
+    """Python modules with functions of your own, which the query and its views may call: those that
+    `deterministic` or `sql_function` declares, or one of them."""
     on_representation: OnRepresentation = OnRepresentation.TELL
     """What becomes of a query of another dialect whose results mean the same and look different:
     the spaces in JSON, digits beyond the 38 of Spark's decimals, floats for numeric functions."""
@@ -203,7 +217,7 @@ class StreamTable:
         """
         with self.blamed():
             if self._is_as_written:
-                return self._as_written
+                return self._with_functions(self._as_written)
             text = text_of(self.query, self.dialect, self._views, columns)
             if text.notes and self.on_representation is OnRepresentation.REFUSE:
                 raise InvalidDefinition(
@@ -211,7 +225,7 @@ class StreamTable:
                     why="; ".join(text.notes),
                     fix="cast or round what differs, or set on_representation to tell",
                 )
-            return text
+            return self._with_functions(text)
 
     @contextmanager
     def blamed(self) -> Iterator[None]:
@@ -220,6 +234,20 @@ class StreamTable:
             yield
         except StreamTablesError as error:
             raise error.within(self.file or "", self.line) from error.__cause__
+
+    @property
+    def called_functions(self) -> tuple[UserFunction, ...]:
+        """The functions of the author's own that the query, or a view of it, may call.
+
+        Raises:
+            InvalidDefinition: As `functions_in`.
+        """
+        texts = (self.query, *(view.query for view in self.views))
+        with self.blamed():
+            return called_in(texts, functions_in(self.functions)) if self.functions else ()
+
+    def _with_functions(self, text: Text) -> Text:
+        return with_functions(text, functions_in(self.functions)) if self.functions else text
 
     @property
     def recursion(self) -> RecursionLimits:

@@ -83,7 +83,7 @@ def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
     if report.action is not Action.REINITIALIZE:
         return _QueryResult(job, report, rows)
     types = spark_types(rows)
-    refusal = unmaintained(types) if job.plan is not None else None
+    refusal = unmaintained(types, job.key or ()) if job.plan is not None else None
     if refusal is not None and job.table.mode is not Mode.AUTO:
         raise refusal
     if refusal is not None:

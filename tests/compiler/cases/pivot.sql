@@ -106,3 +106,29 @@ INSERT INTO orders VALUES (2, 3, 4), (NULL, NULL, 7);
 -- +1 | amount_id | 7 | NULL
 -- +1 | q | 3 | 4
 -- +1 | q | NULL | 7
+
+--- case: the rows of a join
+--- covers: Q31 PIVOT of a join
+SELECT customer, x, y FROM (SELECT customer, amount FROM orders) AS o JOIN customers AS c ON o.customer = c.id PIVOT (SUM(amount) FOR region IN ('x' AS x, 'y' AS y)) WHERE x > 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (1, 2, 6), (2, 1, 7);
+INSERT INTO customers VALUES (1, 'x'), (2, 'x');
+--- change
+INSERT INTO customers VALUES (1, 'y');
+DELETE FROM orders WHERE customer = 2;
+--- delta
+-- -1 | 1 | 12 | NULL
+-- -1 | 2 | 6 | NULL
+-- +1 | 1 | 12 | 12
+
+--- case: the rows of a join, joined
+--- covers: Q31 PIVOT of a join
+SELECT p.x, r.name FROM orders AS o JOIN customers AS c USING (id) PIVOT (SUM(amount) FOR region IN ('x' AS x)) AS p JOIN regions AS r ON p.x = 5;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+INSERT INTO customers VALUES (1, 'x');
+INSERT INTO regions VALUES ('r', 's');
+--- change
+UPDATE customers SET region = 'y';
+--- delta
+-- -1 | 5 | r

@@ -160,3 +160,14 @@ UPDATE customers SET region = 'https://example.com/x';
 --- delta
 -- -1 | 1 | 2024-01-31 | NULL | '20240131' | True | 1 | 2024-01-01 00:00:00+00:00
 -- +1 | 1 | NULL | example.com | 'https://example.com/x' | True | 1 | 2024-01-01 00:00:00+00:00
+
+--- case: the types of values
+--- covers: Q1 typeof
+--- spark: DuckDB calls types otherwise
+SELECT customer, typeof(customer) AS c, typeof(AVG(amount)) AS a, typeof(SUM(amount + 1.5)) AS s FROM orders GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO orders VALUES (2, 2, 6), (3, 1, 6);
+--- delta
+-- +1 | 2 | int | double | decimal(23,1)

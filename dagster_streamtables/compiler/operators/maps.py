@@ -1,0 +1,143 @@
+"""MAPs, compared as lists of their entries: Spark groups by a MAP, but has no equality of two.
+
+    entries(m)    map_entries(m)                in their order, which readers see: the value itself
+    ordered(m)    sort_array(map_entries(m))    equal where GROUP BY considers two maps equal
+    as_maps       map_from_entries(…)           back
+
+GROUP BY ignores the order of entries, and returns them by key. So wherever copies of whole rows
+are counted or compared, `entries` stand for a MAP, as `zeros` do for a float; and the key of a
+group is `ordered`. Both reach the maps inside arrays, structs, and the values of other maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.operators.columns import column
+from dagster_streamtables.compiler.text.spark import DIALECT
+
+Kind = exp.DataType.Type
+
+
+def has_maps(type_: exp.DataType | None) -> bool:
+    """Whether a value of the type is or contains a MAP, as far as the type is known."""
+    return type_ is not None and any(each.this is Kind.MAP for each in type_.find_all(exp.DataType))
+
+
+_PRIMITIVE = (
+    *(Kind.BOOLEAN, Kind.TINYINT, Kind.SMALLINT, Kind.INT, Kind.BIGINT, Kind.FLOAT, Kind.DOUBLE),
+    *(Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.TIMESTAMPLTZ, Kind.TIMESTAMPNTZ),
+    *(Kind.INTERVAL, Kind.UNKNOWN),
+)
+
+
+def value_without_null(type_: exp.DataType | None) -> str | None:
+    """The type of the values of a MAP, where Spark's own sorting of it loses NULL.
+
+    What Spark compiles for GROUP BY of a MAP reads values of a type that Java has, too, without
+    asking whether they are NULL. UNKNOWN may be one.
+    """
+    for each in type_.find_all(exp.DataType) if type_ is not None else ():
+        value = each.expressions[1:2] if each.this is Kind.MAP else []
+        if each.this is Kind.MAP and (not value or value[0].this in _PRIMITIVE):
+            return value[0].sql(DIALECT) if value else "UNKNOWN"
+    return None
+
+
+def entries(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
+    """A value that can be compared: the value itself, or with lists of entries for its maps."""
+    return _Form(opened=_listed).of(value, type_)
+
+
+def ordered(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
+    """Like `entries`, but equal for two maps that differ in the order of their entries alone."""
+    return _Form(opened=_listed, closed=lambda each: _call("sort_array", each)).of(value, type_)
+
+
+def as_maps(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
+    """The value of the type of which `value` is the comparable form."""
+    return _Form(closed=lambda each: _call("map_from_entries", each)).of(value, type_)
+
+
+def map_entries(types: Mapping[str, str], table: str | None = None) -> dict[str, str]:
+    """For each column that holds maps: SQL by which its values are compared and grouped.
+
+    Args:
+        types: Column → type in Spark's spelling.
+        table: The table that qualifies the columns.
+
+    >>> map_entries({"id": "bigint", "m": "map<string,int>"}, "t")
+    {'m': 'MAP_ENTRIES(`t`.`m`)'}
+    """
+    kinds = {name: exp.DataType.build(type_, dialect=DIALECT) for name, type_ in types.items()}
+    return {
+        name: entries(column(name, table), kind).sql(DIALECT)
+        for name, kind in kinds.items()
+        if has_maps(kind)
+    }
+
+
+def _as_it_is(value: exp.Expr) -> exp.Expr:
+    return value
+
+
+@dataclass(frozen=True)
+class _Form:
+    """The maps of a value in another form."""
+
+    opened: Callable[[exp.Expr], exp.Expr] = _as_it_is
+    """A map → its entries."""
+    closed: Callable[[exp.Expr], exp.Expr] = _as_it_is
+    """Entries, with the other form of their values → the map in its other form."""
+
+    def of(self, value: exp.Expr, type_: exp.DataType | None, depth: int = 0) -> exp.Expr:
+        if type_ is None or not has_maps(type_):
+            return value.copy()
+        parts = type_.expressions
+        if type_.this is Kind.MAP:
+            return self._of_map(value, parts[1] if len(parts) > 1 else None, depth)
+        if type_.this is Kind.STRUCT:
+            return self._of_struct(value, parts, depth)
+        return self._of_each(value, parts[0] if parts else None, depth)
+
+    def _of_map(self, value: exp.Expr, inside: exp.DataType | None, depth: int) -> exp.Expr:
+        opened = self.opened(value.copy())
+        if not has_maps(inside):
+            return self.closed(opened)
+        entry = exp.to_identifier(f"e{depth}")
+        pair = [
+            exp.Literal.string("key"), _field(entry, "key"),
+            exp.Literal.string("value"), self.of(_field(entry, "value"), inside, depth + 1),
+        ]  # fmt: skip
+        return self.closed(_each(opened, entry, _call("named_struct", *pair)))
+
+    def _of_each(self, value: exp.Expr, inside: exp.DataType | None, depth: int) -> exp.Expr:
+        item = exp.to_identifier(f"e{depth}")
+        return _each(value.copy(), item, self.of(item.copy(), inside, depth + 1))
+
+    def _of_struct(self, value: exp.Expr, fields: list[exp.Expr], depth: int) -> exp.Expr:
+        pairs: list[exp.Expr] = []
+        for each in fields:
+            own = exp.Dot(this=value.copy(), expression=exp.to_identifier(each.name, quoted=True))
+            pairs += [exp.Literal.string(each.name), self.of(own, each.args["kind"], depth)]
+        null = exp.Is(this=value.copy(), expression=exp.null())
+        return exp.Case().when(null, exp.null()).else_(_call("named_struct", *pairs))
+
+
+def _listed(value: exp.Expr) -> exp.Expr:
+    return _call("map_entries", value)
+
+
+def _field(entry: exp.Identifier, name: str) -> exp.Expr:
+    return exp.Dot(this=entry.copy(), expression=exp.to_identifier(name))
+
+
+def _each(list_: exp.Expr, item: exp.Identifier, made: exp.Expr) -> exp.Expr:
+    return _call("transform", list_, exp.Lambda(this=made, expressions=[item.copy()]))
+
+
+def _call(name: str, *arguments: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this=name.upper(), expressions=list(arguments))

@@ -1,0 +1,271 @@
+"""Pipe syntax → ordinary SQL: each step becomes a query over the one before it.
+
+    FROM t |> WHERE a                       SELECT * FROM t WHERE a
+           |> AGGREGATE SUM(b) AS s         SELECT k, SUM(b) AS s FROM t GROUP BY k
+              GROUP BY k
+           |> EXTEND e AS x                 SELECT *, e AS x FROM (…) AS t
+           |> DROP x                        SELECT * EXCEPT (x) FROM (…) AS t
+           |> JOIN u ON …                   … FROM (…) AS t JOIN u ON …
+           |> ORDER BY a |> LIMIT 3         SELECT * FROM (…) AS t ORDER BY a LIMIT 3
+
+Joins and conditions right after FROM stay in one SELECT, so that all of its names stay visible.
+Later steps see the name of the table that the query began with, as in Spark, if that was only one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.errors import Place, UnsupportedQuery
+
+_SETS = {"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"}
+_JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "LATERAL"}
+_SEVERAL = {"JOIN", ",", "LATERAL", "PIVOT", "UNPIVOT", "TABLESAMPLE"}
+_OF_SETS = {"CUBE", "ROLLUP", "GROUPING", "WITH", "ALL"}
+_OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET)
+_CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET)
+_WHY = "no query without pipe syntax is known that means the same"
+_OR_FULL = "or choose mode FULL, which reruns the query whenever a source has changed"
+
+
+def without_pipes(text: Text) -> Text:
+    """The query without pipe syntax.
+
+    Raises:
+        UnsupportedQuery: A step of a pipe has no translation.
+        InvalidDefinition: The text is not one query.
+    """
+    if not text.has_pipes:
+        return text
+    writer = _Writer(text)
+    return text.retold(writer.query(0, len(text.tokens)))
+
+
+def _is_pipe(token: Token) -> bool:
+    return token.token_type is TokenType.PIPE_GT
+
+
+@dataclass(frozen=True)
+class _Query:
+    """A query whose steps so far are one SELECT, to which more may be added."""
+
+    from_: str
+    alias: str = ""
+    """The name of the only table, in its own spelling; empty if there are several."""
+    where: tuple[str, ...] = ()
+    order: str = ""
+    offset: str = ""
+    ordered: bool = False
+    """Whether a step below put its rows into an order."""
+
+    def select(self, items: str = "*", group: str = "") -> str:
+        parts = [f"SELECT {items} FROM {self.from_}"]
+        parts += ["WHERE " + " AND ".join(f"({each})" for each in self.where)] if self.where else []
+        parts += [f"GROUP BY {group}"] if group else []
+        return "\n".join([*parts, *filter(None, (self.order, self.offset))])
+
+    @property
+    def is_plain(self) -> bool:
+        return not (self.where or self.order or self.offset)
+
+    def below(self, sql: str, *, ordered: bool = False) -> _Query:
+        """The query over the rows of another, which stands for this one and its name."""
+        name = f" AS {self.alias}" if self.alias else ""
+        return _Query(f"(\n{sql}\n){name}", self.alias, ordered=ordered)
+
+    @property
+    def closed(self) -> _Query:
+        kept = self.ordered or bool(self.order)
+        return self if self.is_plain else self.below(self.select(), ordered=kept)
+
+
+class _Writer:
+    """Writes queries of a text again, each as the words between two of its tokens."""
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+        self._tokens = text.tokens
+        self._words = [text.sql[t.start : t.end + 1].upper().split()[0] for t in text.tokens]
+
+    def query(self, start: int, stop: int) -> str:
+        """The query of a range of tokens; what has no pipe stays as it is."""
+        begin = self._after_with(start, stop)
+        pipes = [i for i in self._outer(begin, stop) if _is_pipe(self._tokens[i])]
+        if not pipes:
+            return self._copied(start, stop)
+        found = self._first(begin, pipes[0])
+        for at, end in zip(pipes, [*pipes[1:], stop], strict=True):
+            found = self._step(found, at + 1, end)
+        return f"{self._copied(start, begin)} {found.select()}".strip()
+
+    def _first(self, start: int, stop: int) -> _Query:
+        words = [self._words[i] for i in self._outer(start, stop)]
+        if self._words[start] == "TABLE":
+            return _Query(self._copied(start + 1, stop), self._alias(start + 1, stop))
+        if self._words[start] != "FROM" or {"SELECT", "WHERE", *_SETS} & set(words[1:]):
+            return _Query(f"(\n{self._copied(start, stop)}\n)")
+        several = bool(_SEVERAL & set(words))
+        alias = "" if several else self._alias(start + 1, stop)
+        return _Query(self._copied(start + 1, stop), alias)
+
+    def _alias(self, start: int, stop: int) -> str:
+        """The name by which the only table of FROM qualifies columns."""
+        last = self._tokens[stop - 1]
+        named = last.token_type is not TokenType.R_PAREN
+        return self._text.sql[last.start : last.end + 1] if named and stop > start else ""
+
+    def _step(self, query: _Query, start: int, stop: int) -> _Query:
+        word = self._words[start] if start < stop else ""
+        if word in _SETS:
+            operand = self._after_set(start)
+            words = self._copied(start, operand)
+            below = f"{query.closed.select()}\n{words} {self._operand(operand, stop)}"
+            return query.below(below)
+        if word in _JOINS:
+            below = query.closed
+            return _Query(f"{below.from_}\n{self._copied(start, stop)}")
+        match word:
+            case "WHERE":
+                kept = query if not (query.order or query.offset) else query.closed
+                return replace(kept, where=(*kept.where, self._copied(start + 1, stop)))
+            case "SELECT":
+                return self._select(query, start + 1, stop)
+            case "EXTEND":
+                return self._over(query, f"*, {self._copied(start + 1, stop)}")
+            case "DROP":
+                return self._over(query, f"* EXCEPT ({self._copied(start + 1, stop)})")
+            case "AS":
+                return replace(query, alias=self._copied(start + 1, stop)).below(query.select())
+            case "AGGREGATE":
+                return self._aggregate(query.closed, start + 1, stop)
+            case "PIVOT" | "UNPIVOT" | "TABLESAMPLE":
+                below = query.below(query.select())
+                return replace(below, from_=f"{below.from_} {self._copied(start, stop)}").closed
+            case "ORDER":
+                below = query if not (query.order or query.offset) else query.closed
+                return replace(below, order=self._copied(start, stop))
+            case "LIMIT" | "OFFSET":
+                return self._first_rows(query, word, start, stop)
+        raise UnsupportedQuery(
+            f"the step {word} of a pipe is not supported yet",
+            where=self._shown(start), why=_WHY, fix=f"write it as a SELECT, {_OR_FULL}",
+        )  # fmt: skip
+
+    def _after_set(self, at: int) -> int:
+        """The token after UNION, and ALL or DISTINCT."""
+        return at + 1 + (self._words[at + 1 : at + 2] in (["ALL"], ["DISTINCT"]))
+
+    def _operand(self, start: int, stop: int) -> str:
+        table = self._words[start : start + 1] == ["TABLE"]
+        return (
+            f"SELECT * FROM {self._copied(start + 1, stop)}" if table else self._copied(start, stop)
+        )
+
+    def _over(self, query: _Query, items: str) -> _Query:
+        below = query.closed if query.order or query.offset else query
+        return below.below(below.select(items), ordered=below.ordered)
+
+    def _select(self, query: _Query, start: int, stop: int) -> _Query:
+        window = next((i for i in self._outer(start, stop) if self._defines_window(i, stop)), stop)
+        below = query.closed if query.order or query.offset else query
+        sql = below.select(self._copied(start, window))
+        return below.below(f"{sql}\n{self._copied(window, stop)}", ordered=below.ordered)
+
+    def _defines_window(self, at: int, stop: int) -> bool:
+        return self._words[at] == "WINDOW" and at + 2 < stop and self._words[at + 2] == "AS"
+
+    def _aggregate(self, query: _Query, start: int, stop: int) -> _Query:
+        group = next((i for i in self._outer(start, stop) if self._words[i] == "GROUP"), stop)
+        calls = self._copied(start, group)
+        keys = self._items(self._after_group(group), stop) if group < stop else []
+        named = [self._copied(*each) for each in keys]
+        plain = [self._key(*each) for each in keys]
+        items = ", ".join(filter(None, [*named, calls]))
+        return query.below(query.select(items, ", ".join(plain)))
+
+    def _after_group(self, group: int) -> int:
+        """The token after GROUP BY, which is one or two."""
+        return group + 1 + (self._words[group + 1 : group + 2] == ["BY"])
+
+    def _key(self, start: int, stop: int) -> str:
+        """A key without its alias."""
+        if self._words[start] in _OF_SETS or self._tokens[start].token_type is TokenType.NUMBER:
+            raise UnsupportedQuery(
+                "a grouping set or a number as the key of a pipe's AGGREGATE is not supported yet",
+                where=self._shown(start), why=_WHY,
+                fix=f"list the keys by their names, {_OR_FULL}",
+            )  # fmt: skip
+        named = next((i for i in self._outer(start, stop) if self._words[i] == "AS"), stop)
+        return self._copied(start, named)
+
+    def _items(self, start: int, stop: int) -> list[tuple[int, int]]:
+        commas = [i for i in self._outer(start, stop) if self._words[i] == ","]
+        return list(zip([start, *(i + 1 for i in commas)], [*commas, stop], strict=True))
+
+    def _first_rows(self, query: _Query, word: str, start: int, stop: int) -> _Query:
+        words = self._copied(start, stop)
+        if not query.order and query.ordered:
+            raise UnsupportedQuery(
+                f"{word} of rows that an earlier step of a pipe has put into order is not "
+                "supported yet",
+                where=self._shown(start), why="only Spark knows whether they still are in order",
+                fix=f"write it right after ORDER BY, {_OR_FULL}",
+            )  # fmt: skip
+        if word == "OFFSET" and not query.offset:
+            return replace(query, offset=words)
+        ends = (query.order, words, query.offset) if word == "LIMIT" else (query.order, words)
+        below = query if word == "LIMIT" else query.closed
+        sql = "\n".join([replace(below, order="", offset="").select(), *filter(None, ends)])
+        return below.below(sql, ordered=bool(query.order))
+
+    def _shown(self, at: int) -> Place | str:
+        token = self._tokens[min(at, len(self._tokens) - 1)]
+        return self._text.shown(token.start, token.end)
+
+    def _after_with(self, start: int, stop: int) -> int:
+        """The first token after the definitions of WITH."""
+        if start >= stop or self._words[start] != "WITH":
+            return start
+        commas = (i for i in self._outer(start, stop) if self._words[i] == "AS")
+        at = start
+        for defined in commas:
+            at = self._closing(defined + 1, stop) + 1
+            if at >= stop or self._words[at] != ",":
+                break
+        return at
+
+    def _outer(self, start: int, stop: int) -> Sequence[int]:
+        """The tokens of a range that are in no parentheses of it."""
+        depth, found = 0, list[int]()
+        for i in range(start, stop):
+            kind = self._tokens[i].token_type
+            depth -= kind in _CLOSE
+            found += [i] if depth == 0 and kind not in _CLOSE else []
+            depth += kind in _OPEN
+        return found
+
+    def _closing(self, opening: int, stop: int) -> int:
+        depth = 0
+        for i in range(opening, stop):
+            depth += (self._tokens[i].token_type in _OPEN) - (self._tokens[i].token_type in _CLOSE)
+            if depth == 0:
+                return i
+        return stop - 1
+
+    def _copied(self, start: int, stop: int) -> str:
+        """The words of a range as written, with the queries inside it without pipes."""
+        if start >= stop:
+            return ""
+        sql, at = "", self._tokens[start].start
+        i = start
+        while i < stop:
+            end = self._closing(i, stop) if self._tokens[i].token_type is TokenType.L_PAREN else i
+            if any(_is_pipe(each) for each in self._tokens[i:end]):
+                sql += f"{self._text.sql[at : self._tokens[i].end + 1]}{self.query(i + 1, end)}"
+                at = self._tokens[end].start
+            i = end + 1
+        return sql + self._text.sql[at : self._tokens[stop - 1].end + 1]

@@ -1,0 +1,130 @@
+--- case: a pipe of conditions, groups and a choice of columns
+--- covers: Q29 pipe syntax
+FROM orders |> WHERE amount > 1 |> AGGREGATE SUM(amount) AS total, COUNT(*) AS n GROUP BY customer |> WHERE n > 1 |> SELECT customer, total;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7), (4, 2, 1);
+--- change
+INSERT INTO orders VALUES (5, 2, 8);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 1 | 11
+-- +1 | 2 | 15
+
+--- case: joins along a pipe
+--- covers: Q29 pipe syntax
+FROM orders AS o |> WHERE amount > 1 |> WHERE id = 1 OR id > 2 |> LEFT JOIN customers AS c ON o.customer = c.id |> SELECT o.id, c.region;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7), (4, 2, 1);
+INSERT INTO customers VALUES (1, 'x');
+--- change
+INSERT INTO customers VALUES (2, 'y');
+DELETE FROM customers WHERE id = 1;
+--- delta
+-- -1 | 1 | x
+-- +1 | 1 | NULL
+-- -1 | 3 | NULL
+-- +1 | 3 | y
+
+--- case: columns that a pipe adds and leaves out
+--- covers: Q29 EXTEND and DROP of a pipe
+FROM orders |> EXTEND amount * 2 AS twice, twice + 1 AS more |> DROP amount, twice |> WHERE orders.id > 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+--- change
+UPDATE orders SET amount = amount + 1;
+--- delta
+-- -1 | 2 | 1 | 13
+-- +1 | 2 | 1 | 15
+
+--- case: the first rows of a pipe
+--- covers: Q29 ORDER BY and LIMIT of a pipe
+FROM orders |> ORDER BY amount DESC, id |> LIMIT 1 |> SELECT id AS first;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+--- change
+INSERT INTO orders VALUES (3, 1, 7);
+--- delta
+-- -1 | 2
+-- +1 | 3
+
+--- case: rows of a pipe that begin later
+--- covers: Q29 ORDER BY and LIMIT of a pipe
+FROM orders |> ORDER BY id |> OFFSET 1 |> LIMIT 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+--- change
+INSERT INTO orders VALUES (0, 1, 7);
+--- delta
+-- -1 | 2 | 1 | 6
+-- +1 | 1 | 1 | 5
+
+--- case: a pipe after a union, and a union along a pipe
+--- covers: Q29 set operations of a pipe
+SELECT id FROM orders UNION ALL SELECT id FROM customers |> WHERE id > 1 |> UNION (FROM orders |> SELECT amount) |> AS t |> SELECT t.id AS n;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+--- change
+INSERT INTO orders VALUES (3, 1, 2);
+INSERT INTO customers VALUES (1, 'x'), (4, 'x');
+--- delta
+-- +1 | 3
+-- +1 | 4
+
+--- case: pipes in WITH, in parentheses and in a subquery
+--- covers: Q29 pipe syntax
+WITH large AS (FROM orders |> WHERE amount > 5) FROM large AS l |> WHERE l.customer IN (FROM customers |> WHERE region = 'x' |> SELECT id) |> JOIN (FROM regions |> SELECT name) AS r ON r.name = 'x' |> SELECT l.id, r.name;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+INSERT INTO customers VALUES (1, 'x');
+INSERT INTO regions VALUES ('x', 'y');
+--- change
+INSERT INTO customers VALUES (2, 'x');
+DELETE FROM customers WHERE id = 1;
+--- delta
+-- -1 | 2 | x
+-- +1 | 3 | x
+
+--- case: a window along a pipe
+--- covers: Q29 pipe syntax
+FROM orders |> SELECT id, SUM(amount) OVER w AS s WINDOW w AS (PARTITION BY customer ORDER BY id) |> WHERE s > 5;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+--- change
+UPDATE orders SET amount = 6 WHERE id = 1;
+--- delta
+-- -1 | 2 | 11
+-- +1 | 2 | 12
+-- +1 | 1 | 6
+
+--- case: PIVOT along a pipe
+--- covers: Q29 pipe syntax; Q31 PIVOT along a pipe
+FROM orders |> SELECT customer, amount |> PIVOT (SUM(amount) FOR customer IN (1 AS one, 2 AS two)) |> WHERE one > 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+--- change
+UPDATE orders SET customer = 2 WHERE id = 1;
+--- delta
+-- -1 | 11 | 7
+-- +1 | 6 | 12
+
+--- case: groups of expressions along a pipe
+--- covers: Q29 AGGREGATE of a pipe
+FROM orders |> AGGREGATE MAX(id) AS m GROUP BY customer AS c, amount % 2 AS odd |> ORDER BY m;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+--- change
+INSERT INTO orders VALUES (4, 1, 7);
+--- delta
+-- -1 | 1 | 1 | 1
+-- +1 | 1 | 1 | 4
+
+--- case: groups without aggregates, and aggregates without groups, along a pipe
+--- covers: Q29 AGGREGATE of a pipe
+FROM orders |> AGGREGATE GROUP BY customer |> AGGREGATE COUNT(*) AS n;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+--- change
+INSERT INTO orders VALUES (4, 3, 7), (5, 1, 1);
+--- delta
+-- -1 | 2
+-- +1 | 3

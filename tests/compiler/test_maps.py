@@ -1,0 +1,148 @@
+"""MAPs as lists of their entries: the forms, and where a rule or a completed query has them."""
+
+from __future__ import annotations
+
+import pytest
+
+from dagster_streamtables.compiler import QueryPlan, compile_query, map_entries
+from dagster_streamtables.compiler.operators import Net, Scan, column
+from dagster_streamtables.compiler.operators.maps import (
+    as_maps,
+    entries,
+    ordered,
+    value_without_null,
+)
+from dagster_streamtables.compiler.operators.net import Empty
+from dagster_streamtables.compiler.operators.render import render
+from dagster_streamtables.compiler.text.types import type_from
+
+THINGS = {
+    "things": {"id": "int", "m": "map<string,string>", "s": "struct<a:int,m:map<string,string>>"}
+}
+
+
+def _plan(query: str) -> QueryPlan:
+    return compile_query(query, THINGS)
+
+
+@pytest.mark.parametrize(
+    ("type_", "listed", "by_key", "back"),
+    [
+        ("int", "`m`", "`m`", "`m`"),
+        ("array<int>", "`m`", "`m`", "`m`"),
+        ("map<int,int>", "MAP_ENTRIES(`m`)", "SORT_ARRAY(MAP_ENTRIES(`m`))",
+         "MAP_FROM_ENTRIES(`m`)"),
+        ("array<map<int,int>>", "TRANSFORM(`m`, e0 -> MAP_ENTRIES(e0))",
+         "TRANSFORM(`m`, e0 -> SORT_ARRAY(MAP_ENTRIES(e0)))",
+         "TRANSFORM(`m`, e0 -> MAP_FROM_ENTRIES(e0))"),
+        # A list is sorted when nothing in it is a map any more, which could not be sorted.
+        ("map<int,map<int,int>>",
+         "TRANSFORM(MAP_ENTRIES(`m`), e0 -> NAMED_STRUCT('key', e0.key, 'value', "
+         "MAP_ENTRIES(e0.value)))",
+         "SORT_ARRAY(TRANSFORM(MAP_ENTRIES(`m`), e0 -> NAMED_STRUCT('key', e0.key, 'value', "
+         "SORT_ARRAY(MAP_ENTRIES(e0.value)))))",
+         "MAP_FROM_ENTRIES(TRANSFORM(`m`, e0 -> NAMED_STRUCT('key', e0.key, 'value', "
+         "MAP_FROM_ENTRIES(e0.value))))"),
+        # Without the CASE, NULL would be a struct of NULLs.
+        ("struct<a:int,b:map<int,int>>",
+         "CASE WHEN `m` IS NULL THEN NULL ELSE NAMED_STRUCT('a', `m`.`a`, 'b', "
+         "MAP_ENTRIES(`m`.`b`)) END",
+         "CASE WHEN `m` IS NULL THEN NULL ELSE NAMED_STRUCT('a', `m`.`a`, 'b', "
+         "SORT_ARRAY(MAP_ENTRIES(`m`.`b`))) END",
+         "CASE WHEN `m` IS NULL THEN NULL ELSE NAMED_STRUCT('a', `m`.`a`, 'b', "
+         "MAP_FROM_ENTRIES(`m`.`b`)) END"),
+    ],
+)  # fmt: skip
+def test_a_value_with_maps_has_forms_without(
+    type_: str, listed: str, by_key: str, back: str
+) -> None:
+    value, known = column("m"), type_from(type_)
+    assert entries(value, known).sql("spark") == listed
+    assert ordered(value, known).sql("spark") == by_key
+    assert as_maps(value, known).sql("spark") == back
+    assert map_entries({"m": type_, "x": "int"}) == ({"m": listed} if "map" in type_ else {})
+
+
+@pytest.mark.parametrize(
+    ("query", "completed"),
+    [
+        ("SELECT collect_list(m) AS x FROM things",
+         "SELECT TRANSFORM(SORT_ARRAY(collect_list(MAP_ENTRIES((m)))), "
+         "e0 -> MAP_FROM_ENTRIES(e0)) AS x FROM things"),
+        ("SELECT array_agg(DISTINCT m) AS x FROM things",
+         "SELECT TRANSFORM(SORT_ARRAY(array_agg(DISTINCT MAP_ENTRIES((m)))), "
+         "e0 -> MAP_FROM_ENTRIES(e0)) AS x FROM things"),
+        ("SELECT size(collect_list(m)) AS x FROM things",
+         "SELECT size(collect_list(m)) AS x FROM things"),
+        ("SELECT last(m) IGNORE NULLS AS x, first(id) AS i FROM things",
+         "SELECT MAP_FROM_ENTRIES(max(MAP_ENTRIES((m)))) AS x, min(id) AS i FROM things"),
+        ("SELECT first(m) FILTER (WHERE id > 1) AS x FROM things",
+         "SELECT MAP_FROM_ENTRIES(min(MAP_ENTRIES((m))) FILTER (WHERE id > 1)) AS x FROM things"),
+        ("SELECT any_value(s) AS x FROM things",
+         "SELECT TRANSFORM(ARRAY(min(CASE WHEN (s) IS NULL THEN NULL ELSE NAMED_STRUCT('a', "
+         "(s).`a`, 'm', MAP_ENTRIES((s).`m`)) END)), e0 -> CASE WHEN e0 IS NULL THEN NULL ELSE "
+         "NAMED_STRUCT('a', e0.`a`, 'm', MAP_FROM_ENTRIES(e0.`m`)) END)[0] AS x FROM things"),
+        ("SELECT min_by(m, id) AS x FROM things",
+         "SELECT min_by(m, CASE WHEN (id) IS NOT NULL THEN STRUCT(id, MAP_ENTRIES((m))) END) AS x "
+         "FROM things"),
+        ("SELECT id, m FROM things LIMIT 1",
+         "SELECT id, m FROM things ORDER BY 1, MAP_ENTRIES(`m`) LIMIT 1"),
+        ("SELECT m AS x FROM things ORDER BY id LIMIT 1",
+         "SELECT m AS x FROM things ORDER BY id, MAP_ENTRIES(`x`) LIMIT 1"),
+        ("SELECT m['a'] AS a, lag(id) OVER (ORDER BY id) AS l FROM things",
+         "SELECT m['a'] AS a, lag(id) OVER (ORDER BY id, MAP_ENTRIES(`things`.`m`), "
+         "`things`.`id`) AS l FROM things"),
+    ],
+)  # fmt: skip
+def test_what_has_several_answers_is_completed(query: str, completed: str) -> None:
+    assert _plan(query).text.sql == completed
+
+
+def test_the_key_of_a_group_is_the_list_of_the_entries_by_key() -> None:
+    plan = _plan("SELECT m, s, COUNT(*) AS n FROM things GROUP BY m, s")
+    assert plan.key == ("__st_k0", "__st_k1")
+    assert "SORT_ARRAY(MAP_ENTRIES(`things`.`m`)) AS `__st_k0`" in plan.full_text.sql
+    change = plan.change_sql()
+    assert "MAP_FROM_ENTRIES(`key_0`)" in change
+    # A group whose map has only another order of entries is the same group.
+    assert "MAP_ENTRIES(`row.m`) IS NOT DISTINCT FROM MAP_ENTRIES(`old.m`)" in _spaced(change)
+
+
+def _spaced(sql: str) -> str:
+    return " ".join(sql.split()).replace("<=>", "IS NOT DISTINCT FROM")
+
+
+@pytest.mark.parametrize(
+    ("type_", "kind"),
+    [
+        ("map<string,string>", None),
+        ("map<int,array<int>>", None),
+        ("map<int,decimal(9,2)>", None),
+        ("array<map<int,struct<a:int>>>", None),
+        ("map<string,bigint>", "BIGINT"),
+        ("struct<a:map<string,map<int,date>>>", "DATE"),
+        ("map<unknown,unknown>", "UNKNOWN"),
+    ],
+)
+def test_a_map_that_spark_sorts_without_its_nulls_is_no_key(type_: str, kind: str | None) -> None:
+    assert value_without_null(type_from(type_)) == kind
+
+
+def test_groups_that_are_computed_again_are_compared_by_entries() -> None:
+    plan = _plan("SELECT id, map_from_entries(collect_list(struct(id, id))) AS x "
+                 "FROM things GROUP BY id")  # fmt: skip
+    types = {"id": "int", "x": "map<int,int>"}
+    sql = _spaced(render(plan.change(stored=types)))
+    assert "MAP_ENTRIES(`n`.`x`) IS NOT DISTINCT FROM MAP_ENTRIES(`s`.`x`)" in sql
+
+
+def test_rows_are_netted_by_entries_and_shown_with_their_maps() -> None:
+    types = (("id", type_from("int")), ("m", type_from("map<string,int>")))
+    sql = _spaced(render(Net(Scan("things", types))))
+    assert "SELECT `id`, ANY_VALUE(`m`) AS `m`" in sql
+    assert "GROUP BY `id`, MAP_ENTRIES(`m`)" in sql
+
+
+def test_a_map_of_which_the_types_are_not_known_is_null_without_a_type() -> None:
+    sql = render(Empty((("m", type_from("map<unknown,unknown>")),), False))
+    assert "CAST" not in sql

@@ -36,6 +36,8 @@ _LISTS = frozenset({"collect_list", "collect_set", "array_agg"})
 _ROW = "st_unpivoted"
 AS_TYPE_OF = "st_as_type_of"
 """A call that `settle_values` replaces once types are known: ``x`` with the type of the second."""
+IF_NUMBERS = "st_if_numbers"
+"""Likewise: the first argument if all after the second are numbers or booleans, else the second."""
 
 
 def open_pivots(tree: exp.Query) -> None:
@@ -115,24 +117,36 @@ def _pivoted(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
         for each in aggregates:
             name = _name_of(value, each, alone=len(aggregates) == 1)
             result = _chosen(each.unalias(), chosen)
-            if is_null:
-                some = exp.GT(this=_counted(chosen), expression=exp.Literal.number(0))
-                result = exp.Case().when(some, result)
-            outputs.append(exp.alias_(result, name, quoted=True))
+            some = exp.GT(this=_counted(chosen), expression=exp.Literal.number(0))
+            null = exp.Case().when(some, result.copy())
+            if is_null is None:
+                of = [null, result, *(other.unalias().copy() for other in aggregates)]
+                result = exp.Anonymous(this=IF_NUMBERS, expressions=of)
+            outputs.append(exp.alias_(null if is_null else result, name, quoted=True))
     mentioned = [each for part in (*keys, *aggregates) for each in part.find_all(exp.Column)]
     query = exp.select(_rest(mentioned), *outputs).from_(relation, copy=False)
     query.set("group", exp.Group(all=True))
     return query
 
 
-def _is_null_without_rows(aggregates: list[exp.Expr], pivot: exp.Expr) -> bool:
-    """Whether Spark returns NULL where a group has no rows of a value, whatever the aggregate."""
+def _is_null_without_rows(aggregates: list[exp.Expr], pivot: exp.Expr) -> bool | None:
+    """Whether Spark returns NULL where a group has no rows of a value, whatever the aggregate.
+
+    Returns:
+        None if only the types of all results tell.
+    """
     found = [_called(call) for each in aggregates for call in calls(each)]
     if set(found) <= _NUMBERS:
         return True
     if all(map(_is_plain, aggregates)) and (set(found) <= _NULL_OF_NONE or set(found) & _LISTS):
         return False
-    raise Refusal(
+    if all(map(_is_plain, aggregates)) and set(found) <= _NUMBERS | _NULL_OF_NONE:
+        return None
+    raise _differing(pivot)
+
+
+def _differing(pivot: exp.Expr) -> Refusal:
+    return Refusal(
         pivot,
         "PIVOT by aggregates that differ over no rows",
         why="what Spark returns for a group without rows of a value depends on the types of all",
@@ -257,10 +271,24 @@ def _field(row: exp.Expr, name: str) -> exp.Expr:
 
 
 def settle_values(tree: exp.Expr) -> None:
-    """Cast the values of PIVOT to the types of the columns that they are compared with."""
+    """Cast the values of PIVOT to the types of the columns that they are compared with, and choose
+    what its results are without rows."""
+    for node in list(tree.find_all(exp.Anonymous)):
+        if node.name == IF_NUMBERS:
+            null, result, *every = node.expressions
+            node.replace(null if _are_numbers(every) else result)
     for node in list(tree.find_all(exp.Anonymous)):
         if node.name == AS_TYPE_OF:
             value, column = node.expressions
             type_ = column.type
             known = type_ is not None and not type_.is_type(exp.DType.UNKNOWN)
             node.replace(exp.cast(value, type_) if known and type_ is not None else value)
+
+
+def _are_numbers(results: list[exp.Expr]) -> bool:
+    """Whether all are numbers or booleans, for which Spark has a PIVOT of its own."""
+    types = [each.type for each in results]
+    kinds = (*exp.DataType.NUMERIC_TYPES, exp.DType.BOOLEAN)
+    if any(each is None or each.is_type(exp.DType.UNKNOWN) for each in types):
+        raise _differing(results[0])
+    return all(each is not None and each.is_type(*kinds) for each in types)

@@ -132,3 +132,27 @@ INSERT INTO regions VALUES ('r', 's');
 UPDATE customers SET region = 'y';
 --- delta
 -- -1 | 5 | r
+
+--- case: COUNT beside the most of numbers, which are NULL without rows
+--- covers: Q31 PIVOT by several aggregates
+--- spark: DuckDB counts no rows as 0
+SELECT * FROM (SELECT customer, amount, id % 2 AS odd FROM orders) AS t PIVOT (COUNT(*) AS n, MAX(amount) AS m FOR customer IN (1 AS a, 2 AS b));
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (3, 1, 6), (2, 2, 9);
+--- change
+INSERT INTO orders VALUES (5, 2, 4);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 0 | NULL | NULL | 1 | 9
+-- -1 | 1 | 2 | 6 | NULL | NULL
+-- +1 | 1 | 2 | 6 | 1 | 4
+
+--- case: COUNT beside the most of texts, which is 0 without rows
+--- covers: Q31 PIVOT by several aggregates
+SELECT * FROM (SELECT id % 2 AS odd, region, id FROM customers) AS t PIVOT (COUNT(*) AS n, MAX(region) AS m FOR id IN (1 AS a, 2 AS b));
+--- before
+INSERT INTO customers VALUES (1, 'x');
+--- change
+INSERT INTO customers VALUES (2, 'y');
+--- delta
+-- +1 | 0 | 0 | NULL | 1 | y

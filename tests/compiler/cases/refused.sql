@@ -636,7 +636,7 @@ SELECT * FROM orders PIVOT (SUM(amount) FOR (customer, id) IN ((1, 1)));
 
 --- case: a pivot whose COUNT stands beside an extremum
 --- covers: Q31 aggregates of PIVOT that differ over no rows
-SELECT * FROM orders PIVOT (COUNT(*) AS n, MAX(amount) AS m FOR customer IN (1));
+SELECT * FROM orders PIVOT (COUNT(*) AS n, MAX_BY(amount, id) AS m FOR customer IN (1));
 --- error
 -- PIVOT by aggregates that differ over no rows
 

@@ -118,6 +118,16 @@ def test_the_type_of_a_result_is_asked_of_the_aggregate_itself() -> None:
     assert plan.strategy_kind == "regroup"
 
 
+@pytest.mark.parametrize(("of", "is_null"), [("id", True), ("json", False), ("seen", False)])
+def test_count_in_pivot_is_null_without_rows_beside_numbers_alone(of: str, is_null: bool) -> None:
+    plan = compile_query(
+        "SELECT * FROM (SELECT id, day, json, seen FROM things) AS t "
+        f"PIVOT (COUNT(*) AS n, MAX({of}) AS m FOR day IN (DATE '2024-01-01' AS a))",
+        THINGS,
+    )
+    assert ("> 0 THEN" in plan.change_sql()) is is_null
+
+
 def test_no_interval_whose_units_are_unknown_comes_further() -> None:
     """`CAST(NULL AS INTERVAL)` would be another interval."""
     query = (

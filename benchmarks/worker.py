@@ -1,19 +1,18 @@
 """How soon a commit to a source is visible in the last of three stream tables, with a worker.
 
     python -m benchmarks.worker [--seconds 30] [--rates 1,10,100] [--schedules "1s,10s,on change"]
+        [--drivers worker,sensor]
 
-A worker runs as a process of its own, over a folder of `.sql` files. A source gets so many commits
-a second, of ten rows each. The chain filters them, joins them with customers, and sums them by
-region. For each commit, the time is taken from its file in the log of the source to the file of the
-first version of the last table that reflects it, through the versions of the two between.
+A worker, or `dagster dev` with its sensor and runs, drives a folder of `.sql` files. A source gets
+so many commits a second, of ten rows each. The chain filters them, joins them with customers, and
+sums them by region. For each commit, the time is taken from its file in the log of the source to
+the file of the first version of the last table that reflects it, through the versions of the two
+between; and to the rows of that version in a process that follows the last table.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import signal
 import statistics
 import subprocess
 import sys
@@ -21,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 
 import psutil
@@ -29,10 +29,10 @@ import typer
 from deltalake import write_deltalake
 from rich.table import Table
 
+from benchmarks.drivers import WORKER, start
 from benchmarks.results import CONSOLE
 from dagster_streamtables import Lake
 from dagster_streamtables.runtime.model.state import State
-from dagster_streamtables.runtime.spark.server import server_status
 
 _CHAIN = {
     "paid": "SELECT id, customer, amount FROM orders WHERE amount > 10",
@@ -50,26 +50,36 @@ class Measured:
 
     schedule: str
     rate: float
+    driver: str
     ages: list[float]
+    followed: list[float]
+    """The same to the follower's rows."""
     cores: float
     """Cores that the worker and Spark were busy with."""
     load: float
 
     @property
     def cells(self) -> tuple[str, ...]:
-        ordered = sorted(self.ages)
-        p95 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
         return (
-            self.schedule, f"{self.rate:g}", str(len(ordered)), f"{statistics.median(ordered):.2f}",
-            f"{p95:.2f}", f"{ordered[-1]:.2f}", f"{self.cores:.1f}", f"{self.load:.1f}",
+            self.driver, self.schedule, f"{self.rate:g}", str(len(self.ages)),
+            *(f"{of:.2f}" for of in quantiles(self.ages)),
+            *(f"{of:.2f}" for of in quantiles(self.followed)[:2]),
+            f"{self.cores:.1f}", f"{self.load:.1f}",
         )  # fmt: skip
+
+
+def quantiles(ages: list[float]) -> tuple[float, float, float]:
+    """The median, what 95 of 100 do not exceed, and the most."""
+    ordered = sorted(ages)
+    p95 = ordered[min(len(ordered) - 1, int(len(ordered) * 0.95))]
+    return statistics.median(ordered), p95, ordered[-1]
 
 
 class Chain:
     """A source, three stream tables over it, and the worker that refreshes them."""
 
     def __init__(self, folder: Path) -> None:
-        self.tables, self.root = folder / "tables", folder / "lake"
+        self.folder, self.tables, self.root = folder, folder / "tables", folder / "lake"
         self.tables.mkdir()
         self.root.mkdir()
         self.lake = Lake(self.root)
@@ -78,18 +88,11 @@ class Chain:
         write_deltalake(self.lake.location("customers"), customers)
         self.commits = 0
         self.commit()
-        self.log = (folder / "worker.log").open("w")
 
     def declare(self, schedule: str) -> None:
         for name, query in _CHAIN.items():
             own = schedule if name == "by_region" else "CALCULATED"
             (self.tables / f"{name}.sql").write_text(f"-- schedule: {own}\n{query}\n")
-
-    def start(self) -> psutil.Process:
-        command = [sys.executable, "-m", "dagster_streamtables.cli", "worker"]
-        command += ["--root", str(self.root), "--tables", str(self.tables)]
-        started = subprocess.Popen(command, stderr=self.log, env=os.environ.copy())
-        return psutil.Process(started.pid)
 
     def commit(self) -> None:
         """Ten rows more, in one commit."""
@@ -116,6 +119,22 @@ class Chain:
             for source in range(reached + 1, self._source_of(version) + 1):
                 found[source] = at
             reached = max(reached, self._source_of(version))
+        return found
+
+    def followed(self, said: str) -> dict[int, float]:
+        """For each version of the source, when the follower had it.
+
+        Args:
+            said: What the follower has printed.
+        """
+        found: dict[int, float] = {}
+        reached = -1
+        for line in said.splitlines():
+            version, at = line.split()
+            now = self._source_of(int(version))
+            for source in range(reached + 1, now + 1):
+                found[source] = float(at)
+            reached = max(reached, now)
         return found
 
     def written(self) -> dict[int, float]:
@@ -154,41 +173,65 @@ def _state(path: Path) -> State | None:
 
 
 def main(
-    seconds: float = 30.0, rates: str = "1,10,100", schedules: str = "1s,10s,on change"
+    seconds: float = 30.0,
+    rates: str = "1,10,100",
+    schedules: str = "1s,10s,on change",
+    drivers: str = WORKER,
 ) -> None:
     """Measure, and print the table."""
     measured: list[Measured] = []
-    for schedule in schedules.split(","):
+    for driver, schedule in product(drivers.split(","), schedules.split(",")):
         for rate in map(float, rates.split(",")):
             with tempfile.TemporaryDirectory(prefix="streamtables-bench-") as folder:
-                found = _measure(Chain(Path(folder)), schedule.strip(), rate, seconds)
+                found = _measure(Chain(Path(folder)), driver, schedule.strip(), rate, seconds)
             CONSOLE.print(*found.cells)
             measured.append(found)
-    columns = ("schedule", "commits/s", "commits", "p50 s", "p95 s", "max s", "cores", "load")
+    columns = (
+        "driver", "schedule", "commits/s", "commits", "p50 s", "p95 s", "max s", "follower p50 s",
+        "p95 s", "cores", "load",
+    )  # fmt: skip
     shown = Table(*columns, title="Commit to a source → visible in the last of three stream tables")
     for each in measured:
         shown.add_row(*each.cells)
     CONSOLE.print(shown)
 
 
-def _measure(chain: Chain, schedule: str, rate: float, seconds: float) -> Measured:
+def _measure(chain: Chain, kind: str, schedule: str, rate: float, seconds: float) -> Measured:
     chain.declare(schedule)
-    worker = chain.start()
+    driver = start(kind, chain.folder, chain.tables, chain.root)
+    follower: subprocess.Popen[str] | None = None
     try:
         _warm(chain)
+        follower = _follower(chain)
+        chain.commit()
+        _until(chain, chain.commits - 1)
         first = chain.commits
-        busy, began = _busy(worker), time.monotonic()
+        busy, began = driver.busy(), time.monotonic()
         _commit_steadily(chain, rate, seconds)
         lasted = time.monotonic() - began
-        cores = (_busy(worker) - busy) / lasted
+        cores = (driver.busy() - busy) / lasted
         load = psutil.getloadavg()[0]
         _until(chain, chain.commits - 1)
+        time.sleep(2)  # the follower's last rows
     finally:
-        worker.send_signal(signal.SIGTERM)
-        worker.wait()
-    written, visible = chain.written(), chain.visible()
-    ages = [visible[version] - written[version] for version in range(first, chain.commits)]
-    return Measured(schedule, rate, ages, cores, load)
+        if follower is not None:
+            follower.terminate()
+        driver.stop()
+    assert follower is not None
+    said = follower.communicate()[0]
+    written, visible, followed = chain.written(), chain.visible(), chain.followed(said)
+    versions = range(first, chain.commits)
+    ages = [visible[version] - written[version] for version in versions]
+    reached = [followed[version] - written[version] for version in versions if version in followed]
+    return Measured(schedule, rate, kind, ages, reached, cores, load)
+
+
+def _follower(chain: Chain) -> subprocess.Popen[str]:
+    """Follows the last table; it has its position when this returns."""
+    command = [sys.executable, "-m", "benchmarks.follower", str(chain.root), "by_region"]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    time.sleep(10)  # of which nothing is measured: the next commit is followed
+    return started
 
 
 def _warm(chain: Chain) -> None:
@@ -213,17 +256,6 @@ def _commit_steadily(chain: Chain, rate: float, seconds: float) -> None:
         chain.commit()
         if time.monotonic() > began + 2 * seconds:  # the machine does not keep up
             return
-
-
-def _busy(worker: psutil.Process) -> float:
-    """Seconds of processor time of the worker and of the local Spark server."""
-    spark = server_status()
-    total = 0.0
-    for process in [worker, *([psutil.Process(spark.pid)] if spark is not None else [])]:
-        with contextlib.suppress(psutil.Error):
-            spent = process.cpu_times()
-            total += spent.user + spent.system
-    return total
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from dagster_streamtables.cli.worker_place import Place
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat
+from dagster_streamtables.runtime.spark.environment import variable
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.observe.status import Expected
@@ -82,11 +83,18 @@ def run(
 ) -> None:
     """Refresh what is due until stopped by SIGTERM or SIGINT.
 
-    Give the definitions of a code location, a workspace, or a folder of .sql files and a root.
+    Give the definitions of a code location, a workspace, or a folder of .sql files and a root. Of
+    definitions, the variables STREAMTABLES_TABLES and STREAMTABLES_ROOT mean nothing.
     """
     if context.invoked_subcommand is not None:
         return
     with errors_in_words():
+        from dagster_streamtables.worker.warm import remember, start_early
+
+        if module or file or workspace:
+            folder, root = _given(context, "folder"), _given(context, "root")
+        declared_in = " ".join((module, file, workspace, folder))
+        start_early(declared_in, local=bool(folder) and not variable("STREAMTABLES_SPARK"))
         # The worker is the only command that needs it.
         from dagster_streamtables.worker.loop import Worker
         from dagster_streamtables.worker.settings import WorkerSettings
@@ -100,6 +108,7 @@ def run(
         )
         place = Place(module, file, workspace, folder, root, name, report, report_every)
         found = place.reloads()
+        remember(declared_in, [each.first for each in found])
         works = Several([Worker(each.first, settings, reload=each.start()) for each in found])
         if port is not None:
             _serve(works, port, address)
@@ -121,6 +130,15 @@ def status(root: Root, name: Name = _NAME, as_json: Json = False) -> None:
         out.print("No worker has ever run here." if said is None else _described(said, alive))
     if not alive:
         raise typer.Exit(NO)
+
+
+def _given(context: typer.Context, option: str) -> str:
+    """The value of an option on the command line; empty if it is from a variable, which is set for
+    all commands of a shell: definitions have a root of their own."""
+    # By its name: newer versions of Typer have an enumeration of their own.
+    source = context.get_parameter_source(option)
+    by_variable = source is not None and source.name == "ENVIRONMENT"
+    return "" if by_variable else context.params[option]
 
 
 def _serve(works: Several, port: int, address: str) -> None:

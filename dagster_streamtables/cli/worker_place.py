@@ -51,12 +51,14 @@ class Place:
 
     def _of_folder(self) -> Reload:
         from dagster_streamtables.worker.project import of_folder
+        from dagster_streamtables.worker.registered import Registry
         from dagster_streamtables.worker.reload import Reload
 
         def load() -> Driven:
             return of_folder(self.folder, open_lake(self.root))
 
-        return Reload(load(), load, [Path(self.folder)])
+        first = load()
+        return Reload(first, load, [Path(self.folder)], beside=Registry(first.logs).stamps)
 
     def _of_location(self) -> Reload:
         from dagster_streamtables.worker.workspace import Location

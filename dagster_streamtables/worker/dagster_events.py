@@ -10,7 +10,7 @@ import dagster as dg
 
 from dagster_streamtables.errors import one_line
 from dagster_streamtables.log import logger
-from dagster_streamtables.orchestration.alerts.worker_alerts import failure
+from dagster_streamtables.orchestration.alerts.worker_alerts import failure, rebuilt
 from dagster_streamtables.orchestration.assets.record import record_of
 from dagster_streamtables.orchestration.automation.mark import runs_out, unchanged
 from dagster_streamtables.orchestration.catalog import metadata as keys
@@ -100,6 +100,8 @@ class DagsterEvents:
         self._instance.report_runless_asset_event(made)
         self._last[entry.key] = datetime.now(UTC)
         self._errors.pop(entry.name, None)
+        if summary.rebuilt:
+            self._rebuilt(entry, summary.rebuilt)
         self._check(entry, changed=refresh.action is not Action.NO_DATA)
 
     def looked(self, name: str) -> None:
@@ -131,6 +133,12 @@ class DagsterEvents:
         self._errors[name] = text
         if name in self._entries:
             self._check(self._entries[name], changed=False)
+
+    def _rebuilt(self, entry: CatalogEntry, reason: str) -> None:
+        try:
+            self._instance.report_runless_asset_event(rebuilt(entry.key, reason))
+        except Exception as error:  # to tell all again would repeat the materialization
+            logger.warning("that %s was made anew is not reported: %s", entry.name, error)
 
     def _lost_slot(self, name: str, error: Exception) -> str | None:
         if name not in self._replications or not isinstance(error, LostSlot):

@@ -93,6 +93,8 @@ class Driven:
     """What writes sources of the tables."""
     name: str = "streamtables"
     """That of the resource of the tables; workers of one name below a root exclude each other."""
+    registered: bool = False
+    """Whether the lake declares the replications: what it says when one is refreshed, holds."""
 
     @cached_property
     def tables(self) -> dict[str, Examined]:

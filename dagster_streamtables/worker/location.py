@@ -93,7 +93,7 @@ def _below(root: str, lake: Lake, where: str) -> Lake:
             f"the definitions of {where} have another root than the one given",
             where=f"{root}, and {lake.root}",
             why="Dagster would be told of tables that its assets do not show",
-            fix="leave out --root (and STREAMTABLES_ROOT), or change the resource",
+            fix="leave out --root, or change the resource",
         )
     return lake
 

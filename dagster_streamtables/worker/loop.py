@@ -6,7 +6,6 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +21,7 @@ from dagster_streamtables.worker.memory import Memory
 from dagster_streamtables.worker.refreshes import Done, refreshed
 from dagster_streamtables.worker.reload import Reload
 from dagster_streamtables.worker.settings import WorkerSettings
+from dagster_streamtables.worker.warm import warm
 
 _AFTER_TROUBLE = 1.0
 _LEFT_OVER = 30.0
@@ -126,7 +126,7 @@ class Worker:
         if held and not was:
             self.memory = self._remembered()
             self.lines.works(self.driven)
-            self._pool.submit(_warm, self.driven)
+            threading.Thread(target=warm, args=(self.driven, self._is_idle), daemon=True).start()
             self._wake.set()  # the decision was made without memory
         elif was and not held:
             self.backlog.clear()
@@ -209,6 +209,10 @@ class Worker:
             self.lines.refreshed(done.came, done.task, now)
             done.report(self.driven.reports)
 
+    def _is_idle(self) -> bool:
+        """Whether nothing is to be refreshed now; for other threads."""
+        return not self.backlog.tasks and not self._stop.is_set()
+
     def _pause(self) -> float:
         """Seconds until the next look, if no refresh ends before."""
         beat = self.settings.heartbeat.total_seconds() / 2
@@ -254,10 +258,3 @@ class Worker:
         if self.backlog.running:
             logger.warning("stopped with unfinished refreshes: their commits are left undone")
         return not self.backlog.running
-
-
-def _warm(driven: Driven) -> None:
-    """Start Spark beside the first decisions. Runs in a thread of the pool."""
-    for name, examined in [*driven.tables.items()][:1]:
-        with suppress(Exception):  # the first refresh reports it
-            driven.lake().access.session(name, examined.table.session_timezone)

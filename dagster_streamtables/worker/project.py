@@ -1,4 +1,4 @@
-"""A folder of `.sql` files as what a worker drives, without Dagster."""
+"""A folder of `.sql` files and the replications of a lake: what a worker drives without Dagster."""
 
 from __future__ import annotations
 
@@ -13,19 +13,27 @@ from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.observe.log_heads import Heads
 from dagster_streamtables.worker.driven import Driven
 from dagster_streamtables.worker.memory import Memory
+from dagster_streamtables.worker.registered import registered
 
 
 def of_folder(folder: str, lake: Lake) -> Driven:
-    """The tables that a folder declares.
+    """The tables that a folder declares, and the replications that the lake knows.
 
     Raises:
-        StreamTablesError: The folder cannot be read.
+        StreamTablesError: The folder or the root cannot be read.
     """
     examined = tuple(examine(read_folder(folder), lake, min_schedule_seconds=0))
     for each in examined:
         if each.error is not None:
             logger.warning("%s", each.error)
-    return Driven(examined, lambda: lake, lake, partial(past_of_logs, lake, examined))
+    return Driven(
+        examined,
+        lambda: lake,
+        lake,
+        partial(past_of_logs, lake, examined),
+        replicated=registered(lake, examined),
+        registered=True,
+    )
 
 
 def past_of_logs(lake: Lake, examined: Sequence[Examined]) -> Mapping[str, Memory]:

@@ -67,7 +67,8 @@ def _refresh(
         return lake.refresh(driven.tables[task.name].table, until=until or None)
     from dagster_streamtables.replication.lifecycle.replications import Replications
 
-    return Replications(lake).refresh(entry.replication, wait=_WAIT)
+    known = entry.name if driven.registered else entry.replication
+    return Replications(lake).refresh(known, wait=_WAIT)
 
 
 def _until(task: Task, driven: Driven) -> dict[str, datetime]:

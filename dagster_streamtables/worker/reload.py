@@ -23,7 +23,12 @@ class Reload:
     """Looks at the files in a thread of its own, and loads there, so that nobody waits."""
 
     def __init__(
-        self, first: Driven, load: Callable[[], Driven], folders: Iterable[Path], every: float = 1.0
+        self,
+        first: Driven,
+        load: Callable[[], Driven],
+        folders: Iterable[Path],
+        every: float = 1.0,
+        beside: Callable[[], Iterable[Stamp]] = tuple,
     ) -> None:
         """
         Args:
@@ -31,9 +36,10 @@ class Reload:
             load: Loads them again.
             folders: Where their files are; those that declare tables are added.
             every: Seconds between two looks.
+            beside: What else changes with the definitions.
         """
         self.first = self._driven = first
-        self._load, self._every = load, every
+        self._load, self._every, self._beside = load, every, beside
         self._folders = {*folders}
         self._new: Driven | None = None
         self.error = ""
@@ -83,7 +89,7 @@ class Reload:
     def _stamps(self) -> frozenset[Stamp]:
         files = (each.declared.file for each in self._driven.examined)
         folders = {*self._folders, *(Path(file).parent for file in files if file)}
-        found: set[Stamp] = set()
+        found: set[Stamp] = {*self._beside()}
         for folder in folders:
             for stamp in _stamps_below(str(folder)):
                 if len(found) >= _MOST:

@@ -24,11 +24,15 @@ class Summary:
     """Number of refreshes."""
     versions: tuple[tuple[int, str], ...] = ()
     """The newest Delta versions that they made, each with its data version."""
+    rebuilt: str = ""
+    """Why one of them made the table anew; empty if none did, or if it was the first of all."""
 
     @classmethod
     def of(cls, refresh: Refresh, until: Mapping[str, datetime]) -> Summary:
         """One refresh."""
-        return cls(refresh, until, versions=((refresh.version, refresh.data_version),))
+        anew = refresh.action is Action.REINITIALIZE and refresh.version != 0
+        made = ((refresh.version, refresh.data_version),)
+        return cls(refresh, until, versions=made, rebuilt=refresh.reason if anew else "")
 
     def then(self, later: Summary) -> Summary:
         """This, and what happened after it."""
@@ -52,7 +56,8 @@ class Summary:
             deleted=one.deleted + two.deleted,
             fallback=two.fallback or one.fallback,
         )
-        return Summary(joined, later.until, self.count + later.count, versions)
+        rebuilt = later.rebuilt or self.rebuilt
+        return Summary(joined, later.until, self.count + later.count, versions, rebuilt)
 
 
 def _joined(one: Mapping[str, Window], two: Mapping[str, Window]) -> dict[str, Window]:

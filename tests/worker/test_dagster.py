@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -158,9 +159,34 @@ def test_a_failure_of_a_worker_is_an_alert_and_so_is_its_end(
     settle(worker)
     worker.driven.reports.close(60)
     assert told() == [("totals", "recovered")]
+    said = {"check_failed": False, "": False, "recovered": True}
+    for kind, passed in said.items():
+        found = dg.AssetCheckEvaluation(
+            asset_key=KEYS[1], check_name="state_is_whole", passed=passed, metadata={}
+        )
+        instance.report_runless_asset_event(found)
+        assert told() == ([("totals", kind)] if kind else [])
     old = Desk({kind: at for kind, at in desk.positions.items() if "OBSERVATION" not in kind})
     found = look(instance, names, worker.driven.logs.controls, old)
-    assert not found.alerts, "a cursor of before observations were read"
+    assert "refresh" not in {each.about for each in found.alerts}, "of before they were read"
+    worker.finish()
+
+
+def test_a_table_that_a_worker_makes_anew_is_an_alert(
+    defs: dg.Definitions, instance: dg.DagsterInstance, write: Write
+) -> None:
+    worker = Worker(of_definitions(defs, "here", instance, report_every=3600))
+    settle(worker)
+    names, desk = {key: key.to_user_string() for key in KEYS}, Desk(beginning(instance))
+    shutil.rmtree(worker.driven.logs.location("orders"))
+    write("orders", id=[5], customer=[9], amount=[50])
+    settle(worker)
+    write("orders", id=[6], customer=[9], amount=[60])  # one report sums up both refreshes
+    settle(worker)
+    worker.driven.reports.close(60)
+    found = look(instance, names, worker.driven.logs.controls, desk)
+    told = {(alert.table, str(alert.kind)) for alert in found.alerts}
+    assert ("paid", "reinitialized") in told
     worker.finish()
 
 

@@ -1,7 +1,8 @@
 """A worker as a process: it ends when asked, and when it is killed at any moment nothing is wrong.
 
-The long test kills the worker and the Spark server and locks Dagster's database, each at random
-moments, while commits go on.
+The long test kills the worker, the Spark server and Dagster's daemon, and locks Dagster's
+database, each at random moments, while commits go on. In the end the worker stays dead, and the
+sensor takes over.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,7 @@ defs = build_definitions(
     folder={tables!r}, resource=StreamTablesResource(root={root!r}), min_schedule_seconds=0
 )
 """
+_KILLS = 25
 _STILL = 300
 """Seconds without any progress after which it will not come: a loaded machine is only slow."""
 
@@ -61,6 +63,24 @@ class Process:
         self.file.write_text(declared)
         self.log = folder / "worker.log"
         self.running: subprocess.Popen[bytes] | None = None
+        self.daemon: psutil.Popen | None = None
+
+    def start_daemon(self) -> None:
+        """Dagster's daemon, whose sensor refreshes what no worker does."""
+        command = [sys.executable, "-m", "dagster._daemon", "run", "-f", str(self.file)]
+        environment = {**os.environ, "DAGSTER_HOME": str(self.home)}
+        with (self.home / "daemon.log").open("ab") as log:
+            self.daemon = psutil.Popen(command, stdout=log, stderr=log, env=environment)
+
+    def kill_daemon(self) -> None:
+        """With the code server and the runs that it has started."""
+        if self.daemon is not None:
+            family = [*self.daemon.children(recursive=True), self.daemon]
+            for each in family:
+                with suppress(psutil.NoSuchProcess):
+                    each.kill()
+            psutil.wait_procs(family, timeout=60)
+            self.daemon = None
 
     def start(self) -> subprocess.Popen[bytes]:
         command = [sys.executable, "-m", "dagster_streamtables.cli", "worker"]
@@ -74,6 +94,7 @@ class Process:
         if self.running is not None:
             self.running.kill()
             self.running.wait()
+            self.running = None
 
     def events(self) -> list[dict[str, Any]]:
         """What it logged; the last line of a killed worker may be a part of one."""
@@ -132,6 +153,7 @@ def process(tmp_path: Path) -> Iterator[Process]:
     made = Process(tmp_path)
     yield made
     made.kill()
+    made.kill_daemon()
 
 
 def totals(root: Path) -> dict[int, tuple[int, int]] | None:
@@ -195,6 +217,10 @@ def test_kills_at_random_moments_leave_nothing_wrong(process: Process, write: Wr
         if server is not None:
             psutil.Process(server.pid).kill()
 
+    def kill_daemon() -> None:
+        process.kill_daemon()
+        process.start_daemon()
+
     def lock() -> None:
         """Refreshes go on meanwhile."""
         with process.locked():
@@ -203,16 +229,24 @@ def test_kills_at_random_moments_leave_nothing_wrong(process: Process, write: Wr
 
     orders.commit()
     process.start()
+    process.start_daemon()
     process.until(caught_up)
-    for number in range(20):
+    for number in range(_KILLS):
         for _ in range(randomly.randint(1, 4)):
             orders.commit()
             time.sleep(randomly.random())
-        (kill_worker, kill_spark, kill_worker, lock)[number % 4]()
+        (kill_worker, kill_spark, kill_daemon, kill_worker, lock)[number % 5]()
         if number % 3 == 0:
             process.until(caught_up)
     process.until(caught_up)
+    process.kill_daemon()
     process.ended_well()
     for name in CHAIN:
         assert process.reported(name) == Lake(process.root).version(name)
+    process.start()
+    process.until(lambda: any(each.get("event") == "works" for each in process.events()[-20:]))
+    process.start_daemon()
+    process.kill()
+    orders.commit()
+    process.until(caught_up)
     stop_server()

@@ -2,11 +2,13 @@
 
 A tick reads three kinds of events by position: ended runs, freshness changes, and observations, by
 which a worker reports failures. They are few even with many tables. It then reads the events of
-those runs that include stream tables or their checks. So a tick without news makes four queries.
+those runs that include stream tables or their checks, and the last results of checks that were
+evaluated without a run. So a tick without news makes five queries.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -17,6 +19,11 @@ from dagster import DagsterEventType, EventLogEntry, EventLogRecord, RunRecord, 
 from dagster._core.definitions.freshness import FreshnessState, FreshnessStateChange
 
 from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, Desk, moment
+from dagster_streamtables.orchestration.alerts.check_alerts import (
+    EVALUATED,
+    evaluated_without_run,
+    of_check,
+)
 from dagster_streamtables.orchestration.alerts.replication_alerts import (
     ERRORS,
     SUSPENSION,
@@ -29,7 +36,6 @@ from dagster_streamtables.orchestration.alerts.worker_alerts import (
     of_observation,
 )
 from dagster_streamtables.orchestration.catalog import metadata as keys
-from dagster_streamtables.orchestration.checks.retention_check import CHECK_NAME as RETENTION_CHECK
 from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.observe.control import Controls
 
@@ -66,7 +72,8 @@ class Found:
 def beginning(instance: dg.DagsterInstance) -> dict[str, int]:
     """The positions after all events so far."""
     newest = instance.event_log_storage.get_maximum_record_id() or 0
-    return {kind.value: newest for kind in (*_ENDED, _CHANGED, OBSERVED)}
+    positions = {kind.value: newest for kind in (*_ENDED, _CHANGED, OBSERVED)}
+    return {**positions, EVALUATED: int(time.time())}
 
 
 def look(
@@ -84,6 +91,9 @@ def look(
     # A cursor of an older version knows no observations.
     seen = desk.positions.get(OBSERVED.value) or beginning(instance)[OBSERVED.value]
     observed = observed_after(instance, seen)
+    # As above.
+    since = desk.positions.get(EVALUATED) or beginning(instance)[EVALUATED]
+    checked = evaluated_without_run(instance, names, since)
     records = {**ended, _CHANGED.value: changed, OBSERVED.value: observed}
     run_ids = [record.run_id for found in ended.values() for record in found]
     alerts = [
@@ -94,13 +104,15 @@ def look(
         ),
         *(alert for record in changed for alert in _of_freshness(record, names)),
         *(alert for record in observed for alert in of_observation(record, wholes)),
+        *(alert for entry in checked.entries for alert in of_check(entry, names)),
     ]
     alerts += _suspended(alerts, controls)
     alerts += replications.after(alerts) if replications is not None else ()
     failed = {alert.table: alert for alert in alerts if alert.about == REFRESH}
     alerts += _refreshed_again(instance, wholes, desk, failed)
     newest = {k: max(r.storage_id for r in found) for k, found in records.items() if found}
-    return Found(alerts, {**desk.positions, OBSERVED.value: seen, **newest})
+    read = {OBSERVED.value: seen, EVALUATED: checked.until, **newest}
+    return Found(alerts, {**desk.positions, **read})
 
 
 def _ended(
@@ -142,7 +154,7 @@ def _of_run(
         if entry.asset_materialization is not None:
             yield from _of_materialization(entry, names)
         elif _is(entry, DagsterEventType.ASSET_CHECK_EVALUATION):
-            yield from _of_check(entry, names)
+            yield from of_check(entry, names)
         elif _is(entry, DagsterEventType.ASSET_MATERIALIZATION_PLANNED):
             key, failure = _key(entry), failures.get(entry.step_key)
             if key is not None and key in names and key not in made and failure is not None:
@@ -205,27 +217,6 @@ def _of_materialization(entry: EventLogEntry, names: Names) -> Iterator[Alert]:
             names[event.asset_key], AlertKind.REINITIALIZED,
             str(reason.value) if reason is not None else "", moment(entry.timestamp), entry.run_id,
         )  # fmt: skip
-
-
-def _of_check(entry: EventLogEntry, names: Names) -> Iterator[Alert]:
-    event = entry.dagster_event
-    found = event.asset_check_evaluation_data if event is not None else None
-    if found is None or found.asset_key not in names:
-        return
-    failed = (
-        AlertKind.RETENTION_WARNING
-        if found.check_name == RETENTION_CHECK
-        else AlertKind.CHECK_FAILED
-    )
-    said = found.description or ""
-    yield Alert(
-        table=names[found.asset_key],
-        kind=AlertKind.RECOVERED if found.passed else failed,
-        message=f"{found.check_name} {'passes again' if found.passed else 'failed'}: {said}",
-        at=moment(entry.timestamp),
-        run_id=entry.run_id,
-        about=found.check_name,
-    )
 
 
 def _of_freshness(record: EventLogRecord, names: Names) -> Iterator[Alert]:

@@ -1,4 +1,5 @@
-"""Alerts of refreshes by a worker that failed: it observes them, since it has no runs."""
+"""Alerts of refreshes by a worker that failed, or made a table anew: it observes them, since it has
+no runs, and sums up many refreshes in one materialization."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from dagster_streamtables.orchestration.catalog import metadata as keys
 OBSERVED = DagsterEventType.ASSET_OBSERVATION
 REFRESH = "refresh"
 _ERROR = "streamtables/error"
+_REBUILT = "streamtables/rebuilt"
 _AT_ONCE = 1000
 """Maximum number of observations that one tick reads; the next tick continues."""
 
@@ -36,6 +38,15 @@ def failure(
     )
 
 
+def rebuilt(key: dg.AssetKey, reason: str) -> dg.AssetObservation:
+    """The event that a refresh made a table anew."""
+    return dg.AssetObservation(
+        key,
+        description=f"The worker made the table anew: {reason}",
+        metadata={_REBUILT: reason},
+    )
+
+
 def observed_after(instance: dg.DagsterInstance, position: int) -> list[EventLogRecord]:
     """The observations after a position, of all assets."""
     # As for freshness: the method of the instance takes one asset at a time.
@@ -45,14 +56,19 @@ def observed_after(instance: dg.DagsterInstance, position: int) -> list[EventLog
 
 
 def of_observation(record: EventLogRecord, names: Mapping[dg.AssetKey, str]) -> Iterator[Alert]:
-    """The alert of a failure; nothing for other observations.
+    """The alert of a failure, or of a table that was made anew; nothing for other observations.
 
     Args:
         record: The observation.
         names: The names of tables, or of the replications that write them, by asset key.
     """
     event = record.event_log_entry.asset_observation
-    if event is None or event.asset_key not in names or _ERROR not in event.metadata:
+    if event is None or event.asset_key not in names:
+        return
+    if (reason := event.metadata.get(_REBUILT)) is not None:
+        at = moment(record.event_log_entry.timestamp)
+        yield Alert(names[event.asset_key], AlertKind.REINITIALIZED, str(reason.value), at)
+    if _ERROR not in event.metadata:
         return
     lost = keys.LOST_SLOT in event.metadata
     yield Alert(

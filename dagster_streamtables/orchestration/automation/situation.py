@@ -55,6 +55,14 @@ class Versions:
         """Read many at once: concurrently in an object store."""
         self.read |= self.heads.versions(name for name in names if name not in self.read)
 
+    def frontier(self, name: str) -> Mapping[str, int] | None:
+        """The versions that a stream table reflects; None if it was never refreshed.
+
+        Raises:
+            Exception: The log cannot be read.
+        """
+        return self.heads.frontier(name, seen=name in self.read)
+
     def __getitem__(self, name: str) -> int | None:
         """
         Raises:
@@ -105,7 +113,7 @@ def _situation(
 ) -> Situation:
     sources = table.sources
     try:
-        frontier = versions.heads.frontier(table.name)
+        frontier = versions.frontier(table.name)
         newest = {source: versions[source] for source in sources}
     # An unreadable log stops one table, not the decision: its refresh reports the error.
     except Exception:

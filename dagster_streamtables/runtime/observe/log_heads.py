@@ -7,6 +7,7 @@ the same file, and is there a next one? No snapshot of a table is built or kept.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -50,7 +51,7 @@ class Heads:
             location: Returns the path or URI of a table, by its name.
             storage_options: What delta-rs needs to reach an object store.
         """
-        self._location = location
+        self._location = functools.cache(location)
         self._options = dict(storage_options or {})
         self._folders: dict[str, LocalLog | RemoteLog] = {}
         self._seen: dict[str, _Head] = {}
@@ -67,15 +68,20 @@ class Heads:
         remote = any(is_remote(self._location(name)) for name in names)
         return dict(filter(None, answers(self._asked, names, remote=remote)))
 
-    def frontier(self, name: str) -> Mapping[str, int] | None:
+    def frontier(self, name: str, *, seen: bool = False) -> Mapping[str, int] | None:
         """The version of each source that a stream table reflects; None if never refreshed."""
-        state = self.state(name)
+        state = self.state(name, seen=seen)
         return None if state is None else state.frontier
 
-    def state(self, name: str) -> State | None:
-        """The newest state of a stream table; None if never refreshed."""
+    def state(self, name: str, *, seen: bool = False) -> State | None:
+        """The newest state of a stream table; None if never refreshed.
+
+        Args:
+            name: The table.
+            seen: As of the last look at its log, if there was one.
+        """
         location, folder = self._location(name), self._folder(name)
-        head = self._head(folder, location)
+        head = (self._seen.get(location) if seen else None) or self._head(folder, location)
         if head is None:
             return None
         before, state = self._states.get(location, (None, None))

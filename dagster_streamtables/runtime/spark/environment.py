@@ -39,6 +39,9 @@ class Variables:
     """The local server stops after this many minutes without use."""
     STREAMTABLES_IVY_SETTINGS: str = ""
     """An Ivy settings file, for a mirror of Maven Central."""
+    STREAMTABLES_CLASS_ARCHIVE: bool = True
+    """Whether the local server keeps an archive of Java's classes in its folder, 210 MB, which
+    makes later starts quicker."""
 
 
 _DECLARED = {each.name: each for each in settings_of(Variables)}

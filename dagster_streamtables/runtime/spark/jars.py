@@ -75,6 +75,17 @@ def jars_setting() -> str:
     return ",".join(jar.as_uri() for jar in delta_jars())
 
 
+def class_path() -> list[Path]:
+    """Delta's JARs, and what the user has on the class path of Spark."""
+    theirs = (_spark_default("spark.driver.extraClassPath") or "").split(os.pathsep)
+    return [*delta_jars(), *(Path(each) for each in theirs if each)]
+
+
+def jars_of_spark() -> list[Path]:
+    """The files of Spark's own JARs."""
+    return sorted((spark_folder() / "jars").glob("*.jar"))
+
+
 def spark_folder() -> Path:
     """The folder of Spark's distribution in the pyspark wheel, found without importing it."""
     spec = importlib.util.find_spec("pyspark")
@@ -92,6 +103,11 @@ def _java_commands() -> Iterator[Path]:
 
 def _java_version(java: Path) -> int | None:
     """The major version; None if the command is missing or only a stub."""
+    released = java.resolve().parent.parent / "release"
+    if released.is_file():
+        said = re.search(r'(?m)^JAVA_VERSION="(?:1\.)?(\d+)', released.read_text(errors="replace"))
+        if said:
+            return int(said.group(1))
     try:
         said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.TimeoutExpired):
@@ -131,7 +147,7 @@ def _ivy(work: Path) -> list[str]:
     )
     pattern = f"{work}/jars/[artifact]-[revision].[ext]"
     arguments = ["-ivy", str(wanted), "-cache", f"{work}/cache", "-retrieve", pattern]
-    settings = variable("STREAMTABLES_IVY_SETTINGS") or _ivy_settings_of_spark()
+    settings = variable("STREAMTABLES_IVY_SETTINGS") or _spark_default("spark.jars.ivySettings")
     return [*arguments, "-types", "jar", *(["-settings", settings] if settings else [])]
 
 
@@ -139,14 +155,14 @@ def _ivy_jar() -> Path:
     return next((spark_folder() / "jars").glob("ivy-*.jar"))
 
 
-def _ivy_settings_of_spark() -> str | None:
-    """The value of `spark.jars.ivySettings` in the user's ``spark-defaults.conf``."""
+def _spark_default(name: str) -> str | None:
+    """A setting of the user's ``spark-defaults.conf``."""
     folder = os.environ.get("SPARK_CONF_DIR")
     defaults = Path(folder) / "spark-defaults.conf" if folder else None
     if defaults is None or not defaults.is_file():
         return None
-    setting = re.search(r"(?m)^\s*spark\.jars\.ivySettings[\s=]+(\S+)", defaults.read_text())
-    return setting.group(1) if setting else None
+    found = re.search(rf"(?m)^\s*{re.escape(name)}[\s=]+(\S+)", defaults.read_text())
+    return found.group(1) if found else None
 
 
 def _complaints(output: str) -> list[str]:

@@ -11,8 +11,7 @@ new token in the state file, which only the owner of the folder can read.
 from __future__ import annotations
 
 import contextlib
-import os
-import re
+import json
 import shutil
 import socket
 import subprocess
@@ -29,10 +28,15 @@ import psutil
 
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.spark import supervisor
+from dagster_streamtables.runtime.spark.class_archive import ClassArchive, class_archive
 from dagster_streamtables.runtime.spark.environment import variable
 from dagster_streamtables.runtime.spark.home import home, lock, temporary
-from dagster_streamtables.runtime.spark.jars import check_java, jars_setting, spark_folder
-from dagster_streamtables.runtime.spark.settings import driver_memory, spark_settings
+from dagster_streamtables.runtime.spark.jars import (
+    check_java,
+    class_path,
+    jars_of_spark,
+)
+from dagster_streamtables.runtime.spark.server_command import server_command, server_environment
 from dagster_streamtables.runtime.spark.supervisor import ServerState, read_state, stop_processes
 
 _TRIES = 3
@@ -139,13 +143,16 @@ def _start() -> ServerState:
     """Start the server; try again if another program took its port in the meantime."""
     _clear_away(read_state(home()))
     java = check_java()
+    archive = class_archive(java, [*class_path(), *jars_of_spark()])
     for _ in range(_TRIES):
-        supervising = _supervise(_command(port := _free_port()), port, java)
+        supervising = _supervise(java, archive)
         while supervising.is_alive():
             if state := _running():
                 return state
             time.sleep(0.05)
-        if "Address already in use" not in _log_end():
+        taken = "Address already in use" in _log_end()
+        # It should fit, since Java checks it; but nothing may depend on it.
+        if not taken and not (archive is not None and archive.discard()):
             break
     raise EnvironmentProblem(
         "the local Spark server ended while it was starting",
@@ -161,15 +168,17 @@ def idle_minutes() -> float:
     return variable("STREAMTABLES_IDLE_MINUTES")
 
 
-def _supervise(command: list[str], port: int, java: Path) -> threading.Thread:
+def _supervise(java: Path, archive: ClassArchive | None) -> threading.Thread:
     """Start the supervisor; the thread lives as long as it does."""
-    idle_seconds = 60 * idle_minutes()
-    arguments = [str(home()), str(port), str(idle_seconds), "--", *command]
+    port, idle_seconds = _free_port(), 60 * idle_minutes()
+    later = json.dumps([] if archive is None else archive.making())
+    command = server_command(port, [] if archive is None else archive.java_options())
+    arguments = [str(home()), str(port), str(idle_seconds), later, "--", *command]
     # -P keeps this folder off the path, where a module might hide one of the standard library.
     process = subprocess.Popen(
         [sys.executable, "-P", supervisor.__file__, *arguments],
         cwd=home(),
-        env=_environment(java),
+        env=server_environment(java),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -179,52 +188,6 @@ def _supervise(command: list[str], port: int, java: Path) -> threading.Thread:
     waiting = threading.Thread(target=process.wait, daemon=True)
     waiting.start()
     return waiting
-
-
-def _command(port: int) -> list[str]:
-    settings = spark_settings() | {
-        "spark.local.dir": str(temporary()),
-        # Its driver listens on two more ports, for executors, which do not exist here. They accept
-        # serialized Java objects, by which anybody could run anything. Spark creates the key.
-        "spark.authenticate": "true",
-        # Libraries of the JVM unpack themselves, and sessions store files, in Java's temporary one.
-        "spark.driver.defaultJavaOptions": f"-Djava.io.tmpdir={_java_word(temporary())}",
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.connect.grpc.maxInboundMessageSize": str(512 * 1024 * 1024),
-        # A session keeps the views of the source versions that it read, so it should live as long
-        # as the server; if it ends before, its name should become free.
-        "spark.connect.session.manager.defaultSessionTimeout": "24h",
-        "spark.connect.session.manager.closedSessionsTombstonesSize": "0",
-    }
-    confs = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-    return [
-        str(spark_folder() / "bin" / "spark-submit"),
-        "--class=org.apache.spark.sql.connect.service.SparkConnectServer",
-        "--name=streamtables",
-        "--master=local[*]",
-        f"--driver-memory={driver_memory()}",
-        f"--jars={jars_setting()}",
-        *confs,
-        "spark-internal",
-    ]
-
-
-def _java_word(path: Path) -> str:
-    """A path as one word of Java's options, which Spark splits at blanks and quotes.
-
-    >>> print(_java_word(Path('/my "own" folder')))
-    "/my \\"own\\" folder"
-    """
-    return '"' + re.sub(r'(["\\])', r"\\\1", str(path)) + '"'
-
-
-def _environment(java: Path) -> dict[str, str]:
-    """This program's environment, without variables that would change what spark-submit does."""
-    theirs = ("PYSPARK_", "SPARK_REMOTE", "SPARK_CONNECT_", "SPARK_LOCAL_", "SPARK_API_MODE")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(theirs)}
-    ours = {"JAVA_HOME": str(java), "SPARK_HOME": str(spark_folder())}
-    return kept | ours | {"PYSPARK_PYTHON": sys.executable}
 
 
 def _clear_away(state: ServerState | None) -> None:

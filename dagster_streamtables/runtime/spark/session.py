@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import importlib
 import logging
 import os
 import socket
@@ -89,6 +90,8 @@ def shares_files(spark: SparkSession) -> bool:
 
 
 def _local(session_id: str | None, zone: str | None) -> SparkSession:
+    # It takes a second, while the server starts.
+    threading.Thread(target=_import_client, daemon=True).start()
     try:
         opened = _connect(ensure_server(), session_id, zone)
     except EnvironmentProblem:
@@ -96,6 +99,10 @@ def _local(session_id: str | None, zone: str | None) -> SparkSession:
         opened = _connect(ensure_server(), session_id, zone)
     _here.add(opened)
     return opened
+
+
+def _import_client() -> None:
+    importlib.import_module("pyspark.sql.connect.session")
 
 
 def _connect(address: str, session_id: str | None, zone: str | None) -> SparkSession:

@@ -28,6 +28,7 @@ from filelock import FileLock, Timeout
 
 START_SECONDS = 120.0
 STOP_SECONDS = 15.0
+LATER_SECONDS = 60.0
 _POLL_SECONDS = 2.0
 
 
@@ -83,8 +84,43 @@ def stop_processes(processes: Sequence[psutil.Process]) -> None:
     psutil.wait_procs(left, timeout=STOP_SECONDS)
 
 
-def supervise(folder: Path, port: int, idle_seconds: float, command: Sequence[str]) -> None:
+class Later:
+    """A command that runs once beside the server, after it has answered for a minute."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._command = command
+        self._at = time.monotonic() + LATER_SECONDS
+        self._process: psutil.Popen | None = None
+
+    def turn(self, server: psutil.Popen) -> None:
+        """Start it, if it is time."""
+        if self._command and self._process is None and time.monotonic() >= self._at:
+            null = subprocess.DEVNULL
+            command = [*self._command, str(server.pid)]
+            self._process = psutil.Popen(command, stdin=null, stdout=null, stderr=null)
+        elif self._process is not None:
+            self._process.poll()  # clears its entry in the process table
+
+    def end(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            stop_processes([self._process])
+
+
+def supervise(
+    folder: Path,
+    port: int,
+    idle_seconds: float,
+    command: Sequence[str],
+    later: Sequence[str] = (),
+) -> None:
     """Run the server until it ends by itself, is idle, or this process is terminated.
+
+    Args:
+        folder: That of the server.
+        port: Where the server listens.
+        idle_seconds: How long it may be without use.
+        command: Starts it.
+        later: Runs beside it later, with its process id as the last argument.
 
     Only the owner may read the files of this process. The server keeps the umask of its starter,
     since it writes that user's tables.
@@ -104,16 +140,18 @@ def supervise(folder: Path, port: int, idle_seconds: float, command: Sequence[st
             # Other users can see a command line, but not an environment.
             env={**os.environ, "SPARK_CONNECT_AUTHENTICATE_TOKEN": token},
         )
+    beside = Later(later)
     try:
         state = _state_of(server, port, token)
         _write_state(folder, state)
         if _wait_until_it_listens(server, port):
             heartbeat_file(folder).touch()
             _write_state(folder, ServerState(**{**asdict(state), "answers": True}))
-            _wait_until_idle(server, port, heartbeat_file(folder), idle_seconds)
+            _wait_until_idle(server, port, heartbeat_file(folder), idle_seconds, beside)
     finally:
         # A second signal must not interrupt this and leave the server running.
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        beside.end()
         stop_processes([server])
         _state_file(folder).unlink(missing_ok=True)
 
@@ -128,9 +166,12 @@ def _wait_until_it_listens(server: psutil.Popen, port: int) -> bool:
     return False
 
 
-def _wait_until_idle(server: psutil.Popen, port: int, heartbeat: Path, idle_seconds: float) -> None:
+def _wait_until_idle(
+    server: psutil.Popen, port: int, heartbeat: Path, idle_seconds: float, beside: Later
+) -> None:
     """Return when the server has ended, or was neither requested nor connected for that long."""
     while server.poll() is None:
+        beside.turn(server)
         # A refresh that runs for hours touches the heartbeat only once, but stays connected; gRPC
         # closes an unused connection after half an hour.
         if _has_connection(server, port, psutil.CONN_ESTABLISHED):
@@ -182,13 +223,14 @@ def _main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("port", type=int)
     parser.add_argument("idle_seconds", type=float)
+    parser.add_argument("later", type=json.loads, help="a command, as JSON")
     parser.add_argument("command", nargs="+")
     given = parser.parse_args()
     with (
         contextlib.suppress(Timeout),
         FileLock(given.folder / "supervisor.lock", mode=0o600, timeout=0),
     ):
-        supervise(given.folder, given.port, given.idle_seconds, given.command)
+        supervise(given.folder, given.port, given.idle_seconds, given.command, given.later)
 
 
 if __name__ == "__main__":

@@ -212,6 +212,11 @@ QUERIES = [
 ]
 
 REPRESENTED_QUERIES = [
+    "SELECT row_to_json(t) AS c FROM t",
+    "SELECT to_jsonb(q) AS c FROM (SELECT id, d, arr FROM t) AS q",
+    "SELECT f, jsonb_agg(q ORDER BY q.id) AS c FROM (SELECT id, f, s, ts FROM t) AS q GROUP BY f",
+    "SELECT t.id, (SELECT jsonb_agg(q ORDER BY q.id) FROM (SELECT a.id, a.x FROM t AS a"
+    " WHERE a.y = t.y) AS q) AS c FROM t",
     f"SELECT id, e.key, e.value FROM t, jsonb_each(j) AS e WHERE {_OBJECTS}",
     "SELECT f, jsonb_object_agg(id::text, ts) AS a, jsonb_object_agg(id::text, d)"
     " FILTER (WHERE x > 2) AS b FROM t WHERE id < 9 GROUP BY f",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from sqlglot import exp
@@ -10,17 +9,16 @@ from sqlglot.errors import ErrorLevel, UnsupportedError
 
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import Kinds
 from dagster_streamtables.compiler.dialect.precedence import parenthesize
-from dagster_streamtables.compiler.dialect.rules.dialect import Dialect, refuse_names
-from dagster_streamtables.compiler.dialect.rules.query import Query
+from dagster_streamtables.compiler.dialect.rules.dialect import Dialect
+from dagster_streamtables.compiler.dialect.rules.query import Columns, Query
 from dagster_streamtables.compiler.dialect.support import SPARK, checked_dialect, rules_of
-from dagster_streamtables.compiler.text.query_text import as_written, read, table_name
+from dagster_streamtables.compiler.text.places import place
+from dagster_streamtables.compiler.text.query_text import Text, as_written, read, table_name
 from dagster_streamtables.compiler.text.spark import DIALECT, StreamTables
 from dagster_streamtables.errors import InvalidDefinition
 
 _LONGEST = 200_000
 """Characters of a translation; Spark plans a longer one for minutes."""
-
-Columns = Mapping[str, Mapping[str, str]]
 
 
 def tables_of(sql: str, dialect: str) -> tuple[str, ...]:
@@ -70,10 +68,10 @@ def translation(
     """
     checked_dialect(dialect)
     text = read(sql, dialect)
-    refuse_names(text, dialect)
+    _refuse_names(text, dialect)
     rules = rules_of(dialect)
     if rules.prepare is not None:
-        rules.prepare(text.tree)
+        rules.prepare(text.tree, columns or {})
     query = Query(dialect, text, Kinds(text.tree, columns or {}, dialect))
     _refuse(query, rules)
     printed = _printed(query, _mended(query, rules))
@@ -122,6 +120,27 @@ def _subquery_in_the_way(query: Query) -> InvalidDefinition:
         "no subquery",
         fix="join it in FROM, as in CROSS JOIN (SELECT avg(x) AS mean FROM t) AS q, and use q.mean",
     )
+
+
+def _refuse_names(text: Text, dialect: str) -> None:
+    """Refuse names that Spark considers equal.
+
+    Raises:
+        InvalidDefinition: Two quoted names differ only in case.
+    """
+    quoted: dict[str, str] = {}
+    for each in text.tree.find_all(exp.Identifier):
+        if not each.quoted:
+            continue
+        other = quoted.setdefault(each.name.lower(), each.name)
+        if other != each.name:
+            raise InvalidDefinition(
+                f'"{each.name}" cannot be translated from {dialect}',
+                where=place(each, text),
+                why=f'quoted names are case-sensitive there, but Spark considers "{other}" and '
+                f'"{each.name}" equal',
+                fix="give one of them another name",
+            )
 
 
 class _Printer(StreamTables.Generator):

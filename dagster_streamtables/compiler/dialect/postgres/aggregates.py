@@ -114,7 +114,7 @@ def gather(tree: exp.Query) -> None:
     >>> tree = sqlglot.parse_one("SELECT ARRAY(SELECT x FROM u ORDER BY y)", dialect="postgres")
     >>> gather(tree)
     >>> tree.sql("postgres")
-    'SELECT COALESCE((SELECT array_agg(x ORDER BY y) FROM u), ARRAY[])'
+    'SELECT COALESCE((SELECT ARRAY_AGG(x ORDER BY y) FROM u), ARRAY[])'
     """
     for node in list(tree.find_all(exp.Array)):
         inner = node.expressions[0].unnest() if len(node.expressions) == 1 else None

@@ -23,12 +23,19 @@ from dagster_streamtables.compiler.dialect.postgres import (
     series,
     strings,
     times,
+    whole_rows,
 )
 from dagster_streamtables.compiler.dialect.postgres.unknown import REFUSED, WHYS
 from dagster_streamtables.compiler.dialect.rules import arrays as shared_arrays, datetimes, rows
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON
 from dagster_streamtables.compiler.dialect.rules.made import made, string
-from dagster_streamtables.compiler.dialect.rules.query import Query, call, literal_int, literal_text
+from dagster_streamtables.compiler.dialect.rules.query import (
+    Columns,
+    Query,
+    call,
+    literal_int,
+    literal_text,
+)
 
 _PLAIN = (
     exp.ArrayToString, exp.Ascii,
@@ -194,9 +201,10 @@ def _interval_type(node: exp.Expr, query: Query) -> None:
     COMMON.mended[exp.DataType](node, query)
 
 
-def _prepare(tree: exp.Query) -> None:
+def _prepare(tree: exp.Query, columns: Columns) -> None:
     clauses.named(tree)
     aggregates.gather(tree)
+    whole_rows.spell_out(tree, columns)
     for node in list(tree.find_all(exp.Anonymous)):
         if node.name.upper() == "ROW":
             node.replace(exp.Tuple(expressions=[each.copy() for each in node.expressions]))

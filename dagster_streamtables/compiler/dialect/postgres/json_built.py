@@ -28,6 +28,7 @@ _TEMPLATES = {
     Kind.INSTANT: _LOCAL.format(", DATE_FORMAT(_x, 'xxxxx')"),
     **dict.fromkeys((Kind.DOUBLE, Kind.FLOAT), _FLOAT),
     Kind.JSON: "PARSE_JSON(_x)",
+    Kind.BINARY: "CONCAT(CHR(92), 'x', LOWER(HEX(_x)))",
 }
 _OTHERS = "Spark writes it differently into JSON"
 _FIX = "cast it to TEXT or NUMERIC, or use to_char()"
@@ -38,7 +39,7 @@ def template_of(node: exp.Expr, value: exp.Expr, query: Query) -> str:
     """How Spark makes of ``_x`` what Postgres writes into JSON.
 
     Raises:
-        InvalidDefinition: Its text would differ: of bytes, or of an interval.
+        InvalidDefinition: Its text would differ: of an interval, or of a type that is not known.
     """
     if query.kind(value) is Kind.ARRAY:
         element = query.kinds.element(value)

@@ -11,11 +11,14 @@ from typing import NamedTuple
 from sqlglot import exp
 from sqlglot.transforms import eliminate_distinct_on
 
-from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, Rules, literal_int
+from dagster_streamtables.compiler.dialect.rules.query import (
+    Columns,
+    Query,
+    Rule,
+    Rules,
+    literal_int,
+)
 from dagster_streamtables.compiler.dialect.rules.rows import equal_rows, in_rows, row
-from dagster_streamtables.compiler.text.places import place
-from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.errors import InvalidDefinition
 
 
 class Reason(NamedTuple):
@@ -38,7 +41,7 @@ class Dialect:
     """Functions unknown to sqlglot that have the same name and meaning in Spark."""
     mended_calls: Mapping[str, Rule] = field(default_factory=dict[str, Rule])
     """Functions unknown to sqlglot that are rewritten."""
-    prepare: Callable[[exp.Query], None] | None = None
+    prepare: Callable[[exp.Query, Columns], None] | None = None
     """What is done to the tree before anything is looked at."""
 
     def extended(
@@ -105,27 +108,6 @@ def only(names: frozenset[str] | set[str]) -> Rule:
                 raise query.unlisted(part if isinstance(part, exp.Expr) else node)
 
     return rule
-
-
-def refuse_names(text: Text, dialect: str) -> None:
-    """Refuse names that Spark considers equal.
-
-    Raises:
-        InvalidDefinition: Two quoted names differ only in case.
-    """
-    quoted: dict[str, str] = {}
-    for each in text.tree.find_all(exp.Identifier):
-        if not each.quoted:
-            continue
-        other = quoted.setdefault(each.name.lower(), each.name)
-        if other != each.name:
-            raise InvalidDefinition(
-                f'"{each.name}" cannot be translated from {dialect}',
-                where=place(each, text),
-                why=f'quoted names are case-sensitive there, but Spark considers "{other}" and '
-                f'"{each.name}" equal',
-                fix="give one of them another name",
-            )
 
 
 def _identifier(node: exp.Expr, query: Query) -> None:

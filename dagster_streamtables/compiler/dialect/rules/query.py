@@ -100,6 +100,8 @@ class Query:
         raise error
 
 
+Columns = Mapping[str, Mapping[str, str]]
+"""Table name in a query → its columns and their types in Spark."""
 Rule = Callable[[exp.Expr, Query], exp.Expr | None]
 """A node → its replacement, or None to keep it; raises if there is no exact translation. The node's
 operands are already translated; their kinds are still those of the original query."""

@@ -103,6 +103,13 @@ EXPRESSIONS = [
     "extract(milliseconds from ts) / 7", "extract(microseconds from ts) / 7",
     "extract(year from ts) / 7", "extract(month from dt) * 1.5 / 7", "n / extract(day from dt)",
     "make_timestamp(2024, 2, 29, 10, 30, 45.5)", "make_timestamp(2024, 2, id, 10, x + 7, 0)",
+    # casts
+    *(f"CASE WHEN id IN (1, 5) THEN (j -> 'a')::{type_} END" for type_ in (
+        "int", "numeric", "numeric(10, 1)", "double precision",
+    )),
+    "CASE WHEN id = 2 THEN (j -> 't')::boolean END", "CASE WHEN id = 2 THEN (j -> 'b')::int END",
+    "encode(sha256(s::bytea), 'hex')", "ts + (x || ' days')::interval",
+    "ts - (x || ' hour')::interval", "ts + interval '1 month - 1 day'",
     # rows, ranges and periods
     "(x, y) IS DISTINCT FROM (7, 2)", "(x, y) IS NOT DISTINCT FROM (NULL, NULL)",
     "ROW(x, y) = ROW(7, 2)", "ROW(x, y) < ROW(7, 3)", "ROW(x, y) IN ((7, 2), (3, 7))",
@@ -193,6 +200,12 @@ QUERIES = [
     "SELECT id, x IN (SELECT a.y FROM t AS a) AS a, x <> ALL (SELECT a.y FROM t AS a) AS b,"
     " x = ANY (SELECT a.y FROM t AS a WHERE a.id < 3) AS c FROM t",
     "SELECT id, k FROM t, jsonb_object_keys(j) AS k WHERE id IN (1, 2, 8)",
+    "SELECT id, lag(x) OVER w AS p, sum(x) OVER (w ROWS UNBOUNDED PRECEDING) AS r,"
+    " sum(x) OVER (v ROWS 1 PRECEDING) AS q FROM t"
+    " WINDOW w AS (PARTITION BY f ORDER BY id), v AS (w)",
+    "SELECT f, count(DISTINCT (y, s)) AS d FROM t GROUP BY f",
+    "SELECT key, count(*) AS n FROM t, jsonb_each_text(CASE WHEN id IN (1, 8) THEN j ELSE '{}' END)"
+    " GROUP BY key",
     "SELECT id, e.k FROM t CROSS JOIN LATERAL jsonb_each_text(j) AS e(k, v)"
     f" WHERE {_OBJECTS} AND e.v > '2'",
     "SELECT id, e ->> 'x' AS x FROM t, jsonb_array_elements(j) AS e WHERE id = 3",

@@ -160,15 +160,29 @@ def compared_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
     return exp.paren(found)
 
 
-def compared_row(node: exp.Expr, query: Query) -> None:
-    """A row of values beside another in a comparison is rewritten by that."""
+def compared_row(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """A row of values beside another in a comparison is rewritten by that; one that is counted is a
+    struct, in which NULLs are equal as they are there."""
+    if isinstance(node.parent, exp.Distinct) and isinstance(node.parent.parent, exp.Count):
+        named = [part for place, each in enumerate(node.expressions)
+                 for part in (exp.Literal.string(f"c{place}"), each.copy())]  # fmt: skip
+        return exp.Anonymous(this="NAMED_STRUCT", expressions=named)
     around = node.parent.parent if isinstance(node.parent, exp.Paren) else node.parent
     if isinstance(around, exp.Overlaps):
-        return
+        return None
     if not isinstance(around, exp.LT | exp.LTE | exp.GT | exp.GTE) or not all(
         isinstance(around.args[name].unnest(), exp.Tuple) for name in ("this", "expression")
     ):
         row(node, query)
+    return None
+
+
+def name_functions(tree: exp.Query) -> None:
+    """A function in FROM without an alias is called as itself."""
+    for node in tree.find_all(exp.Table, exp.Lateral):
+        function = node.this
+        if isinstance(function, exp.Anonymous) and not node.args.get("alias"):
+            node.set("alias", exp.TableAlias(this=exp.to_identifier(function.name.lower())))
 
 
 def between(node: exp.Expr, query: Query) -> exp.Expr | None:

@@ -10,6 +10,7 @@ from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.postgres import (
     aggregates,
     arrays,
+    casts,
     clauses,
     containment,
     formats,
@@ -24,6 +25,7 @@ from dagster_streamtables.compiler.dialect.postgres import (
     strings,
     times,
     whole_rows,
+    windows,
 )
 from dagster_streamtables.compiler.dialect.postgres.unknown import REFUSED, WHYS
 from dagster_streamtables.compiler.dialect.rules import arrays as shared_arrays, datetimes, rows
@@ -155,6 +157,9 @@ def _less(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _joined(node: exp.Expr, query: Query) -> exp.Expr | None:
+    around = node.parent.parent if isinstance(node.parent, exp.Paren) else node.parent
+    if isinstance(around, exp.Cast) and around.to.is_type(_T.INTERVAL):
+        return None  # the cast reads a number and a unit
     return json_changes.merged(node, query) or arrays.joined(node, query)
 
 
@@ -177,14 +182,20 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A cast: of a text to an interval, and of an instant to a text, with the zone's offset."""
     target, value = node.args["to"], node.this
     if target.is_type(exp.DataType.Type.INTERVAL):
+        if isinstance(value.unnest(), exp.DPipe):
+            return times.counted_interval(node, value.unnest(), query)
         if literal_text(value) is None:
             raise query.refusal(node, "Spark's intervals are constants",
                                 "multiply INTERVAL '1 day' by the number")  # fmt: skip
         return intervals.interval(node, query)
     if target.this in _JSON:
         return json_compared.cast(node, query)
+    if query.kind(value) is Kind.JSON:
+        return json_compared.cast_from(node, query)
+    if target.this is _T.VARBINARY:
+        return casts.bytes_of(node, query)
     if target.this is _T.UUID:
-        return strings.uuid(node, query)
+        return casts.uuid(node, query)
     if target.this in _MOMENTS:
         node.set("this", times.moment_literal(value))
     if query.kind(value) is Kind.INSTANT and target.this in _TEXTS:
@@ -196,13 +207,15 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _interval_type(node: exp.Expr, query: Query) -> None:
     if node.args["this"] is _T.INTERVAL and isinstance(node.parent, exp.Cast):
         return
-    if node.args["this"] in (*_JSON, _T.UUID) and isinstance(node.parent, exp.Cast):
+    if node.args["this"] in (*_JSON, _T.UUID, _T.VARBINARY) and isinstance(node.parent, exp.Cast):
         return
     COMMON.mended[exp.DataType](node, query)
 
 
 def _prepare(tree: exp.Query, columns: Columns) -> None:
     clauses.named(tree)
+    clauses.name_functions(tree)
+    windows.inherit(tree)
     aggregates.gather(tree)
     whole_rows.spell_out(tree, columns)
     for node in list(tree.find_all(exp.Anonymous)):

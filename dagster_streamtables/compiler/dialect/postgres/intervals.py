@@ -13,7 +13,7 @@ _MONTHS = {"mon": 1, "month": 1, "y": 12, "yr": 12, "year": 12, "quarter": 3, "d
 _DAYS = {"d": 1, "day": 1, "w": 7, "week": 7}
 _SECONDS = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hr": 3600,
             "hour": 3600}  # fmt: skip
-_PART = re.compile(r"([+-]?\d+)\s*([a-z]+)")
+_PART = re.compile(r"([+-]?)\s*(\d+)\s*([a-z]+)")
 _CLOCK = re.compile(r"([+-]?)(\d+):(\d\d)(?::(\d\d))?")
 Parts = tuple[int, int, int]
 """Months, days and seconds."""
@@ -32,13 +32,14 @@ def parts_of(text: str) -> Parts | None:
     for sign, hours, minutes, last in _CLOCK.findall(rest):
         size = int(hours) * 3600 + int(minutes) * 60 + int(last or 0)
         seconds += -size if sign == "-" else size
-    for number, unit in _PART.findall(_CLOCK.sub("", rest)):
+    for sign, digits, unit in _PART.findall(_CLOCK.sub("", rest)):
+        number = int(digits) * (-1 if sign == "-" else 1)
         name = unit if unit in {**_MONTHS, **_DAYS, **_SECONDS} else unit.rstrip("s")
         if name not in {**_MONTHS, **_DAYS, **_SECONDS}:
             return None
-        months += int(number) * _MONTHS.get(name, 0)
-        days += int(number) * _DAYS.get(name, 0)
-        seconds += int(number) * _SECONDS.get(name, 0)
+        months += number * _MONTHS.get(name, 0)
+        days += number * _DAYS.get(name, 0)
+        seconds += number * _SECONDS.get(name, 0)
     return months, days, seconds
 
 

@@ -21,6 +21,8 @@ from dagster_streamtables.compiler.dialect.postgres.json import (
 from dagster_streamtables.compiler.dialect.rules.made import made
 from dagster_streamtables.compiler.dialect.rules.query import Query, literal_text
 
+_T = exp.DataType.Type
+
 
 def canonical(value: exp.Expr) -> exp.Expr:
     """The one text of equal values."""
@@ -54,9 +56,31 @@ def cast(node: exp.Expr, query: Query) -> exp.Expr:
     if named or isinstance(outer, (*EXTRACTS, *KEYS)):
         return value.copy()  # it is read there
     query.note(TEXT)
-    if node.args["to"].this is exp.DataType.Type.JSON:
+    if node.args["to"].this is _T.JSON:
         return made("CASE WHEN PARSE_JSON(_j) IS NOT NULL THEN _j END", j=value)
     return canonical(value)
+
+
+def cast_from(node: exp.Expr, query: Query) -> exp.Expr:
+    """A cast of JSON: to a text, or of one number or truth value. ``null`` is NULL."""
+    target, value = node.args["to"], node.this
+    if target.this in (_T.TEXT, _T.VARCHAR) and not target.expressions:
+        query.note(TEXT)
+        return value.copy()
+    if target.this is _T.BOOLEAN:
+        no = "CAST(CAST('this is no truth value' AS INT) AS BOOLEAN)"
+        known = "WHEN _j = 'true' THEN TRUE WHEN _j = 'false' THEN FALSE"
+        return made(f"CASE WHEN _j IS NULL OR _j = 'null' THEN NULL {known} ELSE {no} END", j=value)
+    if target.this in (_T.DOUBLE, _T.FLOAT):
+        return made(f"CAST(NULLIF(_j, 'null') AS {target.sql('spark')})", j=value)
+    number = "CAST(NULLIF(_j, 'null') AS DECIMAL(38, 18))"
+    if target.this in (_T.SMALLINT, _T.INT, _T.BIGINT):
+        return made(f"CAST(ROUND({number}, 0) AS {target.sql('spark')})", j=value)
+    if target.this is _T.DECIMAL:
+        query.note("NUMERIC without digits is DECIMAL(38, 18)") if not target.expressions else None
+        return made(f"CAST({number} AS {target.sql('spark')})" if target.expressions else number,
+                    j=value)  # fmt: skip
+    raise query.refusal(node, "JSON has texts, numbers and truth values", "take it by ->>")
 
 
 def compared(node: exp.Expr, query: Query) -> exp.Expr | None:

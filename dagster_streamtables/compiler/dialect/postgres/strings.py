@@ -248,21 +248,6 @@ def _like(node: exp.Expr, query: Query) -> exp.Expr | None:
     return exp.paren(exp.and_(*parts) if every else exp.or_(*parts))
 
 
-_UUID = r"([0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}"
-
-
-def uuid(node: exp.Expr, query: Query) -> exp.Expr:
-    """A cast to UUID: its text in lower case, with its hyphens (RFC 9562, 4)."""
-    value = node.this
-    query.require(node, value, (Kind.STRING,), "this needs a text", "cast it to TEXT")
-    template = (
-        "CASE WHEN _s IS NULL THEN NULL WHEN _s RLIKE _p THEN REGEXP_REPLACE(LOWER("
-        "REGEXP_REPLACE(_s, '[{}-]', '')), '^(.{8})(.{4})(.{4})(.{4})(.{12})$', "
-        "'$1-$2-$3-$4-$5') ELSE CAST(CAST('this is no UUID' AS INT) AS STRING) END"
-    )
-    return made(template, s=value, p=string(rf"^(\{{{_UUID}\}}|{_UUID})\z"))
-
-
 def _converted(function: str) -> Rule:
     """``convert_from(bytes, 'UTF8')`` and ``convert_to``."""
 

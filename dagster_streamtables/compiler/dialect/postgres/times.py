@@ -7,7 +7,7 @@ import zoneinfo
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, Kind
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.postgres.durations import (
     CAST_IT,
     DATES,
@@ -76,6 +76,16 @@ def make_interval(node: exp.Expr, query: Query) -> exp.Expr:
     if not unit:
         raise query.refusal(node, "Spark has no such unit", "use years, months, weeks, days, hours")
     return made(f"INTERVAL '1' {unit} * _n", n=parts[0].expression)
+
+
+def counted_interval(node: exp.Expr, text: exp.DPipe, query: Query) -> exp.Expr:
+    """``(n || ' days')::interval``."""
+    unit = (literal_text(text.expression) or "").strip().upper()
+    unit = _PLURALS.get(unit, unit)
+    if unit not in _PLURALS.values() or query.kind(text.this) not in WHOLE:
+        raise query.refusal(node, "Spark's intervals are of a whole number and a known unit",
+                            "multiply INTERVAL '1 day' by the number")  # fmt: skip
+    return made(f"INTERVAL '1' {unit} * _n", n=text.this)
 
 
 def moved(node: exp.Expr, query: Query) -> exp.Expr | None:

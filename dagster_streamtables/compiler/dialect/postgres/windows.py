@@ -1,0 +1,40 @@
+"""Windows of Postgres that add to a named one: ``OVER (w ROWS 1 PRECEDING)``."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+_OWN = ("partition_by", "order", "spec")
+
+
+def inherit(tree: exp.Query) -> None:
+    """Write each window whole that adds to another. A name alone stays: Spark has it, too.
+
+    >>> import sqlglot
+    >>> text = "SELECT SUM(x) OVER (w ROWS 1 PRECEDING) FROM t WINDOW w AS (ORDER BY y)"
+    >>> tree = sqlglot.parse_one(text, dialect="postgres")
+    >>> inherit(tree)
+    >>> tree.selects[0].sql("postgres")
+    'SUM(x) OVER (ORDER BY y ROWS 1 PRECEDING)'
+    """
+    for select in tree.find_all(exp.Select):
+        named: dict[str, exp.Expr] = {}
+        for each in select.args.get("windows") or []:
+            _complete(each, named)  # also WINDOW v AS (w), to which others may add
+            named[each.name.lower()] = each
+        for each in select.find_all(exp.Window):
+            adds = any(each.args.get(part) for part in _OWN)
+            if adds and each.find_ancestor(exp.Select) is select:
+                _complete(each, named)
+
+
+def _complete(window: exp.Expr, named: dict[str, exp.Expr]) -> None:
+    base = named.get(window.alias.lower())
+    if base is None:
+        return
+    for part in ("partition_by", "order"):
+        found = base.args.get(part)
+        if found and not window.args.get(part):
+            copies = [each.copy() for each in found] if isinstance(found, list) else found.copy()
+            window.set(part, copies)
+    window.set("alias", None)

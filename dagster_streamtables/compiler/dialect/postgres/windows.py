@@ -15,7 +15,7 @@ def inherit(tree: exp.Query) -> None:
     >>> tree = sqlglot.parse_one(text, dialect="postgres")
     >>> inherit(tree)
     >>> tree.selects[0].sql("postgres")
-    'SUM(x) OVER (ORDER BY y ROWS 1 PRECEDING)'
+    'SUM(x) OVER (ORDER BY y ROWS BETWEEN 1 PRECEDING AND CURRENT ROW)'
     """
     for select in tree.find_all(exp.Select):
         named: dict[str, exp.Expr] = {}

@@ -170,4 +170,4 @@ INSERT INTO orders VALUES (1, 1, 5);
 --- change
 INSERT INTO orders VALUES (2, 2, 6), (3, 1, 6);
 --- delta
--- +1 | 2 | int | double | decimal(23,1)
+-- +1 | 2 | int | double | decimal(22,1)

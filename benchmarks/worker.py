@@ -201,7 +201,7 @@ def _measure(chain: Chain, kind: str, schedule: str, rate: float, seconds: float
     driver = start(kind, chain.folder, chain.tables, chain.root)
     follower: subprocess.Popen[str] | None = None
     try:
-        _warm(chain)
+        _warm(chain, 8 if kind == WORKER else 2)
         follower = _follower(chain)
         chain.commit()
         _until(chain, chain.commits - 1)
@@ -234,18 +234,18 @@ def _follower(chain: Chain) -> subprocess.Popen[str]:
     return started
 
 
-def _warm(chain: Chain) -> None:
-    for _ in range(8):
+def _warm(chain: Chain, times: int) -> None:
+    for _ in range(times):
         _until(chain, chain.commits - 1)
         chain.commit()
     _until(chain, chain.commits - 1)
 
 
 def _until(chain: Chain, version: int) -> None:
-    end = time.monotonic() + 300
+    end = time.monotonic() + 600
     while chain.reflected() < version:
         if time.monotonic() > end:
-            raise SystemExit(f"version {version} is not reflected after five minutes")
+            raise SystemExit(f"version {version} is not reflected after ten minutes")
         time.sleep(0.2)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import math
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -19,6 +20,9 @@ from dagster_streamtables.worker.summary import Summary
 
 _LONGEST = 30.0
 _LAST_TRIES, _LAST_PAUSE = 3, 0.5
+_SHARE, _SLOWEST = 0.2, 30.0
+"""The part of a core that reports may take, and the interval to which they are slowed down for it
+at most: Dagster shows a table as late a minute after its last report."""
 
 
 class Receiver(Protocol):
@@ -27,6 +31,20 @@ class Receiver(Protocol):
     def refreshed(self, name: str, summary: Summary | ReplicationSummary) -> None: ...
     def looked(self, name: str) -> None: ...
     def failed(self, name: str, error: Exception) -> None: ...
+
+
+def interval(every: float, cost: float, tables: int) -> float:
+    """Seconds between two reports of each table: a multiple of the shortest time.
+
+    Args:
+        every: The shortest time.
+        cost: Seconds of processor time that a report takes.
+        tables: How many tables are reported.
+
+    >>> interval(10, 0.06, 20), interval(10, 0.06, 50), interval(10, 0.06, 1000)
+    (10, 20, 30)
+    """
+    return every * max(1, math.ceil(min(cost * tables / _SHARE, _SLOWEST) / every))
 
 
 class Outbox:
@@ -47,7 +65,7 @@ class Outbox:
         self._told: dict[str, float] = {}
         self._lock = threading.Lock()
         self._wake, self._closed = threading.Event(), threading.Event()
-        self._tries = 0
+        self._tries, self._cost = 0, 0.0
         self.late = ""
         """Why reports do not arrive; empty if they do."""
         self._thread = threading.Thread(target=self._deliver, name="reports", daemon=True)
@@ -109,12 +127,15 @@ class Outbox:
         """Tell what may be told now. Returns whether all of it arrived."""
         now = time.monotonic()
         for name, summary in self._taken(now):
+            began = time.thread_time()
             try:
                 self._receiver.refreshed(name, summary)
             except Exception as error:
                 self._add(name, summary, before=True)
                 return self._not_told(error)
             self._told[name] = now
+            spent = time.thread_time() - began
+            self._cost = 0.8 * self._cost + 0.2 * spent if self._cost else spent
         return self._rest(now)
 
     def _taken(self, now: float) -> list[tuple[str, Summary | ReplicationSummary]]:
@@ -153,15 +174,19 @@ class Outbox:
     def _may(self, name: str, now: float) -> bool:
         """Whether its turn has come: all tables have theirs at the same times, so that what Dagster
         knows of a table and of those that it reads fits together."""
-        told = self._told.get(name)
-        return told is None or now // self._every > told // self._every
+        told, every = self._told.get(name), self._every_now
+        return told is None or now // every > told // every
+
+    @property
+    def _every_now(self) -> float:
+        return interval(self._every, self._cost, len(self._told))
 
     def _pause(self) -> float:
         """Seconds until the next report may be made."""
-        now = time.monotonic()
+        now, every = time.monotonic(), self._every_now
         with self._lock:
             ready = any(self._may(name, now) for name in self._waiting)
-        return 0.0 if ready or self._closed.is_set() else self._every - now % self._every
+        return 0.0 if ready or self._closed.is_set() else every - now % every
 
 
 def _joined(

@@ -1,9 +1,9 @@
 """The class archive of the local server: class data sharing for the classes of Spark and Delta.
 
 A start loads and verifies 20,000 classes. From an archive Java maps them instead, which halves the
-work until the first row. The first server of a folder lists the classes that it loads; a minute
-after it has started, its supervisor makes the archive of them, at the lowest priority; later
-servers start with it.
+work until the first row. The first server of a folder lists the classes that it loads; later, when
+it loads no more, its supervisor makes the archive of them, at the lowest priority; later servers
+start with it.
 
 Java itself checks that an archive fits: its own build, and path, size and time of each JAR. If one
 does not fit, it loads the classes as ever. The name of an archive has a hash of the same, so that

@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import psutil
@@ -19,6 +20,7 @@ import psutil
 _MAIN = "org.apache.spark.deploy.SparkSubmit"
 _OWN = ("-XX:DumpLoadedClassList=", "-XX:SharedArchiveFile=")
 _POLL_SECONDS = 0.5
+_QUIET_SECONDS, _PATIENCE_SECONDS = 30.0, 600.0
 
 
 def failure_of(archive: Path) -> Path:
@@ -50,6 +52,16 @@ def make(classes: Path, archive: Path, server: psutil.Process) -> bool:
     finally:
         listed.unlink(missing_ok=True)
         made.unlink(missing_ok=True)
+
+
+def wait_until_quiet(classes: Path, server: psutil.Process) -> None:
+    """Return when the server has loaded no class for a while, or ended, or after ten minutes: on a
+    slow machine, the first refreshes still run after a minute."""
+    end = time.monotonic() + _PATIENCE_SECONDS
+    while server.is_running() and time.monotonic() < end and classes.is_file():
+        if time.time() - classes.stat().st_mtime > _QUIET_SECONDS:
+            return
+        time.sleep(_POLL_SECONDS)
 
 
 def _java_options(server: psutil.Process) -> list[str]:
@@ -90,7 +102,9 @@ def _main() -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     os.umask(0o077)
     os.nice(19)
-    make(given.classes, given.archive, psutil.Process(given.server))
+    server = psutil.Process(given.server)
+    wait_until_quiet(given.classes, server)
+    make(given.classes, given.archive, server)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import importlib
 import logging
 import os
 import socket
+import sys
 import threading
 import uuid
 import weakref
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _USER = "streamtables"
+_CLIENT = "pyspark.sql.connect.session"
 _CONNECT_SECONDS = 5.0
 _ZONE = "spark.sql.session.timeZone"
 _UTC = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT")
@@ -90,10 +92,8 @@ def shares_files(spark: SparkSession) -> bool:
 
 
 def _local(session_id: str | None, zone: str | None) -> SparkSession:
-    # It takes a second, while the server starts.
-    threading.Thread(target=_import_client, daemon=True).start()
     try:
-        opened = _connect(ensure_server(), session_id, zone)
+        opened = _connect(_started(), session_id, zone)
     except EnvironmentProblem:
         # It ended between the two calls; the state file says so by now.
         opened = _connect(ensure_server(), session_id, zone)
@@ -101,8 +101,24 @@ def _local(session_id: str | None, zone: str | None) -> SparkSession:
     return opened
 
 
+def _started() -> str:
+    """The address of the local server. Spark's client is imported while it starts, which takes a
+    second; but never while this thread imports from it: of modules that import one another, one of
+    two threads would see a part."""
+    if _CLIENT in sys.modules:
+        return ensure_server()
+    importing = threading.Thread(target=_import_client, daemon=True)
+    importing.start()
+    try:
+        return ensure_server()
+    finally:
+        importing.join()
+
+
 def _import_client() -> None:
-    importlib.import_module("pyspark.sql.connect.session")
+    with contextlib.suppress(ImportError):  # the import that needs it says so
+        importlib.import_module("pyspark.sql")
+        importlib.import_module(_CLIENT)
 
 
 def _connect(address: str, session_id: str | None, zone: str | None) -> SparkSession:

@@ -77,10 +77,13 @@ def differences(world: World, held: Sequence[Held], versions: Mapping[str, int])
         named["bag"] = stored_rows(world, "bag", versions["bag"])
     parts: list[str] = []
     for each in held:
-        parts.append(f"SELECT '{each.root}' AS root, -1 AS side, {_AS_TEXT.format('*')} AS line "
+        # Maps are equal in any order of their keys.
+        line = "TO_JSON(PARSE_JSON({}))" if each.root == "maps" else "{}"
+        text = line.format(_AS_TEXT.format("*"))
+        parts.append(f"SELECT '{each.root}' AS root, -1 AS side, {text} AS line "
                      f"FROM ({each.query})")  # fmt: skip
         named[f"held_{each.root}"] = each.lines
-        parts.append(f"SELECT '{each.root}', side, line FROM held_{each.root}")
+        parts.append(f"SELECT '{each.root}', side, {line.format('line')} FROM held_{each.root}")
     text = " UNION ALL ".join(parts)
     text = f"SELECT root, line, SUM(side) AS copies FROM ({text}) GROUP BY ALL HAVING copies <> 0"
     found = arrow_rows(query(world.spark, text, named))

@@ -93,6 +93,16 @@ QUERIES: dict[str, tuple[str, ...]] = {
         "SELECT x FROM t EXCEPT SELECT w FROM u",
         "SELECT c FROM t INTERSECT ALL SELECT label FROM u",
     ),
+    # Their numbers are whole: as canonical JSON, -0.0 would be 0.0.
+    "maps": (
+        "SELECT id, g, m FROM t",
+        "SELECT m, COUNT(*) AS n, SUM(id) AS ids, MAX(d) AS d FROM t GROUP BY m",
+        "SELECT DISTINCT m, g FROM t",
+        "SELECT t.id, t.m, u.label FROM t LEFT JOIN u ON t.g = u.k",
+        "SELECT id, m, RANK() OVER (PARTITION BY g ORDER BY d, id) AS place FROM t",
+        "SELECT id, m FROM t UNION SELECT id, MAP(label, k) FROM u WHERE label IS NOT NULL",
+        "SELECT id, MAP('g', m) AS both, ARRAY(m) AS list FROM t",
+    ),
     "over-another": (
         "SELECT g, COUNT(*) AS n FROM bag GROUP BY g",
         "SELECT bag.g, u.label FROM bag JOIN u ON bag.g = u.k",

@@ -19,7 +19,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from dagster_streamtables.compiler.analyze.normalize import normalized
-from dagster_streamtables.compiler.analyze.outputs import distinct, names_of, unnamed
+from dagster_streamtables.compiler.analyze.outputs import distinct, names_of, tell_apart, unnamed
 from dagster_streamtables.compiler.analyze.pivots import settle_values
 from dagster_streamtables.compiler.analyze.refuse import refuse
 from dagster_streamtables.compiler.analyze.storable_types import annotated
@@ -87,6 +87,7 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
         tree = annotated(tree, schema)
         settle_times(tree)
         settle_values(tree)
+        tell_apart(tree)
     except (OptimizeError, SchemaError) as error:
         raise _unresolved(text, error, sources) from None
     except SqlglotError as error:

@@ -104,10 +104,10 @@ class _Writer:
 
     def _first(self, start: int, stop: int) -> _Query:
         words = [self._words[i] for i in self._outer(start, stop)]
-        if self._words[start] == "TABLE":
+        if self._words[start] == "TABLE" and not set(words) & _SETS:
             return _Query(self._copied(start + 1, stop), self._alias(start + 1, stop))
         if self._words[start] != "FROM" or {"SELECT", "WHERE", *_SETS} & set(words[1:]):
-            return _Query(f"(\n{self._copied(start, stop)}\n)")
+            return _Query(f"(\n{self._operand(start, stop)}\n)")
         several = bool(_SEVERAL & set(words))
         alias = "" if several else self._alias(start + 1, stop)
         return _Query(self._copied(start + 1, stop), alias)
@@ -139,7 +139,8 @@ class _Writer:
             case "DROP":
                 return self._over(query, f"* EXCEPT ({self._copied(start + 1, stop)})")
             case "AS":
-                return replace(query, alias=self._copied(start + 1, stop)).below(query.select())
+                named = replace(query, alias=self._copied(start + 1, stop))
+                return named.below(query.select(), ordered=query.ordered or bool(query.order))
             case "AGGREGATE":
                 return self._aggregate(query.closed, start + 1, stop)
             case "PIVOT" | "UNPIVOT" | "TABLESAMPLE":

@@ -128,3 +128,15 @@ INSERT INTO orders VALUES (4, 3, 7), (5, 1, 1);
 --- delta
 -- -1 | 2
 -- +1 | 3
+
+--- case: a pipe after a union that begins with TABLE
+--- covers: Q29 set operations of a pipe
+TABLE orders UNION ALL SELECT id, id, id FROM customers |> WHERE id > 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+--- change
+INSERT INTO orders VALUES (0, 1, 2), (3, 1, 2);
+INSERT INTO customers VALUES (1, 'x'), (4, 'x');
+--- delta
+-- +1 | 3 | 1 | 2
+-- +1 | 4 | 4 | 4

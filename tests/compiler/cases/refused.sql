@@ -651,3 +651,9 @@ SELECT id, parse_json(region):a AS x FROM customers;
 WITH RECURSIVE r(n) MAX RECURSION LEVEL 9 AS (SELECT id FROM orders UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT n FROM r;
 --- error
 -- MAX RECURSION LEVEL cannot be maintained
+
+--- case: a limit after a new name for rows in order along a pipe
+--- covers: Q29 LIMIT along a pipe, apart from its ORDER BY
+FROM orders |> ORDER BY amount |> AS o |> LIMIT 1;
+--- error
+-- LIMIT of rows that an earlier step of a pipe has put into order is not supported yet

@@ -201,3 +201,13 @@ INSERT INTO ledger VALUES (1, 1, 'x');
 INSERT INTO sales (price) VALUES (1.5);
 --- delta
 -- +1 | 1.50
+
+--- case: one column twice in a later operand
+--- covers: Q11 UNION ALL of operands with other names
+SELECT id, customer FROM orders UNION ALL SELECT id, id FROM customers;
+--- before
+INSERT INTO orders VALUES (1, 2, 5);
+--- change
+INSERT INTO customers VALUES (3, 'x');
+--- delta
+-- +1 | 3 | 3

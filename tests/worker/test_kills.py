@@ -106,6 +106,10 @@ class Process:
                 continue
         return found
 
+    def begun(self) -> int:
+        """How many workers have begun to work."""
+        return sum(each.get("event") == "works" for each in self.events())
+
     def progress(self) -> tuple[int, ...]:
         """Grows as long as anything happens but heartbeats."""
         lake = Lake(self.root)
@@ -243,8 +247,9 @@ def test_kills_at_random_moments_leave_nothing_wrong(process: Process, write: Wr
     process.ended_well()
     for name in CHAIN:
         assert process.reported(name) == Lake(process.root).version(name)
+    begun = process.begun()
     process.start()
-    process.until(lambda: any(each.get("event") == "works" for each in process.events()[-20:]))
+    process.until(lambda: process.begun() > begun)
     process.start_daemon()
     process.kill()
     orders.commit()

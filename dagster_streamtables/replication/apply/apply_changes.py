@@ -88,7 +88,7 @@ def _apply_to(there: TargetTable, changes: TableChanges, end: int, choices: Choi
     if after is not None and end <= after:
         return Applied(None, after)
     rows = changes_after(changes, after, choices.skip)
-    if rows.num_rows > choices.in_memory:
+    if rows.num_rows > choices.in_memory and (there.spark is None or columns.plain_identity):
         many = replace(changes, rows=rows)
         return apply_in_parts(there, columns, many, after, end, choices)
     left = told(columns, rows, changes.transactions)

@@ -30,7 +30,7 @@ def counted_effect(
 ) -> Effect:
     import pyarrow as pa
 
-    plain = [n for n in columns.published if not pa.types.is_nested(columns.stored.field(n).type)]
+    plain = columns.plain_identity
     went = changes.old.take(np.flatnonzero(~np.isin(changes.op, ("insert", "truncate"))))
     groups = RowIds([went.select(plain)])
     wanted = went.select(plain) if plain else went

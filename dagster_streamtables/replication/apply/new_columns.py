@@ -10,8 +10,8 @@ from dagster_streamtables.replication.model.published_table import PublishedTabl
 from dagster_streamtables.replication.target.columns import missing_columns
 from dagster_streamtables.replication.target.commit import Provenance, properties
 from dagster_streamtables.replication.target.spark_commit import SparkCommit
+from dagster_streamtables.replication.target.spark_rows import staged
 from dagster_streamtables.replication.target.target_table import TargetTable
-from dagster_streamtables.runtime.compute.local_rows import in_statement
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
@@ -131,7 +131,9 @@ def _add_by_spark(
         commit.alter("SET TBLPROPERTIES ('delta.feature.timestampNtz' = 'supported')")
     elif fills:
         row = {name: fills.get(name) for name in schema.names}
-        commit.add_filled(in_statement(commit.spark, pa.Table.from_pylist([row], schema=schema)))
+        rows = iter([pa.Table.from_pylist([row], schema=schema)])
+        with staged(commit.spark, commit.log, commit.made.replication, schema, rows) as found:
+            commit.add_filled(found, schema.names)
     else:
         commit.add_columns(schema)
 

@@ -59,6 +59,14 @@ class Columns:
         """The columns that tell rows apart: all that are published, if none are named."""
         return self.published if self.table.identity is None else [*self.table.identity]
 
+    @property
+    def plain_identity(self) -> list[str]:
+        """Those of the identity by which an engine finds rows: without nesting."""
+        import pyarrow as pa
+
+        stored = self.stored
+        return [n for n in self.identity if not pa.types.is_nested(stored.field(n).type)]
+
     def schema(self, names: Iterable[str]) -> pa.Schema:
         import pyarrow as pa
 

@@ -112,10 +112,10 @@ class SparkCommit:
         )
         self.alter(f"ADD COLUMNS ({', '.join(listed)})")
 
-    def add_filled(self, row: DataFrame) -> None:
+    def add_filled(self, row: DataFrame, names: Sequence[str]) -> None:
         """Add columns, whose values in the rows that are there are those of one row."""
         with self._explained(), self._viewed(row) as view:
-            values = ", ".join(f"{spark_name(n)} = s.{spark_name(n)}" for n in row.columns)
+            values = ", ".join(f"{spark_name(n)} = s.{spark_name(n)}" for n in names)
             self._run(
                 f"MERGE WITH SCHEMA EVOLUTION INTO {self._table} AS t USING (SELECT o.* FROM "
                 f"{view} AS o CROSS JOIN ({self._pin}) AS p WHERE p.same) AS s ON true "

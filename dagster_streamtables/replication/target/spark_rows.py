@@ -52,7 +52,11 @@ def _among(spark: SparkSession, rows: DataFrame, wanted: pa.Table) -> DataFrame:
     import pyarrow as pa
     from pyspark.sql import functions as F
 
-    names = [n for n in wanted.column_names if not pa.types.is_nested(wanted.schema.field(n).type)]
+    names = [
+        name
+        for name, type_ in zip(wanted.column_names, wanted.schema.types, strict=True)
+        if not pa.types.is_nested(type_) and not _has_naive_times(type_)
+    ]
     if not names:
         return rows
     some = wanted.select(names).group_by(names).aggregate([])
@@ -78,9 +82,10 @@ def staged(
     import pyarrow as pa
 
     first: list[pa.Table] = [schema.empty_table()]
+    most = -1 if any(map(_has_naive_times, schema.types)) else AT_ONCE
     for some in rows:
         first.append(some)
-        if sum(each.num_rows for each in first) > AT_ONCE:
+        if sum(each.num_rows for each in first) > most:
             break
     else:
         yield in_statement(spark, pa.concat_tables(first))
@@ -107,6 +112,11 @@ def _written(
         storage_options=dict(log.storage_options or {}) or None,
     )
     return spark.read.format("delta").load(place)
+
+
+def _has_naive_times(type_: pa.DataType) -> bool:
+    """Spark takes them for times in the zone of the session, where they come with a statement."""
+    return "timestamp[us]" in str(type_)
 
 
 def _chain(first: list[pa.Table], rest: Iterator[pa.Table]) -> Iterator[pa.Table]:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+import uuid
+from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
+from pyspark.errors import PySparkException
 
 from dagster_streamtables.errors import ConflictingCommit
 from dagster_streamtables.replication.apply import apply_changes as module
@@ -21,6 +28,7 @@ from dagster_streamtables.replication.model.published_table import PublishedTabl
 from dagster_streamtables.replication.target import spark_rows
 from dagster_streamtables.replication.target.target import Target, log_of, position_of
 from dagster_streamtables.replication.target.target_table import opened
+from dagster_streamtables.runtime.spark.session import open_session
 from replication.apply.published import ORIGIN, Model, Transactions, changes, counted
 
 if TYPE_CHECKING:
@@ -244,6 +252,47 @@ def test_somebody_commits_first(
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("table", [KEYED, BAG], ids=["key", "bag"])
+def test_somebody_commits_during_the_statement(
+    place: Place, table: PublishedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Anywhere in it: once for each of the first attempts, by another session."""
+    place.create(*TARGETS["mapped columns"])
+    place.fill(THERE)
+    theirs, really, turns = open_session(session_id=str(uuid.uuid4())), module.write, Counter()
+    update = f"UPDATE delta.`{place.path}` SET own = concat(own, '!') WHERE id = 2"
+
+    def commit() -> None:
+        with suppress(PySparkException):  # it loses a race, too
+            theirs.sql(update).collect()
+            turns["won"] += 1
+
+    def write(*args: Any) -> None:
+        turns["tried"] += 1
+        thread = threading.Thread(target=commit if turns["tried"] % 3 else lambda: None)
+        thread.start()
+        try:
+            really(*args)
+        finally:
+            thread.join()
+
+    monkeypatch.setattr(module, "write", write)
+    happened: Transactions = {
+        at: [("insert", row(100 + at, "x")), ("update", row(1, "a"), row(1, "a"))]
+        for at in range(5, 7)
+    }
+    for at, those in happened.items():
+        apply_changes(place.target, changes(table, {at: those}), at)
+
+    model = Model(table, [{**each, "own": "there"} for each in THERE])
+    model.apply(happened)
+    for each in model.rows:
+        each["own"] = each.get("own") and each["own"] + "!" * (turns["won"] * (each["id"] == 2))
+    assert place.rows() == counted([{**{"own": None}, **each} for each in model.rows])
+    assert turns["won"]
+
+
+@pytest.mark.long
 def test_two_apply_the_same(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     place.create(*TARGETS["row tracking"])
     place.fill(THERE)
@@ -385,6 +434,24 @@ def test_columns_are_added_and_filled(place: Place, rows: list[Any]) -> None:
         [{"id": each["id"], "a b": Decimal("1.50"), "s": None} for each in rows]
         + [{name: new[name] for name in ("id", "a b", "s")}]
     )
+
+
+@pytest.mark.long
+def test_times_without_a_zone_in_a_session_that_has_one(place: Place) -> None:
+    """There is no such time in that zone, in the night when it moves its clocks."""
+    place.create("id BIGINT, t TIMESTAMP_NTZ", f"TBLPROPERTIES ({MAPPED})")
+    elsewhere = open_session(session_id=str(uuid.uuid4()), zone="America/New_York")
+    target = replace(place.target, session=lambda: elsewhere)
+    schema = pa.schema([("id", pa.int64()), ("t", pa.timestamp("us"))])
+    night, later = datetime(2024, 3, 10, 2, 30), datetime(2024, 11, 3, 1, 30)
+    happened: Transactions = {
+        5: [("insert", {"id": 1, "t": night}), ("insert", {"id": 2, "t": later})],
+        6: [("update", {"id": 1, "t": night}, {"id": 3, "t": night}), ("delete", {"t": later})],
+    }
+    for table in (PublishedTable("public.t", schema, ("t",)),):
+        told = changes(table, happened)
+        apply_changes(target, told, 6, Choices(commit_by_commit=True))
+    assert place.rows() == counted([{"id": 3, "t": night}])
 
 
 @pytest.mark.long

@@ -16,7 +16,8 @@ import pytest
 from dagster_streamtables import Lake
 from dagster_streamtables.replication.lifecycle.replication import Replication
 from dagster_streamtables.replication.lifecycle.replications import Replications
-from replication.lifecycle.origins import LakeOrigin, Origin, Row, rows
+from replication.lifecycle.origins import LakeOrigin, Origin, PostgresOrigin, Row, rows
+from replication.postgres.database import Database
 
 STEPS = ("publish", "slot", "copy", "store the copy", "read", "apply", "store", "confirm", "end")
 COLUMNS = {"k": "int", "v": "text"}
@@ -167,6 +168,13 @@ def refresher(lake: Lake) -> subprocess.Popen[str]:
     )
 
 
+def work_for(process: subprocess.Popen[str], ticks: int) -> None:
+    """Let it do so much work of its own, in hundredths of a second, however busy the machine is."""
+    spent = psutil.Process(process.pid).cpu_times().user
+    while psutil.Process(process.pid).cpu_times().user < spent + ticks / 100:
+        assert process.poll() is None, process.stderr and process.stderr.read()
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_processes_are_killed_at_random_moments(
@@ -179,15 +187,38 @@ def test_processes_are_killed_at_random_moments(
         process = refresher(lake)
         refreshing.append(process)
         assert process.stdout is not None and process.stderr is not None
-        # A random amount of its own work, however busy the machine is.
         refreshes, ticks = chance.randint(0, 2), chance.randint(0, 12)
         for _ in range(refreshes):
             history.change()
             assert process.stdout.readline() == "refreshed\n", process.stderr.read()
         history.change()
-        spent = psutil.Process(process.pid).cpu_times().user
-        while psutil.Process(process.pid).cpu_times().user < spent + ticks / 100:
-            assert process.poll() is None, process.stderr.read()
+        work_for(process, ticks)
+        process.kill()
+        process.wait()
+    Replications(lake).refresh("r")
+    history.require_equal(lake)
+    assert Replications(lake).check("r").equal
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("seed", range(2))
+def test_processes_are_killed_while_the_way_changes(
+    database: Database, lake: Lake, refreshing: list[subprocess.Popen[str]], seed: int
+) -> None:
+    """From triggers to the log and back, again and again."""
+    origin, chance = PostgresOrigin(database, "trigger"), random.Random(seed)
+    history = History(origin, seed)
+    Replications(lake).refresh(Replication("r", origin.declared("p", "q"), max_rows=3))
+    for number in range(24):
+        origin.capture = "auto" if number % 4 < 2 else "trigger"
+        Replications(lake).alter(Replication("r", origin.declared("p", "q"), max_rows=3))
+        history.change()
+        process = refresher(lake)
+        refreshing.append(process)
+        assert process.stdout is not None and process.stderr is not None
+        if number % 2:  # so that it has switched before the next one is told to
+            assert process.stdout.readline() == "refreshed\n", process.stderr.read()
+        work_for(process, chance.randint(40, 140))
         process.kill()
         process.wait()
     Replications(lake).refresh("r")

@@ -96,11 +96,11 @@ QUERIES: dict[str, tuple[str, ...]] = {
     # Their numbers are whole: as canonical JSON, -0.0 would be 0.0.
     "maps": (
         "SELECT id, g, m FROM t",
-        "SELECT m, COUNT(*) AS n, SUM(id) AS ids, MAX(d) AS d FROM t GROUP BY m",
-        "SELECT DISTINCT m, g FROM t",
+        "SELECT MAP('b', txt, 'a', c) AS k, COUNT(*) AS n, SUM(id) AS ids FROM t"
+        " GROUP BY MAP('b', txt, 'a', c)",
         "SELECT t.id, t.m, u.label FROM t LEFT JOIN u ON t.g = u.k",
         "SELECT id, m, RANK() OVER (PARTITION BY g ORDER BY d, id) AS place FROM t",
-        "SELECT id, m FROM t UNION SELECT id, MAP(label, k) FROM u WHERE label IS NOT NULL",
+        "SELECT id, m FROM t UNION ALL SELECT id, MAP(label, k) FROM u WHERE label IS NOT NULL",
         "SELECT id, MAP('g', m) AS both, ARRAY(m) AS list FROM t",
     ),
     "over-another": (

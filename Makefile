@@ -31,7 +31,7 @@ test: java venv
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
-	@JAVA_TOOL_OPTIONS=$(COLLECTOR) $(BIN)/streamtables spark start
+	@STREAMTABLES_CLASS_ARCHIVE=false JAVA_TOOL_OPTIONS=$(COLLECTOR) $(BIN)/streamtables spark start
 	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; $(BIN)/pytest --numprocesses 2
 
 demo: java venv

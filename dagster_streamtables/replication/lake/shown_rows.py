@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _ANY = "1970-01-01T00:00:00+00:00"
 """The current time, which no filter uses."""
 _NEVER = Times(_ANY, _ANY)
+_MAP = "map<"
+_WHY_NO_MAP = "the engines that write a target compare no maps, and a row would not be found again"
 
 
 @dataclass(frozen=True)
@@ -93,10 +95,16 @@ class ShownRows:
             relation = relation_of(self.access, declaration, name, {name: self.log})
             relation.schema  # noqa: B018, its types are looked at
         except InvalidDefinition as error:
-            raise PublisherProblem(
-                f'the table "{name}" cannot be published: {error.what}',
-                where=self.log.location,
-                why=error.why,
-                fix="publish some of its columns only, without that one",
-            ) from error
+            raise self._unpublishable(error.what, error.why) from error
+        for column in columns:
+            if _MAP in self.log.columns[column].lower():
+                raise self._unpublishable(f'"{column}" is a MAP', _WHY_NO_MAP)
         return relation
+
+    def _unpublishable(self, what: str, why: str) -> PublisherProblem:
+        return PublisherProblem(
+            f'the table "{self.shown.rule.table}" cannot be published: {what}',
+            where=self.log.location,
+            why=why,
+            fix="publish some of its columns only, without that one",
+        )

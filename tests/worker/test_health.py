@@ -74,7 +74,7 @@ def test_a_worker_that_cannot_decide_is_not_healthy(tmp_path: Path, spark: Spark
     (tmp_path / "tables" / "paid.sql").write_text("-- schedule: 1h\nSELECT id FROM orders")
     (tmp_path / "lake").write_text("a file where the root was")
     driven = of_folder(str(tmp_path / "tables"), Lake(tmp_path / "lake", spark=spark))
-    worker = Worker(driven, WorkerSettings(heartbeat=timedelta(milliseconds=1)))
+    worker = Worker(driven, WorkerSettings(heartbeat=timedelta(microseconds=1)))
     assert not worker.turn()
     said = worker.health()
     assert not said["healthy"]

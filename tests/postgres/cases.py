@@ -226,6 +226,7 @@ QUERIES = [
 
 REPRESENTED_QUERIES = [
     "SELECT row_to_json(t) AS c FROM t",
+    "SELECT f, jsonb_agg(ARRAY[dt] ORDER BY id) AS c FROM t GROUP BY f",
     "SELECT to_jsonb(q) AS c FROM (SELECT id, d, arr FROM t) AS q",
     "SELECT f, jsonb_agg(q ORDER BY q.id) AS c FROM (SELECT id, f, s, ts FROM t) AS q GROUP BY f",
     "SELECT t.id, (SELECT jsonb_agg(q ORDER BY q.id) FROM (SELECT a.id, a.x FROM t AS a"

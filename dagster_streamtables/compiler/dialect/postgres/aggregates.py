@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
 from dagster_streamtables.compiler.dialect.postgres.json import TEXT
-from dagster_streamtables.compiler.dialect.postgres.json_built import template_of
+from dagster_streamtables.compiler.dialect.postgres.json_built import applied, template_of
 from dagster_streamtables.compiler.dialect.rules import functions
 from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed, spread
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
@@ -81,7 +81,7 @@ def _json_array(node: exp.Expr, query: Query) -> exp.Expr:
     argument = node.expressions[0]
     inner = argument.this if isinstance(argument, exp.Order) else argument
     value = inner.expressions[0] if isinstance(inner, exp.Distinct) else inner
-    each = template_of(node, value, query).replace("_x", "st_e.v")
+    each = applied(template_of(node, value, query), "st_e.v")
     template = f"CASE WHEN CARDINALITY(_a) > 0 THEN TO_JSON(TRANSFORM(_a, st_e -> {each})) END"
     return composed(made(template, a=_list(node, argument, query)))
 
@@ -93,7 +93,7 @@ def _json_object(node: exp.Expr, query: Query) -> exp.Expr:
     key, value = node.expressions
     query.require(node, key, (Kind.STRING,), "Spark may write it differently", "cast it to TEXT")
     pair = call("NAMED_STRUCT", string("k"), key.copy(), string("v"), value.copy())
-    each = template_of(node, value, query).replace("_x", "st_e.v")
+    each = applied(template_of(node, value, query), "st_e.v")
     entries = (
         "TRANSFORM(_l, st_e -> NAMED_STRUCT('k', st_e.k, 'v', "
         f"COALESCE(PARSE_JSON(SUBSTRING({_ALONE.format(each)}, 6, "

@@ -177,6 +177,17 @@ def compared_row(node: exp.Expr, query: Query) -> exp.Expr | None:
     return None
 
 
+def require_in_from(node: exp.Expr, query: Query) -> exp.Expr:
+    """The item of FROM that a function which returns rows is.
+
+    Raises:
+        InvalidDefinition: It stands elsewhere.
+    """
+    if not isinstance(node.parent, exp.Table | exp.Lateral):
+        raise query.refusal(node, "Spark makes rows in FROM", "put it in FROM, with an alias")
+    return node.parent
+
+
 def name_functions(tree: exp.Query) -> None:
     """A function in FROM without an alias is called as itself."""
     for node in tree.find_all(exp.Table, exp.Lateral):

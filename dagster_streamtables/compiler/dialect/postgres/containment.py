@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.postgres import arrays, ranges
+from dagster_streamtables.compiler.dialect.postgres.clauses import require_in_from
 from dagster_streamtables.compiler.dialect.postgres.json import KIND, TEXT, TEXTUAL
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.made import made, string
@@ -86,8 +87,7 @@ def _rows(template: str, *, told: bool) -> Rule:
     """A function of JSON that returns rows, in FROM."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        if not isinstance(node.parent, exp.Table | exp.Lateral):
-            raise query.refusal(node, "Spark makes rows in FROM", "put it in FROM, with an alias")
+        require_in_from(node, query)
         value = node.expressions[0]
         query.require(node, value, TEXTUAL, "this needs JSON", "name a column of JSON as text")
         if told:
@@ -101,12 +101,11 @@ def _pairs(value: str) -> Rule:
     """``jsonb_each``: the keys of an object with their values, as two columns."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        if not isinstance(node.parent, exp.Table | exp.Lateral):
-            raise query.refusal(node, "Spark makes rows in FROM", "put it in FROM, with an alias")
+        item = require_in_from(node, query)
         json_ = node.expressions[0]
         query.require(node, json_, TEXTUAL, "this needs JSON", "name a column of JSON as text")
         query.note(TEXT)
-        alias = node.parent.args.get("alias")
+        alias = item.args.get("alias")
         if alias is not None and not alias.columns:
             alias.set("columns", [exp.to_identifier(each) for each in ("key", "value")])
         entries = "MAP_ENTRIES(CAST(PARSE_JSON(_j) AS MAP<STRING, VARIANT>))"

@@ -31,6 +31,11 @@ _TYPES = (
 )
 
 
+def canonical(value: exp.Expr) -> exp.Expr:
+    """The one text of equal values of jsonb: keys are sorted, and no number ends in zeros."""
+    return made("TO_JSON(PARSE_JSON(_j))", j=value)
+
+
 def extracted(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``->`` and ``->>``, a chain of them at its end, as one path into the text."""
     if isinstance(around(node), EXTRACTS) and around(node).this.unnest() is node:  # type: ignore[union-attr]

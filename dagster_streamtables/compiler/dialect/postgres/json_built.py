@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.postgres.json import TEXT
+from dagster_streamtables.compiler.dialect.postgres.json import TEXT, canonical
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_text
 
@@ -46,12 +48,13 @@ def template_of(node: exp.Expr, value: exp.Expr, query: Query) -> str:
         inner = _TEMPLATES.get(element)
         if inner is None:
             raise query.refusal(node, f"its elements are {element.value}, and {_OTHERS}", _FIX)
-        return _PLAIN if inner == _PLAIN else f"TRANSFORM(_x, st_x -> {_of(inner, 'st_x')})"
+        return _PLAIN if inner == _PLAIN else f"TRANSFORM(_x, st_x -> {applied(inner, 'st_x')})"
     return _TEMPLATES[query.require(node, value, _TEMPLATES, _OTHERS, _FIX)]
 
 
-def _of(template: str, name: str) -> str:
-    return template.replace(_PLAIN, name)
+def applied(template: str, name: str) -> str:
+    """The template over another name; ``st_x`` inside of it is not ``_x``."""
+    return re.sub(rf"\b{_PLAIN}\b", name, template)
 
 
 def value_of(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:
@@ -79,20 +82,17 @@ def _object(*, binary: bool) -> Rule:
                  for each in (key.copy(), value_of(node, value, query))]  # fmt: skip
         if not pairs:
             return string("{}")
-        return _canonical(made(_WRITTEN, o=call("NAMED_STRUCT", *pairs)), binary=binary)
+        written = made(_WRITTEN, o=call("NAMED_STRUCT", *pairs))
+        return canonical(written) if binary else written
 
     return rule
-
-
-def _canonical(value: exp.Expr, *, binary: bool) -> exp.Expr:
-    """One text for equal values of jsonb: their keys are sorted, and no number ends in zeros."""
-    return made("TO_JSON(PARSE_JSON(_j))", j=value) if binary else value
 
 
 def _array(*, binary: bool) -> Rule:
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         query.note(TEXT)
-        return _canonical(_listed(node, query), binary=binary)
+        listed = _listed(node, query)
+        return canonical(listed) if binary else listed
 
     return rule
 
@@ -116,7 +116,8 @@ def _single(*, binary: bool) -> Rule:
             return value.copy()
         query.note(TEXT)
         template = "CASE WHEN _x IS NOT NULL THEN SUBSTRING(_v, 2, LENGTH(_v) - 2) END"
-        return _canonical(made(template, x=value, v=_listed(node, query)), binary=binary)
+        written = made(template, x=value, v=_listed(node, query))
+        return canonical(written) if binary else written
 
     return rule
 

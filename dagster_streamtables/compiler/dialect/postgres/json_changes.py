@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.postgres.json import KIND, TEXT, TEXTUAL
+from dagster_streamtables.compiler.dialect.postgres.json import KIND, TEXT, TEXTUAL, canonical
 from dagster_streamtables.compiler.dialect.postgres.json_compared import json_of
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.made import made, string
@@ -156,7 +156,7 @@ def _changed(
     whole = json_of(node, json, query)
     query.note(TEXT)
     if not change.keys:
-        return made("TO_JSON(PARSE_JSON(_j))", j=whole)
+        return canonical(whole)
     operands = {f"k{place}": string(key) for place, key in enumerate(change.keys)}
     some = "_j IS NOT NULL" if new is None else "_j IS NOT NULL AND _n IS NOT NULL"
     operands |= {} if new is None else {"n": json_of(node, new, query)}

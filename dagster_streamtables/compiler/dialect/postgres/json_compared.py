@@ -17,16 +17,12 @@ from dagster_streamtables.compiler.dialect.postgres.json import (
     TEXT,
     TEXTUAL,
     around,
+    canonical,
 )
 from dagster_streamtables.compiler.dialect.rules.made import made
 from dagster_streamtables.compiler.dialect.rules.query import Query, literal_text
 
 _T = exp.DataType.Type
-
-
-def canonical(value: exp.Expr) -> exp.Expr:
-    """The one text of equal values."""
-    return made("TO_JSON(PARSE_JSON(_j))", j=value)
 
 
 def json_of(node: exp.Expr, value: exp.Expr, query: Query) -> exp.Expr:

@@ -7,6 +7,7 @@ import datetime
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
+from dagster_streamtables.compiler.dialect.postgres.clauses import require_in_from
 from dagster_streamtables.compiler.dialect.postgres.intervals import (
     intervals_of,
     parts_of,
@@ -86,8 +87,7 @@ def _rows(name: str) -> Rule:
     """A function that returns its parts as rows, in FROM."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        if not isinstance(node.parent, exp.Table | exp.Lateral):
-            raise query.refusal(node, "Spark makes rows in FROM", "put it in FROM, with an alias")
+        require_in_from(node, query)
         found = STRINGS[name](node, query)
         assert found is not None
         return call("EXPLODE", found)
@@ -97,8 +97,7 @@ def _rows(name: str) -> Rule:
 
 def _subscripts(node: exp.Expr, query: Query) -> exp.Expr:
     """``generate_subscripts(array, 1)``."""
-    if not isinstance(node.parent, exp.Table | exp.Lateral):
-        raise query.refusal(node, "Spark makes rows in FROM", "put it in FROM, with an alias")
+    require_in_from(node, query)
     array, dimension, *rest = node.expressions
     if literal_int(dimension) != 1 or rest:
         raise query.refusal(node, "Spark's arrays have one dimension, from 1", "use dimension 1")

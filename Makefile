@@ -32,7 +32,7 @@ test: java venv
 	$(BIN)/ruff format --check
 	$(BIN)/pyright
 	@STREAMTABLES_CLASS_ARCHIVE=false JAVA_TOOL_OPTIONS=$(COLLECTOR) $(BIN)/streamtables spark start
-	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; $(BIN)/pytest --numprocesses 2
+	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; $(BIN)/pytest --numprocesses 2 --timeout 180
 
 demo: java venv
 	$(BIN)/python -m example_defs.demo

@@ -224,7 +224,8 @@ def test_what_means_nothing_together_is_an_invalid_command_line(t: Followed) -> 
 
 def test_tokens_and_slots_of_something_else(t: Followed) -> None:
     token = token_in(t.run("subscribe", "shop.t", "--timeout", "0").stderr)
-    for broken in (token[:-5], token[5:], token[:30] + "x" + token[31:]):
+    other = "y" if token[30] == "x" else "x"
+    for broken in (token[:-5], token[5:], token[:30] + other + token[31:]):
         assert "the resume token is damaged" in t.refused("subscribe", "shop.t", "--resume", broken)
     t.said("slots", "create", "s", "shop.t")
     write_deltalake(t.lake.location("shop.u"), t.table.to_pyarrow_table())

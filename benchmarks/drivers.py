@@ -36,8 +36,9 @@ class Driver:
     def busy(self) -> float:
         """Seconds of processor time of all its processes that live, and of the local Spark."""
         spark = server_status()
-        found = [self.process, *self._below()]
-        found += [] if spark is None else [psutil.Process(spark.pid)]
+        # A server that the driver started is below it, one that it found is not.
+        found = {self.process, *self._below()}
+        found |= set() if spark is None else {psutil.Process(spark.pid)}
         return sum(map(_spent, found))
 
     def stop(self) -> None:
@@ -61,7 +62,14 @@ def start(kind: str, folder: Path, tables: Path, root: Path) -> Driver:
     command = [*_command(kind, folder, tables, root)]
     place = {"DAGSTER_HOME": str(folder / "dagster")}
     with (folder / f"{kind}.log").open("w") as log:
-        started = psutil.Popen(command, stdout=log, stderr=log, env={**os.environ, **place})
+        started = psutil.Popen(
+            command,
+            stdout=log,
+            stderr=log,
+            env={**os.environ, **place},
+            # `dagster dev` ends its children on SIGINT, which a shell may have made it ignore.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        )
     return Driver(started)
 
 

@@ -27,7 +27,7 @@ from histories.world import World
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SEED, NUMBER, STEPS, ROOTS = 5, 1, 4, 3
+SEED, NUMBER, STEPS, ROOTS = 5, 1, 3, 2
 
 
 @pytest.mark.spark

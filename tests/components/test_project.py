@@ -155,6 +155,7 @@ def test_the_scaffolded_component_is_checked_and_joins_the_graph(project: Projec
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_the_whole_graph_is_materialized_in_one_run(project: Project, spark: SparkSession) -> None:
     project.dg("launch", "--assets", "*")
 

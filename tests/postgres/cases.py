@@ -244,6 +244,6 @@ REPRESENTED_QUERIES = [
     "SELECT f, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS a FROM t GROUP BY f",
 ]
 
-EVERYDAY = EXPRESSIONS[::4]
+EVERYDAY = EXPRESSIONS[::8]
 """The part that `make test` runs on Spark."""
 EVERYDAY_QUERIES = [QUERIES[i] for i in (1, 3, 9, 15)]

@@ -258,6 +258,7 @@ def health(lake: Lake, name: str) -> SlotHealth:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_vacuum_leaves_what_slots_hold_until_it_is_forced(lake: Lake) -> None:
     follow(lake)
     source(lake).delete("id = 1")

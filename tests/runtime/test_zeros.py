@@ -35,7 +35,7 @@ ROWS = (
 @pytest.mark.parametrize(
     ("driver_rows", "feed", "tables"),
     [
-        pytest.param(0, False, (DEEP,), id="spark"),
+        pytest.param(0, False, (DEEP,), id="spark", marks=pytest.mark.long),
         pytest.param(0, False, (FLAT, ONCE), id="spark, flat", marks=pytest.mark.long),
         pytest.param(None, False, (FLAT, DEEP, ONCE), id="files", marks=pytest.mark.long),
         pytest.param(None, True, (FLAT, DEEP, ONCE), id="feed"),

@@ -205,9 +205,12 @@ class Orders:
 
 @pytest.mark.long
 @pytest.mark.timeout(7200)
-def test_kills_at_random_moments_leave_nothing_wrong(process: Process, write: Write) -> None:
+@pytest.mark.parametrize("seed", [27, 28])
+def test_kills_at_random_moments_leave_nothing_wrong(
+    process: Process, write: Write, seed: int
+) -> None:
     """A new worker goes on where the killed one stopped, and no row is there twice or missing."""
-    randomly, orders = random.Random(27), Orders(write)
+    randomly, orders = random.Random(seed), Orders(write)
 
     def caught_up() -> bool:
         return totals(process.root) == orders.wanted

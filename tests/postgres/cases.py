@@ -135,6 +135,8 @@ EXPRESSIONS = [
 """Equal to the last character and the last digit."""
 
 REPRESENTED = [
+    "ts - timestamp '2020-01-01'", "tz - timestamptz '2024-01-01 00:00+00'", "ts - dt",
+    "greatest(ts - dt, dt - ts)", "(ts - dt)::text", "CASE WHEN x > 5 THEN ts - dt END",
     "avg(x) OVER (PARTITION BY f)", "log(100)",
     "log(1000::double precision)", "power(n, 2)", "sqrt(abs(n))", "ln(n + 10)", "exp(1.0)",
     "cbrt(x)", "j ->> 'a'", "j -> 'b'", "j -> 'b' -> 'd'", "jsonb_build_object('a', x, 'b', s)",
@@ -225,6 +227,11 @@ QUERIES = [
 ]
 
 REPRESENTED_QUERIES = [
+    "SELECT id, ts - dt AS c FROM t ORDER BY c DESC, id LIMIT 3",
+    "SELECT id, ts - timestamp '2020-01-01' AS c FROM t ORDER BY 2, 1 LIMIT 2",
+    "SELECT f, max(ts) - min(ts) AS a, min(ts - dt) AS b FROM t GROUP BY f",
+    "SELECT ts - dt AS c, count(*) AS n FROM t GROUP BY 1",
+    "SELECT DISTINCT ts - dt AS c FROM t",
     "SELECT row_to_json(t) AS c FROM t",
     "SELECT f, jsonb_agg(ARRAY[dt] ORDER BY id) AS c FROM t GROUP BY f",
     "SELECT to_jsonb(q) AS c FROM (SELECT id, d, arr FROM t) AS q",

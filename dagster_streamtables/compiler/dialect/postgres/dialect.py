@@ -14,6 +14,8 @@ from dagster_streamtables.compiler.dialect.postgres import (
     clauses,
     containment,
     formats,
+    instants,
+    interval_outputs,
     intervals,
     json,
     json_built,
@@ -138,6 +140,9 @@ def _any_or_all(node: exp.Expr, query: Query) -> None:
 
 def _equal(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``=``, ``<>``, and their like in which NULLs are equal."""
+    moments = times.compared(node, query)
+    if moments is not None:
+        return moments
     if not isinstance(node.expression, exp.Any | exp.All | exp.Anonymous):
         found = json_compared.compared(node, query)
         if found is not None:
@@ -174,7 +179,7 @@ def _compared(node: exp.Expr, query: Query) -> exp.Expr | None:
     if query.kind(node.this) is Kind.ARRAY:
         raise query.refusal(node, "Spark orders NULLs inside of arrays first",
                             "compare elements")  # fmt: skip
-    rows = clauses.compared_rows(node, query)
+    rows = times.compared(node, query) or clauses.compared_rows(node, query)
     return rows or arrays.ordered_quantifier(node, query)
 
 
@@ -201,7 +206,12 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
     if query.kind(value) is Kind.INSTANT and target.this in _TEXTS:
         template = "CONCAT(CAST(_x AS STRING), REGEXP_REPLACE(DATE_FORMAT(_x, 'xxxxx'), _p, ''))"
         return made(template, x=value, p=string(":00$"))
-    return numbers.cast(node, query)
+    if target.this in _TEXTS and interval_outputs.is_difference(value, query):
+        return interval_outputs.text_of(value, query)
+    found = numbers.cast(node, query)
+    if query.kind(node) is Kind.INSTANT and instants.needs_choice(node.this, query.kind(value)):
+        return instants.later(found or node)
+    return found
 
 
 def _interval_type(node: exp.Expr, query: Query) -> None:
@@ -240,6 +250,9 @@ POSTGRES = replace(
         exp.Kwarg: lambda node, query: None, exp.DataType: _interval_type,
         **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _compared),
         **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ), _equal),
+        **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), times.one_of),
+        exp.WindowSpec: windows.frame, exp.Max: interval_outputs.extreme,
+        exp.Min: interval_outputs.extreme,
         exp.Sub: _less, exp.DPipe: _joined, exp.Between: _between, **json_changes.RULES,
         **ranges.RULES,
     },

@@ -31,6 +31,14 @@ def micros(node: exp.Expr, kind: Kind) -> exp.Expr:
     return made("UNIX_MICROS(CAST(CONCAT(CAST(_x AS STRING), 'Z') AS TIMESTAMP))", x=node)
 
 
+def is_read(node: exp.Expr) -> bool:
+    """Whether a number is taken out of a difference, or of an aggregate of differences."""
+    around = node.parent
+    while isinstance(around, exp.Paren | exp.Sum | exp.Avg | exp.Min | exp.Max):
+        around = around.parent
+    return isinstance(around, exp.Extract)
+
+
 def part_of_interval(node: exp.Expr, part: str, value: exp.Expr, query: Query) -> exp.Expr:
     """A part of a difference, or of an age."""
     if isinstance(value, exp.Anonymous) and value.name.lower() == "age":

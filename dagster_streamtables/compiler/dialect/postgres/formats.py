@@ -7,6 +7,7 @@ import re
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
+from dagster_streamtables.compiler.dialect.postgres.instants import later
 from dagster_streamtables.compiler.dialect.rules.made import made, number, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_text
 
@@ -155,7 +156,8 @@ def _parsed(name: str) -> Rule:
                 "use only numbers: year, month, day, hour, minute and second",
             )  # fmt: skip
         java = "".join(_JAVA[text] if kind == "word" else text for kind, text in pieces)
-        return call(name, node.expressions[0].copy(), string(java))
+        found = call(name, node.expressions[0].copy(), string(java))
+        return later(found) if name == "TO_TIMESTAMP" else found
 
     return rule
 

@@ -6,6 +6,8 @@ import re
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
+from dagster_streamtables.compiler.dialect.postgres import instants
 from dagster_streamtables.compiler.dialect.rules.query import Query, literal_int, literal_text
 
 _MONTHS = {"mon": 1, "month": 1, "y": 12, "yr": 12, "year": 12, "quarter": 3, "decade": 120,
@@ -89,11 +91,16 @@ def _around(node: exp.Expr) -> exp.Expr | None:
     return around
 
 
-def added(node: exp.Expr, value: exp.Expr, interval_: exp.Expr) -> exp.Expr:
-    """A time plus or minus an interval, one unit after the other."""
+def added(
+    node: exp.Expr, value: exp.Expr, interval_: exp.Expr, kind: Kind, query: Query
+) -> exp.Expr:
+    """A time of some kind plus or minus an interval, one unit after the other."""
     inner = interval_.unnest()
     steps = inner.expressions if isinstance(inner, exp.Tuple) else [interval_]
     found = value
     for step in steps:
-        found = type(node)(this=found.copy(), expression=step.copy())
+        if kind is Kind.INSTANT:
+            found = instants.moved(node, found, step, query)
+        else:
+            found = type(node)(this=found.copy(), expression=step.copy())
     return found

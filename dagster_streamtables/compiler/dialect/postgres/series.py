@@ -7,6 +7,7 @@ import datetime
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
+from dagster_streamtables.compiler.dialect.postgres import instants
 from dagster_streamtables.compiler.dialect.postgres.clauses import require_in_from
 from dagster_streamtables.compiler.dialect.postgres.intervals import (
     intervals_of,
@@ -61,6 +62,10 @@ def _of_dates(node: exp.Expr, start: exp.Expr, end: exp.Expr, kind: Kind, query:
     if len(found) != 1 or found[0] < 0:
         raise query.refusal(node, "Spark needs to know the step", "write a constant, as '1 day'",
                             called="generate_series()")  # fmt: skip
+    [interval] = intervals_of((months, days, seconds))
+    if kind is not Kind.LOCAL and instants.is_long(interval):
+        raise query.refusal(node, instants.DAYS, "count days, or hours below 24",
+                            called="generate_series()")  # fmt: skip
     if months and not _begins_early(start):
         raise query.refusal(
             node, "after a month's end Postgres goes on with the shorter month's last day",
@@ -68,7 +73,6 @@ def _of_dates(node: exp.Expr, start: exp.Expr, end: exp.Expr, kind: Kind, query:
         )  # fmt: skip
     target = "TIMESTAMP_NTZ" if kind is Kind.LOCAL else "TIMESTAMP"
     ends = [made(f"CAST(_x AS {target})", x=each) for each in (start, end)]
-    [interval] = intervals_of((months, days, seconds))
     return _guarded(ends[0], ends[1], interval, "<=")
 
 

@@ -8,10 +8,13 @@ import zoneinfo
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
+from dagster_streamtables.compiler.dialect.kinds.inferred_types import results
+from dagster_streamtables.compiler.dialect.postgres import instants
 from dagster_streamtables.compiler.dialect.postgres.durations import (
     CAST_IT,
     DATES,
     interval_call,
+    is_read,
     micros,
     part_of_interval,
     require_alike,
@@ -94,16 +97,46 @@ def moved(node: exp.Expr, query: Query) -> exp.Expr | None:
     if left is Kind.INTERVAL and right in DATES and isinstance(node, exp.Add):
         value = node.expression
         value = typed(value.copy(), _T.TIMESTAMPNTZ) if right is Kind.DATE else value
-        return added(node, value, node.this)
+        return added(node, value, node.this, right, query)
     if right is Kind.INTERVAL and left is not Kind.INTERVAL:
         kind = query.require(node, node.this, DATES, "an interval is added to dates", CAST_IT)
         value = typed(node.this.copy(), _T.TIMESTAMPNTZ) if kind is Kind.DATE else node.this
-        return added(node, value, node.expression)
+        return added(node, value, node.expression, kind, query)
     if left is right is Kind.DATE:
         return call("DATEDIFF", node.this.copy(), node.expression.copy())
     if Kind.INSTANT in (left, right) and {left, right} <= set(DATES):
         require_alike(node, [left, right], query)
+    if left is right is Kind.INSTANT and not is_read(node):
+        return instants.difference(node.this, node.expression)
     return None
+
+
+def compared(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """A timestamp without a zone, compared with an instant, is one in the zone of the session."""
+    sides = node.this, node.expression
+    kinds = [query.kind(each) for each in sides]
+    if set(kinds) == {Kind.LOCAL, Kind.INSTANT}:
+        found = node.copy()
+        at = "this" if kinds[0] is Kind.LOCAL else "expression"
+        found.set(at, instants.later(made("CAST(_x AS TIMESTAMP)", x=node.args[at])))
+        return found
+    months = any(isinstance(each, exp.Interval) and _has_months(each) for each in sides)
+    if months and Kind.INTERVAL in kinds:
+        raise query.refusal(node, "Spark cannot compare months with days",
+                            "write 30 days, as Postgres counts a month there")  # fmt: skip
+    return None
+
+
+def _has_months(interval_: exp.Interval) -> bool:
+    return interval_.unit is not None and interval_.unit.name.upper() in ("YEAR", "MONTH")
+
+
+def one_of(node: exp.Expr, query: Query) -> None:
+    """CASE, COALESCE and their like over timestamps with a zone and without."""
+    kinds = {query.kind(each) for each in results(node)}
+    if {Kind.LOCAL, Kind.INSTANT} <= kinds:
+        raise query.refusal(node, "a time without a zone becomes one in the session's zone",
+                            "cast it to TIMESTAMPTZ")  # fmt: skip
 
 
 def zone_of(node: exp.Expr, zone: exp.Expr | None, query: Query) -> str:
@@ -139,42 +172,25 @@ def _in_zone(node: exp.Expr, value: exp.Expr, zone: exp.Expr, query: Query) -> e
         node, value, MOMENTS, "this needs a timestamp", "cast it to TIMESTAMP or TIMESTAMPTZ"
     )
     if kind is Kind.INSTANT:
-        return local(value, name)
-    return _instant(value, name)
-
-
-def local(value: exp.Expr, zone: str) -> exp.Expr:
-    """The clock of a zone at an instant, whatever the zone of the session."""
-    seconds = "CAST(UNIX_MICROS(_x) * 0.000001 AS DECIMAL(18, 6))"
-    utc = f"(TIMESTAMP_NTZ '1970-01-01 00:00:00' + MAKE_DT_INTERVAL(0, 0, 0, {seconds}))"
-    if zone == "UTC":
-        return exp.paren(made(utc, x=value).unnest())
-    return made(f"CONVERT_TIMEZONE('UTC', '{zone}', {utc})", x=value)
-
-
-def _instant(value: exp.Expr, zone: str) -> exp.Expr:
-    """The instant at which a zone's clock shows a time. Where it shows it twice, Postgres takes
-    the later one and Java the earlier one."""
-    if zone == "UTC":
-        return made("CAST(CONCAT(CAST(_x AS STRING), 'Z') AS TIMESTAMP)", x=value)
-    first = f"CONVERT_TIMEZONE('{zone}', 'UTC', _x)"
-    day = f"({first} + INTERVAL '1' DAY)"
-    later = f"(_x - (CONVERT_TIMEZONE('UTC', '{zone}', {day}) - {day}))"
-    shown = f"CONVERT_TIMEZONE('UTC', '{zone}', {later})"
-    chosen = f"CASE WHEN {shown} = _x THEN {later} ELSE {first} END"
-    return made(f"CAST(CONCAT(CAST({chosen} AS STRING), 'Z') AS TIMESTAMP)", x=value)
+        return instants.local(value, name)
+    return instants.instant(value, name)
 
 
 def truncated(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``date_trunc(unit, instant, zone)``: on the clock of that zone."""
     zone = node.args.get("zone")
+    if query.kind(node.this) is Kind.INTERVAL:
+        raise query.refusal(node, "Spark truncates no intervals",
+                            "truncate extract(epoch from …), a number")  # fmt: skip
     if zone is None or node.args["unit"].name.upper() not in _UNITS:
         return datetimes.truncated(_UNITS)(node, query)
     query.require(node, node.this, (Kind.INSTANT,), "this needs an instant", "cast it")
     name = zone_of(node, zone, query)
     unit = node.args["unit"].name.upper()
-    cut = made(f"CAST(DATE_TRUNC('{unit}', _x) AS TIMESTAMP_NTZ)", x=local(node.this, name))
-    return _instant(cut, name)
+    cut = made(
+        f"CAST(DATE_TRUNC('{unit}', _x) AS TIMESTAMP_NTZ)", x=instants.local(node.this, name)
+    )
+    return instants.instant(cut, name)
 
 
 def binned(node: exp.Expr, query: Query) -> exp.Expr:
@@ -192,10 +208,10 @@ def binned(node: exp.Expr, query: Query) -> exp.Expr:
     origin = moment_literal(origin)
     start = micros(made(f"CAST(_o AS {type_})", o=origin), kind)
     past = exp.Sub(this=micros(value, kind), expression=start)
-    template = (
-        f"_x - MAKE_DT_INTERVAL(0, 0, 0, CAST(PMOD(_p, {seconds * 1_000_000}) * 0.000001 "
-        "AS DECIMAL(18, 6)))"
-    )
+    rest = f"PMOD(_p, {seconds * 1_000_000})"
+    if kind is Kind.INSTANT:
+        return made(f"TIMESTAMP_MICROS(UNIX_MICROS(_x) - {rest})", x=value, p=past)
+    template = f"_x - MAKE_DT_INTERVAL(0, 0, 0, CAST({rest} * 0.000001 AS DECIMAL(18, 6)))"
     return exp.paren(made(template, x=value, p=past).unnest())
 
 

@@ -1,8 +1,14 @@
-"""Windows of Postgres that add to a named one: ``OVER (w ROWS 1 PRECEDING)``."""
+"""Windows of Postgres: those that add to a named one, ``OVER (w ROWS 1 PRECEDING)``, and frames of
+hours."""
 
 from __future__ import annotations
 
 from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
+from dagster_streamtables.compiler.dialect.postgres import instants
+from dagster_streamtables.compiler.dialect.rules.dialect import COMMON
+from dagster_streamtables.compiler.dialect.rules.query import Query
 
 _OWN = ("partition_by", "order", "spec")
 
@@ -38,3 +44,13 @@ def _complete(window: exp.Expr, named: dict[str, exp.Expr]) -> None:
             copies = [each.copy() for each in found] if isinstance(found, list) else found.copy()
             window.set(part, copies)
     window.set("alias", None)
+
+
+def frame(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """The frame of a window; over instants not of 24 hours or more, which Spark takes for days."""
+    order = node.parent.args.get("order") if node.parent is not None else None
+    kinds = {query.kind(term.this) for term in order.expressions} if order is not None else set()
+    for end in (node.args.get("start"), node.args.get("end")):
+        if Kind.INSTANT in kinds and isinstance(end, exp.Expr) and instants.is_long(end):
+            raise query.refusal(end, instants.DAYS, "count days, or hours below 24")
+    return COMMON.mended[exp.WindowSpec](node, query)

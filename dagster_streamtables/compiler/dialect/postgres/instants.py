@@ -1,0 +1,123 @@
+"""Instants and the clocks of zones, where Postgres and Spark part ways when a clock is changed.
+
+24 hours are a day in Spark, which moves the clock; in Postgres they are hours. A difference of
+instants is that of their clocks in Spark, and that of the instants in Postgres. And of a time that
+a clock shows twice, Java takes the earlier instant and Postgres the later one.
+"""
+
+from __future__ import annotations
+
+import datetime
+import zoneinfo
+from functools import cache
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
+from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.query import Query, literal_text
+
+DIFFERENCE = "MAKE_DT_INTERVAL"
+"""The function of Spark that makes the difference of two instants."""
+_TIMES = {"HOUR": 3600, "MINUTE": 60, "SECOND": 1}
+_DAY = 86400
+DAYS = "Spark counts 24 hours as a day of the clock"
+_UTC_MICROS = "UNIX_MICROS(CAST(CONCAT(CAST({} AS STRING), 'Z') AS TIMESTAMP))"
+
+
+def local(value: exp.Expr, zone: str) -> exp.Expr:
+    """The clock of a zone at an instant, whatever the zone of the session."""
+    seconds = "CAST(UNIX_MICROS(_x) * 0.000001 AS DECIMAL(18, 6))"
+    utc = f"(TIMESTAMP_NTZ '1970-01-01 00:00:00' + MAKE_DT_INTERVAL(0, 0, 0, {seconds}))"
+    if zone == "UTC":
+        return exp.paren(made(utc, x=value).unnest())
+    return made(f"CONVERT_TIMEZONE('UTC', '{zone}', {utc})", x=value)
+
+
+def instant(value: exp.Expr, zone: str) -> exp.Expr:
+    """The instant at which a zone's clock shows a time; the later one of two."""
+    if zone == "UTC":
+        return made("CAST(CONCAT(CAST(_x AS STRING), 'Z') AS TIMESTAMP)", x=value)
+    first = f"CONVERT_TIMEZONE('{zone}', 'UTC', _x)"
+    day = f"({first} + INTERVAL '1' DAY)"
+    later_ = f"(_x - (CONVERT_TIMEZONE('UTC', '{zone}', {day}) - {day}))"
+    shown = f"CONVERT_TIMEZONE('UTC', '{zone}', {later_})"
+    chosen = f"CASE WHEN {shown} = _x THEN {later_} ELSE {first} END"
+    return made(f"CAST(CONCAT(CAST({chosen} AS STRING), 'Z') AS TIMESTAMP)", x=value)
+
+
+def later(value: exp.Expr) -> exp.Expr:
+    """The later one of the instants at which the session's clock shows what it shows at this one.
+
+    The offset of a day later is that of after the change.
+    """
+    day = "TIMESTAMP_MICROS(UNIX_MICROS(_x) + 86400000000)"
+    offset = f"({_UTC_MICROS.format(f'CAST({day} AS TIMESTAMP_NTZ)')} - UNIX_MICROS({day}))"
+    clock = "CAST(_x AS TIMESTAMP_NTZ)"
+    other = f"TIMESTAMP_MICROS({_UTC_MICROS.format(clock)} - {offset})"
+    chosen = f"CASE WHEN CAST({other} AS TIMESTAMP_NTZ) = {clock} THEN {other} ELSE _x END"
+    return made(chosen, x=value)
+
+
+def difference(a: exp.Expr, b: exp.Expr) -> exp.Expr:
+    """The time between two instants."""
+    seconds = "CAST((UNIX_MICROS(_a) - UNIX_MICROS(_b)) * 0.000001 AS DECIMAL(18, 6))"
+    return made(f"{DIFFERENCE}(0, 0, 0, {seconds})", a=a, b=b)
+
+
+def moved(node: exp.Expr, value: exp.Expr, step: exp.Expr, query: Query) -> exp.Expr:
+    """An instant plus or minus an interval of one unit: hours are not counted by the clock."""
+    seconds = _seconds(step)
+    if seconds is not None:
+        if not is_long(step):  # Spark adds it as it is
+            return type(node)(this=value.copy(), expression=step.copy())
+        micros = seconds * (-1_000_000 if isinstance(node, exp.Sub) else 1_000_000)
+        return made(f"TIMESTAMP_MICROS(UNIX_MICROS(_x) + {micros})", x=value)
+    units = {each.unit.name.upper() for each in step.find_all(exp.Interval) if each.unit}
+    if not units & _TIMES.keys():
+        return type(node)(this=value.copy(), expression=step.copy())
+    if not units <= _TIMES.keys() or step.find(exp.Add, exp.Sub):
+        raise query.refusal(node, DAYS, "add days and hours one after the other")
+    there = type(node)(this=local(value, "UTC"), expression=exp.paren(step.copy()))
+    return instant(there, "UTC")
+
+
+def is_long(step: exp.Expr) -> bool:
+    """Whether it is a constant of hours, minutes or seconds that has a day or more."""
+    return abs(_seconds(step) or 0) >= _DAY
+
+
+def _seconds(step: exp.Expr) -> int | None:
+    """Of a constant of hours, minutes or seconds; None for anything else."""
+    inner = step.unnest()
+    if not isinstance(inner, exp.Interval) or not inner.unit:
+        return None
+    number, seconds = literal_text(inner.this), _TIMES.get(inner.unit.name.upper())
+    if number is None or seconds is None or not number.lstrip("-").isdigit():
+        return None
+    return int(number) * seconds
+
+
+def needs_choice(value: exp.Expr, kind: Kind) -> bool:
+    """Whether a time that becomes an instant may be one that the session's clock shows twice."""
+    return kind in (Kind.LOCAL, Kind.DATE) or is_shown_twice(literal_text(value) or "")
+
+
+@cache
+def is_shown_twice(text: str) -> bool:
+    """Whether the clock of any zone shows a time twice.
+
+    >>> is_shown_twice("2024-10-27 02:30"), is_shown_twice("2024-10-27 12:30")
+    (True, False)
+    """
+    try:
+        at = datetime.datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    if at.tzinfo is not None or not 1 < at.year < 9999:
+        return False
+    zones = map(zoneinfo.ZoneInfo, zoneinfo.available_timezones())
+    return any(
+        at.replace(tzinfo=zone, fold=0).utcoffset() > at.replace(tzinfo=zone, fold=1).utcoffset()
+        for zone in zones
+    )

@@ -1,0 +1,166 @@
+"""Timestamps in the zone of the session, whose clock is set forward and back.
+
+PostgreSQL counts 24 hours as hours and Spark as a day, which is as long as the clock says; and of a
+time that a clock shows twice, PostgreSQL takes the later instant and Java the earlier one.
+"""
+
+from __future__ import annotations
+
+from itertools import cycle
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.compiler.dialect import translate
+from dagster_streamtables.errors import InvalidDefinition
+from postgres.compared import ours, theirs
+from runtime.delta import write
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ZONE = "spark.sql.session.timeZone"
+INSTANTS = [
+    "2024-03-30 22:30:00", "2024-03-31 00:30:00", "2024-03-31 00:59:59.5", "2024-03-31 01:00:00",
+    "2024-03-31 01:30:00", "2024-03-31 23:30:00", "2024-10-26 23:30:00", "2024-10-27 00:30:00",
+    "2024-10-27 01:30:00", "2024-10-27 02:30:00", "2024-03-10 06:30:00", "2024-03-10 07:30:00",
+    "2024-11-03 05:30:00", "2024-11-03 06:30:00", "2024-02-29 12:00:00", "2024-04-30 22:10:00",
+    "1999-12-31 23:59:59.999999",
+]  # fmt: skip
+"""In UTC, about the changes of the clocks of Berlin and New York."""
+CLOCKS = [
+    "2024-03-31 02:30", "2024-10-27 02:30", "2024-03-31 00:00", "2024-10-27 00:00",
+    "2024-03-10 02:30", "2024-11-03 01:30", "2024-10-26 02:30", "1970-01-31 10:00:00.25",
+]  # fmt: skip
+"""Times that a clock never shows, or shows twice."""
+EXPRESSIONS = [
+    "a - b", "extract(epoch from a - b)", "extract(hour from a - b)", "a - b > interval '1 day'",
+    "a - b < interval '-1 hour'", "b + interval '1 day' > a", "a + interval '1 day'",
+    "a + interval '24 hours'", "a + interval '36 hours'", "a + interval '1 day 2 hours'",
+    "a - interval '1 month'", "a + interval '90 minutes'", "a - interval '2880 minutes'",
+    "interval '48 hours' + a", "b + (a - b)", "a + n * interval '1 hour'",
+    "a + n * interval '30 minutes'", "a - (n || ' hours')::interval", "a + n * interval '1 day'",
+    "a + make_interval(hours => n)", "a + make_interval(months => n)", "date_trunc('day', a)",
+    "date_trunc('hour', a)", "date_trunc('week', a)", "extract(hour from a)", "a::date",
+    "a::timestamp", "a::text", "ts::timestamptz", "d::timestamptz", "a = ts", "ts < a", "a <> ts",
+    "a > d", "a > '2024-03-31 02:30'", "timestamptz '2024-10-27 02:30'",
+    "timestamptz '2024-10-27 02:30+02'", "timestamptz '2024-03-31 02:30'",
+    "to_timestamp('2024-10-27 02:30', 'YYYY-MM-DD HH24:MI')",
+    "date_bin('15 minutes', a, timestamptz '2001-01-01')",
+    "date_bin('7 days', a, timestamptz '2001-01-01')", "extract(month from age(a, b))",
+    "a AT TIME ZONE 'Europe/Berlin'", "ts AT TIME ZONE 'America/New_York'",
+    "to_char(a, 'YYYY-MM-DD HH24:MI:SS')", "(ts - d)::text", "d + interval '36 hours'",
+]  # fmt: skip
+QUERIES = {
+    "columns": "SELECT id, "
+    + ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(EXPRESSIONS))
+    + " FROM z",
+    "days": "SELECT date_trunc('day', a) AS day, count(*) AS n, max(a - b) AS longest FROM z "
+    "GROUP BY 1",
+    "series": "SELECT id, g FROM z, generate_series(a, a + interval '5 hours', "
+    "interval '1 hour') AS g",
+    "gaps": "SELECT id, a - lag(a) OVER (ORDER BY id) AS gap FROM z",
+}
+TYPES = {
+    "id": ("INT", pa.int32()), "a": ("TIMESTAMPTZ", pa.timestamp("us", "UTC")),
+    "b": ("TIMESTAMPTZ", pa.timestamp("us", "UTC")), "ts": ("TIMESTAMP", pa.timestamp("us")),
+    "d": ("DATE", pa.date32()), "n": ("INT", pa.int32()),
+}  # fmt: skip
+COLUMNS = {"z": {"id": "int", "a": "timestamp", "b": "timestamp", "ts": "timestamp_ntz",
+                 "d": "date", "n": "int"}}  # fmt: skip
+Row = tuple[int, str, str, str, str, int]
+
+
+def _rows() -> list[Row]:
+    clocks, found = cycle(CLOCKS), list[Row]()
+    for place, instant in enumerate(INSTANTS):
+        for step in (1, 5, 8, 11):
+            other, clock, number = (
+                INSTANTS[(place + step) % len(INSTANTS)],
+                next(clocks),
+                len(found),
+            )
+            found.append((number, instant, other, clock, clock[:10], number % 9 * 7 - 21))
+    return found
+
+
+ROWS = _rows()
+
+
+def _insert(postgres: Any, lake: Lake, rows: list[Row]) -> None:
+    shown = [(row[0], f"{row[1]}Z", f"{row[2]}Z", *row[3:]) for row in rows]
+    with postgres.cursor() as cursor:
+        cursor.executemany("INSERT INTO z VALUES (%s, %s, %s, %s, %s, %s)", shown)
+    columns = zip(*shown, strict=True)
+    arrays = [
+        pa.array(values, pa.string()).cast(type_)
+        if type_ != pa.int32()
+        else pa.array(values, type_)
+        for values, (_, type_) in zip(columns, TYPES.values(), strict=True)
+    ]
+    write(lake, "z", pa.table(arrays, names=list(TYPES)))
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "zone",
+    [
+        "Europe/Berlin",
+        pytest.param("America/New_York", marks=pytest.mark.long),
+        pytest.param("Asia/Kolkata", marks=pytest.mark.long),
+        pytest.param("Australia/Lord_Howe", marks=pytest.mark.long),
+    ],
+)
+def test_what_is_stored_is_what_postgres_returns(
+    spark: SparkSession, lake: Lake, postgres: Any, zone: str
+) -> None:
+    columns = ", ".join(f"{name} {type_}" for name, (type_, _) in TYPES.items())
+    postgres.execute(f"SET timezone = '{zone}'; DROP TABLE IF EXISTS z; CREATE TABLE z ({columns})")
+    tables = [
+        StreamTable(
+            name, query, dialect="postgres", session_timezone=zone, differential_max_change_ratio=0
+        )
+        for name, query in QUERIES.items()
+    ]
+    spark.conf.set(_ZONE, zone)
+    try:
+        for step in (0, 1):
+            if step:
+                postgres.execute("DELETE FROM z WHERE id % 7 = 3")
+                DeltaTable(lake.location("z")).delete("id % 7 = 3")
+            _insert(postgres, lake, ROWS[step::2])
+            for table in tables:
+                done = lake.refresh(table)
+                assert not step or done.action is Action.DIFFERENTIAL, done
+                names, expected = theirs(postgres, table.query)
+                found = ours(lake, table.name, names)
+                assert found == expected, (found - expected, expected - found)
+    finally:
+        spark.conf.set(_ZONE, "UTC")
+        postgres.execute("SET timezone = 'UTC'")
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("SELECT generate_series(a, b, interval '24 hours') AS g FROM z", "24 hours as a day"),
+        ("SELECT a + (interval '20 hours' + interval '20 hours') AS x FROM z", "24 hours as a day"),
+        ("SELECT coalesce(a, ts) AS x FROM z", "the session's zone"),
+        ("SELECT CASE WHEN n > 0 THEN ts ELSE a END AS x FROM z", "the session's zone"),
+        ("SELECT a - ts AS x FROM z", "the session's zone"),
+        ("SELECT a - b > interval '1 month' AS x FROM z", "months with days"),
+        ("SELECT date_trunc('hour', a - b) AS x FROM z", "truncates no intervals"),
+        ("SELECT DISTINCT a - b AS x FROM z ORDER BY x LIMIT 2", "another order"),
+        (
+            "SELECT count(*) OVER (ORDER BY a RANGE BETWEEN interval '24 hours' PRECEDING AND "
+            "CURRENT ROW) AS n FROM z",
+            "24 hours as a day",
+        ),
+    ],
+)
+def test_what_would_differ_is_refused(sql: str, why: str) -> None:
+    with pytest.raises(InvalidDefinition, match=why):
+        translate(sql, "postgres", COLUMNS)

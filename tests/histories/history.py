@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_ZONE = "spark.sql.session.timeZone"
+_ZONES = ("UTC", "UTC", "Europe/Berlin", "America/New_York")
+
+
 @dataclass(frozen=True)
 class History:
     seed: str
@@ -50,8 +54,13 @@ class History:
         chosen = ("bag", *kinds) if "over-another" in kinds else tuple(kinds)
         return cls(name, steps, chosen, subscribed)
 
+    @property
+    def zone(self) -> str:
+        """Of the session; that of subscriptions is always UTC."""
+        return "UTC" if self.subscribed else Random(f"{self.seed} zone").choice(_ZONES)
+
     def roots(self) -> list[Root]:
-        return some_roots(self.seed, self.kinds)
+        return some_roots(self.seed, self.kinds, self.zone)
 
     def __str__(self) -> str:
         kinds = f" [{' '.join(self.kinds)}]" if self.kinds else ""
@@ -107,9 +116,14 @@ def open_sessions(address: str | None = None) -> Sessions:
 def run(history: History, sessions: Sessions, tally: Tally) -> Failure | None:
     """Run a history until its end or its first failure."""
     folder = Path(tempfile.mkdtemp(prefix="history_"))
+    both = (sessions.product, sessions.plain)
     try:
+        for each in both:
+            each.conf.set(_ZONE, history.zone)
         return _Run(history, World(folder, sessions.plain), sessions.product, tally).whole()
     finally:
+        for each in both:
+            each.conf.set(_ZONE, "UTC")
         drop_views(sessions.product)
         shutil.rmtree(folder, ignore_errors=True)
 

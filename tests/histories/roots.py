@@ -25,6 +25,8 @@ QUERIES: dict[str, tuple[str, ...]] = {
         "SELECT id, g, each FROM t LATERAL VIEW explode(arr) AS each",
         "SELECT id, g, named_struct('x', x, 's', s) AS both, array(x, f) AS floats FROM t",
         "SELECT g, CAST(ts AS STRING) AS at, year(d) AS y, upper(c) AS c FROM t",
+        "SELECT g, HOUR(ts) AS hour, nt, nt + INTERVAL '1' HOUR AS later, TYPEOF(nt) AS type FROM t"
+        " WHERE nt < DATE'3000-01-01'",
         "SELECT id, g, x FROM t UNION ALL SELECT id, k, w FROM u",
         "SELECT g, x, f FROM t",
         "SELECT g, ts, nt, d FROM t WHERE x IS NOT NULL",
@@ -126,25 +128,26 @@ class Root:
         return self.table.name
 
 
-def some_roots(seed: str, kinds: Sequence[str] = ()) -> list[Root]:
+def some_roots(seed: str, kinds: Sequence[str] = (), zone: str = "UTC") -> list[Root]:
     """One of each kind that is named, or of all, in an order in which they can be refreshed.
 
     What a root is depends on its kind alone: it stays as it is when others are left out.
     """
     pace = Random(seed).choice((1, 1, 2, 3))
     return [
-        _root(kind, pace, Random(f"{seed} {kind}"))
+        _root(kind, pace, Random(f"{seed} {kind}"), zone)
         for kind in QUERIES
         if kind in (kinds or QUERIES)
     ]
 
 
-def _root(kind: str, pace: int, random: Random) -> Root:
+def _root(kind: str, pace: int, random: Random, zone: str) -> Root:
     table = StreamTable(
         kind.replace("-", "_"),
         random.choice(QUERIES[kind]),
         differential_max_change_ratio=0,
         max_consecutive_errors=0,
+        session_timezone=zone,
         cdc_mode=random.choice((CdcMode.AUTO, CdcMode.AUTO, CdcMode.SNAPSHOT)),
     )
     return Root(kind, table, by_spark=random.random() < 0.3, pace=pace)

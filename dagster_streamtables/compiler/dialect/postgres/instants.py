@@ -116,8 +116,9 @@ def is_shown_twice(text: str) -> bool:
         return False
     if at.tzinfo is not None or not 1 < at.year < 9999:
         return False
-    zones = map(zoneinfo.ZoneInfo, zoneinfo.available_timezones())
-    return any(
-        at.replace(tzinfo=zone, fold=0).utcoffset() > at.replace(tzinfo=zone, fold=1).utcoffset()
-        for zone in zones
-    )
+    return any(_is_fold(at, zoneinfo.ZoneInfo(name)) for name in zoneinfo.available_timezones())
+
+
+def _is_fold(at: datetime.datetime, zone: zoneinfo.ZoneInfo) -> bool:
+    first, second = (zone.utcoffset(at.replace(fold=fold)) for fold in (0, 1))
+    return first is not None and second is not None and first > second

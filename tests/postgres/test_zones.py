@@ -6,7 +6,6 @@ time that a clock shows twice, PostgreSQL takes the later instant and Java the e
 
 from __future__ import annotations
 
-from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,24 +17,12 @@ from dagster_streamtables.compiler.dialect import translate
 from dagster_streamtables.errors import InvalidDefinition
 from postgres.compared import ours, theirs
 from runtime.delta import write
+from zones import COLUMNS, ROWS, Row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ZONE = "spark.sql.session.timeZone"
-INSTANTS = [
-    "2024-03-30 22:30:00", "2024-03-31 00:30:00", "2024-03-31 00:59:59.5", "2024-03-31 01:00:00",
-    "2024-03-31 01:30:00", "2024-03-31 23:30:00", "2024-10-26 23:30:00", "2024-10-27 00:30:00",
-    "2024-10-27 01:30:00", "2024-10-27 02:30:00", "2024-03-10 06:30:00", "2024-03-10 07:30:00",
-    "2024-11-03 05:30:00", "2024-11-03 06:30:00", "2024-02-29 12:00:00", "2024-04-30 22:10:00",
-    "1999-12-31 23:59:59.999999",
-]  # fmt: skip
-"""In UTC, about the changes of the clocks of Berlin and New York."""
-CLOCKS = [
-    "2024-03-31 02:30", "2024-10-27 02:30", "2024-03-31 00:00", "2024-10-27 00:00",
-    "2024-03-10 02:30", "2024-11-03 01:30", "2024-10-26 02:30", "1970-01-31 10:00:00.25",
-]  # fmt: skip
-"""Times that a clock never shows, or shows twice."""
 EXPRESSIONS = [
     "a - b", "extract(epoch from a - b)", "extract(hour from a - b)", "a - b > interval '1 day'",
     "a - b < interval '-1 hour'", "b + interval '1 day' > a", "a + interval '1 day'",
@@ -69,25 +56,6 @@ TYPES = {
     "b": ("TIMESTAMPTZ", pa.timestamp("us", "UTC")), "ts": ("TIMESTAMP", pa.timestamp("us")),
     "d": ("DATE", pa.date32()), "n": ("INT", pa.int32()),
 }  # fmt: skip
-COLUMNS = {"z": {"id": "int", "a": "timestamp", "b": "timestamp", "ts": "timestamp_ntz",
-                 "d": "date", "n": "int"}}  # fmt: skip
-Row = tuple[int, str, str, str, str, int]
-
-
-def _rows() -> list[Row]:
-    clocks, found = cycle(CLOCKS), list[Row]()
-    for place, instant in enumerate(INSTANTS):
-        for step in (1, 5, 8, 11):
-            other, clock, number = (
-                INSTANTS[(place + step) % len(INSTANTS)],
-                next(clocks),
-                len(found),
-            )
-            found.append((number, instant, other, clock, clock[:10], number % 9 * 7 - 21))
-    return found
-
-
-ROWS = _rows()
 
 
 def _insert(postgres: Any, lake: Lake, rows: list[Row]) -> None:

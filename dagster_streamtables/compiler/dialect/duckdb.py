@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import MOMENTS, WHOLE, Kind
-from dagster_streamtables.compiler.dialect.rules import arrays, datetimes, functions
+from dagster_streamtables.compiler.dialect.rules import arrays, datetimes, functions, instants
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Reason
 from dagster_streamtables.compiler.dialect.rules.query import Query, call
 from dagster_streamtables.compiler.dialect.rules.rows import row
@@ -26,8 +26,21 @@ _PLAIN = (
     exp.StddevSamp, exp.StrPosition, exp.Struct, exp.Translate, exp.Trim,
     exp.Variance, exp.VariancePop, exp.WeekOfYear, exp.WithinGroup, exp.Year,
 )  # fmt: skip
+_QUANTIFIED = arrays.quantified(of_columns=False)
 _UNITS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND")
 _PARTS = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "DOY", "DOW", "ISODOW")
+
+
+def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
+    found = functions.cast(node, query)
+    kind = query.kind(node.this)
+    if query.kind(node) is Kind.INSTANT and instants.needs_choice(node.this, kind):
+        return instants.later(found or node)
+    return found
+
+
+def _equal(node: exp.Expr, query: Query) -> exp.Expr | None:
+    return instants.compared(node, query) or _QUANTIFIED(node, query)
 
 
 def _divided(node: exp.Expr, query: Query) -> exp.Expr:
@@ -155,7 +168,7 @@ DUCKDB = COMMON.extended(
     _PLAIN,
     {
         exp.Div: _divided, exp.IntDiv: _whole_quotient, exp.Avg: _average,
-        exp.Cast: functions.cast, exp.TryCast: functions.cast, exp.Add: datetimes.moved,
+        exp.Cast: _cast, exp.TryCast: functions.cast, exp.Add: datetimes.moved,
         exp.Sub: datetimes.moved, exp.Interval: datetimes.interval, exp.Trunc: _cut,
         exp.Log: _logarithm, exp.Substring: functions.substring,
         exp.Left: functions.first_characters, exp.Right: functions.first_characters,
@@ -170,8 +183,10 @@ DUCKDB = COMMON.extended(
         exp.StrToTime: datetimes.formatted("TO_TIMESTAMP_NTZ"),
         exp.PercentileCont: functions.ordered_set("PERCENTILE_CONT"),
         exp.PercentileDisc: functions.ordered_set("PERCENTILE_DISC"),
-        exp.Bracket: _element, exp.EQ: arrays.quantified(of_columns=False),
-        exp.NEQ: arrays.quantified(of_columns=False), exp.Any: arrays.any_or_all,
+        exp.Bracket: _element, exp.EQ: _equal, exp.NEQ: _equal,
+        **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), instants.compared),
+        **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), instants.one_of),
+        exp.Any: arrays.any_or_all,
         exp.Anonymous: arrays.all_of_array, exp.Unnest: arrays.rows_of,
         exp.Lateral: arrays.lateral_rows, exp.Explode: arrays.exploded, exp.Length: _length,
         exp.ArrayPosition: _place, exp.GroupConcat: _listed, exp.Tuple: _row,

@@ -14,7 +14,6 @@ from dagster_streamtables.compiler.dialect.postgres import (
     clauses,
     containment,
     formats,
-    instants,
     interval_outputs,
     intervals,
     json,
@@ -30,7 +29,12 @@ from dagster_streamtables.compiler.dialect.postgres import (
     windows,
 )
 from dagster_streamtables.compiler.dialect.postgres.unknown import REFUSED, WHYS
-from dagster_streamtables.compiler.dialect.rules import arrays as shared_arrays, datetimes, rows
+from dagster_streamtables.compiler.dialect.rules import (
+    arrays as shared_arrays,
+    datetimes,
+    instants,
+    rows,
+)
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import (
@@ -250,7 +254,7 @@ POSTGRES = replace(
         exp.Kwarg: lambda node, query: None, exp.DataType: _interval_type,
         **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _compared),
         **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ), _equal),
-        **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), times.one_of),
+        **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), instants.one_of),
         exp.WindowSpec: windows.frame, exp.Max: interval_outputs.extreme,
         exp.Min: interval_outputs.extreme,
         exp.Sub: _less, exp.DPipe: _joined, exp.Between: _between, **json_changes.RULES,

@@ -7,7 +7,7 @@ import re
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
-from dagster_streamtables.compiler.dialect.postgres.instants import later
+from dagster_streamtables.compiler.dialect.rules.instants import later
 from dagster_streamtables.compiler.dialect.rules.made import made, number, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_text
 

@@ -14,8 +14,8 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, Kind
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import results
 from dagster_streamtables.compiler.dialect.postgres.durations import is_read, micros
-from dagster_streamtables.compiler.dialect.postgres.instants import DIFFERENCE
 from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed
+from dagster_streamtables.compiler.dialect.rules.instants import DIFFERENCE
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, literal_int
 

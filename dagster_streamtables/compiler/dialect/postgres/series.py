@@ -7,7 +7,6 @@ import datetime
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.postgres import instants
 from dagster_streamtables.compiler.dialect.postgres.clauses import require_in_from
 from dagster_streamtables.compiler.dialect.postgres.intervals import (
     intervals_of,
@@ -15,7 +14,7 @@ from dagster_streamtables.compiler.dialect.postgres.intervals import (
     text_of,
 )
 from dagster_streamtables.compiler.dialect.postgres.strings import CALLS as STRINGS
-from dagster_streamtables.compiler.dialect.rules import arrays
+from dagster_streamtables.compiler.dialect.rules import arrays, instants
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.made import made
 from dagster_streamtables.compiler.dialect.rules.query import (

@@ -8,8 +8,6 @@ import zoneinfo
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
-from dagster_streamtables.compiler.dialect.kinds.inferred_types import results
-from dagster_streamtables.compiler.dialect.postgres import instants
 from dagster_streamtables.compiler.dialect.postgres.durations import (
     CAST_IT,
     DATES,
@@ -25,7 +23,7 @@ from dagster_streamtables.compiler.dialect.postgres.intervals import (
     parts_of,
     text_of,
 )
-from dagster_streamtables.compiler.dialect.rules import datetimes
+from dagster_streamtables.compiler.dialect.rules import datetimes, instants
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.functions import typed
 from dagster_streamtables.compiler.dialect.rules.made import made
@@ -112,31 +110,18 @@ def moved(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def compared(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """A timestamp without a zone, compared with an instant, is one in the zone of the session."""
+    """Timestamps, with a zone and without; months are not compared with a difference."""
     sides = node.this, node.expression
     kinds = [query.kind(each) for each in sides]
-    if set(kinds) == {Kind.LOCAL, Kind.INSTANT}:
-        found = node.copy()
-        at = "this" if kinds[0] is Kind.LOCAL else "expression"
-        found.set(at, instants.later(made("CAST(_x AS TIMESTAMP)", x=node.args[at])))
-        return found
     months = any(isinstance(each, exp.Interval) and _has_months(each) for each in sides)
     if months and Kind.INTERVAL in kinds:
         raise query.refusal(node, "Spark cannot compare months with days",
                             "write 30 days, as Postgres counts a month there")  # fmt: skip
-    return None
+    return instants.compared(node, query)
 
 
 def _has_months(interval_: exp.Interval) -> bool:
     return interval_.unit is not None and interval_.unit.name.upper() in ("YEAR", "MONTH")
-
-
-def one_of(node: exp.Expr, query: Query) -> None:
-    """CASE, COALESCE and their like over timestamps with a zone and without."""
-    kinds = {query.kind(each) for each in results(node)}
-    if {Kind.LOCAL, Kind.INSTANT} <= kinds:
-        raise query.refusal(node, "a time without a zone becomes one in the session's zone",
-                            "cast it to TIMESTAMPTZ")  # fmt: skip
 
 
 def zone_of(node: exp.Expr, zone: exp.Expr | None, query: Query) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
-from dagster_streamtables.compiler.dialect.postgres import instants
+from dagster_streamtables.compiler.dialect.rules import instants
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON
 from dagster_streamtables.compiler.dialect.rules.query import Query
 

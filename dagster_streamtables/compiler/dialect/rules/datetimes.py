@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import MOMENTS, Kind
-from dagster_streamtables.compiler.dialect.rules import patterns
+from dagster_streamtables.compiler.dialect.rules import instants, patterns
 from dagster_streamtables.compiler.dialect.rules.functions import typed
 from dagster_streamtables.compiler.dialect.rules.query import (
     Query,
@@ -61,6 +61,8 @@ def extracted(parts: tuple[str, ...] = _PARTS) -> Rule:
 def moved(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A date plus an interval is a timestamp; in Spark it may be a date."""
     left, right = node.this, node.expression
+    if query.kind(left) is Kind.INSTANT and query.kind(right) is Kind.INTERVAL:
+        return instants.moved(node, left, right, query)
     if isinstance(right, exp.Interval):
         kind = query.require(
             node, left, (Kind.DATE, *MOMENTS), "a date plus an interval is a date in Spark",

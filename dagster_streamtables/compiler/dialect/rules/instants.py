@@ -1,8 +1,9 @@
-"""Instants and the clocks of zones, where Postgres and Spark part ways when a clock is changed.
+"""Instants and the clocks of zones, where Postgres and DuckDB part ways with Spark when a clock is
+changed.
 
-24 hours are a day in Spark, which moves the clock; in Postgres they are hours. A difference of
-instants is that of their clocks in Spark, and that of the instants in Postgres. And of a time that
-a clock shows twice, Java takes the earlier instant and Postgres the later one.
+24 hours are a day in Spark, which moves the clock; there they are hours. A difference of instants
+is that of their clocks in Spark and DuckDB, and that of the instants in Postgres. And of a time
+that a clock shows twice, Java takes the earlier instant, and both others take the later one.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from functools import cache
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
+from dagster_streamtables.compiler.dialect.kinds.inferred_types import results
 from dagster_streamtables.compiler.dialect.rules.made import made
 from dagster_streamtables.compiler.dialect.rules.query import Query, literal_text
 
@@ -73,7 +75,11 @@ def moved(node: exp.Expr, value: exp.Expr, step: exp.Expr, query: Query) -> exp.
             return type(node)(this=value.copy(), expression=step.copy())
         micros = seconds * (-1_000_000 if isinstance(node, exp.Sub) else 1_000_000)
         return made(f"TIMESTAMP_MICROS(UNIX_MICROS(_x) + {micros})", x=value)
-    units = {each.unit.name.upper() for each in step.find_all(exp.Interval) if each.unit}
+    units = {
+        each.unit.name.upper().removesuffix("S")
+        for each in step.find_all(exp.Interval)
+        if each.unit
+    }
     if not units & _TIMES.keys():
         return type(node)(this=value.copy(), expression=step.copy())
     if not units <= _TIMES.keys() or step.find(exp.Add, exp.Sub):
@@ -92,10 +98,29 @@ def _seconds(step: exp.Expr) -> int | None:
     inner = step.unnest()
     if not isinstance(inner, exp.Interval) or not inner.unit:
         return None
-    number, seconds = literal_text(inner.this), _TIMES.get(inner.unit.name.upper())
-    if number is None or seconds is None or not number.lstrip("-").isdigit():
+    number, seconds = inner.this.name, _TIMES.get(inner.unit.name.upper().removesuffix("S"))
+    if seconds is None or not number.lstrip("-").isdigit():
         return None
     return int(number) * seconds
+
+
+def compared(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """A timestamp without a zone, compared with an instant, is one in the zone of the session."""
+    kinds = [query.kind(node.this), query.kind(node.expression)]
+    if set(kinds) != {Kind.LOCAL, Kind.INSTANT}:
+        return None
+    found = node.copy()
+    at = "this" if kinds[0] is Kind.LOCAL else "expression"
+    found.set(at, later(made("CAST(_x AS TIMESTAMP)", x=node.args[at])))
+    return found
+
+
+def one_of(node: exp.Expr, query: Query) -> None:
+    """CASE, COALESCE and their like over timestamps with a zone and without."""
+    kinds = {query.kind(each) for each in results(node)}
+    if {Kind.LOCAL, Kind.INSTANT} <= kinds:
+        raise query.refusal(node, "a time without a zone becomes one in the session's zone",
+                            "cast it to TIMESTAMPTZ")  # fmt: skip
 
 
 def needs_choice(value: exp.Expr, kind: Kind) -> bool:

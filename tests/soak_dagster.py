@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import statistics
 import subprocess
 import sys
@@ -40,6 +41,7 @@ TABLES = (PROJECT / "example_defs/tables", PROJECT / "example_defs/org_chart/tab
 ORG_CHART = f"postgresql://postgres@/org_chart?host={DEMO / 'postgres'}"
 DAYS = 270
 """That the replay has left when the demo starts."""
+_DAGSTER = r"dagster(\._daemon|_webserver| dev| api grpc| code-server)"
 UNREPORTED = 60.0
 """Seconds after which Dagster has heard of a commit: reports come every 10 s, at most 30."""
 
@@ -77,8 +79,8 @@ class Watch:
     def sample(self, minute: float, instance: dg.DagsterInstance) -> Sample:
         server = server_status()
         below = self.demo.children(recursive=True)
-        worker = [each for each in below if "worker" in _command(each)]
-        dagster = [each for each in below if "dagster" in _command(each) and each not in worker]
+        worker = [each for each in below if "dagster_streamtables.cli worker" in _command(each)]
+        dagster = [each for each in below if re.search(_DAGSTER, _command(each))]
         found = Sample(
             minute=minute,
             worker=sum(map(_memory, worker)),

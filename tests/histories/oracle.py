@@ -105,8 +105,9 @@ def _read_once(world: World, name: str, path: Path, version: int) -> DataFrame:
         if name == "t" and _PADDED in world.table().schema().to_json():
             return rows
         here = arrow_rows(rows)
-        # Spark's client makes no DataFrame of nothing.
-        world.read[name] = seen, world.spark.createDataFrame(here) if here.num_rows else rows
+        # Spark's client makes no DataFrame of nothing, and without a schema forgets TIMESTAMP_NTZ.
+        again = world.spark.createDataFrame(here, rows.schema) if here.num_rows else rows
+        world.read[name] = seen, again
     return world.read[name][1]
 
 

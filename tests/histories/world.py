@@ -86,8 +86,11 @@ class World:
     @contextmanager
     def view(self, rows: pa.Table) -> Iterator[str]:
         """Local rows under a name that a statement can use."""
+        from pyspark.sql.pandas.types import from_arrow_schema
+
         name = f"rows_{uuid.uuid4().hex}"
-        self.spark.createDataFrame(rows).createOrReplaceTempView(name)
+        schema = from_arrow_schema(rows.schema)
+        self.spark.createDataFrame(rows, schema).createOrReplaceTempView(name)
         try:
             yield name
         finally:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables import Action, Lake, StreamTable, View
 from dagster_streamtables.compiler.dialect import translate
 from dagster_streamtables.errors import InvalidDefinition
 from postgres.compared import ours, theirs
@@ -51,6 +51,10 @@ QUERIES = {
     "interval '1 hour') AS g",
     "gaps": "SELECT id, a - lag(a) OVER (ORDER BY id) AS gap FROM z",
 }
+SPANS = View("spans", "SELECT id, a - b AS span FROM z", dialect="postgres")
+QUERIES["of a view"] = (
+    "SELECT id, span > interval '1 day' AS long FROM spans ORDER BY span DESC, id LIMIT 5"
+)
 TYPES = {
     "id": ("INT", pa.int32()), "a": ("TIMESTAMPTZ", pa.timestamp("us", "UTC")),
     "b": ("TIMESTAMPTZ", pa.timestamp("us", "UTC")), "ts": ("TIMESTAMP", pa.timestamp("us")),
@@ -86,10 +90,16 @@ def test_what_is_stored_is_what_postgres_returns(
     spark: SparkSession, lake: Lake, postgres: Any, zone: str
 ) -> None:
     columns = ", ".join(f"{name} {type_}" for name, (type_, _) in TYPES.items())
-    postgres.execute(f"SET timezone = '{zone}'; DROP TABLE IF EXISTS z; CREATE TABLE z ({columns})")
+    postgres.execute(f"SET timezone = '{zone}'; DROP TABLE IF EXISTS z CASCADE")
+    postgres.execute(f"CREATE TABLE z ({columns}); CREATE VIEW spans AS {SPANS.query}")
     tables = [
         StreamTable(
-            name, query, dialect="postgres", session_timezone=zone, differential_max_change_ratio=0
+            name.replace(" ", "_"),
+            query,
+            dialect="postgres",
+            views=(SPANS,),
+            session_timezone=zone,
+            differential_max_change_ratio=0,
         )
         for name, query in QUERIES.items()
     ]

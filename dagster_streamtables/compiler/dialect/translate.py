@@ -59,9 +59,15 @@ def translate(sql: str, dialect: str, columns: Columns | None = None) -> str:
 
 
 def translation(
-    sql: str, dialect: str, columns: Columns | None = None
+    sql: str, dialect: str, columns: Columns | None = None, *, stored: bool = True
 ) -> tuple[str, tuple[str, ...]]:
     """A query of another dialect in Spark SQL, and how its results look different there.
+
+    Args:
+        sql: The query.
+        dialect: Its dialect.
+        columns: As in `translate`.
+        stored: Whether its rows are stored; those of a view are read on, and keep their types.
 
     Raises:
         InvalidDefinition: As in `translate`.
@@ -72,7 +78,7 @@ def translation(
     rules = rules_of(dialect)
     if rules.prepare is not None:
         rules.prepare(text.tree, columns or {})
-    query = Query(dialect, text, Kinds(text.tree, columns or {}, dialect))
+    query = Query(dialect, text, Kinds(text.tree, columns or {}, dialect), stored)
     _refuse(query, rules)
     printed = _printed(query, _mended(query, rules))
     if len(printed) > max(_LONGEST, 100 * len(sql)):

@@ -106,7 +106,7 @@ class _Inliner:
             if name in self.views:
                 refuse_cycle(name, path)
                 columns[name] = self._columns(self.views[name], path)
-        sql, notes = translation(query, dialect, columns)
+        sql, notes = translation(query, dialect, columns, stored=not path)
         self.notes |= dict.fromkeys(notes)
         return Text(query, dialect).retold(sql)
 

@@ -71,9 +71,9 @@ def extreme(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def spell_out(select: exp.Select, query: Query) -> None:
-    """Make the differences among the outputs of a whole query texts; their order stays that of the
-    differences."""
-    if select.parent is not None:
+    """Make the differences among the outputs of a stored query texts; their order stays that of
+    the differences."""
+    if select.parent is not None or not query.stored:
         return
     order = select.args.get("order")
     for number, output in enumerate(select.selects, 1):

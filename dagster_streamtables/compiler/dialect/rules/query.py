@@ -29,6 +29,8 @@ class Query:
     dialect: str
     text: Text
     kinds: Kinds
+    stored: bool = True
+    """Whether its rows are stored, and not those of a view that is read on."""
     notes: dict[str, None] = field(default_factory=dict[str, None])
     """How results are represented differently in Spark, as a set in the order of their places."""
     _digits: dict[int, Digits | None] = field(default_factory=dict[int, Digits | None])

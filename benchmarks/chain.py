@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -65,13 +65,7 @@ class Chain:
 
     def visible(self) -> dict[int, float]:
         """For each commit, when the last table reflected it first."""
-        found: dict[int, float] = {}
-        reached = -1
-        for version, at in self._frontiers("by_region"):
-            for commit in range(reached + 1, self._commit_of(version) + 1):
-                found[commit] = at
-            reached = max(reached, self._commit_of(version))
-        return found
+        return self._first(self._frontiers("by_region"))
 
     def followed(self, said: str) -> dict[int, float]:
         """For each commit, when the follower had it.
@@ -79,13 +73,17 @@ class Chain:
         Args:
             said: What the follower has printed.
         """
+        lines = map(str.split, said.splitlines())
+        return self._first((int(version), float(at)) for version, at in lines)
+
+    def _first(self, seen: Iterable[tuple[int, float]]) -> dict[int, float]:
+        """For each commit, when it was seen first, by versions of the last table in their order."""
         found: dict[int, float] = {}
         reached = -1
-        for line in said.splitlines():
-            version, at = line.split()
-            now = self._commit_of(int(version))
+        for version, at in seen:
+            now = self._commit_of(version)
             for commit in range(reached + 1, now + 1):
-                found[commit] = float(at)
+                found[commit] = at
             reached = max(reached, now)
         return found
 

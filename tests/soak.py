@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import tempfile
 import time
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
@@ -25,7 +25,6 @@ import psutil
 import typer
 from deltalake import DeltaTable
 from rich.console import Console
-from rich.table import Table
 
 from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.orchestration.declare.load import load_tables
@@ -33,6 +32,7 @@ from dagster_streamtables.runtime.spark.server import server_status
 from example_defs.dataset import START
 from example_defs.headless import FOLDER, in_order
 from example_defs.replay import Replay
+from tests.samples import show, show_names, summary
 
 STEP = timedelta(hours=1)
 SAMPLE, CHECK = 60.0, 600.0
@@ -115,10 +115,7 @@ class Soak:
             since_checkpoint=max(since for _, _, since in stored),
         )
         self.samples.append(sample)
-        told = (
-            "-" if each is None else f"{each:,.1f}".removesuffix(".0") for each in astuple(sample)
-        )
-        self.console.print("  ".join(f"{value:>8}" for value in told), soft_wrap=True)
+        show(sample, self.console)
 
 
 def _stored(lake: Lake, table: StreamTable) -> tuple[int, int, int]:
@@ -139,29 +136,14 @@ def _live(pid: int) -> float | None:
     return int(total.group(1)) / 2**20 if total else None
 
 
-def summary(samples: list[Sample]) -> Table:
-    """The second quarter beside the last: what grows from one to the other goes on growing."""
-    quarter = max(1, len(samples) // 4)
-    grid = Table("", "second quarter", "last quarter")
-    for name in Sample.__dataclass_fields__:
-        row = [name]
-        for part in (samples[quarter : 2 * quarter], samples[-quarter:]):
-            values = [
-                value for value in (getattr(each, name) for each in part) if value is not None
-            ]
-            row.append(f"{statistics.mean(values):,.1f}" if values else "-")
-        grid.add_row(*row)
-    return grid
-
-
 def main(minutes: Annotated[float, typer.Option(help="How long.")] = 60) -> None:
     """Refreshes the example graph, and shows what grows."""
     console = Console()
     with tempfile.TemporaryDirectory(prefix="streamtables-") as folder:
         soak = Soak(Path(folder), console)
-        console.print("  ".join(f"{name[:8]:>8}" for name in Sample.__dataclass_fields__))
+        show_names(Sample, console)
         soak.run(minutes * 60)
-    console.print(summary(soak.samples))
+    console.print(summary(Sample, soak.samples))
     if soak.different:
         console.print(f"[red]differ: {', '.join(sorted(set(soak.different)))}[/]")
         raise typer.Exit(1)

@@ -14,13 +14,12 @@ from __future__ import annotations
 import os
 import random
 import re
-import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated
 
 import dagster as dg
@@ -29,18 +28,22 @@ import psycopg
 import typer
 from deltalake import DeltaTable
 from rich.console import Console
-from rich.table import Table
 
 from dagster_streamtables import Lake, StreamTable, build_catalog, load_tables
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.spark.server import server_status
 from example_defs.demo import PROJECT
+from tests.samples import show, show_names, summary
 
 DEMO = PROJECT / ".demo"
 TABLES = (PROJECT / "example_defs/tables", PROJECT / "example_defs/org_chart/tables")
 ORG_CHART = f"postgresql://postgres@/org_chart?host={DEMO / 'postgres'}"
 DAYS = 270
 """That the replay has left when the demo starts."""
+START = 600.0
+"""Seconds in which the demo makes all of its tables."""
+PACE = 2.0
+"""Seconds between two changes of the org chart."""
 _DAGSTER = r"dagster(\._daemon|_webserver| dev| api grpc| code-server)"
 UNREPORTED = 60.0
 """Seconds after which Dagster has heard of a commit: reports come every 10 s, at most 30."""
@@ -93,8 +96,7 @@ class Watch:
             ),
             commits=sum(self.lake.version(t.name) or 0 for t in self.tables.values()),
         )
-        told = (f"{each:,.1f}".removesuffix(".0") for each in astuple(found))
-        self.console.print("  ".join(f"{value:>10}" for value in told), soft_wrap=True)
+        show(found, self.console)
         return found
 
     def check(self, instance: dg.DagsterInstance) -> None:
@@ -175,6 +177,16 @@ def _demo(seconds: float) -> Iterator[psutil.Process]:
         process.wait(120)
 
 
+def _wait_for_tables(watch: Watch) -> None:
+    end = time.monotonic() + START
+    while any(watch.lake.version(table.name) is None for table in watch.tables.values()):
+        if watch.demo.status() == psutil.STATUS_ZOMBIE:
+            raise SystemExit("the demo ended")
+        if time.monotonic() > end:
+            raise SystemExit(f"a stream table is not there after {START:g} seconds")
+        time.sleep(1)
+
+
 def _watched(watch: Watch, seconds: float, seed: int) -> list[Sample]:
     samples: list[Sample] = []
     began = time.monotonic()
@@ -190,19 +202,10 @@ def _watched(watch: Watch, seconds: float, seed: int) -> list[Sample]:
                 watch.check(instance)
             _change_the_org_chart(changes)
             changes += 1
-            time.sleep(2)
+            time.sleep(PACE)
         watch.check(instance)
+        samples.append(watch.sample((time.monotonic() - began) / 60, instance))
     return samples
-
-
-def _summary(samples: list[Sample]) -> Table:
-    quarter = max(1, len(samples) // 4)
-    grid = Table("", "second quarter", "last quarter")
-    for field in fields(Sample):
-        parts = (samples[quarter : 2 * quarter], samples[-quarter:])
-        means = [statistics.mean(getattr(each, field.name) for each in part) for part in parts]
-        grid.add_row(field.name, *(f"{mean:,.1f}" for mean in means))
-    return grid
 
 
 def main(
@@ -215,13 +218,10 @@ def main(
     os.environ.setdefault("STREAMTABLES_HOME", str(DEMO / "spark"))
     with _demo(minutes * 60) as demo:
         watch = Watch(demo, console)
-        while any(watch.lake.version(table.name) is None for table in watch.tables.values()):
-            if not demo.is_running() or demo.status() == psutil.STATUS_ZOMBIE:
-                raise SystemExit("the demo ended")
-            time.sleep(1)
-        console.print("  ".join(f"{field.name[:10]:>10}" for field in fields(Sample)))
+        _wait_for_tables(watch)
+        show_names(Sample, console)
         samples = _watched(watch, minutes * 60, seed)
-    console.print(_summary(samples))
+    console.print(summary(Sample, samples))
     for each in watch.wrong:
         console.print(each, style="red", markup=False)
     console.print(f"{watch.compared} comparisons of {len(watch.tables)} tables")

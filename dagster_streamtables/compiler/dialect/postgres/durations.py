@@ -7,6 +7,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, Kind
 from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed
+from dagster_streamtables.compiler.dialect.rules.instants import micros
 from dagster_streamtables.compiler.dialect.rules.made import made
 from dagster_streamtables.compiler.dialect.rules.query import Query
 
@@ -20,15 +21,6 @@ _OF_DIFFERENCE = {
     "SECOND": "CAST(_m % 60000000 * 0.000001 AS DECIMAL(20, 6))",
     "EPOCH": "CAST(_m * 0.000001 AS DECIMAL(20, 6))",
 }
-
-
-def micros(node: exp.Expr, kind: Kind) -> exp.Expr:
-    """The microseconds since 1970, of a timestamp without a zone as if it were in UTC."""
-    if kind is Kind.INSTANT:
-        return made("UNIX_MICROS(_x)", x=node)
-    if kind is Kind.DATE:
-        return made("CAST(DATEDIFF(_x, DATE '1970-01-01') AS BIGINT) * 86400000000", x=node)
-    return made("UNIX_MICROS(CAST(CONCAT(CAST(_x AS STRING), 'Z') AS TIMESTAMP))", x=node)
 
 
 def is_read(node: exp.Expr) -> bool:

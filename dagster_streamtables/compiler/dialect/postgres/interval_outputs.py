@@ -11,15 +11,14 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, Kind
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import results
-from dagster_streamtables.compiler.dialect.postgres.durations import is_read, micros
+from dagster_streamtables.compiler.dialect.postgres.durations import DATES, is_read
+from dagster_streamtables.compiler.dialect.rules import instants
 from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed
-from dagster_streamtables.compiler.dialect.rules.instants import DIFFERENCE
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, literal_int
 
-DATES = {Kind.DATE, *MOMENTS}
 _NOTE = "an interval is stored as the text that PostgreSQL shows"
 # Spark shows a difference as INTERVAL '-1 02:03:04.5' DAY TO SECOND.
 _STEPS = (
@@ -49,9 +48,10 @@ def is_difference(node: exp.Expr | None, query: Query) -> bool:
         some = [each for each in results(node) if not isinstance(each, exp.Null)]
         return bool(some) and all(is_difference(each, query) for each in some)
     if isinstance(node, exp.Anonymous):
-        return node.name == DIFFERENCE
-    sides = (node.this, node.expression) if isinstance(node, exp.Sub) else ()
-    return bool(sides) and query.kind(node) is Kind.INTERVAL and {*map(query.kind, sides)} <= DATES
+        return node.name == instants.DIFFERENCE
+    if not isinstance(node, exp.Sub) or query.kind(node) is not Kind.INTERVAL:
+        return False
+    return all(query.kind(side) in DATES for side in (node.this, node.expression))
 
 
 def extreme(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -62,12 +62,11 @@ def extreme(node: exp.Expr, query: Query) -> exp.Expr | None:
     if isinstance(inner, exp.Anonymous):
         seconds = inner.expressions[-1]
     elif isinstance(inner, exp.Sub):
-        a, b = (micros(side, query.kind(side)) for side in (inner.this, inner.expression))
-        seconds = made("CAST((_a - _b) * 0.000001 AS DECIMAL(18, 6))", a=a, b=b)
+        seconds = instants.seconds(inner, query)
     else:
         return None
     found = aggregate(type(node)(this=seconds.copy()))
-    return composed(made(f"{DIFFERENCE}(0, 0, 0, _s)", s=found))
+    return composed(made(f"{instants.DIFFERENCE}(0, 0, 0, _s)", s=found))
 
 
 def spell_out(select: exp.Select, query: Query) -> None:

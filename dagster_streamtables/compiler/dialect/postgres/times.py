@@ -13,7 +13,6 @@ from dagster_streamtables.compiler.dialect.postgres.durations import (
     DATES,
     interval_call,
     is_read,
-    micros,
     part_of_interval,
     require_alike,
 )
@@ -55,7 +54,7 @@ def extracted(node: exp.Expr, query: Query) -> exp.Expr | None:
     kind = query.require(node, node.expression, DATES, "this needs a date", CAST_IT)
     if part == "EPOCH":
         seconds = "CAST(_m * 0.000001 AS DECIMAL(20, 6))"
-        found = made(seconds, m=micros(node.expression, kind))
+        found = made(seconds, m=instants.micros(node.expression, kind))
         return found if kind is not Kind.DATE else made("CAST(_x AS BIGINT)", x=found)
     if part == "JULIAN" and kind is Kind.DATE:
         return made("DATEDIFF(_x, DATE '1970-01-01') + 2440588", x=node.expression)
@@ -105,7 +104,7 @@ def moved(node: exp.Expr, query: Query) -> exp.Expr | None:
     if Kind.INSTANT in (left, right) and {left, right} <= set(DATES):
         require_alike(node, [left, right], query)
     if left is right is Kind.INSTANT and not is_read(node):
-        return instants.difference(node.this, node.expression)
+        return instants.difference(node, query)
     return None
 
 
@@ -191,12 +190,12 @@ def binned(node: exp.Expr, query: Query) -> exp.Expr:
     if query.kind(origin) not in (kind, Kind.STRING):
         raise query.refusal(node, "the origin has another type", "cast it to the same type")
     origin = moment_literal(origin)
-    start = micros(made(f"CAST(_o AS {type_})", o=origin), kind)
-    past = exp.Sub(this=micros(value, kind), expression=start)
-    rest = f"PMOD(_p, {seconds * 1_000_000})"
+    start = instants.micros(made(f"CAST(_o AS {type_})", o=origin), kind)
+    past = exp.Sub(this=instants.micros(value, kind), expression=start)
+    into = f"PMOD(_p, {seconds * 1_000_000})"
     if kind is Kind.INSTANT:
-        return made(f"TIMESTAMP_MICROS(UNIX_MICROS(_x) - {rest})", x=value, p=past)
-    template = f"_x - MAKE_DT_INTERVAL(0, 0, 0, CAST({rest} * 0.000001 AS DECIMAL(18, 6)))"
+        return made(f"TIMESTAMP_MICROS(UNIX_MICROS(_x) - {into})", x=value, p=past)
+    template = f"_x - MAKE_DT_INTERVAL(0, 0, 0, CAST({into} * 0.000001 AS DECIMAL(18, 6)))"
     return exp.paren(made(template, x=value, p=past).unnest())
 
 

@@ -27,6 +27,21 @@ DAYS = "Spark counts 24 hours as a day of the clock"
 _UTC_MICROS = "UNIX_MICROS(CAST(CONCAT(CAST({} AS STRING), 'Z') AS TIMESTAMP))"
 
 
+def micros(node: exp.Expr, kind: Kind) -> exp.Expr:
+    """The microseconds since 1970, of a timestamp without a zone as if it were in UTC."""
+    if kind is Kind.INSTANT:
+        return made("UNIX_MICROS(_x)", x=node)
+    if kind is Kind.DATE:
+        return made("CAST(DATEDIFF(_x, DATE '1970-01-01') AS BIGINT) * 86400000000", x=node)
+    return made(_UTC_MICROS.format("_x"), x=node)
+
+
+def seconds(node: exp.Expr, query: Query) -> exp.Expr:
+    """Of a difference of dates and timestamps, of which neither is a difference itself."""
+    a, b = (micros(side, query.kind(side)) for side in (node.this, node.expression))
+    return made("CAST((_a - _b) * 0.000001 AS DECIMAL(18, 6))", a=a, b=b)
+
+
 def local(value: exp.Expr, zone: str) -> exp.Expr:
     """The clock of a zone at an instant, whatever the zone of the session."""
     seconds = "CAST(UNIX_MICROS(_x) * 0.000001 AS DECIMAL(18, 6))"
@@ -61,20 +76,19 @@ def later(value: exp.Expr) -> exp.Expr:
     return made(chosen, x=value)
 
 
-def difference(a: exp.Expr, b: exp.Expr) -> exp.Expr:
+def difference(node: exp.Expr, query: Query) -> exp.Expr:
     """The time between two instants."""
-    seconds = "CAST((UNIX_MICROS(_a) - UNIX_MICROS(_b)) * 0.000001 AS DECIMAL(18, 6))"
-    return made(f"{DIFFERENCE}(0, 0, 0, {seconds})", a=a, b=b)
+    return made(f"{DIFFERENCE}(0, 0, 0, _s)", s=seconds(node, query))
 
 
 def moved(node: exp.Expr, value: exp.Expr, step: exp.Expr, query: Query) -> exp.Expr:
     """An instant plus or minus an interval of one unit: hours are not counted by the clock."""
-    seconds = _seconds(step)
-    if seconds is not None:
+    constant = _seconds(step)
+    if constant is not None:
         if not is_long(step):  # Spark adds it as it is
             return type(node)(this=value.copy(), expression=step.copy())
-        micros = seconds * (-1_000_000 if isinstance(node, exp.Sub) else 1_000_000)
-        return made(f"TIMESTAMP_MICROS(UNIX_MICROS(_x) + {micros})", x=value)
+        more = constant * (-1_000_000 if isinstance(node, exp.Sub) else 1_000_000)
+        return made(f"TIMESTAMP_MICROS(UNIX_MICROS(_x) + {more})", x=value)
     units = {
         each.unit.name.upper().removesuffix("S")
         for each in step.find_all(exp.Interval)
@@ -98,10 +112,10 @@ def _seconds(step: exp.Expr) -> int | None:
     inner = step.unnest()
     if not isinstance(inner, exp.Interval) or not inner.unit:
         return None
-    number, seconds = inner.this.name, _TIMES.get(inner.unit.name.upper().removesuffix("S"))
-    if seconds is None or not number.lstrip("-").isdigit():
+    number, unit = inner.this.name, _TIMES.get(inner.unit.name.upper().removesuffix("S"))
+    if unit is None or not number.lstrip("-").isdigit():
         return None
-    return int(number) * seconds
+    return int(number) * unit
 
 
 def compared(node: exp.Expr, query: Query) -> exp.Expr | None:

@@ -12,6 +12,7 @@ WINDOW w AS (…), v AS w                    v AS (…)
 LATERAL VIEW explode(x) t                  t AS col, the column names that Spark gives
 SELECT CAST(a AS BIGINT)                   AS a, likewise
 """
+collate(a, 'UTF8_LCASE')                   a COLLATE UTF8_LCASE, see `collations`
 
 from __future__ import annotations
 
@@ -20,6 +21,7 @@ from collections.abc import Collection, Mapping
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.definitions_in_subqueries import open_definitions
+from dagster_streamtables.compiler.analyze.collations import open_collations
 from dagster_streamtables.compiler.analyze.generators import open_generator
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_joins
 from dagster_streamtables.compiler.analyze.pivots import open_pivots
@@ -45,6 +47,7 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
     _name_outputs(tree, columns)
     _rename_semi_joined(tree, columns)
     for query in list(tree.find_all(exp.Query)):
+    open_collations(tree)
         limit = query.args.get("limit")
         if isinstance(limit, exp.Limit) and isinstance(limit.expression, exp.Var):
             query.set("limit", None)

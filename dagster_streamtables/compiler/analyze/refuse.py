@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
+from dagster_streamtables.compiler.analyze.collations import kept_collations
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.foreign_syntax import require_spark_syntax
@@ -95,11 +96,13 @@ def _refuse_construct(node: exp.Expr, text: Text) -> None:
             why="each run would sample different rows",
             fix="filter by a hash of a key, for example WHERE pmod(hash(id), 10) = 0",
         )  # fmt: skip
-    if isinstance(node, exp.Collate) and not _meets_constant(node):
+    for kept in kept_collations(node):
         raise _at(
-            node, text, "COLLATE outside of a comparison with a constant",
-            why="one of several equal values would be returned, and which one is undefined",
-            fix=f"compare, group and join by LOWER(…), {_OR_FULL}",
+            kept, text, "COLLATE of a value that is kept",
+            why="rows are told apart by bytes, and a collation takes different bytes for equal: "
+            "which of them a group, a window, an order or an output has is undefined",
+            fix="keep only comparisons, x COLLATE … = y, or LOWER(x); or choose mode FULL, with "
+            "outputs cast to STRING",
         )  # fmt: skip
     if isinstance(node, exp.DataType) and node.is_type(exp.DataType.Type.TIME):
         raise _at(
@@ -132,16 +135,6 @@ def _refuse_clause(node: exp.Expr, text: Text) -> None:
             node, text, "Spark has no DISTINCT ON", why=_SPARK_ONLY,
             fix='write QUALIFY ROW_NUMBER() OVER (…) = 1, or dialect="postgres"',
         )  # fmt: skip
-
-
-def _meets_constant(node: exp.Collate) -> bool:
-    """Whether it occurs only in a comparison with a constant, whose result is TRUE or FALSE."""
-    around = node.parent
-    if not isinstance(around, exp.Binary | exp.In | exp.Between):
-        return False
-    operands = (each for each in around.iter_expressions() if each is not node)
-    compares = isinstance(around, exp.Predicate) and not around.args.get("query")
-    return compares and not any(each.find(exp.Column, exp.Query) for each in operands)
 
 
 def _makes_rows_inside(node: exp.Expr) -> bool:

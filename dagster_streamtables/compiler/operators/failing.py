@@ -23,7 +23,7 @@ _SAFE = (
     *(exp.And, exp.Or, exp.Not, exp.Is, exp.In, exp.Between, exp.Like, exp.ILike, exp.Case, exp.If),
     *(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ),
     *(exp.Coalesce, exp.Lower, exp.Upper, exp.Trim, exp.Substring, exp.Concat, exp.DPipe),
-    *(exp.Nullif, exp.Length, exp.Year, exp.Month, exp.Day, exp.DataType),
+    *(exp.Nullif, exp.Length, exp.Year, exp.Month, exp.Day, exp.DataType, exp.Collate, exp.Var),
 )
 _ARITHMETIC = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Abs, exp.Greatest, exp.Least)
 """These fail only on overflow."""

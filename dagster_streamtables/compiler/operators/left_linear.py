@@ -118,7 +118,11 @@ def conjuncts(condition: exp.Expr) -> list[exp.Expr]:
 def equalities(
     condition: exp.Expr, left: frozenset[str], right: frozenset[str]
 ) -> tuple[Pair, ...]:
-    """The conjuncts of `condition` that equate an expression of each side."""
+    """The conjuncts of `condition` that equate an expression of each side.
+
+    An equality by a collation is none: what is equal by it differs in bytes, by which keys are
+    grouped, bounded and looked up.
+    """
     pairs: list[Pair] = []
     for conjunct in conjuncts(condition):
         if not isinstance(conjunct, exp.EQ | exp.NullSafeEQ):
@@ -133,4 +137,10 @@ def equalities(
 
 def _is_key(expression: exp.Expr, side: frozenset[str]) -> bool:
     names = {each.name for each in expression.find_all(exp.Column)}
-    return cannot_fail(expression) and bool(names) and names <= side
+    plain = cannot_fail(expression) and not _is_collated(expression)
+    return plain and bool(names) and names <= side
+
+
+def _is_collated(expression: exp.Expr) -> bool:
+    casts = (each.args.get("collate") for each in expression.find_all(exp.DataType))
+    return expression.find(exp.Collate) is not None or any(casts)

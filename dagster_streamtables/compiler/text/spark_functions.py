@@ -13,7 +13,7 @@ _SCALAR = """
     array_except array_insert array_intersect array_join array_max array_min array_position
     array_prepend array_remove array_repeat array_size array_union arrays_overlap arrays_zip ascii
     asin asinh atan atan2 atanh base64 bigint bin bit_count bit_get bit_length boolean bround btrim
-    cardinality cast cbrt ceil ceiling char char_length character_length chr coalesce concat
+    cardinality cast cbrt ceil ceiling char char_length character_length chr coalesce collate concat
     concat_ws contains conv convert_timezone cos cosh cot crc32 csc date date_add date_diff
     date_format date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day
     dayname dayofmonth dayofweek dayofyear decimal decode degrees double e element_at elt encode
@@ -63,7 +63,7 @@ _MAPS = """
     transform_keys transform_values var_map
 """
 _OTHERS = """
-    collate collation window_time
+    collation window_time
 """
 _LAMBDAS = """
     aggregate array_sort exists filter forall map_filter map_zip_with reduce transform

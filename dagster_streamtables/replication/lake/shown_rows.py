@@ -35,7 +35,7 @@ class ShownRows:
     Without a filter they are read without Spark, if they are few or were only added. A filter is
     Spark's to decide. It decides alike over the table and over rows that were read from it, which
     is one statement for many commits, except where a column has more to it than its type: Spark
-    pads a CHAR, and a collation compares in its own way.
+    pads a CHAR.
     """
 
     access: Access

@@ -26,7 +26,7 @@ from dagster_streamtables.runtime.delta.log_folder import LocalLog, RemoteLog
 from dagster_streamtables.runtime.delta.log_paths import commit_file
 from dagster_streamtables.runtime.delta.names import files_below, is_remote
 from dagster_streamtables.runtime.delta.parquet_files import opened_parquet
-from dagster_streamtables.runtime.delta.types import spark_type
+from dagster_streamtables.runtime.delta.types import column_type
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class TableLog:
     @cached_property
     def columns(self) -> dict[str, str]:
         """Column → Spark type, in order."""
-        return {field["name"]: spark_type(field["type"]) for field in self.fields}
+        return {field["name"]: column_type(field) for field in self.fields}
 
     @cached_property
     def encodings(self) -> dict[str, str]:

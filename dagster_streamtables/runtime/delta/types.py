@@ -1,24 +1,48 @@
 """Column types of the Delta protocol as Spark types.
 
 They follow the "Schema Serialization Format" of the Delta transaction log protocol: primitive types
-by name, nested ones as objects.
+by name, nested ones as objects. A collation is no part of a type there, but metadata of the column,
+or of the field of a struct, that it is in: `{"__COLLATIONS": {"tags.element": "icu.UNICODE_CI"}}`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.runtime.delta.quote import spark_name
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+_NONE: Mapping[str, str] = MappingProxyType({})
+_COLLATIONS = "__COLLATIONS"
 _SPARK = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
 
 
-def spark_type(delta_type: str | Mapping[str, object]) -> str:
+def column_type(field: Mapping[str, Any]) -> str:
+    """The type of a column, or of a field of a struct, as Spark writes it.
+
+    >>> column_type({"name": "s", "type": "string", "metadata": {}})
+    'string'
+    >>> told = {"__COLLATIONS": {"s": "spark.UTF8_LCASE"}}
+    >>> column_type({"name": "s", "type": "string", "metadata": told})
+    'string collate UTF8_LCASE'
+    """
+    collations = (field.get("metadata") or {}).get(_COLLATIONS, {})
+    return spark_type(field["type"], field["name"], collations)
+
+
+def spark_type(
+    delta_type: str | Mapping[str, Any], path: str = "", collations: Mapping[str, str] = _NONE
+) -> str:
     """The type of a column as Spark writes it.
+
+    Args:
+        delta_type: As the protocol writes it.
+        path: Where the type is in its column.
+        collations: Path → the collation of the string that is there.
 
     >>> spark_type("long"), spark_type("decimal(10,2)")
     ('bigint', 'decimal(10,2)')
@@ -26,20 +50,24 @@ def spark_type(delta_type: str | Mapping[str, object]) -> str:
     'array<int>'
     """
     if isinstance(delta_type, str):
-        return _SPARK.get(delta_type, delta_type)
-    nested: Mapping[str, object] = delta_type
-    match nested["type"]:
+        collation = collations.get(path, "").rpartition(".")[2]
+        plain = _SPARK.get(delta_type, delta_type)
+        return f"{plain} collate {collation}" if collation else plain
+
+    def inside(part: str, of: str) -> str:
+        return spark_type(delta_type[part], f"{path}.{of}", collations)
+
+    match delta_type["type"]:
         case "array":
-            return f"array<{spark_type(nested['elementType'])}>"  # type: ignore[arg-type]
+            return f"array<{inside('elementType', 'element')}>"
         case "map":
-            key, value = nested["keyType"], nested["valueType"]
-            return f"map<{spark_type(key)},{spark_type(value)}>"  # type: ignore[arg-type]
+            return f"map<{inside('keyType', 'key')},{inside('valueType', 'value')}>"
         case _:
-            fields = nested["fields"]
-            inner = (f"{spark_name(f['name'])}:{spark_type(f['type'])}" for f in fields)  # type: ignore
+            fields = delta_type["fields"]
+            inner = (f"{spark_name(each['name'])}:{column_type(each)}" for each in fields)
             return f"struct<{','.join(inner)}>"
 
 
 def types_of(rows: DataFrame) -> dict[str, str]:
     """Column → type. Spark's `dtypes` would leave the names in a struct unquoted."""
-    return {field.name: spark_type(field.dataType.jsonValue()) for field in rows.schema.fields}
+    return {field.name: column_type(field.jsonValue()) for field in rows.schema.fields}

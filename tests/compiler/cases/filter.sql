@@ -167,3 +167,49 @@ INSERT INTO customers VALUES (5, 'X');
 --- delta
 -- -1 | 4 | False
 -- +1 | 5 | True
+
+--- case: a collation decides which columns are equal
+--- covers: Q1 COLLATE; Q28 comparisons by a collation
+SELECT name, country, name COLLATE UTF8_LCASE = country AS same, CASE WHEN name COLLATE UTF8_LCASE < 'c' THEN name ELSE 'x' END AS low FROM regions WHERE name COLLATE UTF8_LCASE <> country OR country = 'B' COLLATE UTF8_LCASE;
+--- before
+INSERT INTO regions VALUES ('a', 'A'), ('b', 'B'), ('a', 'C'), ('D', 'c');
+--- change
+UPDATE regions SET name = 'B' WHERE name = 'b';
+UPDATE regions SET name = 'c' WHERE name = 'D';
+INSERT INTO regions VALUES ('A', 'c'), (NULL, 'b');
+--- delta
+-- -1 | D | c | False | x
+-- +1 | A | c | False | A
+-- -1 | b | B | True | b
+-- +1 | B | B | True | B
+-- +1 | NULL | b | NULL | x
+
+--- case: patterns and parts by a collation
+--- covers: Q1 COLLATE; Q28 comparisons by a collation
+--- spark: DuckDB has no collations in LIKE, nor in functions of strings
+SELECT id, region COLLATE UTF8_LCASE LIKE 'N%' AS l, contains(region COLLATE UTF8_LCASE, 'ORT') AS c, startswith(collate(region, 'UTF8_LCASE'), 'No') AS s, locate('T', region COLLATE UTF8_LCASE) AS at, CASE CAST(region AS STRING COLLATE UTF8_LCASE) WHEN 'north' THEN 1 ELSE 2 END AS n, CAST(region COLLATE UNICODE_CI AS STRING) AS r FROM customers WHERE lower(region) COLLATE system.builtin.UNICODE_CI_AI <= 'südost';
+--- before
+INSERT INTO customers VALUES (1, 'North'), (2, 'NORTH'), (3, 'x'), (4, 'SUDOST');
+--- change
+UPDATE customers SET region = 'Süd' WHERE id = 1;
+INSERT INTO customers VALUES (5, 'norTh');
+DELETE FROM customers WHERE id = 4;
+--- delta
+-- -1 | 1 | True | True | True | 4 | 1 | North
+-- +1 | 1 | False | False | False | 0 | 2 | Süd
+-- -1 | 4 | False | False | False | 6 | 2 | SUDOST
+-- +1 | 5 | True | True | True | 4 | 1 | norTh
+
+--- case: groups, windows and an order by comparisons of a collation
+--- covers: Q1 COLLATE; Q28 comparisons by a collation
+SELECT region COLLATE UTF8_LCASE = 'NORTH' AS north, COUNT(*) AS n, COUNT(*) FILTER (WHERE region COLLATE UTF8_LCASE = 'south') AS s, MIN(region) AS least FROM customers GROUP BY region COLLATE UTF8_LCASE = 'NORTH' HAVING MIN(region) COLLATE UTF8_LCASE <> 'OTHER' ORDER BY MIN(region) COLLATE UTF8_LCASE;
+--- before
+INSERT INTO customers VALUES (1, 'North'), (2, 'north'), (3, 'x'), (4, 'SOUTH');
+--- change
+UPDATE customers SET region = 'NORTH' WHERE id = 3;
+INSERT INTO customers VALUES (5, 'south');
+--- delta
+-- -1 | True | 2 | 0 | North
+-- +1 | True | 3 | 0 | NORTH
+-- -1 | False | 2 | 1 | SOUTH
+-- +1 | False | 2 | 2 | SOUTH

@@ -68,19 +68,61 @@ SELECT id, my_function(amount) AS x FROM orders;
 --- covers: Q28 a collation of an output column
 SELECT region COLLATE UTF8_LCASE AS r FROM customers;
 --- error
--- COLLATE outside of a comparison with a constant
+-- COLLATE of a value that is kept
 
 --- case: groups by a collation
 --- covers: Q28 groups by a collation
 SELECT COUNT(*) AS n FROM customers GROUP BY region COLLATE UTF8_LCASE;
 --- error
--- COLLATE outside of a comparison with a constant
+-- COLLATE of a value that is kept
 
---- case: a join by a collation
---- covers: Q28 a join by a collation
-SELECT c.id FROM customers AS c JOIN regions AS r ON c.region COLLATE UTF8_LCASE = r.name;
+--- case: the greatest by a collation
+--- covers: Q28 the greatest by a collation
+SELECT MAX(region COLLATE UTF8_LCASE) = 'NORTH' AS is_north FROM customers;
 --- error
--- COLLATE outside of a comparison with a constant
+-- COLLATE of a value that is kept
+
+--- case: windows by a collation
+--- covers: Q28 windows by a collation
+SELECT id, ROW_NUMBER() OVER (PARTITION BY region COLLATE UTF8_LCASE ORDER BY id) AS n FROM customers;
+--- error
+-- COLLATE of a value that is kept
+
+--- case: first rows by a collation
+--- covers: Q28 first rows by a collation
+SELECT id FROM customers ORDER BY region COLLATE UTF8_LCASE LIMIT 1;
+--- error
+-- COLLATE of a value that is kept
+
+--- case: a choice of values by a collation
+--- covers: Q28 a choice of values by a collation
+SELECT id, CASE WHEN id = 1 THEN region ELSE 'x' COLLATE UTF8_LCASE END AS r FROM customers;
+--- error
+-- COLLATE of a value that is kept
+
+--- case: a collation by a function
+--- covers: Q28 a collation by a function
+SELECT nullif(collate(region, 'UNICODE_CI'), 'x') AS r FROM customers;
+--- error
+-- COLLATE of a value that is kept
+
+--- case: a cast to a collation
+--- covers: Q28 a cast to a collation
+SELECT CAST(region AS STRING COLLATE UTF8_LCASE) AS r FROM customers;
+--- error
+-- COLLATE of a value that is kept
+
+--- case: a cast to a list with a collation
+--- covers: Q28 a cast to a collation
+SELECT id FROM customers WHERE CAST(array(region) AS ARRAY<STRING COLLATE UTF8_LCASE>) = array('x');
+--- error
+-- COLLATE of a value that is kept
+
+--- case: rows without copies by a collation
+--- covers: Q28 rows without copies by a collation
+SELECT id FROM customers WHERE region IN (SELECT DISTINCT name COLLATE UTF8_LCASE FROM regions);
+--- error
+-- COLLATE of a value that is kept
 
 --- case: the type TIME
 --- covers: Q28 the type TIME

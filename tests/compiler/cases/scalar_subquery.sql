@@ -226,3 +226,18 @@ DELETE FROM orders WHERE id = 12;
 --- delta
 -- +1 | 10 | north
 -- -1 | 11 | south
+
+--- case: a value looked up by a collation
+--- covers: Q28 subqueries by a collation
+SELECT c.id, (SELECT MAX(r.country) FROM regions AS r WHERE r.name COLLATE UTF8_LCASE = c.region) AS country FROM customers AS c WHERE c.region = (SELECT MIN(s.name) FROM regions AS s) COLLATE UTF8_LCASE OR c.id > 1;
+--- before
+INSERT INTO customers VALUES (1, 'North'), (2, 'SOUTH'), (3, 'west');
+INSERT INTO regions VALUES ('NORTH', 'x'), ('north', 'y'), ('south', 'z');
+--- change
+DELETE FROM regions WHERE country = 'y';
+INSERT INTO regions VALUES ('West', 'v');
+DELETE FROM regions WHERE country = 'x';
+--- delta
+-- -1 | 1 | y
+-- +1 | 3 | v
+-- -1 | 3 | NULL

@@ -73,6 +73,16 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
 
 
 def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
+def output_columns(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]:
+    """The names of a query's columns, two of which may be the same.
+
+    Raises:
+        InvalidDefinition: A table or column does not exist, or an output has no name.
+    """
+    _require_sources(text, sources)
+    return _output_names(text, sources)
+
+
     every = {name: kind for columns in sources.values() for name, kind in columns.items()}
     tree = normalized(text.tree, every)
     scans = _flatten_table_names(tree, text, sources)

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 from sqlglot.errors import SqlglotError
 
-from dagster_streamtables.compiler.analyze.bind import Columns, Parsed, parse
+from dagster_streamtables.compiler.analyze.bind import Columns, Parsed, output_columns, parse
 from dagster_streamtables.compiler.analyze.make_deterministic import determined
 from dagster_streamtables.compiler.analyze.storable_types import forget
 from dagster_streamtables.compiler.lower import lower
 from dagster_streamtables.compiler.maintain.strategy import strategy_of
 from dagster_streamtables.compiler.plan.plan import QueryPlan
 from dagster_streamtables.compiler.text.current_time import with_clock
-from dagster_streamtables.compiler.text.pipes import without_pipes
+from dagster_streamtables.compiler.text.pipes import counts_columns, without_pipes
 from dagster_streamtables.compiler.text.quantified import without_quantifiers
 from dagster_streamtables.compiler.text.query_text import Text, as_written, without_parentheses
 from dagster_streamtables.compiler.text.refusal import Refusal
@@ -37,7 +37,8 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> QueryPla
     >>> plan.key, plan.hidden
     (('customer',), ('__st_n', '__st_c1'))
     """
-    text = without_pipes(query if isinstance(query, Text) else as_written(query))
+    written = query if isinstance(query, Text) else as_written(query)
+    text = _without_pipes(written, sources)
     _ = text.tree
     try:
         text, parsed = _settled(text, sources)
@@ -52,7 +53,7 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> QueryPla
             why=str(error),
             fix="simplify the query, or choose mode FULL",
         ) from error
-    return QueryPlan(view, strategy_of(view), text=text)
+    return QueryPlan(view, strategy_of(view), text=text, counts_columns=counts_columns(written))
 
 
 def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:
@@ -65,8 +66,22 @@ def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:
 
 
 def _settled(text: Text, sources: Mapping[str, Columns]) -> tuple[Text, Parsed]:
-    text = without_pipes(text)
-    text = with_clock(without_quantifiers(without_parentheses(text)))
+    text = _plain(_without_pipes(text, sources))
     parsed = parse(text, sources)
     decided = determined(text, parsed.tree)
     return (text, parsed) if decided is text else (decided, parse(decided, sources))
+
+
+def _without_pipes(text: Text, sources: Mapping[str, Columns]) -> Text:
+    def columns_of(sql: str) -> tuple[str, ...]:
+        before = _plain(as_written(sql))
+        try:
+            return output_columns(before, sources)
+        except Refusal as refusal:
+            raise refusal.in_text(before) from None
+
+    return without_pipes(text, columns_of)
+
+
+def _plain(text: Text) -> Text:
+    return with_clock(without_quantifiers(without_parentheses(text)))

@@ -171,6 +171,9 @@ class QueryPlan(Plan):
 
     text: Text = field(kw_only=True)
     """The user's text, with a unique answer; see `make_deterministic`."""
+    counts_columns: bool = field(default=False, kw_only=True)
+    """Whether its meaning depends on all columns of its sources and on their order, even of those
+    that it does not read; see `pipe_columns`."""
 
     @property
     def sources(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@
               GROUP BY k
            |> EXTEND e AS x                 SELECT *, e AS x FROM (…) AS t
            |> DROP x                        SELECT * EXCEPT (x) FROM (…) AS t
+           |> SET b = e                     SELECT a, e AS b FROM (…) AS t, see `pipe_columns`
            |> JOIN u ON …                   … FROM (…) AS t JOIN u ON …
            |> ORDER BY a |> LIMIT 3         SELECT * FROM (…) AS t ORDER BY a LIMIT 3
 
@@ -15,79 +16,71 @@ Later steps see the name of the table that the query began with, as in Spark, if
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import replace
 
 from sqlglot.tokenizer_core import Token, TokenType
 
+from dagster_streamtables.compiler.text.pipe_columns import (
+    SPARK_ONLY,
+    ColumnsOf,
+    at_number,
+    require_key,
+    with_value,
+)
+from dagster_streamtables.compiler.text.pipe_query import PipeQuery
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.errors import Place, UnsupportedQuery
+from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
 
 _SETS = {"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"}
 _JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "LATERAL"}
 _SEVERAL = {"JOIN", ",", "LATERAL", "PIVOT", "UNPIVOT", "TABLESAMPLE"}
-_OF_SETS = {"CUBE", "ROLLUP", "GROUPING", "WITH", "ALL"}
 _OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET)
 _WHY = "no query without pipe syntax is known that means the same"
 _OR_FULL = "or choose mode FULL, which reruns the query whenever a source has changed"
 
 
-def without_pipes(text: Text) -> Text:
+def without_pipes(text: Text, columns_of: ColumnsOf) -> Text:
     """The query without pipe syntax.
+
+    Args:
+        text: The query.
+        columns_of: The names of a query's columns; asked only where a step needs them.
 
     Raises:
         UnsupportedQuery: A step of a pipe has no translation.
-        InvalidDefinition: The text is not one query.
+        InvalidDefinition: The text is not one query, or a step is none of Spark's.
     """
     if not text.has_pipes:
         return text
-    writer = _Writer(text)
+    writer = _Writer(text, columns_of)
     return text.retold(writer.query(0, len(text.tokens)))
+
+
+def counts_columns(text: Text) -> bool:
+    """Whether a step depends on all columns before it, and on their order."""
+    asked = list[str]()
+
+    def columns_of(sql: str) -> Sequence[str]:
+        asked.append(sql)
+        raise InvalidDefinition("unknown")
+
+    with suppress(InvalidDefinition):
+        without_pipes(text, columns_of)
+    return bool(asked)
 
 
 def _is_pipe(token: Token) -> bool:
     return token.token_type is TokenType.PIPE_GT
 
 
-@dataclass(frozen=True)
-class _Query:
-    """A query whose steps so far are one SELECT, to which more may be added."""
-
-    from_: str
-    alias: str = ""
-    """The name of the only table, in its own spelling; empty if there are several."""
-    where: tuple[str, ...] = ()
-    order: str = ""
-    offset: str = ""
-    ordered: bool = False
-    """Whether a step below put its rows into an order."""
-
-    def select(self, items: str = "*", group: str = "") -> str:
-        parts = [f"SELECT {items} FROM {self.from_}"]
-        parts += ["WHERE " + " AND ".join(f"({each})" for each in self.where)] if self.where else []
-        parts += [f"GROUP BY {group}"] if group else []
-        return "\n".join([*parts, *filter(None, (self.order, self.offset))])
-
-    @property
-    def is_plain(self) -> bool:
-        return not (self.where or self.order or self.offset)
-
-    def below(self, sql: str, *, ordered: bool = False) -> _Query:
-        """The query over the rows of another, which stands for this one and its name."""
-        name = f" AS {self.alias}" if self.alias else ""
-        return _Query(f"(\n{sql}\n){name}", self.alias, ordered=ordered)
-
-    @property
-    def closed(self) -> _Query:
-        kept = self.ordered or bool(self.order)
-        return self if self.is_plain else self.below(self.select(), ordered=kept)
-
-
 class _Writer:
     """Writes queries of a text again, each as the words between two of its tokens."""
 
-    def __init__(self, text: Text) -> None:
+    def __init__(self, text: Text, columns_of: ColumnsOf) -> None:
         self._text = text
+        self._columns_of = columns_of
         self._tokens = text.tokens
         self._words = [text.sql[t.start : t.end + 1].upper().split()[0] for t in text.tokens]
 
@@ -102,15 +95,15 @@ class _Writer:
             found = self._step(found, at + 1, end)
         return f"{self._copied(start, begin)} {found.select()}".strip()
 
-    def _first(self, start: int, stop: int) -> _Query:
+    def _first(self, start: int, stop: int) -> PipeQuery:
         words = [self._words[i] for i in self._outer(start, stop)]
         if self._words[start] == "TABLE" and not set(words) & _SETS:
-            return _Query(self._copied(start + 1, stop), self._alias(start + 1, stop))
+            return PipeQuery(self._copied(start + 1, stop), self._alias(start + 1, stop))
         if self._words[start] != "FROM" or {"SELECT", "WHERE", *_SETS} & set(words[1:]):
-            return _Query(f"(\n{self._operand(start, stop)}\n)")
+            return PipeQuery(f"(\n{self._operand(start, stop)}\n)")
         several = bool(_SEVERAL & set(words))
         alias = "" if several else self._alias(start + 1, stop)
-        return _Query(self._copied(start + 1, stop), alias)
+        return PipeQuery(self._copied(start + 1, stop), alias)
 
     def _alias(self, start: int, stop: int) -> str:
         """The name by which the only table of FROM qualifies columns."""
@@ -118,7 +111,7 @@ class _Writer:
         named = last.token_type is not TokenType.R_PAREN
         return self._text.sql[last.start : last.end + 1] if named and stop > start else ""
 
-    def _step(self, query: _Query, start: int, stop: int) -> _Query:
+    def _step(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
         word = self._words[start] if start < stop else ""
         if word in _SETS:
             operand = self._after_set(start)
@@ -127,7 +120,7 @@ class _Writer:
             return query.below(below)
         if word in _JOINS:
             below = query.closed
-            return _Query(f"{below.from_}\n{self._copied(start, stop)}")
+            return PipeQuery(f"{below.from_}\n{self._copied(start, stop)}")
         match word:
             case "WHERE":
                 kept = query if not (query.order or query.offset) else query.closed
@@ -138,6 +131,10 @@ class _Writer:
                 return self._over(query, f"*, {self._copied(start + 1, stop)}")
             case "DROP":
                 return self._over(query, f"* EXCEPT ({self._copied(start + 1, stop)})")
+            case "SET":
+                for item in self._items(start + 1, stop):
+                    query = self._assigned(query, *item)
+                return query
             case "AS":
                 named = replace(query, alias=self._copied(start + 1, stop))
                 return named.below(query.select(), ordered=query.ordered or bool(query.order))
@@ -166,11 +163,11 @@ class _Writer:
             f"SELECT * FROM {self._copied(start + 1, stop)}" if table else self._copied(start, stop)
         )
 
-    def _over(self, query: _Query, items: str) -> _Query:
+    def _over(self, query: PipeQuery, items: str) -> PipeQuery:
         below = query.closed if query.order or query.offset else query
         return below.below(below.select(items), ordered=below.ordered)
 
-    def _select(self, query: _Query, start: int, stop: int) -> _Query:
+    def _select(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
         window = next((i for i in self._outer(start, stop) if self._defines_window(i, stop)), stop)
         below = query.closed if query.order or query.offset else query
         sql = below.select(self._copied(start, window))
@@ -179,12 +176,13 @@ class _Writer:
     def _defines_window(self, at: int, stop: int) -> bool:
         return self._words[at] == "WINDOW" and at + 2 < stop and self._words[at + 2] == "AS"
 
-    def _aggregate(self, query: _Query, start: int, stop: int) -> _Query:
+    def _aggregate(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
         group = next((i for i in self._outer(start, stop) if self._words[i] == "GROUP"), stop)
         calls = self._copied(start, group)
         keys = self._items(self._after_group(group), stop) if group < stop else []
         named = [self._copied(*each) for each in keys]
-        plain = [self._key(*each) for each in keys]
+        plain = [self._key(query, *each) for each in keys]
+        named = [key if each.isdigit() else each for each, key in zip(named, plain, strict=True)]
         items = ", ".join(filter(None, [*named, calls]))
         return query.below(query.select(items, ", ".join(plain)))
 
@@ -192,22 +190,51 @@ class _Writer:
         """The token after GROUP BY, which is one or two."""
         return group + 1 + (self._words[group + 1 : group + 2] == ["BY"])
 
-    def _key(self, start: int, stop: int) -> str:
+    def _key(self, query: PipeQuery, start: int, stop: int) -> str:
         """A key without its alias."""
-        if self._words[start] in _OF_SETS or self._tokens[start].token_type is TokenType.NUMBER:
-            raise UnsupportedQuery(
-                "a grouping set or a number as the key of a pipe's AGGREGATE is not supported yet",
-                where=self._shown(start), why=_WHY,
-                fix=f"list the keys by their names, {_OR_FULL}",
-            )  # fmt: skip
+        words = [self._words[i] for i in self._outer(start, stop)]
+        require_key(words, self._shown(start))
+        if words[0].isdigit() and len(words) == 1:
+            return at_number(self._names(query, start), int(words[0]), self._shown(start))
         named = next((i for i in self._outer(start, stop) if self._words[i] == "AS"), stop)
         return self._copied(start, named)
+
+    def _assigned(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
+        """One assignment of SET, to which those before it have already happened."""
+        if self._words[start + 1 : start + 2] != ["="] or start + 2 >= stop:
+            raise InvalidDefinition(
+                "SET takes column = expression", where=self._shown(start), why=SPARK_ONLY,
+                fix="name the column alone, without its table",
+            )  # fmt: skip
+        column, value = self._copied(start, start + 1), self._copied(start + 2, stop)
+        names = self._names(query, start)
+        return self._over(query, with_value(names, column, value, self._shown(start)))
+
+    def _names(self, query: PipeQuery, at: int) -> Sequence[str]:
+        """The columns before the step of a token."""
+        try:
+            return self._columns_of(f"{self._defined(at)}{query.select()}")
+        except InvalidDefinition as error:
+            where = self._shown(at)
+            raise type(error)(error.what, where=where, why=error.why, fix=error.fix) from None
+
+    def _defined(self, at: int) -> str:
+        """The definitions of WITH that end before a token."""
+        begins = {token.start: i for i, token in enumerate(self._tokens[:at])}
+        starts = [begins[each.start] for each in self._text.definitions if each.start in begins]
+        found = list[str]()
+        for start in starts:
+            body = next(i for i in self._outer(start, at) if self._words[i] == "AS") + 1
+            end = self._closing(body, len(self._tokens)) + 1
+            found += [self._copied(start, end)] if end <= at else []
+        recursive = "RECURSIVE " * ("RECURSIVE" in self._words[:at])
+        return f"WITH {recursive}{', '.join(found)}\n" if found else ""
 
     def _items(self, start: int, stop: int) -> list[tuple[int, int]]:
         commas = [i for i in self._outer(start, stop) if self._words[i] == ","]
         return list(zip([start, *(i + 1 for i in commas)], [*commas, stop], strict=True))
 
-    def _first_rows(self, query: _Query, word: str, start: int, stop: int) -> _Query:
+    def _first_rows(self, query: PipeQuery, word: str, start: int, stop: int) -> PipeQuery:
         words = self._copied(start, stop)
         if not query.order and query.ordered:
             raise UnsupportedQuery(

@@ -86,9 +86,10 @@ def guessed(plan: Plan) -> dict[str, str]:
 
 
 def used_columns(plan: Plan | None, name: str, log: TableLog) -> dict[str, str]:
-    """The columns that a query uses of a source, spelled as in the log; all without a plan."""
+    """The columns that a query uses of a source, spelled as in the log; all without a plan, and if
+    the query counts them."""
     there = visible(log.columns)
-    if plan is None:
+    if plan is None or (isinstance(plan, QueryPlan) and plan.counts_columns):
         return there
     used = plan.columns_of(name)
     return {column: type_ for column, type_ in there.items() if column.lower() in used}
@@ -100,6 +101,8 @@ def fingerprint_of(text: Text | None, plan: Plan | None, zone: str) -> str:
     An intermediate table has no text; its name depends on its contents.
     """
     hidden = ",".join(plan.stored_columns) if plan is not None else ""
+    if isinstance(plan, QueryPlan) and plan.counts_columns:
+        text = plan.text
     query = text.normal if text is not None else plan.name if plan is not None else ""
     strategy = plan.strategy_kind if plan is not None else "full"
     return hashlib.sha256("\x00".join([query, hidden, strategy, zone]).encode()).hexdigest()[:16]

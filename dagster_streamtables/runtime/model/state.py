@@ -96,7 +96,8 @@ class State:
         return {name: seen.version for name, seen in self.sources.items()}
 
     def to_json(self) -> str:
-        return json.dumps({_MARK: _FORMAT, **asdict(self)}, sort_keys=True)
+        # The columns of a source keep their order: a step of a pipe may count them.
+        return json.dumps({_MARK: _FORMAT, **asdict(self)})
 
     @classmethod
     def from_json(cls, text: str) -> State | None:

@@ -140,3 +140,59 @@ INSERT INTO customers VALUES (1, 'x'), (4, 'x');
 --- delta
 -- +1 | 3 | 1 | 2
 -- +1 | 4 | 4 | 4
+
+--- case: SET keeps the place of a column
+--- covers: Q29 SET of a pipe
+FROM orders AS o |> WHERE o.amount > 4 |> SET customer = customer + o.amount, `id` = customer * 10 |> WHERE o.id > 50;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 3), (3, 0, 6);
+--- change
+UPDATE orders SET amount = 7 WHERE id = 1;
+INSERT INTO orders VALUES (4, -9, 5);
+DELETE FROM orders WHERE id = 3;
+--- delta
+-- -1 | 60 | 6 | 5
+-- +1 | 80 | 8 | 7
+-- -1 | 60 | 6 | 6
+
+--- case: SET over all rows, after LIMIT and in a definition of WITH
+--- covers: Q29 SET of a pipe
+WITH large AS (FROM orders |> WHERE amount > 4 |> SET amount = SUM(amount) OVER (PARTITION BY customer)), twice AS (FROM large |> SET id = id * 2) FROM twice |> ORDER BY id |> LIMIT 2 |> SET customer = (SELECT MAX(region) FROM customers) |> SELECT *;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7), (4, 2, 1);
+INSERT INTO customers VALUES (1, 'x');
+--- change
+DELETE FROM orders WHERE id = 1;
+INSERT INTO customers VALUES (1, 'y');
+--- delta
+-- -1 | 2 | x | 11
+-- -1 | 4 | x | 11
+-- +1 | 4 | y | 6
+-- +1 | 6 | y | 7
+
+--- case: SET in a union and in a list of IN
+--- covers: Q29 SET of a pipe
+FROM orders |> WHERE customer IN (FROM customers |> SET id = id + 1 |> SELECT id) |> UNION ALL (FROM orders |> SET amount = 0);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 6);
+INSERT INTO customers VALUES (1, 'x');
+--- change
+INSERT INTO customers VALUES (0, 'x');
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- +1 | 1 | 1 | 5
+-- -1 | 2 | 2 | 6
+-- -1 | 2 | 2 | 0
+
+--- case: a number as a key along a pipe
+--- covers: Q29 AGGREGATE of a pipe
+FROM orders AS o |> EXTEND amount % 2 AS odd |> AGGREGATE SUM(id) AS s GROUP BY 2, 4, o.amount > 5 AS large |> SELECT customer, odd, large, s;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+--- change
+INSERT INTO orders VALUES (4, 1, 3);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 1 | 1 | False | 1
+-- +1 | 1 | 1 | False | 5
+-- -1 | 1 | 0 | True | 2

@@ -184,17 +184,53 @@ WITH a AS (SELECT id FROM orders) SELECT id FROM (WITH a AS (SELECT id FROM cust
 --- error
 -- two common table expressions are called "a"
 
---- case: SET along a pipe
---- covers: Q29 SET along a pipe
-FROM orders |> SET amount = amount + 1;
+--- case: SET of no column along a pipe
+--- covers: Q29 SET of no column along a pipe
+FROM orders |> SET amont = amount + 1;
 --- error
--- the step SET of a pipe is not supported yet
+-- SET of amont, which is no column
 
---- case: a number as a key along a pipe
---- covers: Q29 a number or a grouping set as a key along a pipe
-FROM orders |> AGGREGATE SUM(amount) AS s GROUP BY 1;
+--- case: SET of a column of a table along a pipe
+--- covers: Q29 SET of no column along a pipe
+FROM orders |> SET orders.amount = 1;
 --- error
--- a grouping set or a number as the key of a pipe's AGGREGATE is not supported yet
+-- SET takes column = expression
+
+--- case: SET after two columns of one name along a pipe
+--- covers: Q29 SET after two columns of one name along a pipe
+FROM orders AS o |> JOIN customers AS c ON o.customer = c.id |> SET region = upper(region) |> SELECT region;
+--- error
+-- SET after two columns that are called id
+
+--- case: SET after a column that does not exist along a pipe
+--- covers: Q29 SET of no column along a pipe
+FROM orders |> SELECT amont |> SET amont = 1;
+--- error
+-- column "amont" does not exist
+
+--- case: a number of no column as a key along a pipe
+--- covers: Q29 a number of no column as a key along a pipe
+FROM orders |> AGGREGATE SUM(amount) AS s GROUP BY 4;
+--- error
+-- there is no column 4 before AGGREGATE
+
+--- case: a number with a name as a key along a pipe
+--- covers: Q29 a number with a name as a key along a pipe
+FROM orders |> AGGREGATE SUM(amount) AS s GROUP BY 2 AS two;
+--- error
+-- a number with a name as the key of AGGREGATE
+
+--- case: a grouping set as a key along a pipe
+--- covers: Q29 grouping sets along a pipe
+FROM orders |> AGGREGATE SUM(amount) AS s GROUP BY ROLLUP(customer, id);
+--- error
+-- Spark has no grouping sets in AGGREGATE, nor GROUP BY ALL
+
+--- case: WITH CUBE along a pipe
+--- covers: Q29 grouping sets along a pipe
+FROM orders |> AGGREGATE SUM(amount) AS s GROUP BY customer, id WITH CUBE;
+--- error
+-- Spark has no grouping sets in AGGREGATE, nor GROUP BY ALL
 
 --- case: a limit apart from its order along a pipe
 --- covers: Q29 LIMIT along a pipe, apart from its ORDER BY

@@ -18,6 +18,7 @@ from sqlglot.errors import OptimizeError, SchemaError, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
+from dagster_streamtables.compiler.analyze.joins_by_name import settle_joins
 from dagster_streamtables.compiler.analyze.normalize import normalized
 from dagster_streamtables.compiler.analyze.outputs import distinct, names_of, tell_apart, unnamed
 from dagster_streamtables.compiler.analyze.pivots import settle_values
@@ -72,7 +73,6 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
     return Parsed(tree, names, scans)
 
 
-def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
 def output_columns(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]:
     """The names of a query's columns, two of which may be the same.
 
@@ -83,6 +83,7 @@ def output_columns(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...
     return _output_names(text, sources)
 
 
+def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
     every = {name: kind for columns in sources.values() for name, kind in columns.items()}
     tree = normalized(text.tree, every)
     scans = _flatten_table_names(tree, text, sources)
@@ -93,6 +94,7 @@ def output_columns(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...
     schema = _Schema(columns, dialect=DIALECT)
     try:
         tree = qualify(tree, schema=schema, dialect=DIALECT, quote_identifiers=False)
+        settle_joins(tree)
         _spell_out_group_by_all(tree)
         tree = annotated(tree, schema)
         settle_times(tree)

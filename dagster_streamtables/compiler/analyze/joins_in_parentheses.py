@@ -2,7 +2,8 @@
 
 The qualifier of sqlglot sees only the first table in the parentheses. Inner joins are associative,
 so theirs come off: ``a JOIN b ON true JOIN c ON q WHERE p``. Others are put in a chain that the
-qualifier can read; the join remembers how many of those after it belong to its right side:
+qualifier can read; the join remembers how many of those after it belong to its right side (for
+those that match columns by name, see `joins_by_name`):
 
     a LEFT JOIN b ON p JOIN c ON q        with 1 after LEFT JOIN: a LEFT JOIN (b JOIN c ON q) ON p
 """
@@ -12,7 +13,6 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text.aliases import is_group
-from dagster_streamtables.compiler.text.refusal import Refusal
 
 _INSIDE = "st_joins_inside"
 _KIND = "st_kind"
@@ -67,7 +67,6 @@ def _chained(join: exp.Join) -> list[exp.Join]:
         return [join]
     inner = join.this.this
     inside = [each for one in (*_taken(inner), *_taken(join.this)) for each in _chained(one)]
-    _require_conditions([join, *inside])
     join.set("this", inner)
     join.meta[_INSIDE] = len(inside)
     if join.kind in _HALF:
@@ -89,14 +88,3 @@ def _take_off(join: exp.Join, select: exp.Select) -> None:
         join.set("on", exp.true())
         if condition is not None:
             select.where(condition, copy=False)
-
-
-def _require_conditions(joins: list[exp.Join]) -> None:
-    for join in joins:
-        if join.args.get("using") or join.method:
-            raise Refusal(
-                join,
-                "a join in parentheses that matches columns by name",
-                why="the columns that USING and NATURAL match are sought in all tables before them",
-                fix="write ON, or the parentheses as (SELECT … FROM …) AS name",
-            )

@@ -35,6 +35,7 @@ from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aggregate_calls import function_of, is_grouped
 from dagster_streamtables.compiler.text.aliases import own_columns
 from dagster_streamtables.compiler.text.clauses import deeper
+from dagster_streamtables.compiler.text.column_names import in_words
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
@@ -218,11 +219,14 @@ def _all_columns(select: exp.Select, text: Text) -> list[str]:
         (each.table, each.name): each for each in own_columns(select) if _tells(each, unseen)
     }
     return [
-        entries(
-            exp.column(name, table=table if table in text.aliases else None, quoted=True), each.type
-        ).sql(DIALECT)
+        entries(_written(table, name, text), each.type).sql(DIALECT)
         for (table, name), each in columns.items()
     ]
+
+
+def _written(table: str, name: str, text: Text) -> exp.Column:
+    table, name = in_words(table, name, text.aliases)
+    return exp.column(name, table=table or None, quoted=True)
 
 
 def _tells(mention: exp.Column, unseen: set[str]) -> bool:

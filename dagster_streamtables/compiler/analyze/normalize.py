@@ -4,6 +4,7 @@ ORDER BY without LIMIT                     removed: a table has no order
 LIMIT ALL                                  removed: the only word that LIMIT takes
 (… ORDER BY x LIMIT n) AS t (a, b)         renamed one level up: ORDER BY means the old names
 FROM (a JOIN b ON …) JOIN c ON …           without the parentheses
+a JOIN (b JOIN c …) USING (x)              the parentheses as a subquery, see `joins_by_name`
 EXISTS (SELECT * FROM …)                   SELECT 1: no column is needed, so none is read
 SEMI JOIN d ON d.n = …, where d is also    another alias: the qualifier would read the field n of
 a column or a LATERAL VIEW                 the column, or the column n of the view
@@ -11,8 +12,8 @@ SEMI JOIN d … JOIN c USING (…)             SEMI JOIN last: the qualifier tak
 WINDOW w AS (…), v AS w                    v AS (…)
 LATERAL VIEW explode(x) t                  t AS col, the column names that Spark gives
 SELECT CAST(a AS BIGINT)                   AS a, likewise
-"""
 collate(a, 'UTF8_LCASE')                   a COLLATE UTF8_LCASE, see `collations`
+"""
 
 from __future__ import annotations
 
@@ -20,9 +21,10 @@ from collections.abc import Collection, Mapping
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.definitions_in_subqueries import open_definitions
 from dagster_streamtables.compiler.analyze.collations import open_collations
+from dagster_streamtables.compiler.analyze.definitions_in_subqueries import open_definitions
 from dagster_streamtables.compiler.analyze.generators import open_generator
+from dagster_streamtables.compiler.analyze.joins_by_name import close_joins
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_joins
 from dagster_streamtables.compiler.analyze.pivots import open_pivots
 from dagster_streamtables.compiler.analyze.time_windows import open_time_windows
@@ -45,9 +47,9 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
     open_pivots(tree)
     open_definitions(tree)
     _name_outputs(tree, columns)
+    open_collations(tree)
     _rename_semi_joined(tree, columns)
     for query in list(tree.find_all(exp.Query)):
-    open_collations(tree)
         limit = query.args.get("limit")
         if isinstance(limit, exp.Limit) and isinstance(limit.expression, exp.Var):
             query.set("limit", None)
@@ -59,6 +61,8 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
             subquery.set("this", exp.select("*").from_(inner, copy=False))
     for exists in tree.find_all(exp.Exists):
         _ask_for_no_column(exists.this.unnest())
+    for select in list(tree.find_all(exp.Select)):
+        close_joins(select)
     for select in list(tree.find_all(exp.Select)):
         open_joins(select)
         _put_semi_joins_last(select)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators import SET, Aggregate, Expand, Project, column
-from dagster_streamtables.compiler.text.column_names import unflat
+from dagster_streamtables.compiler.text.column_names import in_words, unflat
 from dagster_streamtables.compiler.text.query_text import DIALECT
 
 ROWS = "__st_n"
@@ -76,14 +76,14 @@ class Groups:
         if expression == column(SET):
             return "GROUPING_ID()"
 
-        def in_words(node: exp.Expr) -> exp.Expr:
+        def written(node: exp.Expr) -> exp.Expr:
             if isinstance(node, exp.Column):
-                table, name = unflat(node.name)
-                return column(name, table if table.lower() in aliases else None)
+                table, name = in_words(*unflat(node.name), aliases)
+                return column(name, table or None)
             return node
 
         def settle(node: exp.Expr) -> exp.Expr:
-            return below[node.name].transform(in_words) if isinstance(node, exp.Column) else node
+            return below[node.name].transform(written) if isinstance(node, exp.Column) else node
 
         return expression.copy().transform(settle).sql(DIALECT)
 

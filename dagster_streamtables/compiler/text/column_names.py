@@ -6,6 +6,11 @@ name, joined by a dot. Both may contain dots, so those of the alias are escaped.
 
 from __future__ import annotations
 
+from collections.abc import Set
+
+JOINED = "st_joined_"
+"""The beginning of the aliases of subqueries that the author wrote as joins in parentheses."""
+
 
 def flat(table: str, column: str) -> str:
     """
@@ -22,3 +27,19 @@ def unflat(name: str) -> tuple[str, str]:
     """
     table, _, column = name.partition(".")
     return table.replace("%2E", ".").replace("%25", "%"), column
+
+
+def in_words(table: str, name: str, aliases: Set[str]) -> tuple[str, str]:
+    """The table and the name by which an author can write a column; no table if it has no alias.
+
+    Args:
+        table: The alias of the table in the tree.
+        name: The column.
+        aliases: Those in the text, in lower case.
+
+    >>> in_words("st_joined_b", "b.x", {"a", "b"})
+    ('b', 'x')
+    """
+    if table.startswith(JOINED) and unflat(name)[0].lower() in aliases and unflat(name)[1]:
+        return unflat(name)
+    return (table if table.lower() in aliases else ""), name

@@ -344,3 +344,94 @@ INSERT INTO sales (product) VALUES ('tea');
 -- -2 | 10 | north | tea | tea
 -- -2 | 11 | south | tea | tea
 -- -1 | 12 | south | tea | tea
+
+--- case: a join by a collation
+--- covers: Q28 joins by a collation; Q2 a condition that is no equality of keys
+SELECT c.id, r.name, r.country FROM customers AS c JOIN regions AS r ON c.region COLLATE UTF8_LCASE = r.name;
+--- before
+INSERT INTO customers VALUES (1, 'North'), (2, 'NORTH'), (3, 'south');
+INSERT INTO regions VALUES ('north', 'x'), ('nOrth', 'y');
+--- change
+DELETE FROM regions WHERE name = 'nOrth';
+INSERT INTO regions VALUES ('SOUTH', 'z');
+INSERT INTO customers VALUES (4, 'north');
+--- delta
+-- -1 | 1 | nOrth | y
+-- -1 | 2 | nOrth | y
+-- +1 | 3 | SOUTH | z
+-- +1 | 4 | north | x
+
+--- case: a join by keys and a collation
+--- covers: Q28 joins by a collation
+SELECT o.id, c.region, r.country FROM orders AS o JOIN customers AS c ON o.customer = c.id JOIN regions AS r ON r.name = c.region COLLATE UTF8_LCASE;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 5);
+INSERT INTO customers VALUES (1, 'North'), (2, 'south');
+INSERT INTO regions VALUES ('NORTH', 'x'), ('SOUTH', 'y');
+--- change
+UPDATE customers SET region = 'North' WHERE id = 2;
+INSERT INTO regions VALUES ('north', 'z');
+DELETE FROM orders WHERE id = 1;
+--- delta
+-- -1 | 1 | North | x
+-- -1 | 2 | south | y
+-- +1 | 2 | North | x
+-- +1 | 2 | North | z
+
+--- case: a join in parentheses that is matched by names
+--- covers: Q2 USING beside parentheses
+SELECT *, c.id AS again FROM orders AS o JOIN (customers AS c JOIN (SELECT id, amount AS x FROM orders) AS d USING (id)) USING (id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO customers VALUES (1, 'a'), (2, 'b');
+--- change
+DELETE FROM customers WHERE id = 1;
+INSERT INTO orders VALUES (2, 3, 7);
+--- delta
+-- -1 | 1 | 1 | 5 | a | 5 | 1
+-- +1 | 2 | 3 | 7 | b | 7 | 2
+-- +1 | 2 | 3 | 7 | b | 6 | 2
+-- +1 | 2 | 1 | 6 | b | 7 | 2
+
+--- case: groups by a column in parentheses that are matched by names
+--- covers: Q2 USING beside parentheses
+SELECT MAX(o.id) AS m, SUM(D.customer) AS s FROM orders AS o JOIN (customers AS c JOIN orders AS d USING (id)) USING (id) WHERE o.amount >= d.amount GROUP BY d.amount, c.region;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 5);
+INSERT INTO customers VALUES (1, 'a'), (2, 'a');
+--- change
+UPDATE orders SET amount = 6 WHERE id = 2;
+UPDATE customers SET region = 'b' WHERE id = 1;
+--- delta
+-- -1 | 2 | 3
+-- +1 | 1 | 1
+-- +1 | 2 | 2
+
+--- case: NATURAL JOIN of joins in parentheses
+--- covers: Q2 NATURAL JOIN beside parentheses
+SELECT * FROM orders AS o NATURAL JOIN (customers AS c NATURAL JOIN (regions AS r JOIN (SELECT name, id AS id FROM regions, customers) AS s USING (name)));
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+INSERT INTO customers VALUES (1, 'a');
+INSERT INTO regions VALUES ('n', 'm');
+--- change
+INSERT INTO customers VALUES (2, 'b');
+INSERT INTO orders VALUES (2, 2, 6);
+--- delta
+-- +1 | 2 | 2 | 6 | b | n | m
+
+--- case: rows in order over parentheses that are matched by names
+--- covers: Q2 USING beside parentheses
+SELECT d.id AS other, ROW_NUMBER() OVER (PARTITION BY o.customer ORDER BY d.amount) AS n FROM orders AS o JOIN (customers AS c JOIN orders AS d USING (id)) USING (id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 5);
+INSERT INTO customers VALUES (1, 'a'), (2, 'b');
+--- change
+INSERT INTO orders VALUES (3, 1, 4);
+INSERT INTO customers VALUES (3, 'c');
+--- delta
+-- -1 | 1 | 1
+-- +1 | 1 | 2
+-- -1 | 2 | 2
+-- +1 | 2 | 3
+-- +1 | 3 | 1

@@ -473,3 +473,48 @@ INSERT INTO regions VALUES ('north', 'x');
 --- delta
 -- -1 | 1 | NULL
 -- +1 | 1 | x
+
+--- case: an outer join by a collation
+--- covers: Q28 joins by a collation
+SELECT c.id, r.name FROM customers AS c FULL JOIN regions AS r ON c.region COLLATE UTF8_LCASE = r.name;
+--- before
+INSERT INTO customers VALUES (1, 'North'), (2, 'west');
+INSERT INTO regions VALUES ('SOUTH', 'x');
+--- change
+INSERT INTO regions VALUES ('NORTH', 'y');
+INSERT INTO customers VALUES (3, 'south');
+--- delta
+-- -1 | 1 | NULL
+-- +1 | 1 | NORTH
+-- -1 | NULL | SOUTH
+-- +1 | 3 | SOUTH
+
+--- case: a left join with parentheses that is matched by names
+--- covers: Q2 USING beside parentheses
+SELECT id, c.region, country, (SELECT COUNT(*) FROM orders AS p WHERE p.customer = c.id) AS n FROM orders AS o LEFT JOIN (customers AS c JOIN regions AS r ON c.region = r.name) USING (id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO customers VALUES (1, 'a'), (2, 'b');
+INSERT INTO regions VALUES ('a', 'x');
+--- change
+DELETE FROM regions WHERE name = 'a';
+INSERT INTO regions VALUES ('b', 'y');
+--- delta
+-- -1 | 1 | a | x | 2
+-- +1 | 1 | NULL | NULL | 0
+-- -1 | 2 | NULL | NULL | 0
+-- +1 | 2 | b | y | 0
+
+--- case: full joins with parentheses that are matched by names
+--- covers: Q2 USING beside parentheses; Q2 FULL JOIN
+SELECT id, o.id AS one, c.id AS two, d.id AS three FROM orders AS o FULL JOIN (customers AS c FULL JOIN (SELECT amount AS id FROM orders) AS d USING (id)) USING (id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+INSERT INTO customers VALUES (2, 'a');
+--- change
+INSERT INTO customers VALUES (5, 'a'), (1, 'b');
+--- delta
+-- -1 | 1 | 1 | NULL | NULL
+-- +1 | 1 | 1 | 1 | NULL
+-- -1 | 5 | NULL | NULL | 5
+-- +1 | 5 | NULL | 5 | 5

@@ -466,11 +466,71 @@ WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT a.n + b.n FROM r 
 --- error
 -- a recursion whose step combines its own rows is not maintained
 
---- case: a join in parentheses, matched by names
---- covers: Q2 a join in parentheses that matches columns by name
-SELECT o.id FROM orders AS o LEFT JOIN (customers AS c JOIN regions AS r ON c.region = r.name) USING (id);
+--- case: a recursion that takes its own first rows
+--- covers: Q18 a recursion that takes its own first rows
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT n + 1 FROM (SELECT n FROM r ORDER BY n LIMIT 1) AS s WHERE n < 5) SELECT n FROM r;
 --- error
--- a join in parentheses that matches columns by name
+-- Spark reads no recursion under ORDER BY
+
+--- case: a recursion on the right of a left join
+--- covers: Q18 a recursion on the right of a left join
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT o.id + 1 FROM orders AS o LEFT JOIN r ON o.id = r.n WHERE r.n < 5) SELECT n FROM r;
+--- error
+-- Spark reads no recursion on the right side of a LEFT JOIN
+
+--- case: a recursion on the right of a semi join
+--- covers: Q18 a recursion on the right of a semi join
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT o.id + 1 FROM orders AS o LEFT SEMI JOIN r ON o.id = r.n) SELECT n FROM r;
+--- error
+-- Spark reads no recursion on the right side of a SEMI JOIN
+
+--- case: a recursion on the left of a right join
+--- covers: Q18 a recursion on the left of a right join
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT o.id + 1 FROM r RIGHT JOIN orders AS o ON o.id = r.n WHERE r.n < 5) SELECT n FROM r;
+--- error
+-- Spark reads no recursion on the left side of a RIGHT JOIN
+
+--- case: a recursion in a full join
+--- covers: Q18 a recursion in a full join
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT o.id + 1 FROM r FULL JOIN orders AS o ON o.id = r.n WHERE r.n < 5) SELECT n FROM r;
+--- error
+-- Spark reads no recursion in a FULL JOIN
+
+--- case: a recursion that is counted for each row
+--- covers: Q18 a recursion that is counted for each row
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT o.id + 1 FROM orders AS o WHERE (SELECT COUNT(*) FROM r WHERE r.n = o.customer) > 1) SELECT n FROM r;
+--- error
+-- Spark reads no recursion in an aggregate
+
+--- case: a recursion in each round of another
+--- covers: Q18 a recursion in each round of another
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT k FROM (WITH RECURSIVE s(k) AS (SELECT n FROM r WHERE n < 3 UNION ALL SELECT k + 1 FROM s WHERE k < 5) SELECT k FROM s) AS t) SELECT n FROM r;
+--- error
+-- a recursion over the rows of another one's round is not maintained
+
+--- case: a recursion by UNION that is joined to itself
+--- covers: Q18 a recursion by UNION that is joined to itself
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION SELECT a.n + b.n FROM r AS a JOIN r AS b ON a.n = b.n WHERE a.n < 5) SELECT n FROM r;
+--- error
+-- a recursion by UNION whose step combines its own rows
+
+--- case: the first rows of a recursion, inside of it
+--- covers: Q18 LIMIT in a recursion
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION SELECT n + 1 FROM r WHERE n < 5 ORDER BY 1 LIMIT 3) SELECT n FROM r;
+--- error
+-- Spark has no LIMIT in a recursion
+
+--- case: all columns of a table in parentheses that are matched by names
+--- covers: Q2 t.* of a join in parentheses that matches columns by name
+SELECT o.id, c.* FROM orders AS o LEFT JOIN (customers AS c JOIN regions AS r ON c.region = r.name) USING (id);
+--- error
+-- t.* of a join in parentheses that matches columns by name is not supported yet
+
+--- case: a column of two tables in parentheses that are matched by names
+--- covers: Q2 a column of two tables in parentheses that are matched by names
+SELECT o.id FROM orders AS o LEFT JOIN (customers AS c JOIN customers AS d ON c.id = d.id) USING (id);
+--- error
+-- id of two tables in a join in parentheses
 
 --- case: a subquery that mentions the row around the one it stands in
 --- covers: Q29 a subquery that mentions the row around the one it stands in

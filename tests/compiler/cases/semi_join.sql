@@ -130,3 +130,56 @@ INSERT INTO customers VALUES (1, 'north');
 INSERT INTO regions VALUES ('north', 'x');
 --- delta
 -- -1 | 1 | 1 | 5
+
+--- case: rows with and without a partner by a collation
+--- covers: Q28 subqueries by a collation
+SELECT c.id FROM customers AS c WHERE EXISTS (SELECT 1 FROM regions AS r WHERE r.name COLLATE UTF8_LCASE = c.region) AND NOT EXISTS (SELECT 1 FROM regions AS r WHERE r.country = c.region COLLATE UTF8_LCASE);
+--- before
+INSERT INTO customers VALUES (1, 'North'), (2, 'SOUTH'), (3, 'west');
+INSERT INTO regions VALUES ('NORTH', 'x'), ('north', 'y'), ('south', 'z');
+--- change
+DELETE FROM regions WHERE name = 'NORTH';
+INSERT INTO regions VALUES ('West', 'SouTH');
+--- delta
+-- -1 | 2
+-- +1 | 3
+
+--- case: members of a list by a collation
+--- covers: Q28 subqueries by a collation
+SELECT id, region COLLATE UTF8_LCASE IN (SELECT country FROM regions) AS listed FROM customers WHERE region COLLATE UTF8_LCASE IN (SELECT name FROM regions);
+--- before
+INSERT INTO customers VALUES (1, 'North'), (2, 'SOUTH'), (3, 'west');
+INSERT INTO regions VALUES ('NORTH', 'x'), ('north', 'y'), ('south', 'north');
+--- change
+DELETE FROM regions WHERE name = 'NORTH';
+INSERT INTO regions VALUES ('West', 'SouTH');
+--- delta
+-- -1 | 2 | False
+-- +1 | 2 | True
+-- +1 | 3 | False
+
+--- case: a semi join and an anti join by a collation
+--- covers: Q28 subqueries by a collation
+SELECT c.id FROM customers AS c LEFT SEMI JOIN regions AS r ON r.name COLLATE UTF8_LCASE = c.region LEFT ANTI JOIN regions AS s ON c.region COLLATE UTF8_LCASE = s.country;
+--- before
+INSERT INTO customers VALUES (1, 'North'), (2, 'SOUTH'), (3, 'west');
+INSERT INTO regions VALUES ('NORTH', 'x'), ('north', 'y'), ('south', 'z');
+--- change
+DELETE FROM regions WHERE name = 'NORTH';
+INSERT INTO regions VALUES ('West', 'SouTH');
+--- delta
+-- -1 | 2
+-- +1 | 3
+
+--- case: a semi join with parentheses that is matched by names
+--- covers: Q2 USING beside parentheses; Q2 LEFT SEMI JOIN
+SELECT id FROM orders LEFT SEMI JOIN (customers AS c JOIN orders AS d USING (id)) USING (id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 5);
+INSERT INTO customers VALUES (1, 'a');
+--- change
+INSERT INTO customers VALUES (2, 'b');
+DELETE FROM customers WHERE id = 1;
+--- delta
+-- -1 | 1
+-- +1 | 2

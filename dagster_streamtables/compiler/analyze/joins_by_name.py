@@ -1,0 +1,124 @@
+"""Joins in parentheses whose columns are matched by name: the parentheses become a subquery.
+
+    a LEFT JOIN (b JOIN c USING (k)) USING (id)
+    a LEFT JOIN (SELECT *, b.x AS `b.x` FROM b JOIN c USING (k)) AS st_joined_b USING (id)
+
+USING and NATURAL look for a name in the columns of a side, and merge two into one: in a chain
+without parentheses they would look in all tables before them. A column that the query qualifies by
+a table inside gets a column of its own in the subquery, whose ``*`` has it without its table only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.text.aliases import is_group, own_aliases
+from dagster_streamtables.compiler.text.column_names import JOINED, flat
+from dagster_streamtables.compiler.text.refusal import Refusal
+
+
+def close_joins(select: exp.Select) -> None:
+    """Write such joins in one FROM as subqueries."""
+    for join in list(_joins(select)):
+        if is_group(join.this) and any(map(_by_name, (join, *_joins_within(join.this)))):
+            _close(select, join)
+
+
+def settle_joins(tree: exp.Expr) -> None:
+    """Leave out the columns of such subqueries that share a name, once all columns are known.
+
+    Raises:
+        Refusal: The query mentions one of them.
+    """
+    for joined in list(tree.find_all(exp.Subquery)):
+        select = joined.this
+        if not joined.alias.startswith(JOINED) or not isinstance(select, exp.Select):
+            continue
+        count = Counter(each.alias_or_name for each in select.selects)
+        twice = {name for name, n in count.items() if n > 1}
+        for column in tree.find_all(exp.Column):
+            if column.table == joined.alias and column.name in twice:
+                raise _of_two(column)
+        select.set("expressions", [e for e in select.selects if e.alias_or_name not in twice])
+
+
+def _close(select: exp.Select, join: exp.Join) -> None:
+    group = join.this
+    inner = exp.select(exp.Star())
+    aliases = own_aliases(exp.Select(from_=exp.From(this=group.copy())))
+    name = f"{JOINED}{aliases[0].lower()}"
+    inside = {id(node) for node in group.walk()}
+    owned = {alias.lower() for alias in aliases}
+    made: dict[str, exp.Expr] = {}
+    for mention in list(_mentions(select, owned)):
+        if id(mention) not in inside:
+            _rename(mention, name, made)
+    group.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(name))))
+    inner.set("from_", exp.From(this=group))
+    inner.set("expressions", [exp.Star(), *made.values()])
+    for star in (each for each in select.expressions if isinstance(each, exp.Star)):
+        hidden = [exp.column(each, quoted=True) for each in made]
+        star.set("except_", [*(star.args.get("except_") or []), *hidden])
+    close_joins(inner)
+
+
+def _rename(mention: exp.Column, joined: str, made: dict[str, exp.Expr]) -> None:
+    """Let a column of a table inside the parentheses mean that of the subquery."""
+    if isinstance(mention.this, exp.Star):
+        raise Refusal(
+            mention,
+            "t.* of a join in parentheses that matches columns by name is not supported yet",
+            why="the columns of the table are not known where the parentheses become a subquery",
+            fix="list its columns, or choose mode FULL",
+        )
+    hidden = flat(mention.table.lower(), mention.name.lower())
+    made[hidden] = exp.alias_(mention.copy(), hidden, quoted=True)
+    column = exp.column(exp.to_identifier(hidden, quoted=True), table=joined)
+    column.this.meta.update(mention.this.meta)
+    is_output = isinstance(mention.parent, exp.Select) and mention.arg_key == "expressions"
+    mention.replace(exp.alias_(column, mention.this.copy()) if is_output else column)
+
+
+def _mentions(select: exp.Select, tables: set[str]) -> Iterator[exp.Column]:
+    """The columns that are qualified by a table of this FROM, including those in subqueries."""
+    for column in select.find_all(exp.Column):
+        if column.table.lower() in tables and _brought_by(column) is select:
+            yield column
+
+
+def _brought_by(mention: exp.Column) -> exp.Expr | None:
+    here = mention.find_ancestor(exp.Select)
+    while here is not None and mention.table.lower() not in map(str.lower, own_aliases(here)):
+        here = here.find_ancestor(exp.Select)
+    return here
+
+
+def _joins(select: exp.Select) -> Iterator[exp.Join]:
+    """The joins of a FROM clause that are in no other subquery, the outer ones first."""
+    clause = select.args.get("from_")
+    yield from _joins_within(clause) if clause is not None else ()
+    for join in list(select.args.get("joins") or []):
+        yield join
+        yield from _joins_within(join.this)
+
+
+def _joins_within(relation: exp.Expr) -> Iterator[exp.Join]:
+    for node in relation.walk(prune=lambda each: isinstance(each, exp.Select)):
+        if isinstance(node, exp.Join):
+            yield node
+
+
+def _by_name(join: exp.Join) -> bool:
+    return bool(join.args.get("using") or join.method)
+
+
+def _of_two(column: exp.Column) -> Refusal:
+    return Refusal(
+        column,
+        f"{column.name} of two tables in a join in parentheses",
+        why="each of them has a column of this name, and the join does not merge them",
+        fix="qualify it by its table, with ON in place of USING, and list columns in place of *",
+    )

@@ -8,9 +8,11 @@ from functools import reduce
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.lower.recursive_places import forbidden_place
 from dagster_streamtables.compiler.lower.scope import Scope
-from dagster_streamtables.compiler.operators import Operator, Recursion, Reference, Union
+from dagster_streamtables.compiler.operators import Operator, Recursion, Reference, Step, Union
 from dagster_streamtables.compiler.operators.closure import Closure
+from dagster_streamtables.compiler.operators.rounds import Rounds
 from dagster_streamtables.compiler.text.refusal import Refusal
 
 LowerQuery = Callable[[exp.Expr, Scope], Operator]
@@ -22,6 +24,8 @@ def recursive(cte: exp.CTE, scope: Scope, lower_query: LowerQuery) -> Operator |
     steps = [arm for arm in arms if _mentions(arm, cte.alias)]
     if not steps:
         return None
+    if cte.this.args.get("limit") or cte.this.args.get("offset"):
+        raise _limited(cte)
     bases = [arm for arm in arms if arm not in steps]
     if not bases:
         raise _refused(cte, "a recursion without a base", "one branch must not read the table")
@@ -29,14 +33,42 @@ def recursive(cte: exp.CTE, scope: Scope, lower_query: LowerQuery) -> Operator |
     reference = Reference(scope.marked(cte.alias), tuple(base.schema.items()))
     inside = replace(scope.apart(), shared={**scope.shared, cte.alias: reference})
     step = reduce(Union, (lower_query(arm, inside) for arm in steps))
-    if not _is_linear(step):
-        raise _refused(
+    if _is_linear(step):
+        return (Closure if _is_set(cte) else Recursion)(base, step, reference)
+    _require_rounds(cte, steps, step)
+    return Rounds(base, step, reference)
+
+
+def _require_rounds(cte: exp.CTE, arms: list[exp.Expr], step: Operator) -> None:
+    """Require that Spark runs a recursion whose step combines the rows of a round."""
+    if _is_set(cte):
+        raise Refusal(
             cte,
-            "a recursion whose step combines its own rows",
-            "the rows derived from a row may depend on that row and on other tables, but not on "
-            "other rows of the recursion",
+            "a recursion by UNION whose step combines its own rows",
+            why="Spark has no recursion by UNION, and what such a step returns depends on whether "
+            "it reads the rows of the last round or all of them",
+            fix="write UNION ALL, whose step reads those of the last round, or a step that joins "
+            "the table itself once with others",
         )
-    return (Closure if _is_set(cte) else Recursion)(base, step, reference)
+    place = next(filter(None, (forbidden_place(arm, cte.alias) for arm in arms)), "")
+    if place:
+        raise Refusal(
+            cte,
+            f"Spark reads no recursion {place}",
+            why="the query must be Spark SQL, in mode FULL too",
+            fix="combine the rows after the recursion: SELECT … FROM it",
+        )
+    if _has_recursion(step):
+        raise _refused(
+            cte, "a recursion over the rows of another one's round",
+            "its rounds would run in each round of the other",
+        )  # fmt: skip
+
+
+def _has_recursion(step: Step) -> bool:
+    """Whether there is a recursion below that reads the rows of this one."""
+    inside = isinstance(step, Recursion) and bool(step.open)
+    return inside or any(map(_has_recursion, step.inputs))
 
 
 def _arms(query: exp.Expr, name: str) -> list[exp.Expr]:
@@ -72,6 +104,15 @@ def _is_linear(step: Operator) -> bool:
     opened = [each for each in step.inputs if each.open]
     below = (each for each in opened if isinstance(each, Operator))
     return step.is_linear_in(opened) and all(map(_is_linear, below))
+
+
+def _limited(cte: exp.CTE) -> Refusal:
+    return Refusal(
+        cte,
+        "Spark has no LIMIT in a recursion",
+        why="the query must be Spark SQL, in mode FULL too",
+        fix="write it behind the recursion: SELECT … FROM it ORDER BY … LIMIT …",
+    )
 
 
 def _refused(node: exp.Expr, what: str, why: str) -> Refusal:

@@ -163,3 +163,65 @@ INSERT INTO orders VALUES (2, 1, 0);
 INSERT INTO orders VALUES (3, 2, 0);
 --- delta
 -- +1 | 3 | 1 | 2
+
+--- case: a recursion joined to itself
+--- covers: Q18 WITH RECURSIVE, a step that combines its rows
+WITH RECURSIVE r(a, b) AS (SELECT customer, id FROM orders UNION ALL SELECT x.a, y.b FROM r AS x JOIN r AS y ON x.b = y.a WHERE x.a < x.b AND y.a < y.b) SELECT a, b FROM r;
+--- before
+INSERT INTO orders VALUES (2, 1, 0), (3, 2, 0), (4, 3, 0), (5, 4, 0);
+--- change
+DELETE FROM orders WHERE id = 4;
+--- delta
+-- -1 | 3 | 4
+-- -1 | 2 | 4
+-- -1 | 3 | 5
+-- -1 | 1 | 5
+
+--- case: a step without copies, counted
+--- covers: Q18 WITH RECURSIVE, a step that combines its rows
+WITH RECURSIVE r(n, d) AS (SELECT id, 0 FROM customers UNION ALL SELECT DISTINCT o.id, r.d + 1 FROM r JOIN orders AS o ON o.customer = r.n WHERE r.d < 3) SELECT n, COUNT(*) AS c FROM r GROUP BY n;
+--- before
+INSERT INTO customers VALUES (1, 'x');
+INSERT INTO orders VALUES (2, 1, 0), (3, 1, 0), (4, 2, 0), (4, 3, 0);
+--- change
+DELETE FROM orders WHERE id = 3;
+INSERT INTO orders VALUES (2, 1, 1), (5, 4, 0);
+--- delta
+-- -1 | 3 | 1
+-- +1 | 5 | 1
+
+--- case: a step that leaves out what its round has
+--- covers: Q18 WITH RECURSIVE, a step that combines its rows
+WITH RECURSIVE r(n, d) AS (SELECT id, 0 FROM customers UNION ALL SELECT o.id, r.d + 1 FROM r JOIN orders AS o ON o.customer = r.n WHERE r.d < 4 AND o.id NOT IN (SELECT s.n FROM r AS s)) SELECT d, n FROM r;
+--- before
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+INSERT INTO orders VALUES (2, 1, 0), (3, 1, 0), (4, 3, 0);
+--- change
+DELETE FROM customers WHERE id = 2;
+--- delta
+-- -1 | 0 | 2
+-- +1 | 1 | 2
+
+--- case: a step of a union without copies
+--- covers: Q18 WITH RECURSIVE, a step that combines its rows
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL (SELECT n + 1 FROM r WHERE n < 3 UNION SELECT n + 2 FROM r WHERE n < 3)) SELECT n FROM r;
+--- before
+INSERT INTO orders VALUES (1, 1, 0);
+--- change
+INSERT INTO orders VALUES (2, 1, 0);
+--- delta
+-- +1 | 2
+-- +1 | 4
+
+--- case: rows that a recursion only looks for
+--- covers: Q18 WITH RECURSIVE, a step that combines its rows
+WITH RECURSIVE r(n) AS (SELECT id FROM customers UNION ALL SELECT o.id FROM orders AS o WHERE o.id > o.customer AND EXISTS (SELECT 1 FROM r WHERE r.n = o.customer)) SELECT n FROM r WHERE n > 1;
+--- before
+INSERT INTO customers VALUES (1, 'x');
+INSERT INTO orders VALUES (2, 1, 0), (2, 1, 0), (3, 2, 0);
+--- change
+INSERT INTO orders VALUES (4, 3, 0);
+UPDATE orders SET id = 5 WHERE id = 3;
+--- delta
+-- -1 | 3
+-- +1 | 5

@@ -1,6 +1,8 @@
 """A table function in a SELECT list becomes a LATERAL VIEW, which runs before the other items.
 
 SELECT id, explode(tags) AS e FROM t        SELECT id, e FROM t LATERAL VIEW explode(tags) g AS e
+SELECT explode(o.tags) AS e                 SELECT e FROM explode(o.tags) AS g(e), since o may be
+                                                a table of the query around
 SELECT k, explode(collect_list(x)) AS e     SELECT k, e FROM (SELECT k, collect_list(x) AS x FROM t
     FROM t GROUP BY k                           GROUP BY k) LATERAL VIEW explode(x) g AS e
 """
@@ -49,7 +51,10 @@ def _become_view(select: exp.Select, place: int, call: exp.Expr, names: list[str
     ]
     items = select.expressions
     select.set("expressions", [*items[:place], *made, *items[place + 1 :]])
-    select.append("laterals", exp.Lateral(this=call.copy(), view=True, alias=alias))
+    if select.args.get("from_") is None:
+        select.set("from_", exp.From(this=exp.Table(this=call.copy(), alias=alias)))
+    else:
+        select.append("laterals", exp.Lateral(this=call.copy(), view=True, alias=alias))
 
 
 def _over_groups(select: exp.Select, place: int, call: exp.Expr, made_names: list[str]) -> exp.Expr:

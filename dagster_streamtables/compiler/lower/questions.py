@@ -6,8 +6,10 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.lower.scope import rewritten
+from dagster_streamtables.compiler.lower.scope import Scope, rewritten
 from dagster_streamtables.compiler.operators import type_of
+from dagster_streamtables.compiler.text.aliases import own_aliases
+from dagster_streamtables.compiler.text.current_time import is_now
 
 
 def is_question(node: exp.Expr) -> bool:
@@ -81,3 +83,23 @@ def without_order(query: exp.Expr) -> exp.Expr:
         query.set("order", None)
         query.set("limit", None)
     return query
+
+
+def is_of_row(query: exp.Expr) -> bool:
+    """Whether a correlated subquery reads nothing but the row: its FROM is a table function."""
+    reads = (isinstance(each.this, exp.Identifier) for each in query.find_all(exp.Table))
+    others = (isinstance(each, exp.Lateral) or is_now(each) for each in query.walk())
+    return not any(reads) and not any(others)
+
+
+def asked_of_row(query: exp.Expr, scope: Scope) -> exp.Query:
+    """Such a subquery as it is, with flat names for the columns of the row."""
+    own = {alias for each in query.find_all(exp.Select) for alias in own_aliases(each)}
+
+    def settle(node: exp.Expr) -> exp.Expr:
+        around = isinstance(node, exp.Column) and node.table in set(scope.tables) - own
+        return scope.flat(node) if around else node
+
+    asked = query.copy().transform(settle)
+    assert isinstance(asked, exp.Query)
+    return asked

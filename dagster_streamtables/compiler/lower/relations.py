@@ -22,7 +22,7 @@ from dagster_streamtables.compiler.operators import (
     typed,
 )
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
-from dagster_streamtables.compiler.text.aliases import is_group
+from dagster_streamtables.compiler.text.aliases import free_tables, is_group, own_aliases
 from dagster_streamtables.compiler.text.column_names import flat
 from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.refusal import Refusal
@@ -99,6 +99,14 @@ class FromClause:
         return rows if on in (None, exp.true()) else filtered(rows, [self._scope.flat(on)])
 
     def _unfold(self, rows: Operator, view: exp.Lateral, *, outer: bool) -> Operator:
+        if free_tables(view.this) - set(own_aliases(self._query)):
+            raise Refusal(
+                view.this,
+                "LATERAL over columns of a query around",
+                why="Spark resolves only columns of the same FROM there, in mode FULL too",
+                fix="put the table function first, FROM explode(t.array) AS e(x), or next to the "
+                "table itself",
+            )
         names = [each.name for each in view.args["alias"].columns]
         own = self._scope.own(view.alias)
         function = view.this.name.lower() if isinstance(view.this, exp.Anonymous) else ""
@@ -135,8 +143,8 @@ class FromClause:
         if around is not None:
             raise Refusal(
                 around,
-                "a table function over columns of another query is not supported yet",
-                why="no rule maintains its rows when those columns change",
+                "a table function over columns of another query, beside tables",
+                why="what a subquery reads is kept apart from the row that it is asked of",
                 fix="write it next to the table itself: FROM t, LATERAL explode(t.array) AS e(x)",
             )
         outputs = [

@@ -13,6 +13,8 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.lower.pushdown import filtered, timed
 from dagster_streamtables.compiler.lower.questions import (
+    asked_of_row,
+    is_of_row,
     is_question,
     named_apart,
     negations_inward,
@@ -174,6 +176,8 @@ class Subqueries:
         if not free_tables(query) & set(scope.tables):
             rows = self._lower(query, scope.apart())
             return exp.select(*map(column, rows.schema)).from_(asked.place(rows, Link()))
+        if is_of_row(query):
+            return asked_of_row(query, scope)
         if query.args.get("with_"):
             raise unsupported(query, "a recursion inside a correlated subquery")
         if isinstance(query, exp.SetOperation):

@@ -10,6 +10,8 @@ So all kinds of subqueries share one rule, and Spark evaluates each in its own w
 Where the question equates a column of ``Rᵢ`` with one of the row, a row of ``Rᵢ`` touches only
 the rows with its key, and only those rows of ``Rᵢ`` are read whose keys occur on the left.
 
+A question over a table function, FROM explode(row.tags), has no ``Rᵢ``: only the change asks it.
+
     Apply      a new column holds the answer: EXISTS, IN, or a scalar subquery in any expression
     Keep       the rows for which the answer is true: a whole condition of WHERE
     Lateral    each row joined with the rows of its answer: LATERAL
@@ -32,6 +34,7 @@ from dagster_streamtables.compiler.operators.columns import (
     table,
     weight_column,
 )
+from dagster_streamtables.compiler.operators.failing import before_failing
 from dagster_streamtables.compiler.operators.left_linear import LeftLinear
 from dagster_streamtables.compiler.operators.step import Link, Schema, Step
 
@@ -50,6 +53,12 @@ class Question(LeftLinear):
     """For each of `asks`: pairs of an expression over the row and one over its columns."""
 
     __hash__ = Step.__hash__
+
+    def delta(self) -> Operator:
+        if self.asks:
+            return super().delta()
+        # It reads nothing but the row, as an expression does: linear.
+        return self.over(before_failing(self.left, [self.question]))
 
     @property
     def rights(self) -> tuple[Operator, ...]:

@@ -156,3 +156,43 @@ INSERT INTO orders VALUES (12, 1, 5), (13, 1, 7);
 --- delta
 -- -1 | 1 | 6
 -- +1 | 1 | 7
+
+--- case: a subquery over the elements of the row
+--- covers: Q15 a table function in a correlated subquery
+SELECT v.id, l.x, (SELECT MAX(e.x) FROM explode(v.tags) AS e(x) WHERE e.x < 9) AS m, (SELECT SUM(x) FROM (SELECT explode(v.tags) AS x) AS s) AS s FROM visits AS v, LATERAL (SELECT x + v.id AS x FROM explode(v.tags) AS f(x) WHERE x > 1) AS l;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, ARRAY(1, 2, 9)), (2, ARRAY(3));
+--- change
+INSERT INTO visits (id, tags) VALUES (3, ARRAY(5, 1));
+DELETE FROM visits WHERE id = 1;
+--- delta
+-- -1 | 1 | 3 | 2 | 12
+-- -1 | 1 | 10 | 2 | 12
+-- +1 | 3 | 8 | 5 | 6
+
+--- case: rows whose elements are looked at
+--- covers: Q15 a table function in a correlated subquery
+SELECT v.id, EXISTS (SELECT 1 FROM explode(v.tags) AS e(x) WHERE x > v.id) AS larger, o.amount FROM visits AS v JOIN orders AS o ON o.id = v.id WHERE 3 IN (SELECT x FROM explode(v.tags) AS e(x)) AND NOT EXISTS (SELECT 1 FROM explode(v.tags) AS e(x) WHERE x = o.amount);
+--- before
+INSERT INTO visits (id, tags) VALUES (1, ARRAY(3, 1)), (3, ARRAY(3)), (4, ARRAY(3, 7));
+INSERT INTO orders VALUES (1, 1, 5), (3, 1, 3), (4, 1, 8);
+--- change
+UPDATE orders SET amount = 7 WHERE id > 2;
+UPDATE visits SET tags = ARRAY(2) WHERE id = 1;
+--- delta
+-- -1 | 1 | True | 5
+-- +1 | 3 | False | 7
+-- -1 | 4 | True | 8
+
+--- case: an outer join with what the elements of a row come to
+--- covers: Q15 a table function in a correlated subquery
+SELECT v.id, l.m FROM visits AS v LEFT JOIN LATERAL (SELECT MAX(x) AS m FROM explode(v.tags) AS e(x)) AS l ON l.m > 1;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, ARRAY(1, 2)), (2, ARRAY(1));
+--- change
+INSERT INTO visits (id, tags) VALUES (3, ARRAY()), (2, ARRAY(4));
+DELETE FROM visits WHERE id = 1;
+--- delta
+-- -1 | 1 | 2
+-- +1 | 3 | NULL
+-- +1 | 2 | 4

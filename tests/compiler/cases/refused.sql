@@ -580,11 +580,23 @@ SELECT region SIMILAR TO 'a' AS x FROM customers;
 --- error
 -- Spark has no SIMILAR TO
 
---- case: a table function over columns of another query
---- covers: Q29 a table function over columns of another query
-SELECT v.id, t.tag FROM visits AS v CROSS JOIN LATERAL (SELECT x.e AS tag FROM explode(v.tags) AS x(e)) AS t;
+--- case: a table function over columns of another query, beside a table
+--- covers: Q29 a table function over columns of another query, beside tables
+SELECT v.id, (SELECT COUNT(*) FROM orders AS o, explode(v.tags) AS e(x) WHERE o.id = e.x) AS n FROM visits AS v;
 --- error
--- a table function over columns of another query is not supported yet
+-- a table function over columns of another query, beside tables
+
+--- case: LATERAL over columns of the query around
+--- covers: Q15 LATERAL over columns of the query around
+SELECT v.id, (SELECT COUNT(*) FROM orders AS o JOIN LATERAL explode(v.tags) AS e(x) ON o.id = e.x) AS n FROM visits AS v;
+--- error
+-- LATERAL over columns of a query around
+
+--- case: LATERAL VIEW over columns of the query around
+--- covers: Q15 LATERAL over columns of the query around
+SELECT v.id, (SELECT SUM(x) FROM (SELECT 1 AS one) AS o LATERAL VIEW explode(v.tags) e AS x) AS n FROM visits AS v;
+--- error
+-- LATERAL over columns of a query around
 
 --- case: an interval as a column
 --- covers: Q28 an interval as a column

@@ -39,7 +39,7 @@ from dagster_streamtables.compiler.text.column_names import in_words
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
-from dagster_streamtables.compiler.text.window_places import end_of_partition
+from dagster_streamtables.compiler.text.window_places import end_of_partition, word_of_order
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 _NUMBERING = {"row_number", "ntile", "lag", "lead"}
@@ -189,13 +189,11 @@ _LIMITS = {"LIMIT", "OFFSET"}
 
 def _end_of_order(order: exp.Expr, text: Text) -> int | None:
     """The position after the last word of an ORDER BY."""
-    known = span(order)
-    if known is None:
+    begin = word_of_order(order, text)
+    if begin is None:
         return None
-    depth, end = 0, known[1] + 1
-    for token in text.tokens:
-        if token.start < known[0]:
-            continue
+    depth, end = 0, text.tokens[begin].end + 1
+    for token in text.tokens[begin + 1 :]:
         kind = token.token_type
         if depth == 0 and (kind is TokenType.R_PAREN or token.text.upper() in _AFTER_ORDER):
             return end

@@ -80,6 +80,8 @@ def translation(
         rules.prepare(text.tree, columns or {})
     query = Query(dialect, text, Kinds(text.tree, columns or {}, dialect), stored)
     _refuse(query, rules)
+    if rules.check is not None:
+        rules.check(query)
     printed = _printed(query, _mended(query, rules))
     if len(printed) > max(_LONGEST, 100 * len(sql)):
         raise _subquery_in_the_way(query)

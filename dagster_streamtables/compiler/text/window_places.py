@@ -1,8 +1,8 @@
-"""Where the definition of a window stands in the text."""
+"""Where the definition of a window, and an ORDER BY, stand in the text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
@@ -39,6 +39,38 @@ def end_of_partition(window: exp.Expr, text: Text) -> int | None:
         return _end(tokens, over + 1)
     named = [i for i in range(len(tokens)) if _defines(tokens, i, following.text)]
     return _end(tokens, named[0] + 2) if len(named) == 1 else None
+
+
+def word_of_order(order: exp.Expr, text: Text) -> int | None:
+    """The number of the token that an ORDER BY begins with.
+
+    Its first part with a position may stand in parentheses, as in ``ORDER BY (a), CAST(b AS INT)``,
+    or in an ORDER BY inside of this one.
+
+    Returns:
+        None if no part of it has a position.
+    """
+    marked = [each for each in order.walk() if "start" in each.meta]
+    if not marked:
+        return None
+    first = min(marked, key=lambda each: each.meta["start"])
+    inside = sum(1 for each in _ancestors(first, order) if isinstance(each, exp.Order))
+    before = [i for i, each in enumerate(text.tokens) if each.start < first.meta["start"]]
+    depth = lowest = 0
+    for i in reversed(before):
+        depth -= deeper(text.tokens[i])
+        lowest = min(lowest, depth)
+        if text.tokens[i].token_type is TokenType.ORDER_BY and depth == lowest:
+            inside -= 1
+            if inside == 0:
+                return i
+    return None
+
+
+def _ancestors(node: exp.Expr, last: exp.Expr) -> Iterator[exp.Expr]:
+    while node is not last and node.parent is not None:
+        node = node.parent
+        yield node
 
 
 def _defines(tokens: Sequence[Token], i: int, name: str) -> bool:

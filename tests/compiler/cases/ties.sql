@@ -180,3 +180,42 @@ INSERT INTO orders VALUES (2, 1, 6);
 -- -1 | 3 | 12
 -- +1 | 2 | 11
 -- +1 | 3 | 13
+
+--- case: the order of a window begins with parentheses
+--- covers: Q19 ties
+SELECT id, ROW_NUMBER() OVER (ORDER BY (amount), id DESC) AS place FROM orders;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 5);
+--- change
+INSERT INTO orders VALUES (3, 1, 5);
+--- delta
+-- -1 | 1 | 2
+-- +1 | 1 | 3
+-- -1 | 2 | 1
+-- +1 | 2 | 2
+-- +1 | 3 | 1
+
+--- case: the order of a window is a cast inside a function
+--- covers: Q19 ties
+SELECT id, ROW_NUMBER() OVER (ORDER BY CONCAT(CAST(amount AS STRING), 'x')) AS place FROM orders;
+--- before
+INSERT INTO orders VALUES (1, 1, 7), (2, 1, 6);
+--- change
+INSERT INTO orders VALUES (3, 1, 5);
+--- delta
+-- -1 | 1 | 2
+-- +1 | 1 | 3
+-- -1 | 2 | 1
+-- +1 | 2 | 2
+-- +1 | 3 | 1
+
+--- case: the first rows by a window's number in parentheses
+--- covers: Q21 ORDER BY with LIMIT
+SELECT id FROM orders ORDER BY (ROW_NUMBER() OVER (ORDER BY (amount) DESC, id)), id LIMIT 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 7), (2, 1, 7);
+--- change
+DELETE FROM orders WHERE id = 1;
+--- delta
+-- -1 | 1
+-- +1 | 2

@@ -27,10 +27,19 @@ class Kind(enum.Enum):
     JSON = "JSON"
     INTERVAL = "an interval"
     BINARY = "bytes"
+    TIME = "a time of day"
 
 
 WHOLE = frozenset({Kind.INT, Kind.BIGINT})
 MOMENTS = frozenset({Kind.INSTANT, Kind.LOCAL})
+
+ARRAYS_OF_TEXTS = frozenset(
+    {"string_to_array", "regexp_match", "regexp_matches", "regexp_split_to_array"}
+)
+RECORDS = frozenset(
+    {"json_to_recordset", "jsonb_to_recordset", "json_to_record", "jsonb_to_record"}
+)
+"""Functions of Postgres whose columns, with their types, are declared beside them."""
 
 BY_CLASS: tuple[tuple[tuple[type[exp.Expr], ...], Kind], ...] = (
     ((exp.Lower, exp.Upper, exp.Trim, exp.Substring, exp.Left, exp.Right, exp.Pad, exp.Replace,
@@ -50,7 +59,7 @@ BY_CLASS: tuple[tuple[tuple[type[exp.Expr], ...], Kind], ...] = (
     ((exp.Array, exp.ArrayAppend, exp.ArrayConcat, exp.ArrayRemove), Kind.ARRAY),
     ((exp.Interval,), Kind.INTERVAL),
     ((exp.JSONExtract, exp.JSONBExtract, exp.JSONBDeleteAtPath), Kind.JSON),
-    ((exp.JSONExtractScalar, exp.JSONBExtractScalar), Kind.STRING),
+    ((exp.JSONExtractScalar, exp.JSONBExtractScalar, exp.JSONValue), Kind.STRING),
 )  # fmt: skip
 BY_CALL: dict[str, Kind] = {
     name: kind
@@ -69,13 +78,14 @@ BY_CALL: dict[str, Kind] = {
         Kind.INSTANT: "to_timestamp make_timestamptz transaction_timestamp",
         Kind.LOCAL: "make_timestamp",
         Kind.BOOL: "every bool_and bool_or jsonb_exists isfinite overlaps regexp_like starts_with "
-        "array_contains",
-        Kind.ARRAY: "array_agg string_to_array regexp_split_to_array regexp_match array_replace "
-        "array_prepend array_positions array_reverse array_sort trim_array array_fill",
+        "array_contains jsonb_path_exists json_exists",
+        Kind.ARRAY: "array_agg string_to_array regexp_split_to_array regexp_match regexp_matches "
+        "array_replace array_prepend array_positions array_reverse array_sort trim_array array_fill",
         Kind.JSON: "json_build_object jsonb_build_object json_build_array jsonb_build_array to_json"
         " to_jsonb json_agg jsonb_agg json_object_agg jsonb_object_agg jsonb_strip_nulls "
         "json_extract_path jsonb_extract_path jsonb_set jsonb_array_elements json_array_elements "
-        "jsonb_each json_each row_to_json",
+        "jsonb_each json_each row_to_json jsonb_path_query_first jsonb_path_query_array "
+        "json_query",
         Kind.INTERVAL: "age make_interval justify_days justify_hours justify_interval",
         Kind.BINARY: "convert_to decode sha224 sha256 sha384 sha512",
     }.items()

@@ -15,6 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import (
+    ARRAYS_OF_TEXTS,
     BY_CALL,
     BY_CLASS,
     MOMENTS,
@@ -39,6 +40,7 @@ _OF_TYPE: dict[Any, Kind] = {
     **dict.fromkeys((_T.JSON, _T.JSONB), Kind.JSON),
     **dict.fromkeys((_T.BINARY, _T.VARBINARY), Kind.BINARY),
     _T.INTERVAL: Kind.INTERVAL,
+    _T.TIME: Kind.TIME,
 }
 _SAME = (exp.Min, exp.Max, exp.AnyValue, exp.Abs, exp.Neg, exp.Paren, exp.Alias, exp.Window,
          exp.Filter, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Distinct,
@@ -175,7 +177,7 @@ class Kinds:
             return self._common(kinds) if len(kinds) == len(origins) else Kind.UNKNOWN
         if isinstance(array, exp.Array):
             return self.united(array.expressions)
-        if isinstance(array, exp.Anonymous) and array.name.lower() == "string_to_array":
+        if isinstance(array, exp.Anonymous) and array.name.lower() in ARRAYS_OF_TEXTS:
             return Kind.STRING
         inner = array.this if isinstance(array.this, exp.Expr) else None
         same = isinstance(array, _SAME) or self[array] is Kind.ARRAY
@@ -251,6 +253,8 @@ def _of_moments(node: exp.Expr, left: Kind, right: Kind) -> Kind | None:
     """The kind of a sum or difference with a date or a timestamp."""
     if right is Kind.INTERVAL and left in (Kind.DATE, *MOMENTS):
         return Kind.LOCAL if left is Kind.DATE else left
+    if {left, right} == {Kind.DATE, Kind.TIME} and isinstance(node, exp.Add):
+        return Kind.LOCAL
     moments = {left, right} <= {Kind.DATE, *MOMENTS} and {left, right} != {Kind.DATE}
     if moments and isinstance(node, exp.Sub):
         return Kind.INTERVAL

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import RECORDS
 from dagster_streamtables.compiler.text.query_text import table_name
 
 _PAIRS = ("json_each", "jsonb_each", "json_each_text", "jsonb_each_text")
@@ -86,7 +87,15 @@ def _of_function(relation: exp.Expr, name: str) -> list[Origin]:
         return []
     if called in _PAIRS and name == names[0]:
         return ["string"]
+    if called in RECORDS and len(function.expressions) == len(names) + 1:
+        return [_declared(function.expressions[1 + names.index(name)].expression)]
     return [function if called else None]
+
+
+def _declared(type_: exp.Expr) -> str:
+    """A type of Postgres in Spark; JSON has none, and keeps its name."""
+    spark = {exp.DType.TIMESTAMP: "timestamp_ntz", exp.DType.TIMESTAMPTZ: "timestamp"}
+    return spark.get(type_.this) or type_.sql("spark")
 
 
 def _output(query: exp.Query, place: int) -> Origin:

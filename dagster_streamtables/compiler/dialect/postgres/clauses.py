@@ -30,7 +30,7 @@ _NAMES: dict[type[exp.Expr], str] = {
 _TYPES = {"int": "int4", "integer": "int4", "bigint": "int8", "smallint": "int2", "text": "text",
           "double precision": "float8", "real": "float4", "decimal": "numeric", "date": "date",
           "varchar": "varchar", "boolean": "bool", "timestamp": "timestamp",
-          "timestamptz": "timestamptz"}  # fmt: skip
+          "timestamptz": "timestamptz", "time": "time"}  # fmt: skip
 _UNNAMED = "?column?"
 _THROUGH = (exp.Paren, exp.Window, exp.Filter, exp.WithinGroup, exp.Bracket, exp.Collate,
             exp.IgnoreNulls, exp.RespectNulls)  # fmt: skip

@@ -1,4 +1,4 @@
-"""``@>`` of arrays, ranges, and JSON that contains a constant; and JSON as rows."""
+"""``@>`` of arrays, ranges, and JSON that contains a constant."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.postgres import arrays, ranges
-from dagster_streamtables.compiler.dialect.postgres.clauses import require_in_from
-from dagster_streamtables.compiler.dialect.postgres.json import KIND, TEXT, TEXTUAL
+from dagster_streamtables.compiler.dialect.postgres.json import TEXTUAL
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.made import made, string
-from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_text
+from dagster_streamtables.compiler.dialect.rules.query import Query, literal_text
 
 _NUMBERS = "('BIGINT', 'DOUBLE')"
 _AT = "VARIANT_GET(PARSE_JSON(_j), _p)"
@@ -83,53 +82,4 @@ def _tests(node: exp.Expr, whole: exp.Expr, path: str, value: Any, query: Query)
                         "unnest the array, and compare its elements")  # fmt: skip
 
 
-def _rows(template: str, *, told: bool) -> Rule:
-    """A function of JSON that returns rows, in FROM."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        require_in_from(node, query)
-        value = node.expressions[0]
-        query.require(node, value, TEXTUAL, "this needs JSON", "name a column of JSON as text")
-        if told:
-            query.note(TEXT)
-        return call("EXPLODE", made(template, j=value))
-
-    return rule
-
-
-def _pairs(value: str) -> Rule:
-    """``jsonb_each``: the keys of an object with their values, as two columns."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        item = require_in_from(node, query)
-        json_ = node.expressions[0]
-        query.require(node, json_, TEXTUAL, "this needs JSON", "name a column of JSON as text")
-        query.note(TEXT)
-        alias = item.args.get("alias")
-        if alias is not None and not alias.columns:
-            alias.set("columns", [exp.to_identifier(each) for each in ("key", "value")])
-        entries = "MAP_ENTRIES(CAST(PARSE_JSON(_j) AS MAP<STRING, VARIANT>))"
-        pair = f"NAMED_STRUCT('key', st_e.key, 'value', {value})"
-        return call("INLINE", made(f"TRANSFORM({entries}, st_e -> {pair})", j=json_))
-
-    return rule
-
-
-_ELEMENTS = "CAST(PARSE_JSON(_j) AS ARRAY<VARIANT>)"
-_KEYS = (
-    f"CASE WHEN {KIND} LIKE 'OBJECT%' THEN JSON_OBJECT_KEYS(_j) WHEN _j IS NOT NULL "
-    "THEN CAST(ARRAY(CAST('cannot get keys of what is no object' AS INT)) AS ARRAY<STRING>) END"
-)
-_TEXTS = f"TRANSFORM({_ELEMENTS}, st_e -> VARIANT_GET(st_e, '$', 'string'))"
 RULES: Rules = {exp.ArrayContainsAll: contains, exp.ArrayContainedBy: contained}
-CALLS: dict[str, Rule] = {
-    f"{kind}_{name}": rule
-    for kind in ("json", "jsonb")
-    for name, rule in {
-        "array_elements": _rows(f"TRANSFORM({_ELEMENTS}, st_e -> TO_JSON(st_e))", told=True),
-        "array_elements_text": _rows(_TEXTS, told=True),
-        "object_keys": _rows(_KEYS, told=False),
-        "each": _pairs("TO_JSON(st_e.value)"),
-        "each_text": _pairs("VARIANT_GET(st_e.value, '$', 'string')"),
-    }.items()
-}

@@ -20,11 +20,16 @@ from dagster_streamtables.compiler.dialect.postgres import (
     json_built,
     json_changes,
     json_compared,
+    json_paths,
+    json_rows,
     numbers,
     ranges,
+    regexes,
     series,
     strings,
     times,
+    times_of_day,
+    whole_numbers,
     whole_rows,
     windows,
 )
@@ -132,11 +137,6 @@ def _array(node: exp.Expr, query: Query) -> None:
                             "write (SELECT array_agg(x) FROM …)")  # fmt: skip
 
 
-def _bucket(node: exp.Expr, query: Query) -> None:
-    if not node.args.get("num_buckets"):
-        raise query.refusal(node, "Spark has no buckets by an array", "write CASE WHEN … END")
-
-
 def _any_or_all(node: exp.Expr, query: Query) -> None:
     if not isinstance(node.parent, exp.EQ | _ORDERED):
         shared_arrays.any_or_all(node, query)
@@ -144,9 +144,9 @@ def _any_or_all(node: exp.Expr, query: Query) -> None:
 
 def _equal(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``=``, ``<>``, and their like in which NULLs are equal."""
-    moments = times.compared(node, query)
-    if moments is not None:
-        return moments
+    found = times_of_day.compared(node, query) or times.compared(node, query)
+    if found is not None:
+        return found
     if not isinstance(node.expression, exp.Any | exp.All | exp.Anonymous):
         found = json_compared.compared(node, query)
         if found is not None:
@@ -157,7 +157,9 @@ def _equal(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _in(node: exp.Expr, query: Query) -> exp.Expr | None:
-    found = json_compared.compared(node, query) if node.expressions else None
+    found = times_of_day.compared(node, query)
+    if found is None and node.expressions:
+        found = json_compared.compared(node, query)
     return found or clauses.found_in(node, query)
 
 
@@ -175,10 +177,14 @@ def _joined(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _between(node: exp.Expr, query: Query) -> exp.Expr | None:
     if query.kind(node.this) is Kind.JSON:
         raise json_compared.unordered(node, query)
-    return clauses.between(node, query)
+    found = times_of_day.compared(node, query)
+    return clauses.between(found or node, query) or found
 
 
 def _compared(node: exp.Expr, query: Query) -> exp.Expr | None:
+    found = times_of_day.compared(node, query)
+    if found is not None:
+        return found
     json_compared.compared(node, query)
     if query.kind(node.this) is Kind.ARRAY:
         raise query.refusal(node, "Spark orders NULLs inside of arrays first",
@@ -190,6 +196,9 @@ def _compared(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A cast: of a text to an interval, and of an instant to a text, with the zone's offset."""
     target, value = node.args["to"], node.this
+    time = times_of_day.cast(node, query)
+    if time is not None:
+        return time
     if target.is_type(exp.DataType.Type.INTERVAL):
         if isinstance(value.unnest(), exp.DPipe):
             return times.counted_interval(node, value.unnest(), query)
@@ -210,23 +219,33 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
     if query.kind(value) is Kind.INSTANT and target.this in _TEXTS:
         template = "CONCAT(CAST(_x AS STRING), REGEXP_REPLACE(DATE_FORMAT(_x, 'xxxxx'), _p, ''))"
         return made(template, x=value, p=string(":00$"))
-    if target.this in _TEXTS and interval_outputs.is_difference(value, query):
-        return interval_outputs.text_of(value, query)
+    if target.this in _TEXTS and query.kind(value) is Kind.INTERVAL:
+        text = interval_outputs.text_of(value.unnest(), query)
+        if text is not None:
+            return text
     found = numbers.cast(node, query)
     if query.kind(node) is Kind.INSTANT and instants.needs_choice(node.this, query.kind(value)):
         return instants.later(found or node)
     return found
 
 
+def _averaged(node: exp.Expr, query: Query) -> exp.Expr | None:
+    return interval_outputs.totalled(node, query) or numbers.averaged(node, query)
+
+
 def _interval_type(node: exp.Expr, query: Query) -> None:
-    if node.args["this"] is _T.INTERVAL and isinstance(node.parent, exp.Cast):
+    if node.args["this"] in (_T.INTERVAL, _T.TIME) and isinstance(node.parent, exp.Cast):
         return
     if node.args["this"] in (*_JSON, _T.UUID, _T.VARBINARY) and isinstance(node.parent, exp.Cast):
         return
+    if node.args["this"] in _JSON and isinstance(node.parent, exp.Kwarg):
+        return  # of a column that is declared
     COMMON.mended[exp.DataType](node, query)
 
 
 def _prepare(tree: exp.Query, columns: Columns) -> None:
+    json_rows.declare_records(tree)
+    json.name_keys(tree)
     clauses.named(tree)
     clauses.name_functions(tree)
     windows.inherit(tree)
@@ -244,31 +263,34 @@ POSTGRES = replace(
         exp.StrToDate: datetimes.formatted("TO_DATE"),
         exp.Explode: shared_arrays.exploded, exp.ArraySize: _length,
         exp.GroupConcat: _listed,
-        **numbers.RULES, **strings.RULES, **times.RULES,
+        **numbers.RULES, **strings.RULES, **regexes.RULES, **times.RULES,
         **arrays.RULES, **json.RULES, **aggregates.RULES,
         **series.RULES, **clauses.RULES, **containment.RULES,
         exp.Cast: _cast, exp.Any: _any_or_all, exp.All: _any_or_all, exp.Anonymous: _unknown,
         exp.Is: _tested, exp.Collate: _collated, exp.Localtimestamp: _local_now,
         exp.Array: _array, exp.Trim: _no_bytes,
-        exp.Ordered: _ordered_by, exp.WidthBucket: _bucket, exp.In: _in,
+        exp.Ordered: _ordered_by, exp.WidthBucket: whole_numbers.bucket, exp.In: _in,
         exp.Kwarg: lambda node, query: None, exp.DataType: _interval_type,
         **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _compared),
         **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ), _equal),
         **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), instants.one_of),
         exp.WindowSpec: windows.frame, exp.Max: interval_outputs.extreme,
-        exp.Min: interval_outputs.extreme,
+        exp.Min: interval_outputs.extreme, exp.Sum: interval_outputs.totalled,
+        exp.Avg: _averaged,
         exp.Sub: _less, exp.DPipe: _joined, exp.Between: _between, **json_changes.RULES,
-        **ranges.RULES,
+        **ranges.RULES, **json_paths.RULES,
     },
     REFUSED,
     _CALLS,
     {
         "transaction_timestamp": lambda node, query: exp.CurrentTimestamp(),
-        **numbers.CALLS, **strings.CALLS, **times.CALLS,
+        **numbers.CALLS, **whole_numbers.CALLS, **strings.CALLS, **regexes.CALLS,
+        **times.CALLS,
         **formats.CALLS, **arrays.CALLS, **json.CALLS, **json_built.CALLS, **json_changes.CALLS,
-        **ranges.CALLS,
-        **aggregates.CALLS, **series.CALLS, **containment.CALLS,
+        **ranges.CALLS, **json_paths.CALLS, **json_rows.CALLS,
+        **aggregates.CALLS, **series.CALLS,
     },
 ),
     prepare=_prepare,
+    check=times_of_day.require_place,
 )  # fmt: skip

@@ -1,5 +1,5 @@
-"""Differences of dates and timestamps of Postgres, and ages: no Delta table can hold them, but
-what is taken out of them is a number."""
+"""Differences of dates and timestamps of Postgres: no Delta table can hold them, but what is taken
+out of them is a number."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ def is_read(node: exp.Expr) -> bool:
 
 
 def part_of_interval(node: exp.Expr, part: str, value: exp.Expr, query: Query) -> exp.Expr:
-    """A part of a difference, or of an age."""
-    if isinstance(value, exp.Anonymous) and value.name.lower() == "age":
-        return _of_age(node, part, value, query)
+    """A part of a difference."""
     if isinstance(value, exp.Sum | exp.Avg | exp.Min | exp.Max) and part == "EPOCH":
         return _epoch_of_aggregate(node, value, query)
     sides = value.args.get("this"), value.args.get("expression")
@@ -77,41 +75,4 @@ def require_alike(node: exp.Expr, kinds: list[Kind], query: Query) -> None:
         raise query.refusal(
             node, "a timestamp with a zone and one without are compared in the session's zone",
             "cast both to TIMESTAMPTZ or both to TIMESTAMP",
-        )  # fmt: skip
-
-
-def _of_age(node: exp.Expr, part: str, age: exp.Expr, query: Query) -> exp.Expr:
-    """The whole years or months between two dates, whose days and times decide about the last."""
-    ends = list(age.expressions)
-    kinds = [query.require(node, each, DATES, "this needs a date", CAST_IT) for each in ends]
-    require_alike(node, kinds, query)
-    if part not in ("YEAR", "MONTH"):
-        raise query.refusal(
-            node, "an age has days of months that differ in length",
-            "take YEAR or MONTH of age(), or EPOCH or DAY of a difference",
-        )  # fmt: skip
-    if len(ends) == 1:
-        ends.insert(0, made("CURRENT_DATE"))
-    rest = "DATE_FORMAT({}, 'ddHHmmssSSSSSS')"
-    months = (
-        "((YEAR({0}) - YEAR({1})) * 12 + MONTH({0}) - MONTH({1}) - CASE WHEN "
-        + rest.format("{0}") + " < " + rest.format("{1}") + " THEN 1 ELSE 0 END)"
-    )  # fmt: skip
-    template = (
-        f"CASE WHEN _a >= _b THEN {months.format('_a', '_b')} "
-        f"WHEN _a < _b THEN -{months.format('_b', '_a')} END"
-    )
-    found = made(template, a=ends[0], b=ends[1])
-    return made("_m DIV 12" if part == "YEAR" else "_m % 12", m=found)
-
-
-def interval_call(node: exp.Expr, query: Query) -> None:
-    """``age`` and its like: only parts of them are translated, by the EXTRACT around them."""
-    around = node.parent
-    while isinstance(around, exp.Paren):
-        around = around.parent
-    if not isinstance(around, exp.Extract):
-        raise query.refusal(
-            node, "a Delta table cannot store an interval",
-            "take a part of it: extract(year from age(a, b)), or extract(epoch from a - b)",
         )  # fmt: skip

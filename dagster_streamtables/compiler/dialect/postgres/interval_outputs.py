@@ -1,10 +1,10 @@
-"""Differences of timestamps that a query of Postgres puts out: no Delta table can hold an interval,
-so the text that Postgres shows of it is stored.
+"""Intervals that a query of Postgres puts out: no Delta table can hold one, so the text that
+Postgres shows of it is stored.
 
-A difference has days and a time of one sign, and no months; so equal differences have equal texts,
-and a text can be cast back. What has another form in Postgres than in Spark is left to be refused:
-constants (24 hours are a day in Spark), sums and means (of which Postgres adds days and times each
-on their own), and ages.
+A difference of timestamps has days and a time of one sign, and no months; so equal differences have
+equal texts. Ages, and sums and means of differences, of which Postgres adds days and times each on
+their own, are equal by the length of a month or a day where their texts differ; so they are put out
+only, and not told apart. Constants are left to be refused: 24 hours are a day in Spark.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import results
+from dagster_streamtables.compiler.dialect.postgres import ages, interval_texts
 from dagster_streamtables.compiler.dialect.postgres.durations import DATES, is_read
 from dagster_streamtables.compiler.dialect.rules import instants
 from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed
@@ -29,8 +30,17 @@ _STEPS = (
 )
 
 
-def text_of(value: exp.Expr, query: Query) -> exp.Expr:
-    """A difference, already translated, as the text that Postgres shows."""
+def text_of(value: exp.Expr, query: Query) -> exp.Expr | None:
+    """An interval as the text that Postgres shows; None where no rule makes it one."""
+    if value.meta.get(_UNORDERED):
+        return value.copy()
+    if ages.is_age(value):
+        query.note(_NOTE)
+        return ages.text(value, query)
+    return _text_of_difference(value, query) if is_difference(value, query) else None
+
+
+def _text_of_difference(value: exp.Expr, query: Query) -> exp.Expr:
     query.note(_NOTE)
     found = made("CAST(_i AS STRING)", i=value)
     for pattern, replacement in _STEPS:
@@ -69,6 +79,84 @@ def extreme(node: exp.Expr, query: Query) -> exp.Expr | None:
     return composed(made(f"{instants.DIFFERENCE}(0, 0, 0, _s)", s=found))
 
 
+def justified(node: exp.Expr, query: Query) -> exp.Expr:
+    """``justify_hours``: a difference has whole days already."""
+    value = node.expressions[0]
+    if not is_difference(value.unnest(), query):
+        raise _kept_nowhere(node, query)
+    return value.copy()
+
+
+def kept(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``age``: what is around it takes a part of it, or its text; else it is put out as a text."""
+    around = node.parent
+    while isinstance(around, exp.Paren):
+        around = around.parent
+    if ages.is_age(node) and isinstance(around, exp.Extract | exp.Cast):
+        return None
+    if not ages.is_age(node) or not _is_put_out(node, query):
+        raise _kept_nowhere(node, query)
+    query.note(_NOTE)
+    return _told_apart_nowhere(ages.text(node, query))
+
+
+def totalled(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """The sum or the mean of differences, put out as a text; None for any other."""
+    inner = node.this.unnest()
+    if is_read(node) or not is_difference(inner, query) or not _is_put_out(node, query):
+        return None
+    if isinstance(inner, exp.Anonymous):
+        micros = made("CAST(_s * 1000000 AS BIGINT)", s=inner.expressions[-1])
+    elif isinstance(inner, exp.Sub):
+        micros = made("CAST(_s * 1000000 AS BIGINT)", s=instants.seconds(inner, query))
+    else:
+        return None
+    query.note(_NOTE)
+    days, time = (aggregate(exp.Sum(this=made(each, m=micros))) for each in (
+        f"_m DIV {interval_texts.DAY}", f"_m % {interval_texts.DAY}"))  # fmt: skip
+    if isinstance(node, exp.Avg):
+        count = aggregate(exp.Count(this=micros.copy(), big_int=True))
+        days, time = _mean(days, time, count)
+    return _told_apart_nowhere(composed(interval_texts.text(days, time)))
+
+
+def _mean(days: exp.Expr, time: exp.Expr, count: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
+    """Days and times are divided each on their own, and what is left of the days is time
+    (`interval_div` in PostgreSQL's timestamp.c), in floats as there."""
+    n = made("CAST(NULLIF(_n, 0) AS DOUBLE)", n=count)
+    each = made("CAST(_d AS DOUBLE) / _n", d=days, n=n)
+    whole = made("CAST(_d AS INT)", d=each)
+    rest = made("RINT((_d - CAST(_w AS DOUBLE)) * 86400E0 * 1E6) / 1E6", d=each, w=whole)
+    of_time = made("CAST(RINT(CAST(_t AS DOUBLE) / _n + _r * 1E6) AS BIGINT)", t=time, n=n, r=rest)
+    return whole, of_time
+
+
+def _is_put_out(node: exp.Expr, query: Query) -> bool:
+    """Whether it is an output of the query whose rows are stored, or made a text."""
+    around = node.parent
+    while isinstance(around, exp.Paren | exp.Alias | exp.Filter | exp.Window):
+        around = around.parent
+    if isinstance(around, exp.Cast):
+        return True
+    return isinstance(around, exp.Select) and around.parent is None and query.stored
+
+
+def _kept_nowhere(node: exp.Expr, query: Query) -> Exception:
+    return query.refusal(
+        node, "a Delta table cannot store an interval",
+        "take a part of it: extract(year from age(a, b)), or extract(epoch from a - b)",
+    )  # fmt: skip
+
+
+def _told_apart_nowhere(text: exp.Expr) -> exp.Expr:
+    """A text that is not the same for all equal intervals, nor ordered as they are."""
+    text.meta[_UNORDERED] = True
+    return text
+
+
+_UNORDERED = "unordered"
+
+
 def spell_out(select: exp.Select, query: Query) -> None:
     """Make the differences among the outputs of a stored query texts; their order stays that of
     the differences."""
@@ -77,15 +165,33 @@ def spell_out(select: exp.Select, query: Query) -> None:
     order = select.args.get("order")
     for number, output in enumerate(select.selects, 1):
         value = output.unalias()
+        if value.meta.get(_UNORDERED):
+            _require_no_order(select, number, output, query)
         if not is_difference(value, query):
             continue
         for term in order.expressions if order is not None else ():
             by = term.this
-            named = isinstance(by, exp.Column) and not by.table and by.name == output.alias
-            if not named and literal_int(by) != number:
+            if not _names(by, number, output):
                 continue
             if select.args.get("distinct") is not None:
                 raise query.refusal(value, "its text, which is stored, has another order",
                                     "order by extract(epoch from …), and GROUP BY")  # fmt: skip
             by.replace(value.copy())
-        value.replace(text_of(value, query))
+        value.replace(_text_of_difference(value, query))
+
+
+def _names(term: exp.Expr, number: int, output: exp.Expr) -> bool:
+    """Whether an item of ORDER BY or GROUP BY is an output."""
+    named = isinstance(term, exp.Column) and not term.table and term.name == output.alias
+    return named or literal_int(term) == number
+
+
+def _require_no_order(select: exp.Select, number: int, output: exp.Expr, query: Query) -> None:
+    order, group = select.args.get("order"), select.args.get("group")
+    terms = [each.this for each in order.expressions] if order is not None else []
+    terms += group.expressions if group is not None else []
+    told = any(_names(term, number, output) for term in terms)
+    if told or select.args.get("distinct") is not None:
+        raise query.refusal(output.unalias(), "its text, which is stored, is neither ordered nor "
+                            "told apart as an interval is", "use extract(epoch from …) for that",
+                            called="an age, a sum or a mean of intervals")  # fmt: skip

@@ -110,6 +110,18 @@ def _step(node: exp.Expr, key: object, query: Query, *, either: bool = False) ->
     return f"['{key}']"
 
 
+def name_keys(tree: exp.Query) -> None:
+    """Write ``j['a'][0]`` as ``j -> 'a' -> 0``: no array has a text as a subscript."""
+    for node in reversed(list(tree.find_all(exp.Bracket))):
+        key = node.expressions[0]
+        inner = isinstance(node.this.unnest(), exp.JSONExtract)
+        if len(node.expressions) == 1 and (literal_text(key) is not None or inner):
+            arrow = exp.JSONExtract(
+                this=node.this.copy(), expression=key.copy(), only_json_types=True
+            )
+            node.replace(arrow)
+
+
 def _by_path(*, as_text: bool) -> Rule:
     """``jsonb_extract_path(j, 'a', 'b')``."""
 

@@ -13,7 +13,8 @@ from dagster_streamtables.compiler.dialect.postgres.intervals import (
     parts_of,
     text_of,
 )
-from dagster_streamtables.compiler.dialect.postgres.strings import CALLS as STRINGS
+from dagster_streamtables.compiler.dialect.postgres.regexes import split_by_pattern
+from dagster_streamtables.compiler.dialect.postgres.strings import split_by_text
 from dagster_streamtables.compiler.dialect.rules import arrays, instants
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.made import made
@@ -86,12 +87,12 @@ def _begins_early(start: exp.Expr) -> bool:
         return False
 
 
-def _rows(name: str) -> Rule:
+def _rows(parts: Rule) -> Rule:
     """A function that returns its parts as rows, in FROM."""
 
     def rule(node: exp.Expr, query: Query) -> exp.Expr:
         require_in_from(node, query)
-        found = STRINGS[name](node, query)
+        found = parts(node, query)
         assert found is not None
         return call("EXPLODE", found)
 
@@ -148,6 +149,6 @@ RULES: Rules = {
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
     "generate_subscripts": _subscripts,
-    "string_to_table": _rows("string_to_array"),
-    "regexp_split_to_table": _rows("regexp_split_to_array"),
+    "string_to_table": _rows(split_by_text),
+    "regexp_split_to_table": _rows(split_by_pattern),
 }

@@ -1,4 +1,4 @@
-"""Strings of Postgres: positions, words, formats, and regular expressions."""
+"""Strings and bytes of Postgres: positions, words, formats, quotes, and encodings."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import re
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.rules import functions, patterns
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
+from dagster_streamtables.compiler.dialect.postgres import regexes
+from dagster_streamtables.compiler.dialect.rules import functions
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.made import made, number, string
 from dagster_streamtables.compiler.dialect.rules.query import (
@@ -52,7 +53,7 @@ def _substring(node: exp.Expr, query: Query) -> exp.Expr | None:
     if start is None:
         return made("SUBSTRING(_s, 1, _n)", s=node.this, n=length) if length is not None else None
     if literal_text(start) is not None and length is None:
-        return _found(node, start, query)
+        return regexes.found(node, start, query)
     first = literal_int(start)
     if first is not None and first >= 1:
         return None
@@ -65,120 +66,46 @@ def _substring(node: exp.Expr, query: Query) -> exp.Expr | None:
     return made(template, n=length, **begin)
 
 
-def _found(node: exp.Expr, pattern: exp.Expr, query: Query) -> exp.Expr:
-    """``substring(s from 'pattern')``: the match, or its first group."""
-    java = _pattern(node, pattern, query)
-    if "(" not in re.sub(r"\\.|\[[^\]]*\]|\(\?", "", pattern.name):
-        return call("REGEXP_SUBSTR", node.this.copy(), string(java))
-    return made("CASE WHEN _s RLIKE _p THEN REGEXP_EXTRACT(_s, _p, 1) END", s=node.this,
-                p=string(java))  # fmt: skip
-
-
-def _pattern(node: exp.Expr, pattern: exp.Expr, query: Query, flags: str = "") -> str:
-    """A pattern whose matches, and not only their existence, are those of Java."""
-    written = literal_text(pattern)
-    if written is None:
-        raise query.refusal(node, "a pattern that differs by row cannot be translated", _CONSTANT)
-    java = patterns.java_pattern(written, posix=True)
-    if java is None or not patterns.one_way(written):
-        raise query.refusal(
-            node, "Java's regular expressions, which Spark uses, may match something else",
-            "use one quantifier, no |, and classes such as [a-z]",
-        )  # fmt: skip
-    return flags + java
-
-
-def _replaced(node: exp.Expr, query: Query) -> exp.Expr:
-    """``regexp_replace``: without the flag g only the first match, which a lazy prefix finds."""
-    flags = literal_text(node.args.get("modifiers")) if node.args.get("modifiers") else ""
-    if flags is None or set(flags) - {"g", "i"} or node.args.get("position"):
-        raise query.refusal(node, "only the flags g and i are translated", "use g, i or none")
-    ignore = "(?iu)" if "i" in flags else ""
-    java = _pattern(node, node.expression, query, ignore)
-    text = literal_text(node.args.get("replacement"))
-    groups = 0 if "g" in flags else 1
-    new = None if text is None else patterns.java_replacement(text, whole="&", shift=groups)
-    if new is None:
-        raise query.refusal(node, "the replacement must be known", _CONSTANT)
-    if "g" not in flags:
-        java, new = rf"\A((?s:.*?))({java})", f"$1{new}"
-    return call("REGEXP_REPLACE", node.this.copy(), string(java), string(new))
-
-
-def _counted(name: str) -> Rule:
-    """A function of a text and a pattern that looks at each match."""
-
-    def rule(node: exp.Expr, query: Query) -> exp.Expr:
-        if len(node.expressions) > 2:
-            raise query.refusal(node, "positions and flags are not translated", "omit them")
-        value, pattern = node.expressions
-        java = _pattern(node, pattern, query)
-        if patterns.matches_nothing(pattern.name):
-            raise query.refusal(
-                node, "empty matches are counted differently in Java",
-                "write + in place of *, or a pattern that matches at least one character",
-            )  # fmt: skip
-        return call(name, value.copy(), string(java))
-
-    return rule
-
-
-def _split_by_pattern(node: exp.Expr, query: Query) -> exp.Expr:
-    found = _counted("SPLIT")(node, query)
-    assert found is not None
-    found.append("expressions", number(-1))
-    return found
-
-
-def _matched(node: exp.Expr, query: Query) -> exp.Expr:
-    """``regexp_match``: an array of the groups, or of the whole match."""
-    if len(node.expressions) > 2:
-        raise query.refusal(node, "flags are not translated", "write them into the pattern")
-    value, pattern = node.expressions
-    java = _pattern(node, pattern, query)
-    plain = re.sub(r"\\.|\[[^\]]*\]|\(\?:", "", pattern.name)
-    groups = plain.count("(")
-    if re.search(r"\)[?*{]", plain):
-        raise query.refusal(node, "a group that matches nothing is '' in Spark, not NULL",
-                            "quantify inside the group")  # fmt: skip
-    parts = [f"REGEXP_EXTRACT(_s, _p, {i})" for i in range(1, groups + 1)]
-    found = ", ".join(parts or ["REGEXP_SUBSTR(_s, _p)"])
-    return made(f"CASE WHEN _s RLIKE _p THEN ARRAY({found}) END", s=value, p=string(java))
-
-
-def _likes(node: exp.Expr, query: Query) -> exp.Expr:
-    """``regexp_like(s, p)``."""
-    flags = literal_text(node.expressions[2]) if len(node.expressions) > 2 else ""
-    if flags not in ("", "i"):
-        raise query.refusal(node, "only the flag i is translated", "use i or none")
-    holder = exp.RegexpLike(this=node.expressions[0], expression=node.expressions[1])
-    found = exp.RegexpLike(this=node.expressions[0].copy(),
-                           expression=string("(?iu)" * bool(flags) + functions.java(
-                               holder, query, posix=True)))  # fmt: skip
-    return exp.paren(found)
-
-
 def _format(node: exp.Expr, query: Query) -> exp.Expr:
-    """``format`` with %s and %%: NULL is written as nothing."""
+    """``format`` with %s, %L and %%: NULL is written as nothing, or as NULL."""
     written = literal_text(node.expressions[0])
     values = list(node.expressions[1:])
-    pieces = re.split(r"(%%|%s)", written) if written is not None else [""]
-    if written is None or "%" in "".join(each for each in pieces if each not in ("%%", "%s")):
-        raise query.refusal(node, "only %s and %% are translated", "write || between the parts")
-    if pieces.count("%s") > len(values):
+    pieces = re.split(r"(%%|%s|%L)", written) if written is not None else [""]
+    known = ("%%", "%s", "%L")
+    if written is None or "%" in "".join(each for each in pieces if each not in known):
+        raise query.refusal(node, "only %s, %L and %% are translated", "write || between the parts")
+    if pieces.count("%s") + pieces.count("%L") > len(values):
         raise query.refusal(node, "too few arguments for its %s", "add the missing arguments")
     parts: list[exp.Expr] = [string("")]
     for piece in pieces:
-        if piece == "%s":
+        if piece in ("%s", "%L"):
             value = values.pop(0)
             functions.as_text(node, value, query)
-            parts.append(made("COALESCE(CAST(_x AS STRING), '')", x=value))
+            shown = made("COALESCE(CAST(_x AS STRING), '')", x=value)
+            parts.append(shown if piece == "%s" else _literal(value, nullable=True))
         elif piece:
             parts.append(string("%" if piece == "%%" else piece))
     return call("CONCAT", *parts)
 
 
-def _split(node: exp.Expr, query: Query) -> exp.Expr:
+def _quoted(node: exp.Expr, query: Query) -> exp.Expr:
+    """``quote_literal`` and ``quote_nullable``."""
+    [value] = node.expressions
+    functions.as_text(node, value, query)
+    return _literal(value, nullable=node.name.lower() == "quote_nullable")
+
+
+def _literal(value: exp.Expr, *, nullable: bool) -> exp.Expr:
+    """A value as a literal of Postgres; a backslash needs one that begins with E."""
+    text = made("CAST(_x AS STRING)", x=value)
+    doubled = made("REPLACE(REPLACE(_s, _q, _qq), _b, _bb)", s=text, q=string("'"),
+                   qq=string("''"), b=string("\\"), bb=string("\\\\"))  # fmt: skip
+    begin = made("CASE WHEN CONTAINS(_s, _b) THEN 'E' ELSE '' END", s=text, b=string("\\"))
+    found = call("CONCAT", begin, string("'"), doubled, string("'"))
+    return made("COALESCE(_f, 'NULL')", f=found) if nullable else found
+
+
+def split_by_text(node: exp.Expr, query: Query) -> exp.Expr:
     """``string_to_array``: of '' there is no part, and in Spark one."""
     value, separator, *null = node.expressions
     text = literal_text(separator)
@@ -192,14 +119,6 @@ def _split(node: exp.Expr, query: Query) -> exp.Expr:
     return made("TRANSFORM(_a, st_e -> NULLIF(st_e, _n))", a=found, n=null[0]) if null else found
 
 
-def _hex(node: exp.Expr, query: Query) -> exp.Expr:
-    value = node.expressions[0]
-    kind = query.require(node, value, WHOLE, "this needs a whole number", "cast it to INT")
-    if kind is Kind.INT:
-        return made("LOWER(HEX(CAST(_x AS BIGINT) & 4294967295))", x=value)
-    return made("LOWER(HEX(_x))", x=value)
-
-
 def _encoded(node: exp.Expr, query: Query) -> exp.Expr:
     value, form = node.expressions
     query.require(node, value, (Kind.BINARY,), "this needs bytes", "name a column of bytes")
@@ -211,6 +130,18 @@ def _encoded(node: exp.Expr, query: Query) -> exp.Expr:
         return made("REGEXP_REPLACE(_t, _p, _r)", t=plain, p=string("(.{76})(?=.)"),
                     r=string("$1\n"))  # fmt: skip
     raise query.refusal(node, "Spark has no such encoding", "use hex or base64")
+
+
+def _decoded(node: exp.Expr, query: Query) -> exp.Expr:
+    """``decode(text, 'hex')``: an error for what is none, as in Postgres."""
+    value, form = node.expressions
+    if literal_text(form) != "hex":
+        raise query.refusal(node, "Spark has no such encoding", "use hex")
+    template = (
+        "CASE WHEN _x IS NULL OR _x RLIKE '^([0-9A-Fa-f]{2})*$' THEN UNHEX(_x) "
+        "ELSE CAST(CAST(CAST('this is not hexadecimal' AS INT) AS STRING) AS BINARY) END"
+    )
+    return made(template, x=value)
 
 
 def _hashed(bits: int) -> Rule:
@@ -262,17 +193,12 @@ def _converted(function: str) -> Rule:
 
 RULES: Rules = {
     exp.Left: _ends("LEFT"), exp.Right: _ends("RIGHT"), exp.Substring: _substring,
-    exp.RegexpReplace: _replaced, exp.Chr: _character, exp.Like: _like, exp.ILike: _like,
+    exp.Chr: _character, exp.Like: _like, exp.ILike: _like,
     exp.Concat: functions.concat, exp.ConcatWs: functions.concat,
-    exp.RegexpLike: functions.matches(posix=True),
-    exp.RegexpILike: functions.matches(posix=True, ignore_case=True),
-    exp.SimilarTo: functions.similar,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
-    "initcap": initcap, "format": _format, "string_to_array": _split, "regexp_match": _matched,
-    "regexp_count": _counted("REGEXP_COUNT"), "regexp_substr": _counted("REGEXP_SUBSTR"),
-    "regexp_instr": _counted("REGEXP_INSTR"), "regexp_like": _likes, "to_hex": _hex,
-    "encode": _encoded, "sha224": _hashed(224), "sha256": _hashed(256), "sha384": _hashed(384),
-    "sha512": _hashed(512), "regexp_split_to_array": _split_by_pattern,
-    "convert_from": _converted("DECODE"), "convert_to": _converted("ENCODE"),
+    "initcap": initcap, "format": _format, "string_to_array": split_by_text,
+    "encode": _encoded, "decode": _decoded, "sha224": _hashed(224), "sha256": _hashed(256),
+    "sha384": _hashed(384), "sha512": _hashed(512), "convert_from": _converted("DECODE"),
+    "convert_to": _converted("ENCODE"), "quote_literal": _quoted, "quote_nullable": _quoted,
 }  # fmt: skip

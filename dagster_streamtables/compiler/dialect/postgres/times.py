@@ -8,10 +8,10 @@ import zoneinfo
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
+from dagster_streamtables.compiler.dialect.postgres import ages, interval_outputs, times_of_day
 from dagster_streamtables.compiler.dialect.postgres.durations import (
     CAST_IT,
     DATES,
-    interval_call,
     is_read,
     part_of_interval,
     require_alike,
@@ -50,7 +50,10 @@ def extracted(node: exp.Expr, query: Query) -> exp.Expr | None:
     part = _PLURALS.get(written, written)
     value = node.expression.unnest()
     if query.kind(node.expression) is Kind.INTERVAL:
-        return part_of_interval(node, part, value, query)
+        whole = ages.part if ages.is_age(value) else part_of_interval
+        return whole(node, part, value, query)
+    if query.kind(node.expression) is Kind.TIME:
+        return times_of_day.extracted(node, part, query)
     kind = query.require(node, node.expression, DATES, "this needs a date", CAST_IT)
     if part == "EPOCH":
         seconds = "CAST(_m * 0.000001 AS DECIMAL(20, 6))"
@@ -91,6 +94,8 @@ def counted_interval(node: exp.Expr, text: exp.DPipe, query: Query) -> exp.Expr:
 def moved(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A date plus an interval is a timestamp; in Spark it may be a date."""
     left, right = query.kind(node.this), query.kind(node.expression)
+    if Kind.TIME in (left, right):
+        return times_of_day.added(node, query)
     if left is Kind.INTERVAL and right in DATES and isinstance(node, exp.Add):
         value = node.expression
         value = typed(value.copy(), _T.TIMESTAMPNTZ) if right is Kind.DATE else value
@@ -223,7 +228,8 @@ RULES: Rules = {
     exp.AtTimeZone: at_zone, exp.TimestampTrunc: truncated,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
-    "age": interval_call, "make_interval": make_interval, "timezone": zone_call,
+    "age": interval_outputs.kept, "make_interval": make_interval, "timezone": zone_call,
     "date_bin": binned, "make_timestamp": make_timestamp, "isfinite": finite,
-    **dict.fromkeys(("justify_days", "justify_hours", "justify_interval"), interval_call),
+    "justify_hours": interval_outputs.justified,
+    **dict.fromkeys(("justify_days", "justify_interval"), interval_outputs.kept),
 }  # fmt: skip

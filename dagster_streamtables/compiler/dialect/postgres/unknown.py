@@ -23,29 +23,26 @@ _ANEW = Why(
 )
 _WHYS = (
     _ANEW,
-    Why("gcd lcm erf erfc gamma lgamma sind cosd tand cotd asind acosd atand atan2d min_scale "
-        "to_bin to_oct", "Spark has no such function",
+    Why("erf erfc gamma lgamma sind cosd tand cotd asind acosd atand atan2d min_scale",
+        "Spark has no such function",
         "compute it where the source is written"),
     Why("array_fill", "the index of its elements is not kept", "use array[…]"),
     Why("row_to_json array_to_json jsonb_populate_record json_object json_serialize json_scalar "
-        "json_table jsonb_to_record",
+        "json_table",
         "the columns of a row, or the keys of an object, decide about its result",
         "name each key: jsonb_build_object('a', a), or j ->> 'a'"),
     Why("jsonb_insert jsonb_strip_nulls jsonb_pretty",
         "Spark cannot walk through all of a JSON value", "use jsonb_set(), - and ||"),
-    Why("jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_first "
-        "jsonb_path_query_array json_exists json_value json_query",
-        "Spark has paths of keys and indexes only", "use -> and ->>"),
+    Why("jsonb_path_match jsonb_path_query", "Spark has paths of keys and indexes only",
+        "compare jsonb_path_query_first(j, '$.a'), and take rows by jsonb_array_elements()"),
     Why("json_objectagg jsonb_objectagg",
         "of equal keys the last one would win, and a group has no order",
         "aggregate jsonb_build_object('key', k, 'value', v) by jsonb_agg()"),
-    Why("quote_ident quote_literal quote_nullable parse_ident pg_client_encoding pg_typeof "
+    Why("quote_ident parse_ident pg_client_encoding pg_typeof "
         "to_ascii unistr normalize unicode_assigned casefold",
         "it serves text that is read by PostgreSQL, or depends on its tables of characters",
         "compute it where the source is written"),
-    Why("regexp_matches", "it returns rows, one for each match",
-        "write (regexp_match(s, p))[1] for the first match"),
-    Why("get_bit set_bit get_byte set_byte bit_count crc32 crc32c decode",
+    Why("get_bit set_bit get_byte set_byte bit_count crc32 crc32c",
         "Spark has no such function for bytes", "use encode(), sha256() or length()"),
     Why("range_agg",
         "a Delta table has no ranges", "compare both ends: a >= lower AND a < upper"),
@@ -74,9 +71,8 @@ REFUSED: dict[type[exp.Expr], Reason] = {
     exp.Getbit: Reason("Spark has no such function for bytes", "use whole numbers, and >> and &"),
     exp.JSONArray: Reason("it omits NULLs, which the other constructors keep",
                           "write json_build_array(…)"),
-    exp.JSONBPathExists: Reason(WHYS["json_value"].why, WHYS["json_value"].fix),
-    exp.MatchAgainst: Reason(WHYS["json_value"].why, WHYS["json_value"].fix),
-    exp.JSONValue: Reason(WHYS["json_value"].why, WHYS["json_value"].fix),
+    exp.MatchAgainst: Reason("a condition in a path, and the search in texts, are not translated",
+                             "compare j ->> 'a', or use LIKE"),
     exp.JSONTable: Reason("Spark cannot make columns of JSON", "name each: j ->> 'a'"),
     exp.JSONObjectAgg: Reason(WHYS["json_objectagg"].why, WHYS["json_objectagg"].fix),
     exp.JSON: Reason("Spark has no such test", "leave it out, or use IS NULL"),

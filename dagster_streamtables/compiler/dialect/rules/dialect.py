@@ -43,6 +43,8 @@ class Dialect:
     """Functions unknown to sqlglot that are rewritten."""
     prepare: Callable[[exp.Query, Columns], None] | None = None
     """What is done to the tree before anything is looked at."""
+    check: Callable[[Query], None] | None = None
+    """What is looked at before anything is rewritten."""
 
     def extended(
         self,

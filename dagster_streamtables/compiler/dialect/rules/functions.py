@@ -191,13 +191,22 @@ def similar(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 def java(node: exp.Expr, query: Query, *, posix: bool) -> str:
     written = literal_text(node.args.get("expression"))
-    pattern = None if written is None else patterns.java_pattern(written, posix=posix)
+    pattern = None if written is None else pattern_of(written, query, posix=posix)
     if pattern is None:
         raise query.refusal(
             node, "it may mean something else in Java's regular expressions, which Spark uses",
             "write a constant of characters, classes such as [a-z] and quantifiers, or use LIKE",
         )  # fmt: skip
     return pattern
+
+
+def pattern_of(written: str, query: Query, *, posix: bool) -> str | None:
+    """A pattern in Java's syntax, if there is one; what letters are is told."""
+    letters = query.dialect == "postgres"
+    found = patterns.java_pattern(written, posix=posix, letters=letters)
+    if found is not None and posix and patterns.has_letters(written):
+        query.note("letters in patterns are those of Unicode, as in a database of UTF-8")
+    return found
 
 
 def replaced(*, posix: bool) -> Rule:

@@ -1,0 +1,76 @@
+"""``age()`` of Postgres: the years, months, days and the time between two clocks."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
+from dagster_streamtables.compiler.dialect.postgres.durations import CAST_IT, DATES, require_alike
+from dagster_streamtables.compiler.dialect.postgres.interval_texts import DAY, SHOWN, of_one
+from dagster_streamtables.compiler.dialect.rules.instants import micros
+from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.query import Query
+
+_REST = "DATE_FORMAT({}, 'ddHHmmssSSSSSS')"
+
+
+def is_age(node: exp.Expr | None) -> bool:
+    return isinstance(node, exp.Anonymous) and node.name.lower() == "age"
+
+
+def _ends(node: exp.Expr, age: exp.Expr, query: Query) -> tuple[exp.Expr, exp.Expr]:
+    """The end and the beginning; without an end, it is today's midnight."""
+    ends = list(age.expressions)
+    kinds = [query.require(node, each, DATES, "this needs a date", CAST_IT) for each in ends]
+    require_alike(node, kinds, query)
+    return (made("CURRENT_DATE"), ends[0]) if len(ends) == 1 else (ends[0], ends[1])
+
+
+def part(node: exp.Expr, name: str, age: exp.Expr, query: Query) -> exp.Expr:
+    """The whole years or months between two dates, whose days and times decide about the last."""
+    a, b = _ends(node, age, query)
+    if name not in ("YEAR", "MONTH"):
+        raise query.refusal(
+            node, "an age has days of months that differ in length",
+            "take YEAR or MONTH of age(), or EPOCH or DAY of a difference",
+        )  # fmt: skip
+    months = (
+        "((YEAR({0}) - YEAR({1})) * 12 + MONTH({0}) - MONTH({1}) - CASE WHEN "
+        + _REST.format("{0}") + " < " + _REST.format("{1}") + " THEN 1 ELSE 0 END)"
+    )  # fmt: skip
+    template = (
+        f"CASE WHEN _a >= _b THEN {months.format('_a', '_b')} "
+        f"WHEN _a < _b THEN -{months.format('_b', '_a')} END"
+    )
+    return made("_m DIV 12" if name == "YEAR" else "_m % 12", m=made(template, a=a, b=b))
+
+
+def text(age: exp.Expr, query: Query) -> exp.Expr:
+    """An age as the text that Postgres shows.
+
+    The earlier clock is taken from the later one field by field; a month that days are borrowed
+    from is that of the earlier one (`timestamp_age` in PostgreSQL's timestamp.c).
+    """
+    ends = _ends(age, age, query)
+    a, b = (made("CAST(_x AS TIMESTAMP_NTZ)", x=each) for each in ends)
+    borrowed = of_one(
+        "'s', st_r.s, 'b', DAY(LAST_DAY(st_r.e)), 'm', st_r.m, 't', PMOD(st_r.t, "
+        + str(DAY)
+        + "), "
+        "'d', st_r.d - CASE WHEN st_r.t < 0 THEN 1 ELSE 0 END",
+        of_one(
+            "'m', st_r.s * (st_r.m - CASE WHEN st_r.d < 0 THEN 1 ELSE 0 END), "
+            "'d', st_r.s * (st_r.d + CASE WHEN st_r.d < 0 THEN st_r.b ELSE 0 END), "
+            "'t', st_r.s * st_r.t",
+            SHOWN,
+        ),
+    )
+    late, early = ("PMOD(" + micros(exp.column(f"_{n}"), Kind.LOCAL).sql("spark") + f", {DAY})"
+                   for n in ("x", "y"))  # fmt: skip
+    fields = (
+        "'e', _y, 's', {sign}, 'm', (YEAR(_x) - YEAR(_y)) * 12 + MONTH(_x) - MONTH(_y), "
+        f"'d', DAY(_x) - DAY(_y), 't', {late} - {early}"
+    )
+    later = made(of_one(fields.format(sign=1), borrowed), x=a, y=b)
+    earlier = made(of_one(fields.format(sign=-1), borrowed), x=b, y=a)
+    return made("CASE WHEN _a >= _b THEN _l WHEN _a < _b THEN _e END", a=a, b=b, l=later, e=earlier)

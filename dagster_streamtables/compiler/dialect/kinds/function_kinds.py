@@ -80,7 +80,8 @@ BY_CALL: dict[str, Kind] = {
         Kind.BOOL: "every bool_and bool_or jsonb_exists isfinite overlaps regexp_like starts_with "
         "array_contains jsonb_path_exists json_exists",
         Kind.ARRAY: "array_agg string_to_array regexp_split_to_array regexp_match regexp_matches "
-        "array_replace array_prepend array_positions array_reverse array_sort trim_array array_fill",
+        "array_replace array_prepend array_positions array_reverse array_sort trim_array "
+        "array_fill",
         Kind.JSON: "json_build_object jsonb_build_object json_build_array jsonb_build_array to_json"
         " to_jsonb json_agg jsonb_agg json_object_agg jsonb_object_agg jsonb_strip_nulls "
         "json_extract_path jsonb_extract_path jsonb_set jsonb_array_elements json_array_elements "

@@ -66,7 +66,9 @@ def declare_records(tree: exp.Query) -> None:
         if not isinstance(function, exp.Anonymous) or function.name.lower() not in RECORDS:
             continue
         declared = alias.args.get("columns") or [] if alias is not None else []
-        if not all(isinstance(each, exp.ColumnDef) and each.args.get("kind") for each in declared):
+        if alias is None or not all(
+            isinstance(each, exp.ColumnDef) and each.args.get("kind") for each in declared
+        ):
             continue
         for each in declared:
             function.append("expressions", exp.Kwarg(this=each.this.copy(), expression=each.kind))

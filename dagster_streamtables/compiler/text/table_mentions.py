@@ -145,8 +145,8 @@ class _Reader:
             group.awaits = True
         elif word == ",":
             group.awaits = group.in_from
-        elif word == "EXCEPT" and self._word(at - 1) == "*":
-            pass  # `SELECT * EXCEPT (column)`
+        elif word in _SETS and self._word(at - 1) in ("*", "AS"):
+            pass  # `SELECT * EXCEPT (column)`, and `SELECT 1 AS minus`
         elif word in _AFTER_TABLES or (word == "LATERAL" and self._word(at + 1) == "VIEW"):
             group.in_from = False
             group.selecting = word == "SELECT" or (group.selecting and word not in _SETS)

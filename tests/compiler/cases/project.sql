@@ -171,3 +171,13 @@ INSERT INTO orders VALUES (1, 1, 5);
 INSERT INTO orders VALUES (2, 2, 6), (3, 1, 6);
 --- delta
 -- +1 | 2 | int | double | decimal(22,1)
+
+--- case: a column has the name of a set operation
+--- covers: Q1 names as they are written
+SELECT id AS minus, amount AS except FROM orders;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO orders VALUES (2, 1, 6);
+--- delta
+-- +1 | 2 | 6

@@ -2,7 +2,8 @@
 
 ORDER BY without LIMIT                     removed: a table has no order
 LIMIT ALL                                  removed: the only word that LIMIT takes
-(… ORDER BY x LIMIT n) AS t (a, b)         renamed one level up: ORDER BY means the old names
+(… ORDER BY x LIMIT n) AS t (a, b)         renamed one level up: ORDER BY means the old names;
+                                           also the first SELECT of a UNION, and of WITH t (a, b)
 FROM (a JOIN b ON …) JOIN c ON …           without the parentheses
 a JOIN (b JOIN c …) USING (x)              the parentheses as a subquery, see `joins_by_name`
 EXISTS (SELECT * FROM …)                   SELECT 1: no column is needed, so none is read
@@ -55,10 +56,9 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
             query.set("limit", None)
         if query.args.get("order") and not (query.args.get("limit") or query.args.get("offset")):
             query.set("order", None)
-    for subquery in list(tree.find_all(exp.Subquery)):
-        if subquery.alias_column_names and subquery.this.args.get("order"):
-            inner = exp.Subquery(this=subquery.this, alias=exp.TableAlias(this=_name(subquery)))
-            subquery.set("this", exp.select("*").from_(inner, copy=False))
+    for renamed in list(tree.find_all(exp.Subquery, exp.CTE)):
+        if renamed.alias_column_names:
+            _put_order_inside(renamed)
     for exists in tree.find_all(exp.Exists):
         _ask_for_no_column(exists.this.unnest())
     for select in list(tree.find_all(exp.Select)):
@@ -72,6 +72,21 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
     for number, lateral in enumerate(tree.find_all(exp.Lateral)):
         _name_columns(lateral, number, columns)
     return tree
+
+
+def _put_order_inside(renamed: exp.Subquery | exp.CTE) -> None:
+    """Put the SELECT that names the columns into a subquery, if its ORDER BY uses their names."""
+    query = renamed.this
+    while isinstance(query, exp.SetOperation | exp.Subquery) and not query.args.get("order"):
+        query = query.left if isinstance(query, exp.SetOperation) else query.this
+    whole = query is renamed.this and isinstance(query, exp.SetOperation)
+    if whole and isinstance(renamed.parent, exp.With) and renamed.parent.recursive:
+        return  # Spark takes no ORDER BY there
+    if query.args.get("order"):
+        around = exp.select("*")
+        query.replace(around)
+        inner = exp.Subquery(this=query, alias=exp.TableAlias(this=_name(renamed)))
+        around.from_(inner, copy=False)
 
 
 def _name_outputs(tree: exp.Query, columns: Mapping[str, str]) -> None:
@@ -148,6 +163,6 @@ def _put_semi_joins_last(select: exp.Select) -> None:
     select.set("joins", [*(join for join in joins if join not in semi), *semi])
 
 
-def _name(subquery: exp.Subquery) -> exp.Expr:
-    alias = subquery.args["alias"].this
+def _name(renamed: exp.Expr) -> exp.Expr:
+    alias = renamed.args["alias"].this
     return alias.copy() if alias is not None else exp.to_identifier("t")

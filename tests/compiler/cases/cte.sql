@@ -101,3 +101,14 @@ INSERT INTO orders VALUES (11, 1, 7);
 -- -1 | 10 | 5 | 5
 -- +1 | 10 | 5 | 12
 -- +1 | 11 | 7 | 12
+
+--- case: the first rows of a WITH whose columns have other names
+--- covers: Q17 a CTE
+WITH t (k) AS ((SELECT id AS c FROM orders ORDER BY amount DESC, c LIMIT 1) UNION ALL SELECT id FROM customers) SELECT k FROM t;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 6);
+--- delta
+-- -1 | 10
+-- +1 | 11

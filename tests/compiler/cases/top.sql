@@ -213,3 +213,17 @@ INSERT INTO orders VALUES (1, 1, 5);
 INSERT INTO orders VALUES (2, 1, 6);
 --- delta
 -- +1 | 2
+
+--- case: the first SELECT of a UNION has an order, and its columns other names
+--- covers: Q21 ORDER BY with LIMIT
+SELECT k, a FROM ((SELECT id AS c, amount AS d FROM orders ORDER BY d DESC, c LIMIT 1) UNION ALL SELECT id, 0 FROM customers) AS t (k, a);
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+INSERT INTO customers VALUES (1, 'x');
+--- change
+INSERT INTO orders VALUES (11, 1, 6);
+DELETE FROM customers WHERE id = 1;
+--- delta
+-- -1 | 10 | 5
+-- +1 | 11 | 6
+-- -1 | 1 | 0

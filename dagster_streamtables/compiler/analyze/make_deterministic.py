@@ -150,6 +150,7 @@ def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
         ]
         if order is None and at is not None:
             _require_comparable(query, limit, text)
+            _require_no_recursion(query, limit, text)
             yield Insertion(at, f"ORDER BY {', '.join(numbers)} ")
         elif at is not None:
             yield Insertion(at, "".join(f", {number}" for number in numbers))
@@ -170,6 +171,20 @@ def _require_comparable(query: exp.Query, limit: exp.Expr, text: Text) -> None:
             where=place(limit, text),
             why="each run could choose other rows, and no order decides between these",
             fix="add ORDER BY, or extract the entries you need before",
+        )
+
+
+def _require_no_recursion(query: exp.Query, limit: exp.Expr, text: Text) -> None:
+    """Spark ends a recursion where a LIMIT has enough rows: in an order, it would run to its end,
+    which it may not have."""
+    named = {cte.alias for each in query.root().find_all(exp.With) if each.recursive
+             for cte in each.expressions}  # fmt: skip
+    if any(table.name in named for table in query.find_all(exp.Table)):
+        raise UnsupportedQuery(
+            "LIMIT without ORDER BY over a recursion",
+            where=place(limit, text),
+            why="each run could choose other rows, and to order them it would have to end first",
+            fix="add ORDER BY, and a condition that ends the recursion",
         )
 
 

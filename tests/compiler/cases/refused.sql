@@ -520,6 +520,12 @@ WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION SELECT n + 1 FROM r WHERE n 
 --- error
 -- Spark has no LIMIT in a recursion
 
+--- case: some rows of a recursion
+--- covers: Q18 LIMIT over a recursion
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT n + 1 FROM r) SELECT n FROM r LIMIT 5;
+--- error
+-- LIMIT without ORDER BY over a recursion
+
 --- case: all columns of a table in parentheses that are matched by names
 --- covers: Q2 t.* of a join in parentheses that matches columns by name
 SELECT o.id, c.* FROM orders AS o LEFT JOIN (customers AS c JOIN regions AS r ON c.region = r.name) USING (id);

@@ -58,15 +58,19 @@ def without_pipes(text: Text, columns_of: ColumnsOf) -> Text:
     return text.retold(writer.query(0, len(text.tokens)))
 
 
+class _Asked(Exception):
+    """A step asked for the columns before it."""
+
+
 def counts_columns(text: Text) -> bool:
     """Whether a step depends on all columns before it, and on their order."""
     asked = list[str]()
 
     def columns_of(sql: str) -> Sequence[str]:
         asked.append(sql)
-        raise InvalidDefinition("unknown")
+        raise _Asked
 
-    with suppress(InvalidDefinition):
+    with suppress(InvalidDefinition, _Asked):
         without_pipes(text, columns_of)
     return bool(asked)
 

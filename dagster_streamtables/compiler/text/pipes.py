@@ -30,13 +30,12 @@ from dagster_streamtables.compiler.text.pipe_columns import (
 )
 from dagster_streamtables.compiler.text.pipe_query import PipeQuery
 from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.token_ranges import TokenRanges
 from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
 
 _SETS = {"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"}
 _JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "LATERAL"}
 _SEVERAL = {"JOIN", ",", "LATERAL", "PIVOT", "UNPIVOT", "TABLESAMPLE"}
-_OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET)
-_CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET)
 _WHY = "no query without pipe syntax is known that means the same"
 _OR_FULL = "or choose mode FULL, which reruns the query whenever a source has changed"
 
@@ -87,11 +86,12 @@ class _Writer:
         self._columns_of = columns_of
         self._tokens = text.tokens
         self._words = [text.sql[t.start : t.end + 1].upper().split()[0] for t in text.tokens]
+        self._ranges = TokenRanges(self._tokens, self._words)
 
     def query(self, start: int, stop: int) -> str:
         """The query of a range of tokens; what has no pipe stays as it is."""
-        begin = self._after_with(start, stop)
-        pipes = [i for i in self._outer(begin, stop) if _is_pipe(self._tokens[i])]
+        begin = self._ranges.after_with(start, stop)
+        pipes = [i for i in self._ranges.outer(begin, stop) if _is_pipe(self._tokens[i])]
         if not pipes:
             return self._copied(start, stop)
         found = self._first(begin, pipes[0])
@@ -100,7 +100,7 @@ class _Writer:
         return f"{self._copied(start, begin)} {found.select()}".strip()
 
     def _first(self, start: int, stop: int) -> PipeQuery:
-        words = [self._words[i] for i in self._outer(start, stop)]
+        words = [self._words[i] for i in self._ranges.outer(start, stop)]
         if self._words[start] == "TABLE" and not set(words) & _SETS:
             return PipeQuery(self._copied(start + 1, stop), self._alias(start + 1, stop))
         if self._words[start] != "FROM" or {"SELECT", "WHERE", *_SETS} & set(words[1:]):
@@ -136,7 +136,7 @@ class _Writer:
             case "DROP":
                 return self._over(query, f"* EXCEPT ({self._copied(start + 1, stop)})")
             case "SET":
-                for item in self._items(start + 1, stop):
+                for item in self._ranges.items(start + 1, stop):
                     query = self._assigned(query, *item)
                 return query
             case "AS":
@@ -172,7 +172,9 @@ class _Writer:
         return below.below(below.select(items), ordered=below.ordered)
 
     def _select(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
-        window = next((i for i in self._outer(start, stop) if self._defines_window(i, stop)), stop)
+        window = next(
+            (i for i in self._ranges.outer(start, stop) if self._defines_window(i, stop)), stop
+        )
         below = query.closed if query.order or query.offset else query
         sql = below.select(self._copied(start, window))
         return below.below(f"{sql}\n{self._copied(window, stop)}", ordered=below.ordered)
@@ -181,9 +183,11 @@ class _Writer:
         return self._words[at] == "WINDOW" and at + 2 < stop and self._words[at + 2] == "AS"
 
     def _aggregate(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
-        group = next((i for i in self._outer(start, stop) if self._words[i] == "GROUP"), stop)
+        group = next(
+            (i for i in self._ranges.outer(start, stop) if self._words[i] == "GROUP"), stop
+        )
         calls = self._copied(start, group)
-        keys = self._items(self._after_group(group), stop) if group < stop else []
+        keys = self._ranges.items(self._after_group(group), stop) if group < stop else []
         named = [self._copied(*each) for each in keys]
         plain = [self._key(query, *each) for each in keys]
         named = [key if each.isdigit() else each for each, key in zip(named, plain, strict=True)]
@@ -196,11 +200,11 @@ class _Writer:
 
     def _key(self, query: PipeQuery, start: int, stop: int) -> str:
         """A key without its alias."""
-        words = [self._words[i] for i in self._outer(start, stop)]
+        words = [self._words[i] for i in self._ranges.outer(start, stop)]
         require_key(words, self._shown(start))
         if words[0].isdigit() and len(words) == 1:
             return at_number(self._names(query, start), int(words[0]), self._shown(start))
-        named = next((i for i in self._outer(start, stop) if self._words[i] == "AS"), stop)
+        named = next((i for i in self._ranges.outer(start, stop) if self._words[i] == "AS"), stop)
         return self._copied(start, named)
 
     def _assigned(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
@@ -228,15 +232,11 @@ class _Writer:
         starts = [begins[each.start] for each in self._text.definitions if each.start in begins]
         found = list[str]()
         for start in starts:
-            body = next(i for i in self._outer(start, at) if self._words[i] == "AS") + 1
-            end = self._closing(body, len(self._tokens)) + 1
+            body = next(i for i in self._ranges.outer(start, at) if self._words[i] == "AS") + 1
+            end = self._ranges.closing(body, len(self._tokens)) + 1
             found += [self._copied(start, end)] if end <= at else []
         recursive = "RECURSIVE " * ("RECURSIVE" in self._words[:at])
         return f"WITH {recursive}{', '.join(found)}\n" if found else ""
-
-    def _items(self, start: int, stop: int) -> list[tuple[int, int]]:
-        commas = [i for i in self._outer(start, stop) if self._words[i] == ","]
-        return list(zip([start, *(i + 1 for i in commas)], [*commas, stop], strict=True))
 
     def _first_rows(self, query: PipeQuery, word: str, start: int, stop: int) -> PipeQuery:
         words = self._copied(start, stop)
@@ -258,36 +258,6 @@ class _Writer:
         token = self._tokens[min(at, len(self._tokens) - 1)]
         return self._text.shown(token.start, token.end)
 
-    def _after_with(self, start: int, stop: int) -> int:
-        """The first token after the definitions of WITH."""
-        if start >= stop or self._words[start] != "WITH":
-            return start
-        commas = (i for i in self._outer(start, stop) if self._words[i] == "AS")
-        at = start
-        for defined in commas:
-            at = self._closing(defined + 1, stop) + 1
-            if at >= stop or self._words[at] != ",":
-                break
-        return at
-
-    def _outer(self, start: int, stop: int) -> Sequence[int]:
-        """The tokens of a range that are in no parentheses of it."""
-        depth, found = 0, list[int]()
-        for i in range(start, stop):
-            kind = self._tokens[i].token_type
-            depth -= kind in _CLOSE
-            found += [i] if depth == 0 and kind not in _CLOSE else []
-            depth += kind in _OPEN
-        return found
-
-    def _closing(self, opening: int, stop: int) -> int:
-        depth = 0
-        for i in range(opening, stop):
-            depth += (self._tokens[i].token_type in _OPEN) - (self._tokens[i].token_type in _CLOSE)
-            if depth == 0:
-                return i
-        return stop - 1
-
     def _copied(self, start: int, stop: int) -> str:
         """The words of a range as written, with the queries inside it without pipes."""
         if start >= stop:
@@ -295,7 +265,11 @@ class _Writer:
         sql, at = "", self._tokens[start].start
         i = start
         while i < stop:
-            end = self._closing(i, stop) if self._tokens[i].token_type is TokenType.L_PAREN else i
+            end = (
+                self._ranges.closing(i, stop)
+                if self._tokens[i].token_type is TokenType.L_PAREN
+                else i
+            )
             if any(_is_pipe(each) for each in self._tokens[i:end]):
                 sql += f"{self._text.sql[at : self._tokens[i].end + 1]}{self.query(i + 1, end)}"
                 at = self._tokens[end].start

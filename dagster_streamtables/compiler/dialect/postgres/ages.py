@@ -8,10 +8,26 @@ from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.postgres.durations import CAST_IT, DATES, require_alike
 from dagster_streamtables.compiler.dialect.postgres.interval_texts import DAY, SHOWN, of_one
 from dagster_streamtables.compiler.dialect.rules.instants import micros
-from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.made import made, number
 from dagster_streamtables.compiler.dialect.rules.query import Query
 
+_MONTHS = "(YEAR({0}) - YEAR({1})) * 12 + MONTH({0}) - MONTH({1})"
 _REST = "DATE_FORMAT({}, 'ddHHmmssSSSSSS')"
+_FIELDS = (
+    f"'e', _y, 's', _s, 'm', {_MONTHS.format('_x', '_y')}, "
+    f"'d', DAY(_x) - DAY(_y), 't', PMOD(_t, {DAY}) - PMOD(_u, {DAY})"
+)
+_BORROWED = of_one(
+    f"'s', st_r.s, 'b', DAY(LAST_DAY(st_r.e)), 'm', st_r.m, 't', PMOD(st_r.t, {DAY}), "
+    "'d', st_r.d - CASE WHEN st_r.t < 0 THEN 1 ELSE 0 END",
+    of_one(
+        "'m', st_r.s * (st_r.m - CASE WHEN st_r.d < 0 THEN 1 ELSE 0 END), "
+        "'d', st_r.s * (st_r.d + CASE WHEN st_r.d < 0 THEN st_r.b ELSE 0 END), "
+        "'t', st_r.s * st_r.t",
+        SHOWN,
+    ),
+)
+"""Time is borrowed from the days, and days from the months."""
 
 
 def is_age(node: exp.Expr | None) -> bool:
@@ -34,10 +50,8 @@ def part(node: exp.Expr, name: str, age: exp.Expr, query: Query) -> exp.Expr:
             node, "an age has days of months that differ in length",
             "take YEAR or MONTH of age(), or EPOCH or DAY of a difference",
         )  # fmt: skip
-    months = (
-        "((YEAR({0}) - YEAR({1})) * 12 + MONTH({0}) - MONTH({1}) - CASE WHEN "
-        + _REST.format("{0}") + " < " + _REST.format("{1}") + " THEN 1 ELSE 0 END)"
-    )  # fmt: skip
+    less = f"{_REST.format('{0}')} < {_REST.format('{1}')}"
+    months = f"({_MONTHS} - CASE WHEN {less} THEN 1 ELSE 0 END)"
     template = (
         f"CASE WHEN _a >= _b THEN {months.format('_a', '_b')} "
         f"WHEN _a < _b THEN -{months.format('_b', '_a')} END"
@@ -51,26 +65,10 @@ def text(age: exp.Expr, query: Query) -> exp.Expr:
     The earlier clock is taken from the later one field by field; a month that days are borrowed
     from is that of the earlier one (`timestamp_age` in PostgreSQL's timestamp.c).
     """
-    ends = _ends(age, age, query)
-    a, b = (made("CAST(_x AS TIMESTAMP_NTZ)", x=each) for each in ends)
-    borrowed = of_one(
-        "'s', st_r.s, 'b', DAY(LAST_DAY(st_r.e)), 'm', st_r.m, 't', PMOD(st_r.t, "
-        + str(DAY)
-        + "), "
-        "'d', st_r.d - CASE WHEN st_r.t < 0 THEN 1 ELSE 0 END",
-        of_one(
-            "'m', st_r.s * (st_r.m - CASE WHEN st_r.d < 0 THEN 1 ELSE 0 END), "
-            "'d', st_r.s * (st_r.d + CASE WHEN st_r.d < 0 THEN st_r.b ELSE 0 END), "
-            "'t', st_r.s * st_r.t",
-            SHOWN,
-        ),
-    )
-    late, early = ("PMOD(" + micros(exp.column(f"_{n}"), Kind.LOCAL).sql("spark") + f", {DAY})"
-                   for n in ("x", "y"))  # fmt: skip
-    fields = (
-        "'e', _y, 's', {sign}, 'm', (YEAR(_x) - YEAR(_y)) * 12 + MONTH(_x) - MONTH(_y), "
-        f"'d', DAY(_x) - DAY(_y), 't', {late} - {early}"
-    )
-    later = made(of_one(fields.format(sign=1), borrowed), x=a, y=b)
-    earlier = made(of_one(fields.format(sign=-1), borrowed), x=b, y=a)
+    a, b = (made("CAST(_x AS TIMESTAMP_NTZ)", x=each) for each in _ends(age, age, query))
+    later, earlier = (
+        made(of_one(_FIELDS, _BORROWED), s=number(sign), x=late, y=early,
+             t=micros(late, Kind.LOCAL), u=micros(early, Kind.LOCAL))
+        for sign, late, early in ((1, a, b), (-1, b, a))
+    )  # fmt: skip
     return made("CASE WHEN _a >= _b THEN _l WHEN _a < _b THEN _e END", a=a, b=b, l=later, e=earlier)

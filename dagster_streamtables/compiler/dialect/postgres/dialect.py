@@ -68,6 +68,7 @@ _CALLS = "cardinality make_date octet_length"
 _T = exp.DataType.Type
 _TEXTS = (_T.TEXT, _T.VARCHAR)
 _JSON = (_T.JSON, _T.JSONB)
+_WITHOUT_COLUMN = (*_JSON, _T.INTERVAL, _T.TIME, _T.UUID, _T.VARBINARY)
 _ORDERED = exp.LT | exp.LTE | exp.GT | exp.GTE | exp.Like | exp.ILike
 _MOMENTS = (_T.TIMESTAMP, _T.TIMESTAMPTZ)
 
@@ -233,14 +234,13 @@ def _averaged(node: exp.Expr, query: Query) -> exp.Expr | None:
     return interval_outputs.totalled(node, query) or numbers.averaged(node, query)
 
 
-def _interval_type(node: exp.Expr, query: Query) -> None:
-    if node.args["this"] in (_T.INTERVAL, _T.TIME) and isinstance(node.parent, exp.Cast):
-        return
-    if node.args["this"] in (*_JSON, _T.UUID, _T.VARBINARY) and isinstance(node.parent, exp.Cast):
-        return
-    if node.args["this"] in _JSON and isinstance(node.parent, exp.Kwarg):
-        return  # of a column that is declared
-    COMMON.mended[exp.DataType](node, query)
+def _type(node: exp.Expr, query: Query) -> None:
+    """A type that Delta does not have is left to the cast around it, or to the function that
+    declares a column of it."""
+    by_cast = node.args["this"] in _WITHOUT_COLUMN and isinstance(node.parent, exp.Cast)
+    declared = node.args["this"] in _JSON and isinstance(node.parent, exp.Kwarg)
+    if not by_cast and not declared:
+        COMMON.mended[exp.DataType](node, query)
 
 
 def _prepare(tree: exp.Query, columns: Columns) -> None:
@@ -270,7 +270,7 @@ POSTGRES = replace(
         exp.Is: _tested, exp.Collate: _collated, exp.Localtimestamp: _local_now,
         exp.Array: _array, exp.Trim: _no_bytes,
         exp.Ordered: _ordered_by, exp.WidthBucket: whole_numbers.bucket, exp.In: _in,
-        exp.Kwarg: lambda node, query: None, exp.DataType: _interval_type,
+        exp.Kwarg: lambda node, query: None, exp.DataType: _type,
         **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _compared),
         **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ), _equal),
         **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), instants.one_of),

@@ -66,14 +66,8 @@ def is_difference(node: exp.Expr | None, query: Query) -> bool:
 
 def extreme(node: exp.Expr, query: Query) -> exp.Expr | None:
     """The least or the greatest difference: that of its seconds, which a table can keep."""
-    inner = node.this.unnest()
-    if is_read(node) or not is_difference(inner, query):
-        return None
-    if isinstance(inner, exp.Anonymous):
-        seconds = inner.expressions[-1]
-    elif isinstance(inner, exp.Sub):
-        seconds = instants.seconds(inner, query)
-    else:
+    seconds = _aggregated(node, query)
+    if seconds is None:
         return None
     found = aggregate(type(node)(this=seconds.copy()))
     return composed(made(f"{instants.DIFFERENCE}(0, 0, 0, _s)", s=found))
@@ -100,20 +94,26 @@ def kept(node: exp.Expr, query: Query) -> exp.Expr | None:
     return _told_apart_nowhere(ages.text(node, query))
 
 
-def totalled(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """The sum or the mean of differences, put out as a text; None for any other."""
+def _aggregated(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """The seconds of the difference that an aggregate is over; None where it is over no single
+    one, or where a number is taken out of the aggregate."""
     inner = node.this.unnest()
-    if is_read(node) or not is_difference(inner, query) or not _is_put_out(node, query):
+    if is_read(node) or not is_difference(inner, query):
         return None
     if isinstance(inner, exp.Anonymous):
-        micros = made("CAST(_s * 1000000 AS BIGINT)", s=inner.expressions[-1])
-    elif isinstance(inner, exp.Sub):
-        micros = made("CAST(_s * 1000000 AS BIGINT)", s=instants.seconds(inner, query))
-    else:
+        return inner.expressions[-1]
+    return instants.seconds(inner, query) if isinstance(inner, exp.Sub) else None
+
+
+def totalled(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """The sum or the mean of differences, put out as a text; None for any other."""
+    seconds = _aggregated(node, query)
+    if seconds is None or not _is_put_out(node, query):
         return None
     query.note(_NOTE)
-    days, time = (aggregate(exp.Sum(this=made(each, m=micros))) for each in (
-        f"_m DIV {interval_texts.DAY}", f"_m % {interval_texts.DAY}"))  # fmt: skip
+    micros = made("CAST(_s * 1000000 AS BIGINT)", s=seconds)
+    parts = (f"_m {operator} {interval_texts.DAY}" for operator in ("DIV", "%"))
+    days, time = (aggregate(exp.Sum(this=made(each, m=micros))) for each in parts)
     if isinstance(node, exp.Avg):
         count = aggregate(exp.Count(this=micros.copy(), big_int=True))
         days, time = _mean(days, time, count)

@@ -149,7 +149,7 @@ def test_a_column_that_was_dropped_and_added_between_two_looks(
     assert changed == {(-1, 1, "a"), (1, 1, None)}
 
 
-@pytest.mark.parametrize(("relation", "step"), RELATIONS)
+@pytest.mark.parametrize(("relation", "step"), [RELATIONS[0], RELATIONS[-1]])
 def test_every_cut_by_milliseconds(lake: Lake, relation: str, step: int) -> None:
     """By this clock a commit has a time of its own only if somebody looked before the next one."""
     t = Table.new(lake.location("t"))

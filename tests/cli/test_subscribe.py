@@ -107,7 +107,9 @@ def test_lost_history_is_no(t: Followed) -> None:
     assert t.rows("--at-least", "1")[0][0] >= 3
 
 
-@pytest.mark.parametrize("after", [1, 2, 3, 5, 6])
+@pytest.mark.parametrize(
+    "after", [2, 5, *(pytest.param(after, marks=pytest.mark.long) for after in (1, 3, 6))]
+)
 def test_an_interrupt_loses_nothing_and_repeats_nothing(t: Followed, after: int) -> None:
     kind = signal.SIGTERM if after % 2 else signal.SIGINT
     every = ("shop.t", "--as-of", "0", "--format", "ndjson", *ORDER)

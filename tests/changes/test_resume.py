@@ -25,6 +25,8 @@ RELATIONS = [
     pytest.param(COUNT, 25, id="select", marks=pytest.mark.spark),
     pytest.param(COUNT, 1, id="select, every cut", marks=[pytest.mark.spark, pytest.mark.long]),
 ]
+# Of a SELECT, cuts of a subscription with a slot are what `make test` has time for.
+EVERY_CUT = [RELATIONS[0], RELATIONS[-1]]
 
 
 def fifty_commits(t: Table) -> Iterator[int]:
@@ -71,8 +73,7 @@ def rows_and_tokens(subscription: Subscription) -> list[tuple[list[Any], str | N
     return [(sorted_within(plain(batch)), subscription.token) for batch in subscription]
 
 
-# Of a SELECT, the same with a slot is what `make test` has time for.
-@pytest.mark.parametrize(("relation", "step"), [RELATIONS[0], RELATIONS[-1]])
+@pytest.mark.parametrize(("relation", "step"), EVERY_CUT)
 def test_every_cut_by_versions(history: Lake, relation: str, step: int) -> None:
     end = COMMITS + 1
     with subscribe(history, relation, as_of=0, up_to=end) as whole:
@@ -149,7 +150,7 @@ def test_a_column_that_was_dropped_and_added_between_two_looks(
     assert changed == {(-1, 1, "a"), (1, 1, None)}
 
 
-@pytest.mark.parametrize(("relation", "step"), [RELATIONS[0], RELATIONS[-1]])
+@pytest.mark.parametrize(("relation", "step"), EVERY_CUT)
 def test_every_cut_by_milliseconds(lake: Lake, relation: str, step: int) -> None:
     """By this clock a commit has a time of its own only if somebody looked before the next one."""
     t = Table.new(lake.location("t"))

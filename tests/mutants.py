@@ -39,6 +39,7 @@ HARNESS = (
     "test_query_text.py",
     "test_render.py",
     "test_time_windows.py",
+    "test_variants.py",
 )
 OWN = {
     "stages": "test_stages.py",

@@ -19,7 +19,7 @@ from dagster_streamtables.compiler.dialect import UnknownType, checked_dialect
 from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
 from dagster_streamtables.compiler.maintain.strategy import STORED, TOUCHED, StrategyKind
 from dagster_streamtables.compiler.operators import WEIGHT, Moment, relation
-from dagster_streamtables.compiler.operators.maps import map_entries
+from dagster_streamtables.compiler.operators.comparable import comparable_columns, json_columns
 from dagster_streamtables.compiler.operators.zeros import zero_marks
 from dagster_streamtables.compiler.plan.compile import compile_query, with_one_answer
 from dagster_streamtables.compiler.plan.explain import OperatorLine
@@ -78,11 +78,12 @@ __all__ = [
     "at_time",
     "blame_view",
     "checked_dialect",
+    "comparable_columns",
     "compile_query",
     "flaw_of",
     "is_of_spark",
+    "json_columns",
     "maintenance_of",
-    "map_entries",
     "partial_column",
     "read",
     "recursive_table",

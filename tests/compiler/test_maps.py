@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dagster_streamtables.compiler import QueryPlan, compile_query, map_entries
+from dagster_streamtables.compiler import QueryPlan, comparable_columns, compile_query
 from dagster_streamtables.compiler.operators import Net, Scan, column
-from dagster_streamtables.compiler.operators.maps import (
+from dagster_streamtables.compiler.operators.comparable import (
     as_maps,
-    entries,
+    comparable,
     ordered,
     value_without_null,
 )
@@ -57,10 +57,10 @@ def test_a_value_with_maps_has_forms_without(
     type_: str, listed: str, by_key: str, back: str
 ) -> None:
     value, known = column("m"), type_from(type_)
-    assert entries(value, known).sql("spark") == listed
+    assert comparable(value, known).sql("spark") == listed
     assert ordered(value, known).sql("spark") == by_key
     assert as_maps(value, known).sql("spark") == back
-    assert map_entries({"m": type_, "x": "int"}) == ({"m": listed} if "map" in type_ else {})
+    assert comparable_columns({"m": type_, "x": "int"}) == ({"m": listed} if "map" in type_ else {})
 
 
 @pytest.mark.parametrize(

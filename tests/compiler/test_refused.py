@@ -17,6 +17,7 @@ TYPED = {
         "id": "int",
         "pairs": "map<string,int>",
         "anything": "variant",
+        "place": "geometry",
         "nested": "struct<x:int,m:map<string,int>>",
         "clock": "time(6)",
         "folded": "string collate UTF8_LCASE",
@@ -51,15 +52,18 @@ def test_the_caret_stands_under_the_word_that_is_meant() -> None:
 @pytest.mark.parametrize(
     ("query", "what"),
     [
-        ("SELECT id, anything FROM things", '"anything" holds a VARIANT'),
-        ("SELECT * FROM things", '"anything" holds a VARIANT'),
+        ("SELECT id, place FROM things", '"place" holds a GEOMETRY'),
+        ("SELECT 1 AS n FROM (SELECT place FROM things LIMIT 1) AS t",
+         "LIMIT without ORDER BY over values that cannot be compared"),
+        ("SELECT id, anything FROM things ORDER BY anything LIMIT 1",
+         '"anything" holds a VARIANT'),
         ("SELECT COUNT(*) AS n FROM things GROUP BY anything", '"anything" holds a VARIANT'),
         ("SELECT n FROM (SELECT DISTINCT 1 AS n, pairs FROM things) AS t", "DISTINCT over a MAP"),
         ("SELECT id, clock FROM things", 'the column "clock" has the type time(6)'),
         ("SELECT folded FROM things", 'the column "folded" has the type string collate UTF8_LCASE'),
         ("SELECT nothing FROM things", 'the column "nothing" has the type void'),
     ],
-)
+)  # fmt: skip
 def test_a_type_that_cannot_be_compared_is_refused(query: str, what: str) -> None:
     with pytest.raises(UnsupportedQuery) as refusal:
         compile_query(query, TYPED)

@@ -98,8 +98,8 @@ def test_a_table_function_makes_what_is_in_a_value(beside: str, types: list[str]
          "DISTINCT over a MAP"),
         ("SELECT a FROM things, LATERAL explode(array(pairs)) AS t(a) UNION SELECT 1 AS a",
          "UNION over a MAP"),
-        ("SELECT first(from_json(json, 'VARIANT')) AS x FROM things", "FIRST of a VARIANT"),
-        ("SELECT v FROM things, LATERAL variant_explode(parse_json(json)) AS t(p, k, v)",
+        ("SELECT array_agg(from_json(json, 'VARIANT')) AS x FROM things", "ARRAY_AGG of a VARIANT"),
+        ("SELECT DISTINCT v FROM things, LATERAL variant_explode(parse_json(json)) AS t(p, k, v)",
          '"v" holds a VARIANT'),
     ],
 )  # fmt: skip

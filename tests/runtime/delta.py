@@ -14,6 +14,9 @@ from sqlglot import exp
 
 from compiler.database import Database, Rows, _shown
 from dagster_streamtables import Lake, Refresh, StreamTable
+from dagster_streamtables.compiler import comparable_columns
+from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.types import has_variants
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,9 +65,22 @@ def _in_type(insert: exp.Insert, types: Mapping[str, str]) -> None:
 
 
 def stored(lake: Lake, name: str, columns: list[str] | None = None) -> Rows:
-    """The rows of a table as delta-rs reads them."""
+    """The rows of a table as delta-rs reads them, or with a VARIANT, as Spark compares them."""
+    if has_variants((lake.columns(name) or {}).values()):
+        return _by_forms(lake, name, columns)
     rows = pa.table(DeltaTable(lake.location(name)).to_pyarrow_table(columns=columns))
     return Counter(tuple(_shown(row[n]) for n in rows.column_names) for row in rows.to_pylist())
+
+
+def _by_forms(lake: Lake, name: str, columns: list[str] | None) -> Rows:
+    types = {each: type_ for each, type_ in (lake.columns(name) or {}).items()
+             if columns is None or each in columns}  # fmt: skip
+    forms = comparable_columns(types)
+    shown = lake.read(name).selectExpr(
+        *(f"{forms.get(each, spark_name(each))} AS {spark_name(each)}" for each in types)
+    )
+    rows = [row.asDict(recursive=True) for row in shown.collect()]
+    return Counter(tuple(_shown(row[n]) for n in types) for row in rows)
 
 
 def refreshed(lake: Lake, table: StreamTable, *, full: bool = False) -> Refresh:

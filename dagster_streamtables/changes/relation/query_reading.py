@@ -34,10 +34,12 @@ from dagster_streamtables.runtime.compute.netting import netted, weighted
 from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
 from dagster_streamtables.runtime.delta.arrow import plain_schema
+from dagster_streamtables.runtime.delta.types import json_for_variants, spark_type
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 _ANY = "2000-01-01T00:00:00+00:00"
 """A time for a query that is analyzed, and not run."""
@@ -52,11 +54,22 @@ class _OwnText(Reading):
 
     def read_schema(self) -> pa.Schema:
         from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.types import StructType
 
+        shown = self._columns
+        if self.as_json:
+            shown = StructType.fromJson(json_for_variants(shown.jsonValue()))
+        return plain_schema(to_arrow_schema(shown, timezone="UTC"))
+
+    def read_types(self) -> dict[str, str]:
+        return {each.name: spark_type(each.dataType.jsonValue()) for each in self._columns}
+
+    @cached_property
+    def _columns(self) -> StructType:
         with closing(self.inputs(self.first, Times(_ANY, _ANY))) as inputs:
             rows = self.rows(self.first, _ANY, inputs)
             require_comparable(spark_types(rows), self.key)
-            return plain_schema(to_arrow_schema(rows.schema, timezone="UTC"))
+            return rows.schema
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -139,7 +152,8 @@ class QueryReading(_OwnText):
         from pyspark.sql.pandas.types import from_arrow_schema
 
         found = from_arrow_schema(self.schema)
-        return {field.name: field.dataType.simpleString() for field in found.fields}
+        known = {field.name: field.dataType.simpleString() for field in found.fields}
+        return known | {name: self.types[name] for name in self.as_json}
 
 
 @dataclass(frozen=True)

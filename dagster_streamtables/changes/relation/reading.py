@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.changes.output.order import Term
-from dagster_streamtables.compiler import WEIGHT
+from dagster_streamtables.compiler import WEIGHT, json_columns
 from dagster_streamtables.errors import FailedQuery
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.compute.inputs import Inputs
@@ -84,6 +84,20 @@ class Reading(ABC):
             UnsupportedQuery: Rows cannot be told apart by a column.
         """
 
+    @cached_property
+    def as_json(self) -> dict[str, str]:
+        """The columns with variants, for which readers get JSON text: the SQL that makes it."""
+        return json_columns(self.types)
+
+    @cached_property
+    def types(self) -> dict[str, str]:
+        """Column → type in Spark's spelling."""
+        return self.read_types()
+
+    @abstractmethod
+    def read_types(self) -> dict[str, str]:
+        """See `types`."""
+
     @abstractmethod
     def rows(self, at: Sources, now: str, inputs: Inputs) -> DataFrame:
         """The rows at a frontier in Spark, with their copies."""
@@ -137,15 +151,20 @@ class Reading(ABC):
     def given(self, rows: DataFrame, order: Order, *, net: bool = True) -> Iterator[pa.Table]:
         """The weighted rows of Spark in the requested order, a few megabytes at a time.
 
+        A VARIANT becomes JSON text, so two rows may become one.
+
         Args:
             rows: The columns of `schema`, by position, and the weight.
             order: Their order.
             net: Whether equal rows are still to be added up.
         """
         import pyarrow as pa
+        from pyspark.sql import functions as F
 
         rows = rows.toDF(*self.schema.names, WEIGHT)
-        if net:
+        if self.as_json:
+            rows = rows.withColumns({name: F.expr(sql) for name, sql in self.as_json.items()})
+        if net or self.as_json:
             rows = whole_rows.netted(rows, {n: t for n, t in rows.dtypes if n != WEIGHT})
         if order:
             rows = rows.repartition(1).sortWithinPartitions(*map(_sorted, order))

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -23,9 +23,12 @@ from dagster_streamtables.runtime.compute.column_types import require_comparable
 from dagster_streamtables.runtime.compute.differential import read_change
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.compute.netting import has_nested, netted, weighted
+from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.data_rows import schema_of
+from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.stored_rows import stored_rows
+from dagster_streamtables.runtime.delta.types import json_for_variants
 from dagster_streamtables.runtime.model.source import Source
 
 if TYPE_CHECKING:
@@ -43,7 +46,12 @@ class TableReading(Reading):
         log = self._only(self.first).log
         wanted = set(self.columns)
         require_comparable({f["name"]: f["type"] for f in log.fields if f["name"] in wanted})
-        return schema_of(log, self.columns)
+        schema = schema_of(log, self.columns)
+        return _of_json(log, schema, self.as_json) if self.as_json else schema
+
+    def read_types(self) -> dict[str, str]:
+        log = self._only(self.first).log
+        return {name: log.columns[name] for name in self.columns}
 
     def snapshot(self, at: Sources, now: str, order: Order) -> Iterator[pa.Table]:
         with closing(self.inputs(at, Times(now, now))) as inputs:
@@ -85,3 +93,15 @@ class TableReading(Reading):
     def _only(self, sources: Sources) -> Source:
         [source] = sources.values()
         return source
+
+
+def _of_json(log: TableLog, schema: pa.Schema, columns: Collection[str]) -> pa.Schema:
+    """The schema with JSON text in place of the variants in some columns."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+    from pyspark.sql.types import StructType
+
+    fields = [field for field in log.fields if field["name"] in columns]
+    made = StructType.fromJson(json_for_variants({"type": "struct", "fields": fields}))
+    for field in plain_schema(to_arrow_schema(made, timezone="UTC")):
+        schema = schema.set(schema.get_field_index(field.name), field)
+    return schema

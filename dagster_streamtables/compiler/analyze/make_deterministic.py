@@ -16,6 +16,7 @@ So the text is made more specific, by insertions:
     LISTAGG, STRING_AGG                            WITHIN GROUP (ORDER BY …, the value)
     FIRST, ANY_VALUE / LAST                        MIN / MAX
     … of a MAP                                     of the list of its entries, and back
+    … of a VARIANT                                 MIN_BY / MAX_BY of it, by its comparable form
     MAX_BY(x, y), MIN_BY                           by y, then by x
     MODE(x)                                        MODE(x, true)
 
@@ -30,7 +31,8 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler.analyze.ordered_aggregates import Insertion, missing_orders
-from dagster_streamtables.compiler.operators.maps import entries, has_maps
+from dagster_streamtables.compiler.analyze.storable_types import UNCOMPARABLE
+from dagster_streamtables.compiler.operators.comparable import comparable, has_form
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aggregate_calls import function_of, is_grouped
 from dagster_streamtables.compiler.text.aliases import own_columns
@@ -45,7 +47,6 @@ from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 _NUMBERING = {"row_number", "ntile", "lag", "lead"}
 _FIRST = {"first", "first_value", "any_value", "last", "last_value"}
 _OF_FRAME = {"nth_value", "collect_list", "array_agg", "collect_set", "listagg", "string_agg"}
-_UNORDERED = (exp.DataType.Type.VARIANT, exp.DataType.Type.OBJECT)
 
 
 def determined(text: Text, qualified: exp.Query) -> Text:
@@ -157,11 +158,11 @@ def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
 
 
 def _ordered(output: exp.Expr, number: int) -> str:
-    """An item of ORDER BY for a column of the result; maps are ordered by their entries."""
-    if not has_maps(output.unalias().type):
+    """An item of ORDER BY for a column of the result: its number, or its comparable form."""
+    if not has_form(output.unalias().type):
         return str(number)
     own = exp.column(output.alias_or_name, quoted=True)
-    return entries(own, output.unalias().type).sql(DIALECT)
+    return comparable(own, output.unalias().type).sql(DIALECT)
 
 
 def _require_comparable(query: exp.Query, limit: exp.Expr, text: Text) -> None:
@@ -232,7 +233,7 @@ def _all_columns(select: exp.Select, text: Text) -> list[str]:
         (each.table, each.name): each for each in own_columns(select) if _tells(each, unseen)
     }
     return [
-        entries(_written(table, name, text), each.type).sql(DIALECT)
+        comparable(_written(table, name, text), each.type).sql(DIALECT)
         for (table, name), each in columns.items()
     ]
 
@@ -248,7 +249,7 @@ def _tells(mention: exp.Column, unseen: set[str]) -> bool:
 
 def _is_unordered(node: exp.Expr) -> bool:
     return bool(node.type) and any(
-        part.this in _UNORDERED for part in node.type.find_all(exp.DataType)
+        part.this in UNCOMPARABLE for part in node.type.find_all(exp.DataType)
     )
 
 

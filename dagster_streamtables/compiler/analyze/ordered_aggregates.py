@@ -12,7 +12,12 @@ from dataclasses import dataclass
 from sqlglot import exp
 from sqlglot.tokenizer_core import Token, TokenType
 
-from dagster_streamtables.compiler.operators.maps import as_maps, entries, has_maps
+from dagster_streamtables.compiler.operators.comparable import (
+    as_maps,
+    comparable,
+    has_form,
+    has_variants,
+)
 from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of
 from dagster_streamtables.compiler.text.edits import Edit
 from dagster_streamtables.compiler.text.places import place, span
@@ -106,6 +111,11 @@ def orders(call: exp.Expr) -> list[exp.Expr]:
     return arguments[:1] if ordered else []
 
 
+def reordered(call: exp.Expr) -> bool:
+    """Whether an aggregate gives back one of the values that it orders by their comparable form."""
+    return _name(function_of(call)) in (*_EXTREMES, *_BY)
+
+
 def _name(node: exp.Expr) -> str:
     if isinstance(node, exp.Anonymous):
         return node.name.lower()
@@ -128,7 +138,7 @@ class _OfMaps:
 def _maps(text: Text, qualified: exp.Query) -> Iterator[_OfMaps]:
     for call in (call for each in qualified.find_all(exp.Select) for call in _calls(each)):
         values, name = orders(call), _name(function_of(call))
-        if not values or not has_maps(values[0].type):
+        if not values or not has_form(values[0].type):
             continue
         known, type_ = span(values[0]), values[0].type
         if known is None or type_ is None:
@@ -154,10 +164,14 @@ def _argument(call: _Call, text: Text, type_: exp.DataType) -> Insertion:
     written = call.argument(0, text)
     is_distinct = written.upper().startswith("DISTINCT")
     value = written[len("DISTINCT") :].strip() if is_distinct else written
-    compared = entries(exp.column(_IT.strip("`"), quoted=True), type_).sql(DIALECT)
-    compared = compared.replace(_IT, f"({value})")
+    compared = _compared(value, type_)
     words = f"DISTINCT {compared}" if is_distinct else compared
     return Insertion(call.marks[0].end + 1, words, call.marks[1].start)
+
+
+def _compared(value: str, type_: exp.DataType) -> str:
+    form = comparable(exp.column(_IT.strip("`"), quoted=True), type_).sql(DIALECT)
+    return form.replace(_IT, f"({value})")
 
 
 def _back(type_: exp.DataType | None) -> tuple[str, str]:
@@ -174,7 +188,7 @@ def _back(type_: exp.DataType | None) -> tuple[str, str]:
 
 
 def _decided(call: _Call, text: Text, maps: exp.DataType | None) -> Iterator[Insertion]:
-    name, start, first = call.name.text.lower(), call.name.start, call.marks[0].end + 1
+    name, start = call.name.text.lower(), call.name.start
     if name in _LISTS and not call.windowed and call.inside not in _INSENSITIVE:
         made = None if maps is None else exp.DataType(this=exp.DType.ARRAY, expressions=[maps])
         before, after = _back(made)
@@ -190,13 +204,8 @@ def _decided(call: _Call, text: Text, maps: exp.DataType | None) -> Iterator[Ins
         elif bare == value:
             yield Insertion(call.within[1].start, f", {bare}")
     elif name in _EXTREMES and not call.windowed:
-        before, after = _back(maps)
-        yield Insertion(start, f"{before}{_EXTREMES[name]}(", first)
-        if maps is not None:
-            yield _argument(call, text, maps)
-        yield Insertion(call.marks[1].start, ")", _after_nulls(text, call))
-        if after:
-            yield Insertion(call.end, after)
+        chosen = _by_form if has_variants(maps) else _extreme
+        yield from chosen(_EXTREMES[name], call, text, maps)
     elif name in _BY and len(call.marks) == 3:
         by = call.argument(1, text)
         value = call.argument(0, text) if maps is None else _argument(call, text, maps).words
@@ -207,6 +216,26 @@ def _decided(call: _Call, text: Text, maps: exp.DataType | None) -> Iterator[Ins
         )
     elif name == "mode" and len(call.marks) == 2 and call.argument(0, text):
         yield Insertion(call.marks[1].start, ", true")
+
+
+def _extreme(name: str, call: _Call, text: Text, maps: exp.DataType | None) -> Iterator[Insertion]:
+    """MIN or MAX in place of the call, over the entries of maps."""
+    before, after = _back(maps)
+    yield Insertion(call.name.start, f"{before}{name}(", call.marks[0].end + 1)
+    if maps is not None:
+        yield _argument(call, text, maps)
+    yield Insertion(call.marks[1].start, ")", _after_nulls(text, call))
+    if after:
+        yield Insertion(call.end, after)
+
+
+def _by_form(name: str, call: _Call, text: Text, type_: exp.DataType | None) -> Iterator[Insertion]:
+    """MIN_BY or MAX_BY in place of the call: from the form of a VARIANT, there is no way back."""
+    assert type_ is not None
+    value = call.argument(0, text)
+    form = f"CASE WHEN ({value}) IS NOT NULL THEN {_compared(value, type_)} END"
+    yield Insertion(call.name.start, f"{name}_by(", call.marks[0].end + 1)
+    yield Insertion(call.marks[1].start, f", {form})", _after_nulls(text, call))
 
 
 def _after_nulls(text: Text, call: _Call) -> int:

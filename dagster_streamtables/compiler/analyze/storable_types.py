@@ -20,8 +20,10 @@ from dagster_streamtables.compiler.text.types import type_from
 
 Kind = exp.DataType.Type
 
-UNCOMPARABLE = (Kind.VARIANT, Kind.OBJECT, Kind.JSON, Kind.GEOMETRY, Kind.GEOGRAPHY)
+UNCOMPARABLE = (Kind.OBJECT, Kind.JSON, Kind.GEOMETRY, Kind.GEOGRAPHY)
 """Types whose values cannot be compared, so rows with them cannot be distinguished."""
+UNGROUPED = (Kind.VARIANT, *UNCOMPARABLE)
+"""Types by whose values Spark itself neither groups nor sorts."""
 UNSTORED = (Kind.INTERVAL,)
 """Types that no column of a Delta table can have."""
 
@@ -36,7 +38,7 @@ _ONE_OF_MANY = {"any_value", "first", "first_value", "last", "last_value", "max_
 def held(type_: exp.DataType | None, kinds: tuple[exp.DType, ...]) -> str | None:
     """The first of these kinds that a type is or contains.
 
-    >>> held(type_from("array<variant>"), UNCOMPARABLE)
+    >>> held(type_from("array<variant>"), UNGROUPED)
     'VARIANT'
     """
     parts = type_.find_all(exp.DataType) if type_ is not None else ()
@@ -79,7 +81,7 @@ def _of_call(annotator: Any, call: exp.Anonymous) -> None:
         found = exp.DataType(this=Kind.ARRAY, expressions=[first.copy()], nested=True)
     elif name in _ONE_OF_MANY:
         found = first
-    matters = held(found, (Kind.MAP, *UNCOMPARABLE, *UNSTORED)) is not None
+    matters = held(found, (Kind.MAP, *UNGROUPED, *UNSTORED)) is not None
     annotator._set_type(call, found.copy() if found is not None and matters else None)
 
 
@@ -116,7 +118,7 @@ def _of_each(annotator: Any, node: exp.Transform) -> None:
     """Set the type of ``transform(list, x -> …)`` if it contains one that matters."""
     made = node.expression.this.type if isinstance(node.expression, exp.Lambda) else None
     found = exp.DataType(this=Kind.ARRAY, expressions=[made.copy()] if made else [], nested=True)
-    annotator._set_type(node, found if held(found, (Kind.MAP, *UNCOMPARABLE)) else None)
+    annotator._set_type(node, found if held(found, (Kind.MAP, *UNGROUPED)) else None)
 
 
 def _of_entry(annotator: Any, node: exp.Bracket) -> None:

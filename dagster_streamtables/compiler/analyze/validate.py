@@ -7,10 +7,15 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.ordered_aggregates import orders
-from dagster_streamtables.compiler.analyze.storable_types import UNCOMPARABLE, UNSTORED, held
+from dagster_streamtables.compiler.analyze.storable_types import UNSTORED, held
+from dagster_streamtables.compiler.analyze.validate_comparisons import (
+    check_aggregated,
+    check_grouped,
+    check_sorted,
+    check_stored_rows,
+)
 from dagster_streamtables.compiler.analyze.validate_subqueries import check_subqueries
-from dagster_streamtables.compiler.operators.maps import has_maps, value_without_null
+from dagster_streamtables.compiler.operators.comparable import has_maps, value_without_null
 from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of, is_grouped
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
@@ -29,18 +34,19 @@ def check(tree: exp.Query, text: Text) -> None:
         _check_place_of_aggregates(select, text)
         _check_groups(select, text)
         _check_windows(select, text)
-        _check_ordered(select, text)
+        check_sorted(select, text)
+        check_aggregated(select, text)
         if select.args.get("distinct"):
-            _check_comparable(select.selects, text)
+            check_grouped(select.selects, text)
             _check_distinct(select.selects, "DISTINCT", text)
         if select.args.get("group"):
-            _check_comparable(select.args["group"].expressions, text)
+            check_grouped(select.args["group"].expressions, text)
             _check_grouped_maps(select.args["group"], text)
     check_subqueries(tree, text)
     for union in tree.find_all(exp.SetOperation):
         _check_union(union, text)
     _check_stored(tree, text)
-    _check_comparable(tree.selects, text)
+    check_stored_rows(tree, text)
     _check_known_type(tree, text)
 
 
@@ -182,7 +188,7 @@ def _check_union(union: exp.SetOperation, text: Text) -> None:
             fix="give both sides the same number of columns",
         )
     if union.args["distinct"] or not isinstance(union, exp.Union):
-        _check_comparable([*union.left.selects, *union.right.selects], text)
+        check_grouped([*union.left.selects, *union.right.selects], text)
         _check_distinct([*union.left.selects, *union.right.selects], union.key.upper(), text)
 
 
@@ -207,38 +213,6 @@ def _check_distinct(values: list[exp.Expr], operation: str, text: Text) -> None:
                 where=place(value.unalias(), text),
                 why="Spark does not tell maps apart there, in mode FULL either",
                 fix="GROUP BY the map, or turn it into a list with array_sort(map_entries(…))",
-            )
-
-
-def _check_comparable(values: list[exp.Expr], text: Text) -> None:
-    for value in values:
-        kind = held(value.unalias().type, UNCOMPARABLE)
-        if kind:
-            raise UnsupportedQuery(
-                f"{_named(value)} holds a {kind}",
-                where=place(value.unalias(), text),
-                why="rows are distinguished by comparing, and such values cannot be compared",
-                fix="extract the entries you need, or turn it into a string with to_json",
-            )
-
-
-def _named(value: exp.Expr) -> str:
-    named = isinstance(value, exp.Alias | exp.Column)
-    return f'"{value.alias_or_name}"' if named else "a compared value"
-
-
-def _check_ordered(select: exp.Select, text: Text) -> None:
-    """Require that the values that `determined` sorts by can be compared."""
-    for call in (call for each in select.iter_expressions() for call in calls(each)):
-        function = function_of(call)
-        kind = next((k for each in orders(call) if (k := held(each.type, UNCOMPARABLE))), None)
-        if kind:
-            raise UnsupportedQuery(
-                f"{_called(call)} of a {kind}",
-                where=place(function, text),
-                why="a group's values are ordered by comparing them, and such values cannot be "
-                "compared",
-                fix="extract the entries you need before, or turn each into a string with to_json",
             )
 
 

@@ -20,7 +20,7 @@ from dagster_streamtables.compiler.operators import (
     type_of,
     typed,
 )
-from dagster_streamtables.compiler.operators.maps import as_maps, has_maps, ordered
+from dagster_streamtables.compiler.operators.comparable import as_maps, has_maps, ordered
 from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of, is_of_window
 from dagster_streamtables.compiler.text.refusal import Refusal
 

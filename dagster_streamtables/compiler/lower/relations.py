@@ -32,7 +32,7 @@ _MADE: dict[str, tuple[str, ...]] = {
     "variant_explode": _VARIANT,
     "variant_explode_outer": _VARIANT,
 }
-"""The column types of table functions for which they matter: rows with a VARIANT cannot be netted.
+"""The column types of table functions for which they matter: a VARIANT is netted by another form.
 """
 
 

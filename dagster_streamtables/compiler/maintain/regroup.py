@@ -26,7 +26,7 @@ from dagster_streamtables.compiler.operators import (
     select,
     table,
 )
-from dagster_streamtables.compiler.operators.maps import entries
+from dagster_streamtables.compiler.operators.comparable import comparable
 
 
 @dataclass(frozen=True)
@@ -93,4 +93,4 @@ def null_safe(left: exp.Expr, right: exp.Expr) -> exp.Expr:
 
 def same_value(left: exp.Expr, right: exp.Expr, type_: exp.DataType) -> exp.Expr:
     """Whether two values of a stored column are equal, be they maps or NULL."""
-    return null_safe(entries(left, type_), entries(right, type_))
+    return null_safe(comparable(left, type_), comparable(right, type_))

@@ -3,7 +3,8 @@
     net(ΔR) = ΔR
 
 It is the same weighted relation with the fewest rows. NULLs equal each other here, as in GROUP BY;
-the two zeros of floats do not, see `zeros`, nor do maps with another order of entries, see `maps`.
+the two zeros of floats do not, see `zeros`, nor do maps with another order of entries, see
+`comparable`.
 Most rules work on repeated rows; netting is needed at the end of a change, where only rows that
 were really inserted or deleted may touch others, and where an expression could fail on a row that
 never existed for a reader.
@@ -25,7 +26,7 @@ from dagster_streamtables.compiler.operators.columns import (
     table,
     weight_column,
 )
-from dagster_streamtables.compiler.operators.maps import entries, has_maps
+from dagster_streamtables.compiler.operators.comparable import comparable, has_form
 from dagster_streamtables.compiler.operators.step import Schema, Step
 from dagster_streamtables.compiler.operators.zeros import has_zeros, zeros
 
@@ -52,8 +53,8 @@ class Net(Operator):
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
         floats = {name: type_ for name, type_ in self.schema.items() if has_zeros(type_)}
-        changed = {*floats, *(name for name, type_ in self.schema.items() if has_maps(type_))}
-        keys = [entries(column(name), type_) for name, type_ in self.schema.items()]
+        changed = {*floats, *(name for name, type_ in self.schema.items() if has_form(type_))}
+        keys = [comparable(column(name), type_) for name, type_ in self.schema.items()]
         apart = [zeros(column(name), type_) for name, type_ in floats.items()]
         shown = [
             as_column(exp.AnyValue(this=column(name)), name) if name in changed else column(name)
@@ -114,7 +115,7 @@ def _null(type_: exp.DataType) -> exp.Expr:
     return exp.null() if unknown else exp.cast(exp.null(), type_.copy())
 
 
-_UNGROUPED = (exp.DataType.Type.VARIANT, exp.DataType.Type.OBJECT)
+_UNGROUPED = (exp.DataType.Type.OBJECT,)
 
 
 def can_net(rows: Step) -> bool:

@@ -60,9 +60,8 @@ class Unfold(Operator):
         query = select(*columns).from_(table(rows), copy=False)
         made = exp.Lateral(this=self.function.copy(), alias=self._alias())
         if self._is_table_only:
-            return query.join(
-                made, on=exp.true(), join_type="left" if self.outer else "inner", copy=False
-            )
+            # With a condition, even ON TRUE, Spark passes no VARIANT to the function.
+            return query.join(made, join_type="left" if self.outer else "inner", copy=False)
         made.set("view", True)
         made.set("outer", self.outer)
         return query.lateral(made)

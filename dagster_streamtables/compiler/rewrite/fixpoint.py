@@ -31,8 +31,8 @@ from dagster_streamtables.compiler.operators import (
     typed,
 )
 from dagster_streamtables.compiler.operators.closure import Closure, ClosureChange, Signed
+from dagster_streamtables.compiler.operators.comparable import comparable
 from dagster_streamtables.compiler.operators.interning import rebuild
-from dagster_streamtables.compiler.operators.maps import entries
 from dagster_streamtables.compiler.operators.net import Empty
 from dagster_streamtables.compiler.operators.recursion import with_reference
 from dagster_streamtables.compiler.operators.render import render
@@ -225,7 +225,7 @@ _APART = 8
 
 def _link(rows: Operator, others: Operator) -> Link:
     """Rows are equal if all columns are, by position."""
-    sides = ([entries(column(n), t) for n, t in each.schema.items()] for each in (rows, others))
+    sides = ([comparable(column(n), t) for n, t in each.schema.items()] for each in (rows, others))
     return Link(tuple(zip(*sides, strict=True)))
 
 

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 _ANY = "1970-01-01T00:00:00+00:00"
 """The current time, which no filter uses."""
 _NEVER = Times(_ANY, _ANY)
-_MAP = "map<"
-_WHY_NO_MAP = "the engines that write a target compare no maps, and a row would not be found again"
+_UNFOUND = {"map<": "a MAP", "variant": "a VARIANT"}
+_WHY_UNFOUND = (
+    "the engines that write a target do not compare these, so no row would be found again"
+)
 
 
 @dataclass(frozen=True)
@@ -97,8 +99,10 @@ class ShownRows:
         except InvalidDefinition as error:
             raise self._unpublishable(error.what, error.why) from error
         for column in columns:
-            if _MAP in self.log.columns[column].lower():
-                raise self._unpublishable(f'"{column}" is a MAP', _WHY_NO_MAP)
+            type_ = self.log.columns[column].lower()
+            kind = next((each for part, each in _UNFOUND.items() if part in type_), None)
+            if kind is not None:
+                raise self._unpublishable(f'"{column}" holds {kind}', _WHY_UNFOUND)
         return relation
 
     def _unpublishable(self, what: str, why: str) -> PublisherProblem:

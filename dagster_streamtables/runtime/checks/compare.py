@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler import Text, map_entries, with_one_answer, zero_marks
+from dagster_streamtables.compiler import Text, comparable_columns, with_one_answer, zero_marks
 from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.checks.sample import SampledRows
 from dagster_streamtables.runtime.compute.netting import netted, weighted
@@ -129,8 +129,10 @@ def _equal_here(expected: DataFrame, log: TableLog, names: list[str]) -> bool:
     if log.row_count is None or log.row_count > SMALL:
         return False
     actual = stored_rows(log, {}, names, limit=SMALL)
+    if actual is None:
+        return False
     result = arrow_rows(expected.limit(SMALL + 1))
-    if actual is None or result.num_rows != actual.num_rows:
+    if result.num_rows != actual.num_rows:
         return False
     both = pa.concat_tables([weighted(result.cast(actual.schema), 1), weighted(actual, -1)])
     return netted(both).num_rows == 0
@@ -176,12 +178,10 @@ def difference(expected: DataFrame, actual: DataFrame, *, zeros: bool) -> DataFr
 
 
 def _comparable(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
-    """The rows with each VARIANT, by which Spark cannot group, as JSON, and each MAP as a list."""
+    """The rows with a form by which Spark can group in place of each VARIANT and each MAP."""
     from pyspark.sql import functions as F
 
-    changed = {name: F.expr(listed) for name, listed in map_entries(types).items()}
-    variants = (name for name, type_ in types.items() if "variant" in type_)
-    changed |= {name: F.to_json(F.col(spark_name(name))) for name in variants}
+    changed = {name: F.expr(form) for name, form in comparable_columns(types).items()}
     if not changed:
         return rows
     columns = {name: changed.get(name, F.col(spark_name(name))) for name in types}

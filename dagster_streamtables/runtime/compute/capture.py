@@ -23,6 +23,7 @@ from dagster_streamtables.runtime.delta.delta_log import TableIdentity, TableLog
 from dagster_streamtables.runtime.delta.live_files import DataFile, live_files
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange
+from dagster_streamtables.runtime.delta.types import has_variants
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 from dagster_streamtables.runtime.spark.whole_rows import netted as netted_in_spark
 
@@ -41,12 +42,14 @@ def small_change(
     """The change, read here and netted; None if it has more than `limit` rows or needs Spark.
 
     Spark is needed for what pyarrow does not read as Spark does: files with deletion vectors,
-    renamed columns, and what `data_rows` lists. Without a feed, all rows of the added and removed
-    files are read here, and cancel.
+    renamed columns, a VARIANT, and what `data_rows` lists. Without a feed, all rows of the added
+    and removed files are read here, and cancel.
     """
     import pyarrow as pa
 
     if log.maps_columns or not _reads_partitions(log) or change.vectors or pads(log, columns):
+        return None
+    if has_variants(log.columns[name] for name in columns):
         return None
     if any(set(log.partitions) - file.partition.keys() for file, _ in change.fed):
         # Older writers do not record the partition of a removed file.

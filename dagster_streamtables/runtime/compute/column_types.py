@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _HIDDEN = "__st_"
 _UNSTORED = ("interval", "time(")
-_UNCOMPARABLE = ("variant", "geometry", "geography")
+_UNCOMPARABLE = ("geometry", "geography")
+_NO_KEYS = (*_UNCOMPARABLE, "map", "variant")
 _NOT_BY_ARROW = ("variant", "void")
 
 Type = str | Mapping[str, Any]
@@ -57,7 +58,7 @@ def unmaintained(types: Mapping[str, Type], key: Collection[str] = ()) -> Unsupp
             )
         if unstored is not None:
             continue  # refused in every mode
-        uncomparable = (*_UNCOMPARABLE, "map") if column in key else _UNCOMPARABLE
+        uncomparable = _NO_KEYS if column in key else _UNCOMPARABLE
         kind = next((each for each in kinds if each.startswith(uncomparable)), None)
         if kind is not None:
             return UnsupportedQuery(

@@ -147,6 +147,8 @@ def _bag(work: Work, bag: BagMaintenance) -> Computed:
     if found is not None:
         return found
     rows = work.run(bag.change)
+    if work.stays:
+        return work.stayed(rows)
     relations = work.inputs.relations
     largest = relations.largest(work.captured.bound.values())
     if largest is None or largest > work.inputs.limit:
@@ -193,7 +195,9 @@ def _groups(work: Work, groups: GroupMaintenance) -> Computed:
     if not touched.num_rows:
         return work.here(touched)
     if isinstance(groups, FoldMaintenance):
-        return _folded(work, groups, touched)
+        return _spread(work, groups) if work.stays else _folded(work, groups, touched)
+    if work.stays:
+        return work.stayed(work.run(groups.regroup, _local(work, touched, None)))
     return work.here(_again(work, groups, touched))
 
 

@@ -18,6 +18,7 @@ from dagster_streamtables.compiler import Bounds, Text, at_time
 from dagster_streamtables.runtime.compute.capture import at_version
 from dagster_streamtables.runtime.compute.local_rows import discard, in_file, in_statement
 from dagster_streamtables.runtime.compute.version_views import Reading, Rows, Views
+from dagster_streamtables.runtime.delta.arrow import has_variants
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
 from dagster_streamtables.runtime.delta.key_ranges import bounds
 from dagster_streamtables.runtime.delta.quote import spark_name
@@ -190,12 +191,13 @@ class Relations:
 
         Args:
             rows: The query.
-            limit: Number of rows that may come to this process; more stay in Spark.
+            limit: Number of rows that may come to this process; more stay in Spark, and those
+                with a VARIANT.
             most: Above this, counting stops at one more.
         """
         enough = rows if most is None else rows.limit(most + 1)
         here = arrow_rows(enough.limit(limit + 1))
-        if here.num_rows <= limit:
+        if here.num_rows <= limit and not (here.num_rows and has_variants(here.schema)):
             return (self.local(here) if here.num_rows else None), here.num_rows
         kept = self.kept(enough)
         return self.named(kept), kept.count()

@@ -18,6 +18,7 @@ from dagster_streamtables.compiler import (
 )
 from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
 from dagster_streamtables.runtime.compute.stored import ResultBefore
+from dagster_streamtables.runtime.delta.arrow import has_variants
 from dagster_streamtables.runtime.delta.data_rows import pads
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
@@ -76,7 +77,7 @@ class SparkEngine:
 
     def bring(self, relation: str, statement: Statement, most: int) -> int | None:
         rows = arrow_rows(self.rows(statement).limit(most + 1))
-        if rows.num_rows > most:
+        if rows.num_rows > most or has_variants(rows.schema):
             return None
         if rows.num_rows:
             self._views[relation] = self.inputs.relations.local(rows)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dagster_streamtables.compiler import Statement
+from dagster_streamtables.compiler import WEIGHT, Statement
 from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
 from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
 from dagster_streamtables.runtime.compute.stored import ResultBefore
+from dagster_streamtables.runtime.delta.types import has_variants
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
@@ -58,6 +59,20 @@ class Work:
     def here(self, rows: pa.Table, *, broken: bool = False) -> Computed:
         """A change whose rows came to this process."""
         return Computed(rows, lambda: self.inputs.relations.handed(rows), broken)
+
+    @property
+    def stays(self) -> bool:
+        """Whether its rows do not come to this process, however few they are."""
+        return has_variants(self.types.values())
+
+    def stayed(self, rows: DataFrame) -> Computed:
+        """A change that Spark computes once, and of which nothing but its absence is known here."""
+        import pyarrow as pa
+
+        kept = self.inputs.relations.kept(rows)
+        if kept.limit(1).count():
+            return self.spread(kept)
+        return self.here(pa.table({WEIGHT: pa.array([], pa.int64())}))
 
     def spread(self, rows: DataFrame, *, broken: bool = False) -> Computed:
         """A change whose rows stay in Spark."""

@@ -38,6 +38,43 @@ def _plain(type_: pa.DataType) -> pa.DataType:
     return type_
 
 
+def has_variants(schema: pa.Schema) -> bool:
+    """Whether a value of Spark's is or contains a VARIANT: a struct whose metadata has a mark.
+
+    Few operations keep the mark, and Spark does not take the two binary strings back if the value
+    is NULL: such rows stay in Spark.
+    """
+    return any(_is_variant(field.type) for field in schema)
+
+
+def _is_variant(type_: pa.DataType) -> bool:
+    import pyarrow as pa
+
+    fields = [type_.field(number) for number in range(type_.num_fields)]
+    marked = any(b"variant" in (each.metadata or {}) for each in fields)
+    return (marked and pa.types.is_struct(type_)) or any(_is_variant(each.type) for each in fields)
+
+
+def nullable(schema: pa.Schema) -> pa.Schema:
+    """The same columns and marks, nullable at any depth."""
+    import pyarrow as pa
+
+    return pa.schema([_nullable(field) for field in schema], metadata=schema.metadata)
+
+
+def _nullable(field: pa.Field) -> pa.Field:
+    import pyarrow as pa
+
+    type_ = field.type
+    if pa.types.is_struct(type_):
+        type_ = pa.struct([_nullable(type_.field(n)) for n in range(type_.num_fields)])
+    elif pa.types.is_map(type_):
+        type_ = pa.map_(type_.key_field, _nullable(type_.item_field))
+    elif pa.types.is_list(type_):
+        type_ = pa.list_(_nullable(type_.value_field))
+    return field.with_type(type_).with_nullable(True)
+
+
 def storable(rows: pa.Table) -> pa.Table:
     """The rows in plain columns, so that a table can store them and every later change.
 

@@ -21,6 +21,7 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.key_ranges import condition
 from dagster_streamtables.runtime.delta.live_files import UNTOLD, DataFile, live_files
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
+from dagster_streamtables.runtime.delta.types import has_variants
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,7 +53,7 @@ def stored_rows(
     """
     import pyarrow as pa
 
-    if not _is_readable(log):
+    if not _is_readable(log) or has_variants(log.columns[name] for name in columns):
         return None
     listed = ", ".join(delta_rs_name(name) for name in columns)
     where = " AND ".join(among(name, values) for name, values in keys.items()) or "true"
@@ -91,7 +92,9 @@ def streamed(log: TableLog, columns: Sequence[str]) -> Iterator[pa.Table] | None
     """All rows of a table, a batch at a time; None if Spark has to read them."""
     import pyarrow as pa
 
-    if not _is_readable(log) or any(map(_is_untold, live_files(log).values())):
+    if not _is_readable(log) or has_variants(log.columns[name] for name in columns):
+        return None
+    if any(map(_is_untold, live_files(log).values())):
         return None
     listed = ", ".join(map(delta_rs_name, columns))
     reader = pa.RecordBatchReader.from_stream(log.query(f"SELECT {listed} FROM t"))

@@ -7,7 +7,8 @@ or of the field of a struct, that it is in: `{"__COLLATIONS": {"tags.element": "
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -66,6 +67,36 @@ def spark_type(
             fields = delta_type["fields"]
             inner = (f"{spark_name(each['name'])}:{column_type(each)}" for each in fields)
             return f"struct<{','.join(inner)}>"
+
+
+def has_variants(types: Iterable[str]) -> bool:
+    """Whether one of these types, in Spark's spelling, is or contains a VARIANT.
+
+    >>> has_variants(["bigint", "array<struct<`variant`:int>>"]), has_variants(["map<int,variant>"])
+    (False, True)
+    """
+    return any(_VARIANT.search(_QUOTED.sub("", each)) for each in types)
+
+
+_QUOTED = re.compile(r"`(?:[^`]|``)*`")
+_VARIANT = re.compile(r"\bvariant\b")
+
+
+def json_for_variants(type_: Any) -> Any:
+    """A type in Spark's JSON, with STRING in place of VARIANT: what `json_columns` makes of it.
+
+    >>> json_for_variants({"type": "array", "elementType": "variant", "containsNull": True})
+    {'type': 'array', 'elementType': 'string', 'containsNull': True}
+    """
+    if type_ == "variant":
+        return "string"
+    if not isinstance(type_, Mapping):
+        return type_
+    inside = ("elementType", "keyType", "valueType")
+    made = {key: json_for_variants(each) if key in inside else each for key, each in type_.items()}
+    if "fields" in made:
+        made["fields"] = [{**f, "type": json_for_variants(f["type"])} for f in made["fields"]]
+    return made
 
 
 def types_of(rows: DataFrame) -> dict[str, str]:

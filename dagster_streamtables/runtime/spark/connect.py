@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dagster_streamtables.runtime.delta.arrow import has_variants, nullable
+
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -43,14 +45,10 @@ def query(spark: SparkSession, text: str, named: Mapping[str, DataFrame]) -> Dat
 def arrow_rows(rows: DataFrame) -> pa.Table:
     """Run the query and return its rows; timestamps are in UTC."""
     if not is_connect(rows):
-        return rows.toArrow()
-    from pyspark.sql.pandas.types import to_arrow_schema
-
+        return _classic_rows(rows)
     connected: Any = rows
     table, schema = connected._to_table()
-    return table.cast(
-        to_arrow_schema(schema, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
-    )
+    return table.cast(_arrow_schema(schema))
 
 
 def arrow_batches(rows: DataFrame) -> Iterator[pa.Table]:
@@ -61,7 +59,6 @@ def arrow_batches(rows: DataFrame) -> Iterator[pa.Table]:
     if not is_connect(rows):
         yield rows.toArrow()
         return
-    from pyspark.sql.pandas.types import to_arrow_schema
     from pyspark.sql.types import StructType
 
     connected: Any = rows
@@ -70,11 +67,29 @@ def arrow_batches(rows: DataFrame) -> Iterator[pa.Table]:
     schema: pa.Schema | None = None
     for part in client.to_table_as_iterator(plan, connected._plan.observations):
         if isinstance(part, StructType):
-            schema = to_arrow_schema(
-                part, error_on_duplicated_field_names_in_struct=True, timezone="UTC"
-            )
+            schema = _arrow_schema(part)
         elif part.num_rows:
             yield part if schema is None else part.cast(schema)
+
+
+def _classic_rows(rows: Any) -> pa.Table:
+    import pyarrow as pa
+
+    schema = _arrow_schema(rows.schema)
+    if not has_variants(schema):
+        return rows.toArrow()
+    # Which fails for a VARIANT that is NULL.
+    return pa.Table.from_batches(rows._collect_as_arrow(empty_list_if_zero_records=False)).cast(
+        schema
+    )
+
+
+def _arrow_schema(schema: Any) -> pa.Schema:
+    """The columns of a query in Arrow's types; the two strings of a VARIANT are NULL if it is."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    made = to_arrow_schema(schema, error_on_duplicated_field_names_in_struct=True, timezone="UTC")
+    return nullable(made) if has_variants(made) else made
 
 
 def _plan(rows: Any) -> Any:

@@ -14,6 +14,7 @@ from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.compute.relations import Relations
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.types import has_variants, types_of
 from dagster_streamtables.runtime.spark.commits import CommitMark, as_we_write, marking
 from dagster_streamtables.runtime.spark.whole_rows import grouped, same
 from dagster_streamtables.runtime.storage.target import PROPERTIES, NotStored, Target, Written
@@ -52,14 +53,20 @@ def _overwrite(spark: SparkSession, target: Target, rows: DataFrame) -> Written:
 
 
 def _allow_types(spark: SparkSession, target: Target, rows: DataFrame) -> None:
-    """Allow the table to have timestamps without a time zone.
+    """Allow the table to have timestamps without a time zone, and variants.
 
-    Delta allows them when it creates a table; for an existing one, this property must be set. The
+    Delta allows them when it creates a table; for an existing one, a property must be set. The
     commit changes no rows.
     """
-    if "timestamp_ntz" in rows.schema.simpleString():
-        feature = "'delta.feature.timestampNtz' = 'supported'"
-        spark.sql(f"ALTER TABLE delta.{spark_name(target.location)} SET TBLPROPERTIES ({feature})")
+    types = types_of(rows).values()
+    wanted = {
+        "timestampNtz": any("timestamp_ntz" in each for each in types),
+        "variantType": has_variants(types),
+    }
+    named = [f"'delta.feature.{each}' = 'supported'" for each, needed in wanted.items() if needed]
+    if named:
+        place = f"delta.{spark_name(target.location)}"
+        spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ({', '.join(named)})")
 
 
 def _of_plain_types(rows: DataFrame) -> DataFrame:

@@ -121,16 +121,25 @@ def test_an_empty_partition_value_is_no_null(lake: Lake) -> None:
     assert set(replica.rows[T]) == found
 
 
-def test_a_map_cannot_be_published(lake: Lake, spark: SparkSession) -> None:
+@pytest.mark.parametrize(
+    ("type_", "value", "where"),
+    [
+        ("MAP<STRING, INT>", "map('a', 1)", "m['a'] = 1"),
+        ("VARIANT", "parse_json('{\"a\": 1}')", "m:a::INT = 1"),
+    ],
+)
+def test_what_no_engine_compares_cannot_be_published(
+    lake: Lake, spark: SparkSession, type_: str, value: str, where: str
+) -> None:
     place = f"delta.`{lake.location('t')}`"
-    spark.sql(f"CREATE TABLE {place} (k INT, m MAP<STRING, INT>) USING delta")
+    spark.sql(f"CREATE TABLE {place} (k INT, m {type_}) USING delta")
 
     with pytest.raises(PublisherProblem, match=r'the table "public.t" cannot be published'):
         replica_of(lake, PublicationEntry("t"))
-    spark.sql(f"INSERT INTO {place} VALUES (1, map('a', 1))")
-    Publications(lake.root).set("p", PublicationEntry("t", ("k",), "m['a'] = 1"))
+    spark.sql(f"INSERT INTO {place} VALUES (1, {value})")
+    Publications(lake.root).set("p", PublicationEntry("t", ("k",), where))
     replica = Replica(LakePublisher(lake.root, ["p"], spark=spark)).copy()
-    spark.sql(f"INSERT INTO {place} VALUES (2, map('a', 1)), (3, NULL)")
+    spark.sql(f"INSERT INTO {place} VALUES (2, {value}), (3, NULL)")
     replica.follow()
     assert replica.rows[T] == {(1,): 1, (2,): 1}
 

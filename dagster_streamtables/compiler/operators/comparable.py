@@ -1,12 +1,15 @@
-"""MAPs, compared as lists of their entries: Spark groups by a MAP, but has no equality of two.
+"""Values that Spark cannot compare, in a form that it can: MAP and VARIANT, at any depth.
 
-    entries(m)    map_entries(m)                in their order, which readers see: the value itself
-    ordered(m)    sort_array(map_entries(m))    equal where GROUP BY considers two maps equal
-    as_maps       map_from_entries(…)           back
+    comparable(m)    map_entries(m)                in their order, which readers see: the map itself
+    comparable(v)    see `variants`                no two variants that a reader can tell apart
+    ordered(m)       sort_array(map_entries(m))    equal where GROUP BY considers two maps equal
+    as_maps          map_from_entries(…)           back
 
-GROUP BY ignores the order of entries, and returns them by key. So wherever copies of whole rows
-are counted or compared, `entries` stand for a MAP, as `zeros` do for a float; and the key of a
-group is `ordered`. Both reach the maps inside arrays, structs, and the values of other maps.
+Spark groups by a MAP, but has no equality of two; of a VARIANT, it has neither. GROUP BY ignores
+the order of a map's entries, and returns them by key. So wherever copies of whole rows are counted
+or compared, `comparable` values stand for them, as `zeros` do for a float; and the key of a group
+is `ordered`. There is no way back from the form of a VARIANT: where the value itself is returned,
+it is that of any row with the form.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.columns import column
+from dagster_streamtables.compiler.operators.variants import variant_form, variant_json
 from dagster_streamtables.compiler.text.spark import DIALECT
 
 Kind = exp.DataType.Type
@@ -24,7 +28,21 @@ Kind = exp.DataType.Type
 
 def has_maps(type_: exp.DataType | None) -> bool:
     """Whether a value of the type is or contains a MAP, as far as the type is known."""
-    return type_ is not None and any(each.this is Kind.MAP for each in type_.find_all(exp.DataType))
+    return _has(type_, Kind.MAP)
+
+
+def has_variants(type_: exp.DataType | None) -> bool:
+    """Whether a value of the type is or contains a VARIANT, as far as the type is known."""
+    return _has(type_, Kind.VARIANT)
+
+
+def has_form(type_: exp.DataType | None) -> bool:
+    """Whether a value of the type is compared in another form, as far as the type is known."""
+    return _has(type_, Kind.MAP, Kind.VARIANT)
+
+
+def _has(type_: exp.DataType | None, *kinds: exp.DType) -> bool:
+    return type_ is not None and any(each.this in kinds for each in type_.find_all(exp.DataType))
 
 
 _PRIMITIVE = (
@@ -47,9 +65,16 @@ def value_without_null(type_: exp.DataType | None) -> str | None:
     return None
 
 
-def entries(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
-    """A value that can be compared: the value itself, or with lists of entries for its maps."""
-    return _Form(opened=_listed).of(value, type_)
+def comparable(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
+    """A value that can be compared: the value itself, or with forms for its maps and variants."""
+    return _Form(opened=_listed, variant=variant_form).of(value, type_)
+
+
+def as_json(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
+    """The value with JSON text for its variants, which those can read who know no VARIANT."""
+    return _Form(opened=_listed, closed=_mapped, variant=variant_json, kinds=(Kind.VARIANT,)).of(
+        value, type_
+    )
 
 
 def ordered(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
@@ -59,24 +84,38 @@ def ordered(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
 
 def as_maps(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
     """The value of the type of which `value` is the comparable form."""
-    return _Form(closed=lambda each: _call("map_from_entries", each)).of(value, type_)
+    return _Form(closed=_mapped).of(value, type_)
 
 
-def map_entries(types: Mapping[str, str], table: str | None = None) -> dict[str, str]:
-    """For each column that holds maps: SQL by which its values are compared and grouped.
+def comparable_columns(types: Mapping[str, str], table: str | None = None) -> dict[str, str]:
+    """For each column with maps or variants: SQL by which its values are compared and grouped.
 
     Args:
         types: Column → type in Spark's spelling.
         table: The table that qualifies the columns.
 
-    >>> map_entries({"id": "bigint", "m": "map<string,int>"}, "t")
+    >>> comparable_columns({"id": "bigint", "m": "map<string,int>"}, "t")
     {'m': 'MAP_ENTRIES(`t`.`m`)'}
     """
     kinds = {name: exp.DataType.build(type_, dialect=DIALECT) for name, type_ in types.items()}
     return {
-        name: entries(column(name, table), kind).sql(DIALECT)
+        name: comparable(column(name, table), kind).sql(DIALECT)
         for name, kind in kinds.items()
-        if has_maps(kind)
+        if has_form(kind)
+    }
+
+
+def json_columns(types: Mapping[str, str]) -> dict[str, str]:
+    """For each column with variants: SQL for it with JSON text in their place.
+
+    >>> json_columns({"id": "bigint", "v": "variant"})
+    {'v': "TO_JSON(`v`, MAP('timeZone', 'UTC'))"}
+    """
+    kinds = {name: exp.DataType.build(type_, dialect=DIALECT) for name, type_ in types.items()}
+    return {
+        name: as_json(column(name), kind).sql(DIALECT)
+        for name, kind in kinds.items()
+        if has_variants(kind)
     }
 
 
@@ -86,17 +125,23 @@ def _as_it_is(value: exp.Expr) -> exp.Expr:
 
 @dataclass(frozen=True)
 class _Form:
-    """The maps of a value in another form."""
+    """The maps and variants of a value in another form."""
 
     opened: Callable[[exp.Expr], exp.Expr] = _as_it_is
     """A map → its entries."""
     closed: Callable[[exp.Expr], exp.Expr] = _as_it_is
     """Entries, with the other form of their values → the map in its other form."""
+    variant: Callable[[exp.Expr], exp.Expr] = _as_it_is
+    """A VARIANT in its other form."""
+    kinds: tuple[exp.DType, ...] = (Kind.MAP, Kind.VARIANT)
+    """What has another form; values without it stay as they are."""
 
     def of(self, value: exp.Expr, type_: exp.DataType | None, depth: int = 0) -> exp.Expr:
-        if type_ is None or not has_maps(type_):
+        if type_ is None or not _has(type_, *self.kinds):
             return value.copy()
         parts = type_.expressions
+        if type_.this is Kind.VARIANT:
+            return self.variant(value.copy())
         if type_.this is Kind.MAP:
             return self._of_map(value, parts[1] if len(parts) > 1 else None, depth)
         if type_.this is Kind.STRUCT:
@@ -105,7 +150,7 @@ class _Form:
 
     def _of_map(self, value: exp.Expr, inside: exp.DataType | None, depth: int) -> exp.Expr:
         opened = self.opened(value.copy())
-        if not has_maps(inside):
+        if not _has(inside, *self.kinds):
             return self.closed(opened)
         entry = exp.to_identifier(f"e{depth}")
         pair = [
@@ -129,6 +174,10 @@ class _Form:
 
 def _listed(value: exp.Expr) -> exp.Expr:
     return _call("map_entries", value)
+
+
+def _mapped(value: exp.Expr) -> exp.Expr:
+    return _call("map_from_entries", value)
 
 
 def _field(entry: exp.Identifier, name: str) -> exp.Expr:

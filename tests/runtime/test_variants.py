@@ -1,0 +1,266 @@
+"""VARIANT columns of real Delta tables, against plain Spark."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from sqlglot import exp
+
+from changes.reading import ready
+from dagster_streamtables import Action, Lake, StreamTable, subscribe
+from dagster_streamtables.compiler import comparable_columns
+from dagster_streamtables.compiler.operators.variants import variant_form
+from runtime.delta import refreshed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+APART = [
+    "CAST(NULL AS VARIANT)",
+    *(f"parse_json('{text}')" for text in ("null", "1", "1.0", "1e0", "1.5", "15e-1", '"1"')),
+    *(f"parse_json('{text}')" for text in ("{}", "[]", "[null]", "[[]]", "[{}]", '{"a":null}')),
+    *(f"parse_json('{text}')" for text in ("true", '"true"', '"null"', '[1,"x"]', '[1,"x",{}]')),
+    *(f"parse_json('{text}')" for text in ("[1,1.0]", "[1.0,1]", "[1,1]", "[1.0,1.0]", "[1e0,1]")),
+    *(f"parse_json('[{{\"a\":{text}}}]')" for text in ("[1,1.0]", "[1.0,1]", "[[1,1.0]]")),
+    "parse_json('{\"a\":[1,1.0],\"b\":[1]}')",
+    "parse_json('{\"a\":[1,1],\"b\":[1.0]}')",
+    "parse_json('{\"a b\":1}')",
+    "parse_json('{\"a\":{\"b\":1}}')",
+    "CAST(CAST('-0.0' AS DOUBLE) AS VARIANT)",
+    "CAST(CAST('NaN' AS DOUBLE) AS VARIANT)",
+    "CAST(CAST('NaN' AS FLOAT) AS VARIANT)",
+    "CAST('NaN' AS VARIANT)",
+    "CAST(CAST(1.5 AS FLOAT) AS VARIANT)",
+    "CAST(X'0102' AS VARIANT)",
+    "CAST('AQI=' AS VARIANT)",
+    "CAST(DATE '2024-10-27' AS VARIANT)",
+    "CAST('2024-10-27' AS VARIANT)",
+    "CAST(TIMESTAMP '2024-10-27 00:30:00 UTC' AS VARIANT)",
+    "CAST(TIMESTAMP '2024-10-27 01:30:00 UTC' AS VARIANT)",
+    "CAST(TIMESTAMP_NTZ '2024-10-27 00:30:00' AS VARIANT)",
+    "CAST('2024-10-27 00:30:00' AS VARIANT)",
+    "CAST('2024-10-27 00:30:00+00:00' AS VARIANT)",
+    *(f"CAST(array({', '.join(two)}) AS VARIANT)" for two in (
+        ("CAST(DATE '2024-10-27' AS VARIANT)", "CAST('2024-10-27' AS VARIANT)"),
+        ("CAST('2024-10-27' AS VARIANT)", "CAST(DATE '2024-10-27' AS VARIANT)"),
+        ("CAST(1.5F AS VARIANT)", "CAST(1.5D AS VARIANT)"),
+        ("CAST(1.5D AS VARIANT)", "CAST(1.5F AS VARIANT)"),
+        ("CAST(1.5F AS VARIANT)", "CAST(1.5F AS VARIANT)"),
+    )),
+    "parse_json(concat(repeat('[', 300), '1,1.0', repeat(']', 300)))",
+    "parse_json(concat(repeat('[', 300), '1.0,1', repeat(']', 300)))",
+    "CAST(repeat('x', 100000) AS VARIANT)",
+    "CAST(repeat('x', 100001) AS VARIANT)",
+]  # fmt: skip
+"""No two of these are one value to every function of Spark."""
+ALIKE = [
+    ('parse_json(\'{"a":1,"b":2}\')', 'parse_json(\'{"b":2, "a":1}\')'),
+    ("parse_json('{\"a\":1}')", "to_variant_object(map('a', 1))"),
+    ("parse_json('{\"a\":1}')", 'parse_json(\'{"x":[{"a":1}],"y":2}\'):x[0]'),
+    ("parse_json('1.0')", "parse_json('1.00')"),
+    ("CAST(1.5BD AS VARIANT)", "CAST(CAST(1.5 AS DECIMAL(20,9)) AS VARIANT)"),
+    ("CAST(1Y AS VARIANT)", "CAST(1L AS VARIANT)"),
+    ("parse_json('[1, 1.0]')", "parse_json('[1,1.00]')"),
+]
+"""Other bytes, and the same to every function."""
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_a_form_tells_apart_what_spark_does(spark: SparkSession, zone: str) -> None:
+    form = variant_form(exp.column("v")).sql("spark")
+    made = " UNION ALL ".join(
+        f"SELECT {number} AS n, {value} AS v" for number, value in enumerate(APART)
+    )
+    pairs = " UNION ALL ".join(f"SELECT {one} AS v, {other} AS w" for one, other in ALIKE)
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        rows = spark.sql(f"SELECT n, {form} AS f FROM ({made})").collect()
+        other = variant_form(exp.column("w")).sql("spark")
+        same = spark.sql(f"SELECT {form} AS f, {other} AS g FROM ({pairs})").collect()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(before))
+    numbers: dict[tuple[str, ...], list[str]] = {}
+    for row in rows:
+        numbers.setdefault(tuple(row["f"]), []).append(APART[row["n"]])
+    assert [each for each in numbers.values() if len(each) > 1] == []
+    assert [row for row in same if row["f"] != row["g"]] == []
+    assert [row["f"][0] for row in rows if "01:30:00 UTC" in APART[row["n"]]] == [
+        '"2024-10-27 01:30:00+00:00"'
+    ]
+
+
+COLUMNS = "k INT, n INT, v VARIANT, s STRUCT<x: INT, l: ARRAY<VARIANT>>, m MAP<STRING, VARIANT>"
+VALUES = [
+    "NULL", "parse_json('null')", "parse_json('1')", "parse_json('1.0')", "parse_json('1e0')",
+    "parse_json('\"1\"')", "parse_json('[1,1.0]')", "parse_json('[1.0,1]')",
+    "parse_json('{\"a\":1,\"b\":[]}')", "parse_json('{\"b\":[],\"a\":1}')", "CAST(-0D AS VARIANT)",
+    "CAST(0D AS VARIANT)", "CAST(DATE '2024-10-27' AS VARIANT)", "CAST('2024-10-27' AS VARIANT)",
+]  # fmt: skip
+TABLES = {
+    "whole": "SELECT * FROM t",
+    "above": "SELECT k, v, v:a::INT AS a, s, m FROM whole WHERE n < 4",
+    "nested": "SELECT k, array(v, v) AS l, map('x', v) AS m, named_struct('v', v) AS s FROM t",
+    "chosen": "SELECT k, max_by(v, n) AS v, COUNT(v) AS c, first(v) AS f FROM t GROUP BY k",
+    "joined": "SELECT t.k, t.v, u.v AS w FROM t LEFT JOIN t AS u ON t.k = u.n",
+    "several": "SELECT n, v FROM t WHERE k > 1 UNION ALL SELECT k, v FROM t",
+    "ranked": "SELECT k, v FROM (SELECT k, v, row_number() OVER (PARTITION BY k ORDER BY n, v IS "
+    "NULL) AS r FROM t) WHERE r = 1",
+    "few": "SELECT k, v FROM t LIMIT 3",
+    "entries": "SELECT t.k, e.pos, e.value FROM t, LATERAL variant_explode(t.v) AS e",
+    "windowed": "SELECT k, v, lag(v) OVER (ORDER BY k) AS x FROM t",
+}
+FOLLOWED = [
+    "t",
+    "whole",
+    "SELECT k, v, s, m FROM t",
+    "SELECT k, max_by(v, n) AS v FROM t GROUP BY k",
+]
+
+
+def _row(chance: random.Random) -> str:
+    v, w = chance.choice(VALUES), chance.choice(VALUES)
+    struct = chance.choice(["NULL", f"named_struct('x', 1, 'l', array({v}, {w}))"])
+    pairs = chance.choice(["NULL", "map()", f"map('a', {v}, 'b', {w})"])
+    return f"({chance.randrange(4)}, {chance.randrange(6)}, {v}, {struct}, {pairs})"
+
+
+def _step(chance: random.Random) -> str:
+    rows = ", ".join(_row(chance) for _ in range(chance.randrange(1, 5)))
+    k, n = chance.randrange(4), chance.randrange(6)
+    return chance.choice(
+        [
+            f"INSERT INTO {{t}} VALUES {rows}",
+            f"DELETE FROM {{t}} WHERE k = {k} AND n >= {n}",
+            f"UPDATE {{t}} SET v = {chance.choice(VALUES)} WHERE k = {k} OR n = {n}",
+            "UPDATE {t} SET v = parse_json('1.0') WHERE to_json(v) = '1'",
+            f"UPDATE {{t}} SET n = {n} WHERE k = {k}",
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("vectors", "seed", "steps", "names"),
+    [
+        pytest.param("false", 1, 3, ["whole", "above", "chosen"], id="files"),
+        pytest.param("true", 2, 6, [*TABLES], id="vectors", marks=pytest.mark.long),
+        pytest.param("false", 3, 6, [*TABLES], id="files, to the end", marks=pytest.mark.long),
+    ],
+)
+def test_variants_are_stored_and_compared(
+    spark: SparkSession, tmp_path: Path, vectors: str, seed: int, steps: int, names: list[str]
+) -> None:
+    lake, chance = Lake(tmp_path, spark=spark), random.Random(seed)
+    place = _source(spark, lake, vectors)
+    spark.sql(f"INSERT INTO {place} VALUES {', '.join(_row(chance) for _ in range(12))}")
+    tables = [StreamTable(name, TABLES[name], differential_max_change_ratio=0) for name in names]
+    for table in tables:
+        refreshed(lake, table)
+    for _ in range(steps):
+        step = _step(chance)
+        spark.sql(step.replace("{t}", place))
+        for table in tables:
+            done = refreshed(lake, table)
+            assert done.action in (Action.DIFFERENTIAL, Action.NO_DATA), (step, done)
+            if table.name not in ("chosen", "few", "windowed"):
+                _is_its_query(spark, lake, table, step)
+
+
+def _source(spark: SparkSession, lake: Lake, vectors: str) -> str:
+    place = f"delta.`{lake.location('t')}`"
+    spark.sql(
+        f"CREATE TABLE {place} ({COLUMNS}) USING delta "
+        f"TBLPROPERTIES (delta.enableDeletionVectors = {vectors})"
+    )
+    return place
+
+
+def _is_its_query(spark: SparkSession, lake: Lake, table: StreamTable, step: str) -> None:
+    """Plain Spark runs the text itself; both sides become text, to the last element."""
+    text = table.query
+    for name in ("whole", "t"):
+        named = f"delta.`{lake.location(name)}`"
+        text = text.replace(f"FROM {name}", f"FROM {named} AS {name}").replace(
+            f"JOIN {name} AS", f"JOIN {named} AS"
+        )
+    expected, actual = _texts(spark.sql(text)), _texts(lake.read(table.name))
+    assert actual == expected, (table.name, step)
+
+
+def _texts(rows: object) -> Counter[str]:
+    from pyspark.sql import functions as F
+
+    types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}  # type: ignore
+    forms = comparable_columns(types)
+    shown = [F.expr(forms.get(name, f"`{name}`")).alias(name) for name in types]
+    return Counter(repr(row) for row in rows.select(*shown).collect())  # type: ignore[attr-defined]
+
+
+def test_followers_are_given_json(spark: SparkSession, tmp_path: Path) -> None:
+    lake, chance = Lake(tmp_path, spark=spark), random.Random(4)
+    place = _source(spark, lake, "false")
+    spark.sql(f"INSERT INTO {place} VALUES {', '.join(_row(chance) for _ in range(8))}")
+    whole = StreamTable("whole", TABLES["whole"])
+    refreshed(lake, whole)
+    with ExitStack() as held:
+        followers = [held.enter_context(subscribe(lake, each)) for each in FOLLOWED]
+        told: list[Counter[str]] = [Counter() for _ in followers]
+        for _ in range(4):
+            for rows, follower in zip(told, followers, strict=True):
+                for _, diff, *row in ready(follower):
+                    rows[repr(row)] += diff
+            for rows, follower, name in zip(told, followers, FOLLOWED, strict=True):
+                assert +rows == _json(spark, name, place), follower
+            spark.sql(_step(chance).replace("{t}", place))
+            refreshed(lake, whole)
+
+
+def _json(spark: SparkSession, name: str, place: str) -> Counter[str]:
+    columns = {
+        "v": "to_json(v)",
+        "s": "CASE WHEN s IS NOT NULL THEN named_struct('x', s.x, 'l', transform(s.l, e -> "
+        "to_json(e))) END",
+        "m": "map_from_entries(transform(map_entries(m), e -> struct(e.key, to_json(e.value))))",
+    }
+    shown = (
+        "k, v" if "max_by" in name else "k, v, s, m" if name.startswith("S") else "k, n, v, s, m"
+    )
+    listed = ", ".join(columns.get(each, each) for each in shown.split(", "))
+    source = name.replace("FROM t", f"FROM {place}") if name.startswith("S") else f"FROM {place}"
+    inner = f"({source})" if name.startswith("S") else place
+    rows = spark.sql(f"SELECT {listed} FROM {inner}").toArrow().to_pylist()
+    return Counter(repr(list(row.values())) for row in rows)
+
+
+def test_a_table_gets_variants_where_it_had_none(spark: SparkSession, tmp_path: Path) -> None:
+    """Delta allows a table only the types of its features, unless it is a new one."""
+    lake = Lake(tmp_path, spark=spark)
+    place = _source(spark, lake, "false")
+    spark.sql(f"INSERT INTO {place} VALUES (1, 1, parse_json('[1]'), NULL, NULL)")
+    refreshed(lake, StreamTable("x", "SELECT k FROM t"))
+    table = StreamTable("x", "SELECT k, v FROM t")
+    assert refreshed(lake, table).action is Action.REINITIALIZE
+    assert refreshed(lake, table, full=True).action is Action.FULL
+    assert (lake.columns("x") or {})["v"] == "variant"
+    spark.sql(f"UPDATE {place} SET v = parse_json('[1.0]')")
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL
+
+
+def test_a_difference_in_a_type_alone_is_found(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    place = _source(spark, lake, "false")
+    spark.sql(f"INSERT INTO {place} VALUES (1, 1, parse_json('[1,1.0]'), NULL, NULL)")
+    table = StreamTable("x", "SELECT k, v FROM t")
+    refreshed(lake, table)
+    spark.sql(f"UPDATE delta.`{lake.location('x')}` SET v = parse_json('[1.0,1]')")
+    found = lake.check(table)
+    assert (found.equal, found.missing, found.unexpected) == (False, 1, 1)
+    lake.refresh(table)
+    assert lake.check(table).equal

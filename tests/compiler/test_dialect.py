@@ -54,7 +54,24 @@ MENDED = [
     ("postgres", "dt - dt", "DATEDIFF(dt, dt)"),
     ("postgres", "dt + INTERVAL '1 day'", "CAST(dt AS TIMESTAMP_NTZ) + INTERVAL '1' DAY"),
     ("postgres", "extract(dow from dt)", "((DAYOFWEEK(dt) - 1))"),
-    ("postgres", "date_trunc('day', loc)", "CAST(DATE_TRUNC('DAY', loc) AS TIMESTAMP_NTZ)"),
+    ("postgres", "date_trunc('day', loc)", "CAST(CAST(loc AS DATE) AS TIMESTAMP_NTZ)"),
+    (
+        "postgres",
+        "date_trunc('month', loc)",
+        "CAST(TRUNC(CAST(loc AS DATE), 'MONTH') AS TIMESTAMP_NTZ)",
+    ),
+    (
+        "duckdb",
+        "date_trunc('minute', loc)",
+        "(loc - MAKE_DT_INTERVAL(0, 0, 0, EXTRACT(SECOND FROM loc)))",
+    ),
+    (
+        "postgres",
+        "to_char(loc, 'YYYY-MM-DD HH24:MI')",
+        "CONCAT(DATE_FORMAT(CAST(loc AS DATE), 'yyyy-MM-dd '), "
+        "DATE_FORMAT((CAST('2000-01-01 00:00:00' AS TIMESTAMP_NTZ) + "
+        "MAKE_DT_INTERVAL(0, HOUR(loc), MINUTE(loc), EXTRACT(SECOND FROM loc))), 'HH:mm'))",
+    ),
     ("postgres", "arr[2]", "GET(arr, 1)"),
     ("postgres", "x = ANY(ARRAY[1, 2])", "(x IN (1, 2))"),
     ("postgres", "(x, id) = (1, 2)", "(x = 1 AND id = 2)"),

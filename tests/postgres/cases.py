@@ -250,6 +250,9 @@ QUERIES = [
 ]
 
 REPRESENTED_QUERIES = [
+    "SELECT id, corr(x, y) AS c, corr(x, 2) AS f FROM t GROUP BY id",
+    "SELECT f, corr(x, 2) AS a, corr(x, y) FILTER (WHERE x > 1) AS b FROM t GROUP BY f",
+    "SELECT id, corr(d, 1) OVER (PARTITION BY f) AS c FROM t",
     "SELECT f, sum(ts - timestamp '2024-01-31 03:00') AS s, avg(ts - timestamp '2024-01-31 03:00')"
     " AS a FROM t GROUP BY f",
     "SELECT f, avg(timestamptz '2024-01-31 03:00+00' - tz) FILTER (WHERE id < 4) AS a FROM t"

@@ -40,6 +40,14 @@ EXPRESSIONS = [
     "date_bin('7 days', a, timestamptz '2001-01-01')", "extract(month from age(a, b))",
     "a AT TIME ZONE 'Europe/Berlin'", "ts AT TIME ZONE 'America/New_York'",
     "to_char(a, 'YYYY-MM-DD HH24:MI:SS')", "(ts - d)::text", "d + interval '36 hours'",
+    "date_trunc('hour', ts)", "date_trunc('minute', ts)", "date_trunc('second', ts)",
+    "date_trunc('day', ts)", "date_trunc('quarter', ts)", "date_trunc('week', ts)",
+    "date_trunc('hour', a, 'America/New_York')", "date_trunc('month', a, 'Asia/Tokyo')",
+    "to_char(ts, 'YYYY-MM-DD HH24:MI:SS.US')", "to_char(ts, 'FMDay, FMDD FMMonth YYYY HH12:MI AM')",
+    "to_char(ts, 'Month|Day|MON|dy|Q|DDD|IW|IYYY|D|ID|WW|pm')", "to_char(ts, 'HH24\"h\"MI')",
+    "a > '2024-10-27 02:30'", "a BETWEEN ts AND ts + interval '1 day'", "a IN (ts, b)",
+    "a BETWEEN '2024-10-27 02:30' AND '2024-11-03 01:30'", "a NOT IN ('2024-10-27 02:30', b)",
+    "coalesce(ts, '2024-03-31 02:30')", "make_timestamp(2024, 3, 31, 2, abs(n), 0)",
 ]  # fmt: skip
 QUERIES = {
     "columns": "SELECT id, "
@@ -127,6 +135,7 @@ def test_what_is_stored_is_what_postgres_returns(
         ("SELECT generate_series(a, b, interval '24 hours') AS g FROM z", "24 hours as a day"),
         ("SELECT a + (interval '20 hours' + interval '20 hours') AS x FROM z", "24 hours as a day"),
         ("SELECT coalesce(a, ts) AS x FROM z", "the session's zone"),
+        ("SELECT coalesce(a, '2024-10-27 02:30') AS x FROM z", "the session's zone"),
         ("SELECT CASE WHEN n > 0 THEN ts ELSE a END AS x FROM z", "the session's zone"),
         ("SELECT a - ts AS x FROM z", "the session's zone"),
         ("SELECT a - b > interval '1 month' AS x FROM z", "months with days"),

@@ -22,6 +22,11 @@ EXPRESSIONS = [
     "a - b > INTERVAL 24 HOUR", "CAST(ts AS TIMESTAMPTZ)", "CAST(d AS TIMESTAMPTZ)", "a = ts",
     "a <> ts", "ts < a", "a >= ts", "a > d", "date_trunc('day', a)", "CAST(a AS DATE)",
     "TIMESTAMPTZ '2024-10-27 02:30'", "ts + INTERVAL 24 HOUR", "d + INTERVAL 36 HOUR",
+    *(f"date_trunc('{unit}', {value})" for unit in ("second", "minute", "hour", "week", "quarter")
+      for value in ("a", "ts")),
+    "strftime(ts, '%Y-%m-%d %H:%M:%S')", "strftime(a, '%Y-%m-%d %H:%M:%S')", "a - b", "b - a",
+    "a - ts", "a - b > INTERVAL 23 HOUR", "a > '2024-10-27 02:30:00'", "a BETWEEN ts AND b",
+    "a IN (ts, b)", "a BETWEEN '2024-10-27 02:30' AND '2024-11-03 01:30'",
 ]  # fmt: skip
 
 
@@ -59,7 +64,10 @@ def _shown(row: Any) -> list[Any]:
     ]
 
 
-@pytest.mark.parametrize("sql", ["coalesce(a, ts)", "CASE WHEN n > 0 THEN ts ELSE a END"])
+@pytest.mark.parametrize(
+    "sql",
+    ["coalesce(a, ts)", "greatest(a, '2024-10-27 02:30')", "CASE WHEN n > 0 THEN ts ELSE a END"],
+)
 def test_times_with_and_without_a_zone_are_not_mixed(sql: str) -> None:
     with pytest.raises(InvalidDefinition, match="the session's zone"):
         translate(f"SELECT {sql} AS x FROM z", "duckdb", COLUMNS)

@@ -6,7 +6,9 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import MOMENTS, WHOLE, Kind
 from dagster_streamtables.compiler.dialect.rules import arrays, datetimes, functions, instants
+from dagster_streamtables.compiler.dialect.rules.aggregated import correlation, of_squares, spread
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Reason
+from dagster_streamtables.compiler.dialect.rules.made import made
 from dagster_streamtables.compiler.dialect.rules.query import Query, call
 from dagster_streamtables.compiler.dialect.rules.rows import row
 
@@ -15,13 +17,13 @@ _PLAIN = (
     exp.AnyValue, exp.ApproxDistinct, exp.ArgMax, exp.ArgMin, exp.Array, exp.ArrayAppend,
     exp.ArraySize, exp.ArraySort, exp.ArrayToString, exp.Ascii, exp.Atan2, exp.BitLength,
     exp.BitwiseAnd, exp.BitwiseNot, exp.BitwiseOr, exp.BitwiseRightShift, exp.BitwiseXor, exp.Cbrt,
-    exp.Ceil, exp.Chr, exp.Contains, exp.Corr, exp.CountIf, exp.CovarPop, exp.CovarSamp,
+    exp.Ceil, exp.Chr, exp.Contains, exp.CountIf, exp.CovarPop, exp.CovarSamp,
     exp.DateFromParts, exp.Day, exp.DayOfYear, exp.Degrees, exp.Dot, exp.EndsWith, exp.Escape,
     exp.Factorial, exp.FirstValue, exp.Floor, exp.Greatest, exp.Hour, exp.ILike, exp.LastDay,
     exp.LastValue, exp.Least, exp.LogicalAnd, exp.LogicalOr, exp.MD5, exp.Median, exp.Minute,
     exp.Mode, exp.Month, exp.NthValue, exp.Pad, exp.Pi, exp.Pow, exp.PropertyEQ, exp.Quarter,
     exp.Radians,
-    exp.RegrR2, exp.RegrSlope, exp.Repeat, exp.Reverse, exp.Round, exp.Second, exp.Sign, exp.Sin,
+    exp.RegrR2, exp.Repeat, exp.Reverse, exp.Round, exp.Second, exp.Sign, exp.Sin,
     exp.Cos, exp.Tan, exp.Split, exp.SplitPart, exp.StartsWith, exp.Stddev, exp.StddevPop,
     exp.StddevSamp, exp.StrPosition, exp.Struct, exp.Translate, exp.Trim,
     exp.Variance, exp.VariancePop, exp.WeekOfYear, exp.WithinGroup, exp.Year,
@@ -37,6 +39,36 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
     if query.kind(node) is Kind.INSTANT and instants.needs_choice(node.this, kind):
         return instants.later(found or node)
     return found
+
+
+def _truncated(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``date_trunc``; of an hour that a clock shows twice, it is the second one."""
+    found = datetimes.truncated(_UNITS)(node, query)
+    if query.kind(node.this) is Kind.INSTANT and node.args["unit"].name.upper() == "HOUR":
+        return instants.later(found or node)
+    return found
+
+
+def _less(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """Of two instants: whole days of the clock, and then hours as they pass; in Spark, clocks."""
+    kinds = [query.kind(each) for each in (node.this, node.expression)]
+    if Kind.INSTANT not in kinds or not set(kinds) <= set(MOMENTS):
+        return datetimes.moved(node, query)
+    a, b = (instants.as_instant(each, query) for each in (node.this, node.expression))
+    ends = {"s": made("LEAST(_a, _b)", a=a, b=b), "e": made("GREATEST(_a, _b)", a=a, b=b)}
+    days = made("DATEDIFF(CAST(_e AS DATE), CAST(_s AS DATE))", **ends)
+    whole = made("_d - CASE WHEN _s + MAKE_DT_INTERVAL(_d) > _e THEN 1 ELSE 0 END", d=days, **ends)
+    rest = made("UNIX_MICROS(_e) - UNIX_MICROS(_s + MAKE_DT_INTERVAL(_w))", w=whole, **ends)
+    seconds = made("CAST(_w * 86400 + _r * 0.000001 AS DECIMAL(18, 6))", w=whole, r=rest)
+    template = (
+        f"{instants.DIFFERENCE}(0, 0, 0, CASE WHEN _a < _b THEN -_n WHEN _a >= _b THEN _n END)"
+    )
+    return made(template, a=a, b=b, n=seconds)
+
+
+def _found(node: exp.Expr, query: Query) -> exp.Expr | None:
+    mended = instants.compared(node, query)
+    return COMMON.mended[exp.In](mended or node, query) or mended
 
 
 def _equal(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -162,6 +194,7 @@ def _listed(node: exp.Expr, query: Query) -> None:
     )
 
 
+_NAN = "DOUBLE('NaN')"
 _ARRAY_NULLS = Reason("with NULLs Spark's result differs", "write it as a view in Spark SQL")
 
 DUCKDB = COMMON.extended(
@@ -169,22 +202,27 @@ DUCKDB = COMMON.extended(
     {
         exp.Div: _divided, exp.IntDiv: _whole_quotient, exp.Avg: _average,
         exp.Cast: _cast, exp.TryCast: functions.cast, exp.Add: datetimes.moved,
-        exp.Sub: datetimes.moved, exp.Interval: datetimes.interval, exp.Trunc: _cut,
+        exp.Sub: _less, exp.Interval: datetimes.interval, exp.Trunc: _cut,
         exp.Log: _logarithm, exp.Substring: functions.substring,
         exp.Left: functions.first_characters, exp.Right: functions.first_characters,
         exp.DPipe: functions.joined,
         exp.Concat: functions.concat, exp.ConcatWs: functions.concat,
         exp.Like: functions.like(escaped=False), exp.RegexpLike: functions.matches(posix=False),
         exp.RegexpReplace: functions.replaced(posix=False), exp.RegexpExtract: _extracted_text,
-        exp.TimestampTrunc: datetimes.truncated(_UNITS), exp.Extract: datetimes.extracted(_PARTS),
-        exp.DateTrunc: datetimes.truncated(_UNITS), exp.DateDiff: _days,
+        exp.Filter: spread, exp.Window: spread,
+        exp.Corr: correlation(_NAN),
+        exp.RegrSlope: of_squares(f"CASE WHEN _xx = 0 THEN {_NAN} ELSE _xy / _xx END"),
+        exp.TimestampTrunc: _truncated, exp.Extract: datetimes.extracted(_PARTS),
+        exp.DateTrunc: _truncated, exp.DateDiff: _days, exp.In: _found,
         exp.DayOfWeek: _day_of_week, exp.DayOfWeekIso: _iso_day_of_week, exp.Week: _week,
         exp.TimeToStr: datetimes.formatted("DATE_FORMAT", kinds=(Kind.DATE, *MOMENTS)),
         exp.StrToTime: datetimes.formatted("TO_TIMESTAMP_NTZ"),
         exp.PercentileCont: functions.ordered_set("PERCENTILE_CONT"),
         exp.PercentileDisc: functions.ordered_set("PERCENTILE_DISC"),
         exp.Bracket: _element, exp.EQ: _equal, exp.NEQ: _equal,
-        **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), instants.compared),
+        **dict.fromkeys(
+            (exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between), instants.compared
+        ),
         **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), instants.one_of),
         exp.Any: arrays.any_or_all,
         exp.Anonymous: arrays.all_of_array, exp.Unnest: arrays.rows_of,

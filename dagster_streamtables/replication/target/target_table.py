@@ -72,14 +72,7 @@ class TargetTable:
     def touched(
         self, names: Sequence[str], wanted: pa.Table, is_wanted: Callable[[pa.Table], np.ndarray]
     ) -> pa.Table:
-        """The rows that a predicate chooses.
-
-        Args:
-            names: The columns to read.
-            wanted: The values of the rows that may be chosen, in some of the columns: what is known
-                to be without them is not read.
-            is_wanted: Says of each row whether it is.
-        """
+        """See `StoredRows.touched`."""
         import pyarrow as pa
 
         found = [rows.filter(is_wanted(rows)) for rows in self._touched(names, wanted)]

@@ -117,7 +117,7 @@ def test_two_that_apply_the_same(table: PublishedTable, tmp_path: Path) -> None:
 def test_somebody_who_writes_what_is_not_published(table: PublishedTable, tmp_path: Path) -> None:
     rows = [{"id": i, "name": "there", "own": 0} for i in range(3)]
     write_deltalake(tmp_path, pa.Table.from_pylist(rows))
-    done, turns = threading.Event(), 0
+    done, wrote, turns = threading.Event(), threading.Event(), 0
 
     def count() -> None:
         nonlocal turns
@@ -127,6 +127,7 @@ def test_somebody_who_writes_what_is_not_published(table: PublishedTable, tmp_pa
             try:
                 DeltaTable(tmp_path).update(updates={"own": "own + 1"}, predicate=HERS)
                 turns += 1
+                wrote.set()
             except CommitFailedError:
                 pass
             # Who commits faster than a change is computed leaves no turn to anybody.
@@ -137,6 +138,7 @@ def test_somebody_who_writes_what_is_not_published(table: PublishedTable, tmp_pa
         try:
             for each in batches(table, 8):
                 apply_changes(at(tmp_path), *each)
+                assert wrote.wait(60)
         finally:
             done.set()
         other.result()

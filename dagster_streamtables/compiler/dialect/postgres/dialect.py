@@ -158,7 +158,7 @@ def _equal(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _in(node: exp.Expr, query: Query) -> exp.Expr | None:
-    found = times_of_day.compared(node, query)
+    found = times_of_day.compared(node, query) or times.compared(node, query)
     if found is None and node.expressions:
         found = json_compared.compared(node, query)
     return found or clauses.found_in(node, query)
@@ -178,7 +178,7 @@ def _joined(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _between(node: exp.Expr, query: Query) -> exp.Expr | None:
     if query.kind(node.this) is Kind.JSON:
         raise json_compared.unordered(node, query)
-    found = times_of_day.compared(node, query)
+    found = times_of_day.compared(node, query) or times.compared(node, query)
     return clauses.between(found or node, query) or found
 
 

@@ -7,6 +7,7 @@ import re
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import MOMENTS, WHOLE, Kind
+from dagster_streamtables.compiler.dialect.rules import clocks
 from dagster_streamtables.compiler.dialect.rules.instants import later
 from dagster_streamtables.compiler.dialect.rules.made import made, number, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_text
@@ -92,10 +93,10 @@ def to_char(node: exp.Expr, query: Query) -> exp.Expr:
     pieces = pieces_of(written)
     if pieces is None:
         raise query.refusal(node, "the words of a format differ in Spark", _FIX)
-    return _concatenated(value, pieces)
+    return _concatenated(value, pieces, local=kind is Kind.LOCAL)
 
 
-def _concatenated(value: exp.Expr, pieces: list[tuple[str, str]]) -> exp.Expr:
+def _concatenated(value: exp.Expr, pieces: list[tuple[str, str]], *, local: bool) -> exp.Expr:
     parts: list[exp.Expr] = []
     java = ""
     for kind, text in [*pieces, ("end", "")]:
@@ -105,13 +106,24 @@ def _concatenated(value: exp.Expr, pieces: list[tuple[str, str]]) -> exp.Expr:
             java += text.replace("[", "'['").replace("]", "']'").replace("#", "'#'")
         else:
             if java:
-                parts.append(made("DATE_FORMAT(_x, _f)", x=value, f=string(java)))
+                parts.append(_formatted(value, java, local=local))
                 java = ""
             if kind == "word":
-                parts.append(made(_MADE[text], x=value))
+                parts.append(made(_MADE[text], x=_part(value, text) if local else value))
             elif kind == "text":
                 parts.append(string(text))
     return parts[0] if len(parts) == 1 else call("CONCAT", *parts)
+
+
+def _formatted(value: exp.Expr, java: str, *, local: bool) -> exp.Expr:
+    if local:
+        return clocks.formatted(value, java)
+    return made("DATE_FORMAT(_x, _f)", x=value, f=string(java))
+
+
+def _part(value: exp.Expr, word: str) -> exp.Expr:
+    """What a word shows of a timestamp without a zone."""
+    return clocks.time_of(value) if word.upper() in ("AM", "PM") else clocks.date_of(value)
 
 
 def _number(node: exp.Expr, value: exp.Expr, written: str, query: Query) -> exp.Expr:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.kinds.digits import Digits
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
 from dagster_streamtables.compiler.dialect.rules import functions, numeric
-from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed
+from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed, correlation
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.functions import NUMBERS
 from dagster_streamtables.compiler.dialect.rules.made import made, number
@@ -126,6 +126,12 @@ def literal(node: exp.Expr, query: Query) -> exp.Expr | None:
 def statistic(node: exp.Expr, query: Query) -> None:
     """A deviation, a correlation or a regression: sums of floats, in another order."""
     query.note(LAST)
+
+
+def _correlation(node: exp.Expr, query: Query) -> exp.Expr:
+    """NULL where all of one column are equal; Spark divides by zero."""
+    query.note(LAST)
+    return correlation("NULL")(node, query) or node
 
 
 def _as_float(node: exp.Expr, query: Query, *values: exp.Expr) -> None:
@@ -251,10 +257,10 @@ RULES: Rules = {
     exp.Tan: _function("TAN(_x)"), exp.Degrees: _function("DEGREES(_x)"),
     exp.Radians: _function("RADIANS(_x)"), exp.Atan2: statistic,
     **dict.fromkeys(
-        (exp.Corr, exp.CovarPop, exp.CovarSamp, exp.Stddev, exp.StddevPop, exp.StddevSamp,
+        (exp.CovarPop, exp.CovarSamp, exp.Stddev, exp.StddevPop, exp.StddevSamp,
          exp.Variance, exp.VariancePop, exp.RegrAvgx, exp.RegrAvgy, exp.RegrIntercept, exp.RegrR2,
          exp.RegrSlope, exp.RegrSxx, exp.RegrSxy, exp.RegrSyy), statistic,
     ),
-    exp.Acosh: _checked("_x < 1", "input is out of range", "ACOSH(_x)"),
+    exp.Corr: _correlation, exp.Acosh: _checked("_x < 1", "input is out of range", "ACOSH(_x)"),
 }  # fmt: skip
 CALLS: dict[str, Rule] = {"scale": _scale, "trim_scale": _trimmed}

@@ -22,7 +22,7 @@ from dagster_streamtables.compiler.dialect.postgres.intervals import (
     parts_of,
     text_of,
 )
-from dagster_streamtables.compiler.dialect.rules import datetimes, instants
+from dagster_streamtables.compiler.dialect.rules import clocks, datetimes, instants
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.functions import typed
 from dagster_streamtables.compiler.dialect.rules.made import made
@@ -175,11 +175,11 @@ def truncated(node: exp.Expr, query: Query) -> exp.Expr | None:
         return datetimes.truncated(_UNITS)(node, query)
     query.require(node, node.this, (Kind.INSTANT,), "this needs an instant", "cast it")
     name = zone_of(node, zone, query)
-    unit = node.args["unit"].name.upper()
-    cut = made(
-        f"CAST(DATE_TRUNC('{unit}', _x) AS TIMESTAMP_NTZ)", x=instants.local(node.this, name)
-    )
-    return instants.instant(cut, name)
+    clock, unit = instants.local(node.this, name), node.args["unit"].name.upper()
+    if unit in ("HOUR", "MINUTE", "SECOND"):  # also of an hour that the clock shows twice
+        micros = made("CAST(_p * 1000000 AS BIGINT)", p=clocks.past(clock, unit))
+        return made("TIMESTAMP_MICROS(UNIX_MICROS(_x) - _m)", x=node.this, m=micros)
+    return instants.instant(clocks.truncated(clock, unit), name)
 
 
 def binned(node: exp.Expr, query: Query) -> exp.Expr:

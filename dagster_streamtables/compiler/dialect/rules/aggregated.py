@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.rules.query import Query
+from dagster_streamtables.compiler.dialect.rules.made import made
+from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call
 
 _MARK = "aggregate"
 _COMPOSED = "composed"
@@ -38,3 +39,28 @@ def spread(node: exp.Expr, query: Query) -> exp.Expr | None:
         around.set("this", part)
         each.replace(aggregate(around))
     return composed(whole.this)
+
+
+def correlation(flat: str) -> Rule:
+    """``corr(y, x)``, for which Spark divides by zero where all values of a column are equal.
+
+    Args:
+        flat: The answer there, as SQL. Spark computes every aggregate of a CASE, so its own CORR
+            cannot stand behind a condition.
+    """
+    return of_squares(f"CASE WHEN _xx = 0 OR _yy = 0 THEN {flat} ELSE _xy / SQRT(_xx * _yy) END")
+
+
+def of_squares(template: str) -> Rule:
+    """A statistic of pairs: by the sums of squares ``_xx`` and ``_yy``, and of products ``_xy``."""
+
+    def rule(node: exp.Expr, query: Query) -> exp.Expr:
+        pair = node.this, node.expression
+        sums = {
+            each: aggregate(call(f"REGR_S{each}".upper(), *(part.copy() for part in pair)))
+            for each in ("xx", "yy", "xy")
+            if f"_{each}" in template
+        }
+        return composed(made(template, **sums))
+
+    return rule

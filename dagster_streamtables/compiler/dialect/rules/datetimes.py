@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import MOMENTS, Kind
-from dagster_streamtables.compiler.dialect.rules import instants, patterns
+from dagster_streamtables.compiler.dialect.rules import clocks, instants, patterns
 from dagster_streamtables.compiler.dialect.rules.functions import typed
 from dagster_streamtables.compiler.dialect.rules.query import (
     Query,
@@ -29,10 +29,8 @@ def truncated(units: tuple[str, ...] = _UNITS) -> Rule:
             raise query.refusal(
                 node, "Spark truncates differently, or not at all", f"use one of {', '.join(units)}"
             )
-        if query.kind(node.this) is not Kind.LOCAL:
-            return None
-        cut = call("DATE_TRUNC", exp.Literal.string(unit.name.upper()), node.this.copy())
-        return typed(cut, _T.TIMESTAMPNTZ)
+        local = query.kind(node.this) is Kind.LOCAL
+        return clocks.truncated(node.this, unit.name.upper()) if local else None
 
     return rule
 
@@ -98,6 +96,8 @@ def formatted(name: str, *, kinds: tuple[Kind, ...] = ()) -> Rule:
             query.require(
                 node, node.this, kinds, "this needs a date", "cast it to DATE or TIMESTAMP"
             )
+        if query.kind(node.this) is Kind.LOCAL:
+            return clocks.formatted(node.this, format_)
         return call(name, node.this.copy(), exp.Literal.string(format_))
 
     return rule

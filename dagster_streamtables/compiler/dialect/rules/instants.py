@@ -2,7 +2,8 @@
 changed.
 
 24 hours are a day in Spark, which moves the clock; there they are hours. A difference of instants
-is that of their clocks in Spark and DuckDB, and that of the instants in Postgres. And of a time
+is that of their clocks in Spark, that of the instants in Postgres, and in DuckDB whole days of the
+clock and then hours. And of a time
 that a clock shows twice, Java takes the earlier instant, and both others take the later one.
 """
 
@@ -119,20 +120,38 @@ def _seconds(step: exp.Expr) -> int | None:
 
 
 def compared(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """A timestamp without a zone, compared with an instant, is one in the zone of the session."""
-    kinds = [query.kind(node.this), query.kind(node.expression)]
-    if set(kinds) != {Kind.LOCAL, Kind.INSTANT}:
+    """Instants beside timestamps without a zone, or texts, which are in the zone of the session.
+
+    Also BETWEEN and IN; None if there is nothing to choose.
+    """
+    names = [name for name in ("this", "expression", "low", "high") if node.args.get(name)]
+    sides = [node.args[name] for name in names] + list(node.expressions)
+    if not any(query.kind(each) is Kind.INSTANT for each in sides):
         return None
     found = node.copy()
-    at = "this" if kinds[0] is Kind.LOCAL else "expression"
-    found.set(at, later(made("CAST(_x AS TIMESTAMP)", x=node.args[at])))
-    return found
+    for name in names:
+        found.set(name, as_instant(node.args[name], query))
+    found.set("expressions", [as_instant(each, query) for each in node.expressions])
+    return found if found != node else None
+
+
+def as_instant(value: exp.Expr, query: Query) -> exp.Expr:
+    """The instant that a value beside one stands for."""
+    if _is_local(value, query.kind(value)):
+        return later(made("CAST(_x AS TIMESTAMP)", x=value))
+    return value.copy()
+
+
+def _is_local(value: exp.Expr, kind: Kind) -> bool:
+    """Whether it has no zone; of the texts, those that a clock shows twice."""
+    return kind is Kind.LOCAL or (kind is Kind.STRING and is_shown_twice(literal_text(value) or ""))
 
 
 def one_of(node: exp.Expr, query: Query) -> None:
     """CASE, COALESCE and their like over timestamps with a zone and without."""
-    kinds = {query.kind(each) for each in results(node)}
-    if {Kind.LOCAL, Kind.INSTANT} <= kinds:
+    values = results(node)
+    unsure = any(_is_local(each, query.kind(each)) for each in values)
+    if unsure and any(query.kind(each) is Kind.INSTANT for each in values):
         raise query.refusal(node, "a time without a zone becomes one in the session's zone",
                             "cast it to TIMESTAMPTZ")  # fmt: skip
 

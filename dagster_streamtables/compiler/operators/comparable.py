@@ -78,7 +78,7 @@ def as_json(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
 
 
 def ordered(value: exp.Expr, type_: exp.DataType | None) -> exp.Expr:
-    """Like `entries`, but equal for two maps that differ in the order of their entries alone."""
+    """Like `comparable`, but equal for two maps that differ in the order of their entries alone."""
     return _Form(opened=_listed, closed=lambda each: _call("sort_array", each)).of(value, type_)
 
 

@@ -16,12 +16,6 @@ from dagster_streamtables.compiler.dialect.postgres import (
     formats,
     interval_outputs,
     intervals,
-    json,
-    json_built,
-    json_changes,
-    json_compared,
-    json_paths,
-    json_rows,
     numbers,
     ranges,
     regexes,
@@ -32,6 +26,14 @@ from dagster_streamtables.compiler.dialect.postgres import (
     whole_numbers,
     whole_rows,
     windows,
+)
+from dagster_streamtables.compiler.dialect.postgres.json import (
+    built as json_built,
+    changes as json_changes,
+    compared as json_compared,
+    keys as json,
+    paths as json_paths,
+    rows as json_rows,
 )
 from dagster_streamtables.compiler.dialect.postgres.unknown import REFUSED, WHYS
 from dagster_streamtables.compiler.dialect.rules import (

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.postgres.json import TEXT
-from dagster_streamtables.compiler.dialect.postgres.json_compared import json_of
+from dagster_streamtables.compiler.dialect.postgres.json.compared import json_of
+from dagster_streamtables.compiler.dialect.postgres.json.keys import TEXT
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, literal_text

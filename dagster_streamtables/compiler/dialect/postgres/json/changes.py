@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.postgres.json import KIND, TEXT, TEXTUAL, canonical
-from dagster_streamtables.compiler.dialect.postgres.json_compared import json_of
+from dagster_streamtables.compiler.dialect.postgres.json.compared import json_of
+from dagster_streamtables.compiler.dialect.postgres.json.keys import KIND, TEXT, TEXTUAL, canonical
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import (

@@ -9,6 +9,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.postgres import (
     aggregates,
+    array_casts,
     arrays,
     casts,
     clauses,
@@ -53,7 +54,7 @@ from dagster_streamtables.compiler.dialect.rules.query import (
 )
 
 _PLAIN = (
-    exp.ArrayToString, exp.Ascii,
+    exp.Ascii,
     exp.BitLength, exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseNot, exp.BitwiseOr,
     exp.BitwiseRightShift, exp.BitwiseXor, exp.ByteString, exp.Ceil,
     exp.Escape, exp.Floor, exp.Greatest,
@@ -70,7 +71,6 @@ _CALLS = "cardinality make_date octet_length"
 _T = exp.DataType.Type
 _TEXTS = (_T.TEXT, _T.VARCHAR)
 _JSON = (_T.JSON, _T.JSONB)
-_WITHOUT_COLUMN = (*_JSON, _T.INTERVAL, _T.TIME, _T.UUID, _T.VARBINARY)
 _ORDERED = exp.LT | exp.LTE | exp.GT | exp.GTE | exp.Like | exp.ILike
 _MOMENTS = (_T.TIMESTAMP, _T.TIMESTAMPTZ)
 
@@ -199,6 +199,8 @@ def _compared(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A cast: of a text to an interval, and of an instant to a text, with the zone's offset."""
     target, value = node.args["to"], node.this
+    if target.is_type(_T.ARRAY):
+        return array_casts.cast(node, query, _cast)
     time = times_of_day.cast(node, query)
     if time is not None:
         return time
@@ -232,17 +234,13 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
     return found
 
 
+def _one_of(node: exp.Expr, query: Query) -> None:
+    array_casts.beside(node, query)
+    instants.one_of(node, query)
+
+
 def _averaged(node: exp.Expr, query: Query) -> exp.Expr | None:
     return interval_outputs.totalled(node, query) or numbers.averaged(node, query)
-
-
-def _type(node: exp.Expr, query: Query) -> None:
-    """A type that Delta does not have is left to the cast around it, or to the function that
-    declares a column of it."""
-    by_cast = node.args["this"] in _WITHOUT_COLUMN and isinstance(node.parent, exp.Cast)
-    declared = node.args["this"] in _JSON and isinstance(node.parent, exp.Kwarg)
-    if not by_cast and not declared:
-        COMMON.mended[exp.DataType](node, query)
 
 
 def _prepare(tree: exp.Query, columns: Columns) -> None:
@@ -270,12 +268,12 @@ POSTGRES = replace(
         **series.RULES, **clauses.RULES, **containment.RULES,
         exp.Cast: _cast, exp.Any: _any_or_all, exp.All: _any_or_all, exp.Anonymous: _unknown,
         exp.Is: _tested, exp.Collate: _collated, exp.Localtimestamp: _local_now,
-        exp.Array: _array, exp.Trim: _no_bytes,
+        exp.Array: _array, exp.ArrayToString: array_casts.joined, exp.Trim: _no_bytes,
         exp.Ordered: _ordered_by, exp.WidthBucket: whole_numbers.bucket, exp.In: _in,
-        exp.Kwarg: lambda node, query: None, exp.DataType: _type,
+        exp.Kwarg: lambda node, query: None, exp.DataType: casts.type_,
         **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _compared),
         **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ), _equal),
-        **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), instants.one_of),
+        **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), _one_of),
         exp.WindowSpec: windows.frame, exp.Max: interval_outputs.extreme,
         exp.Min: interval_outputs.extreme, exp.Sum: interval_outputs.totalled,
         exp.Avg: _averaged,

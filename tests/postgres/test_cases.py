@@ -31,7 +31,11 @@ def test_everyday_queries_are_translated_and_maintained() -> None:
 
 @pytest.mark.parametrize(("expression", "why"), further_cases.REFUSED)
 def test_what_would_differ_is_refused(expression: str, why: str) -> None:
-    query = expression if expression.startswith("SELECT ") else f"SELECT {expression} AS c FROM t"
+    query = (
+        expression
+        if expression.startswith(("SELECT ", "VALUES "))
+        else f"SELECT {expression} AS c FROM t"
+    )
     with pytest.raises(InvalidDefinition) as raised:
         translate(query, "postgres", COLUMNS)
     assert why in (raised.value.why or "")

@@ -40,6 +40,17 @@ EXPRESSIONS = [
     "date_bin('7 days', a, timestamptz '2001-01-01')", "extract(month from age(a, b))",
     "a AT TIME ZONE 'Europe/Berlin'", "ts AT TIME ZONE 'America/New_York'",
     "to_char(a, 'YYYY-MM-DD HH24:MI:SS')", "(ts - d)::text", "d + interval '36 hours'",
+    "make_timestamptz(2024, 10, 27, 2, 30, 0)", "make_timestamptz(2024, 3, 31, 2, 30, 0)",
+    "make_timestamptz(2024, 3, id % 28 + 1, abs(n) % 24, abs(n), 15.25, 'America/New_York')",
+    "date_add(a, '1 month 1 day 12:30')", "date_subtract(a, interval '1 month 1 day 12 hours')",
+    "date_add(timestamptz '2024-10-26 00:30+00', interval '1 day')",
+    "date_add(timestamptz '2024-09-27 00:30+00', interval '1 month')",
+    "date_add(a, n * interval '1 day')", "date_add(a, n * interval '1 hour')",
+    "date_add(a, n * interval '1 day', 'Europe/Berlin')",
+    "date_subtract(a, interval '1 month 2 days 25 hours', 'America/New_York')",
+    "a AT LOCAL", "ts AT LOCAL", "ts AT LOCAL AT TIME ZONE 'UTC'", "date_trunc('decade', a)",
+    "date_trunc('century', a)", "date_trunc('millennium', d)", "date_trunc('decade', ts)",
+    "date_trunc('century', a, 'America/New_York')", "justify_days(a - b)::text",
 ]  # fmt: skip
 QUERIES = {
     "columns": "SELECT id, "
@@ -49,6 +60,8 @@ QUERIES = {
     "GROUP BY 1",
     "series": "SELECT id, g FROM z, generate_series(a, a + interval '5 hours', "
     "interval '1 hour') AS g",
+    "months": "SELECT id, g FROM z, generate_series(a, timestamptz '2025-01-01 00:00+00', "
+    "interval '1 month') AS g",
     "gaps": "SELECT id, a - lag(a) OVER (ORDER BY id) AS gap FROM z",
 }
 SPANS = View("spans", "SELECT id, a - b AS span FROM z", dialect="postgres")

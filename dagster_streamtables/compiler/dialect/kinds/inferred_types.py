@@ -107,6 +107,8 @@ class Kinds:
             return self.united(results(node))
         if isinstance(node, exp.DPipe):
             sides = self[node.this], self[node.expression]
+            if set(sides) == {Kind.BINARY}:
+                return Kind.BINARY
             return next((each for each in (Kind.ARRAY, Kind.JSON) if each in sides), Kind.STRING)
         known = (kind for classes, kind in BY_CLASS if isinstance(node, classes))
         return next(known, None) or self._by_argument(node)

@@ -13,8 +13,10 @@ from dagster_streamtables.compiler.dialect.postgres import (
     arrays,
     casts,
     clauses,
+    constant_rows,
     containment,
     formats,
+    identifiers,
     interval_outputs,
     intervals,
     numbers,
@@ -27,6 +29,7 @@ from dagster_streamtables.compiler.dialect.postgres import (
     whole_numbers,
     whole_rows,
     windows,
+    zoned,
 )
 from dagster_streamtables.compiler.dialect.postgres.json import (
     built as json_built,
@@ -35,6 +38,7 @@ from dagster_streamtables.compiler.dialect.postgres.json import (
     keys as json,
     paths as json_paths,
     rows as json_rows,
+    stripped as json_stripped,
 )
 from dagster_streamtables.compiler.dialect.postgres.unknown import REFUSED, WHYS
 from dagster_streamtables.compiler.dialect.rules import (
@@ -48,8 +52,6 @@ from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import (
     Columns,
     Query,
-    call,
-    literal_int,
     literal_text,
 )
 
@@ -73,12 +75,6 @@ _TEXTS = (_T.TEXT, _T.VARCHAR)
 _JSON = (_T.JSON, _T.JSONB)
 _ORDERED = exp.LT | exp.LTE | exp.GT | exp.GTE | exp.Like | exp.ILike
 _MOMENTS = (_T.TIMESTAMP, _T.TIMESTAMPTZ)
-
-
-def _length(node: exp.Expr, query: Query) -> exp.Expr:
-    if literal_int(node.expression) not in (None, 1):
-        raise query.refusal(node, "Spark's arrays have one dimension", "use dimension 1")
-    return exp.Nullif(this=call("CARDINALITY", node.this.copy()), expression=exp.Literal.number(0))
 
 
 def _listed(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -246,6 +242,7 @@ def _averaged(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _prepare(tree: exp.Query, columns: Columns) -> None:
     json_rows.declare_records(tree)
     json.name_keys(tree)
+    constant_rows.name_columns(tree)
     clauses.named(tree)
     clauses.name_functions(tree)
     windows.inherit(tree)
@@ -261,9 +258,9 @@ POSTGRES = replace(
     _PLAIN,
     {
         exp.StrToDate: datetimes.formatted("TO_DATE"),
-        exp.Explode: shared_arrays.exploded, exp.ArraySize: _length,
+        exp.Explode: shared_arrays.exploded,
         exp.GroupConcat: _listed,
-        **numbers.RULES, **strings.RULES, **regexes.RULES, **times.RULES,
+        **numbers.RULES, **strings.RULES, **regexes.RULES, **times.RULES, **zoned.RULES,
         **arrays.RULES, **json.RULES, **aggregates.RULES,
         **series.RULES, **clauses.RULES, **containment.RULES,
         exp.Cast: _cast, exp.Any: _any_or_all, exp.All: _any_or_all, exp.Anonymous: _unknown,
@@ -285,9 +282,10 @@ POSTGRES = replace(
     {
         "transaction_timestamp": lambda node, query: exp.CurrentTimestamp(),
         **numbers.CALLS, **whole_numbers.CALLS, **strings.CALLS, **regexes.CALLS,
-        **times.CALLS,
+        **times.CALLS, **zoned.CALLS,
         **formats.CALLS, **arrays.CALLS, **json.CALLS, **json_built.CALLS, **json_changes.CALLS,
-        **ranges.CALLS, **json_paths.CALLS, **json_rows.CALLS,
+        **ranges.CALLS, **json_paths.CALLS, **json_rows.CALLS, **json_stripped.CALLS,
+        **identifiers.CALLS,
         **aggregates.CALLS, **series.CALLS,
     },
 ),

@@ -79,6 +79,11 @@ QUERIES = [
     "SELECT ARRAY(SELECT a.x FROM t AS a ORDER BY a.id)::text[] AS c",
     "SELECT id, e FROM t, unnest(coalesce(sarr, '{}')) AS e",
     "SELECT id, e FROM t, unnest('{1,2}'::int[]) AS e WHERE e <> x",
+    "SELECT id, e.a / 2 AS p, e.b || '!' AS q FROM t, unnest(arr, sarr) AS e(a, b)",
+    "SELECT id, e / 2 AS h, e::text AS k FROM t, unnest(arr || 4) AS e WHERE e > 2",
+    "SELECT f, avg(e) AS a, sum(e) / 2 AS b FROM t, unnest(arr) AS e GROUP BY f",
+    "SELECT id, (SELECT sum(e) FROM unnest(t.arr) AS e) / 2 AS c FROM t",
+    "SELECT array_to_string(array_agg(e ORDER BY e), ',') AS c FROM t, unnest(sarr) AS e",
     "SELECT a.id FROM ONLY t AS a JOIN ONLY t AS b ON a.x = b.y",
     "SELECT id, e.v FROM t, LATERAL (VALUES (t.x), (t.y)) AS e(v)",
     "SELECT id, e.k, e.v / 2 AS c FROM t CROSS JOIN LATERAL"

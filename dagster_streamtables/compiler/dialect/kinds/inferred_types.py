@@ -20,7 +20,7 @@ from dagster_streamtables.compiler.dialect.kinds.function_kinds import (
     WHOLE,
     Kind,
 )
-from dagster_streamtables.compiler.dialect.kinds.origins import Origins
+from dagster_streamtables.compiler.dialect.kinds.origins import Element, Origin, Origins
 from dagster_streamtables.compiler.dialect.kinds.type_kinds import (
     element_kind,
     spark_kind,
@@ -77,7 +77,8 @@ class Kinds:
     def carry(self, old: exp.Expr, new: exp.Expr) -> None:
         """Give the replacement of a node the node's kind."""
         self._found[id(new)] = self._found.get(id(old), Kind.UNKNOWN)
-        self._elements[id(new)] = self._elements.get(id(old), Kind.UNKNOWN)
+        if id(old) in self._elements:
+            self._elements[id(new)] = self._elements[id(old)]
         self._kept.append(new)
 
     def declare(self, new: exp.Expr, kind: Kind) -> None:
@@ -158,6 +159,9 @@ class Kinds:
                                  if self[each] is Kind.ARRAY and not is_empty(each)])  # fmt: skip
         if isinstance(array, exp.Subquery) and len(array.selects) == 1:
             return self.element(array.selects[0])
+        if isinstance(array, exp.DPipe):
+            sides = (array.this, array.expression)
+            return self._common([self.element(each) for each in sides if self[each] is Kind.ARRAY])
         if isinstance(array, exp.Anonymous):
             return self._element_of_call(array)
         inner = array.this if isinstance(array.this, exp.Expr) else None
@@ -169,7 +173,7 @@ class Kinds:
         kinds = [
             element_kind(each) if isinstance(each, str) else self.element(each)
             for each in origins
-            if each is not None
+            if each is not None and not isinstance(each, Element)
         ]
         return self._common(kinds) if len(kinds) == len(origins) else Kind.UNKNOWN
 
@@ -241,8 +245,13 @@ class Kinds:
 
     def _column(self, column: exp.Column) -> Kind:
         origins = self.origins.of(column)
-        kinds = [spark_kind(each) if isinstance(each, str) else self[each] for each in origins]
-        return self._common(kinds)
+        return self._common([self._of_origin(each) for each in origins])
+
+    def _of_origin(self, origin: Origin) -> Kind:
+        if isinstance(origin, Element):
+            kind = self.element(origin.array)
+            return Kind.UNKNOWN if kind is Kind.DECIMAL else kind  # its digits are not known
+        return spark_kind(origin) if isinstance(origin, str) else self[origin]
 
 
 def is_empty(array: exp.Expr) -> bool:

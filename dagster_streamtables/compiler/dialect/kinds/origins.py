@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
@@ -11,8 +12,17 @@ from dagster_streamtables.compiler.dialect.kinds.function_kinds import RECORDS
 from dagster_streamtables.compiler.text.query_text import table_name
 
 _PAIRS = ("json_each", "jsonb_each", "json_each_text", "jsonb_each_text")
-Origin = str | exp.Expr | None
-"""The type of a table's column in Spark, an output of a subquery, or None if it is not known."""
+
+
+class Element(NamedTuple):
+    """An element of an array that becomes rows."""
+
+    array: exp.Expr
+
+
+Origin = str | exp.Expr | Element | None
+"""The type of a table's column in Spark, an output of a subquery, an element of an array, or None
+if it is not known."""
 
 
 class Origins:
@@ -102,6 +112,10 @@ def _of_function(relation: exp.Expr, name: str) -> list[Origin]:
         rows = rows.this
     if isinstance(rows, exp.Values):
         return _of_values(rows, names.index(name))
+    unnest = relation if isinstance(relation, exp.Unnest) else function
+    if isinstance(unnest, exp.Unnest):
+        place = names.index(name)
+        return [Element(unnest.expressions[place])] if place < len(unnest.expressions) else [None]
     if called in _PAIRS and name == names[0]:
         return ["string"]
     if called in RECORDS and len(function.expressions) == len(names) + 1:

@@ -31,6 +31,7 @@ ROOMS = (
     "compiler/operators",
     "compiler/dialect/kinds",
     "compiler/dialect/rules",
+    "compiler/dialect/postgres/json",
     "compiler/dialect/postgres",
     "compiler/dialect",
     "compiler/maintain",

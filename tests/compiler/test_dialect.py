@@ -118,7 +118,7 @@ REFUSED = [
     ("postgres", "to_char(ts, 'TZ')", "to_char()", "words of a format", "to_char(ts"),
     (
         "postgres",
-        "date_trunc('decade', ts)",
+        "date_trunc('fortnight', ts)",
         "date_trunc()",
         "truncates differently",
         "date_trunc(",
@@ -133,7 +133,7 @@ REFUSED = [
     ("postgres", "ts AT TIME ZONE 'CET'", "\"ts AT TIME ZONE 'CET'\"", "abbreviations", "ts AT"),
     ("postgres", "arr || '{1}'", "\"arr || '{1}'\"", "as an array", "arr || '{1}'"),
     ("postgres", "s || '{\"a\": 1}'", "", "merges JSON", "s || "),
-    ("postgres", "format('%I', s)", "format()", "only %s, %L and", "format('%I'"),
+    ("postgres", "format('%1$s', s)", "format()", "only %s, %L, %I", "format('%1$s'"),
     ("postgres", "to_char(x, '9PR')", "to_char()", "patterns of 9", "to_char(x"),
     ("postgres", "regexp_count(s, 'a*')", "regexp_count()", "empty matches", "regexp_count("),
     ("postgres", "date_bin('1 month', loc, loc)", "date_bin()", "one length", "date_bin("),

@@ -3,6 +3,8 @@ PostgreSQL is asked."""
 
 from __future__ import annotations
 
+from postgres import further_cases
+
 _OBJECTS = "id NOT IN (3, 6, 7)"
 """The rows in which j is an object."""
 EXPRESSIONS = [
@@ -291,6 +293,9 @@ REPRESENTED_QUERIES = [
     "SELECT f, percentile_cont(0.5) WITHIN GROUP (ORDER BY n) AS a FROM t GROUP BY f",
 ]
 
+EXPRESSIONS += further_cases.EXPRESSIONS
+REPRESENTED += further_cases.REPRESENTED
+QUERIES += further_cases.QUERIES
 EVERYDAY = EXPRESSIONS[::8]
 """The part that `make test` runs on Spark."""
 EVERYDAY_QUERIES = [QUERIES[i] for i in (1, 3, 5, 11, 17)]

@@ -37,9 +37,11 @@ What holds everywhere:
 
 - Strings are compared by code points, as under the collation `C`; upper and lower case are those of
   Unicode. Days and hours are those of `session_timezone`. Years are 1 to 9999.
-- Two things about zones differ. Where a clock is set back at midnight (`America/Havana`), a day of
-  `date_trunc`, and a date that is compared with an instant, begin at the first midnight. And of a
+- Three things about zones differ. Where a clock is set back at midnight (`America/Havana`), a day
+  of `date_trunc`, and a date that is compared with an instant, begin at the first midnight. Of a
   time that a clock shows twice, a text without an offset, compared with an instant, is the earlier.
+  And so is what `tz + interval '1 day'` comes to, where `date_add(tz, '1 day')` takes the later, as
+  both do in PostgreSQL.
 - A quotient or an average of `numeric` has the digits that PostgreSQL gives it, up to 24 after the
   point, and zeros after them. One of 10^18 or more fails the refresh rather than lose digits.
 - Where PostgreSQL raises an error for a row, so does the refresh, and the table stays as it was.

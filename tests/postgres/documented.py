@@ -1,7 +1,7 @@
 """What the chapters of PostgreSQL 18's documentation list for types that a Delta table can hold.
 
 Each entry of `documented.txt` is a sample over the table of `tables`, separated from the next by a
-semicolon. Whole queries begin with SELECT or WITH.
+semicolon. Whole queries begin with SELECT, WITH or VALUES.
 """
 
 from __future__ import annotations
@@ -26,5 +26,5 @@ def chapters() -> dict[str, list[str]]:
 
 def query_of(entry: str) -> str:
     """The query of an entry."""
-    whole = entry.startswith(("SELECT", "WITH"))
+    whole = entry.startswith(("SELECT", "WITH", "VALUES"))
     return entry if whole else f"SELECT id, {entry} AS c FROM t"

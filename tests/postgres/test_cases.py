@@ -9,7 +9,8 @@ import pytest
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.dialect import translate
-from postgres import cases
+from dagster_streamtables.errors import InvalidDefinition
+from postgres import cases, further_cases
 from postgres.compared import ours, theirs
 from postgres.tables import COLUMNS, STEPS, change, create
 
@@ -26,6 +27,19 @@ _DIFFERENTIAL = (Action.DIFFERENTIAL, Action.NO_DATA)
 def test_everyday_queries_are_translated_and_maintained() -> None:
     for query in _ALL:
         compile_query(translate(query, "postgres", COLUMNS), COLUMNS)
+
+
+@pytest.mark.parametrize(("expression", "why"), further_cases.REFUSED)
+def test_what_would_differ_is_refused(expression: str, why: str) -> None:
+    query = (
+        expression
+        if expression.startswith(("SELECT ", "VALUES "))
+        else f"SELECT {expression} AS c FROM t"
+    )
+    with pytest.raises(InvalidDefinition) as raised:
+        translate(query, "postgres", COLUMNS)
+    assert why in (raised.value.why or "")
+    assert raised.value.fix
 
 
 def _as_columns(expressions: list[str]) -> str:

@@ -48,6 +48,17 @@ EXPRESSIONS = [
     "a > '2024-10-27 02:30'", "a BETWEEN ts AND ts + interval '1 day'", "a IN (ts, b)",
     "a BETWEEN '2024-10-27 02:30' AND '2024-11-03 01:30'", "a NOT IN ('2024-10-27 02:30', b)",
     "coalesce(ts, '2024-03-31 02:30')", "make_timestamp(2024, 3, 31, 2, abs(n), 0)",
+    "make_timestamptz(2024, 10, 27, 2, 30, 0)", "make_timestamptz(2024, 3, 31, 2, 30, 0)",
+    "make_timestamptz(2024, 3, id % 28 + 1, abs(n) % 24, abs(n), 15.25, 'America/New_York')",
+    "date_add(a, '1 month 1 day 12:30')", "date_subtract(a, interval '1 month 1 day 12 hours')",
+    "date_add(timestamptz '2024-10-26 00:30+00', interval '1 day')",
+    "date_add(timestamptz '2024-09-27 00:30+00', interval '1 month')",
+    "date_add(a, n * interval '1 day')", "date_add(a, n * interval '1 hour')",
+    "date_add(a, n * interval '1 day', 'Europe/Berlin')",
+    "date_subtract(a, interval '1 month 2 days 25 hours', 'America/New_York')",
+    "a AT LOCAL", "ts AT LOCAL", "ts AT LOCAL AT TIME ZONE 'UTC'", "date_trunc('decade', a)",
+    "date_trunc('century', a)", "date_trunc('millennium', d)", "date_trunc('decade', ts)",
+    "date_trunc('century', a, 'America/New_York')", "justify_days(a - b)::text",
 ]  # fmt: skip
 QUERIES = {
     "columns": "SELECT id, "
@@ -57,6 +68,8 @@ QUERIES = {
     "GROUP BY 1",
     "series": "SELECT id, g FROM z, generate_series(a, a + interval '5 hours', "
     "interval '1 hour') AS g",
+    "months": "SELECT id, g FROM z, generate_series(a, timestamptz '2025-01-01 00:00+00', "
+    "interval '1 month') AS g",
     "gaps": "SELECT id, a - lag(a) OVER (ORDER BY id) AS gap FROM z",
 }
 SPANS = View("spans", "SELECT id, a - b AS span FROM z", dialect="postgres")

@@ -17,9 +17,10 @@ from sqlglot.tokenizer_core import TokenType
 from dagster_streamtables.compiler.text.spark import Builders
 
 _WORDS = """
-    ARRAY_AGG ARRAY_PREPEND ARRAY_REVERSE ARRAY_SORT DATE_BIN DECODE ENCODE FORMAT INITCAP
-    JSON_AGG JSON_ARRAYAGG JSON_OBJECT_AGG JSONB_OBJECT_AGG JSON_EXTRACT_PATH
-    JSON_EXTRACT_PATH_TEXT JSONB_EXISTS JUSTIFY_DAYS JUSTIFY_HOURS JUSTIFY_INTERVAL MAKE_INTERVAL
+    ARRAY_AGG ARRAY_PREPEND ARRAY_REVERSE ARRAY_SORT DATE_ADD DATE_BIN DATE_SUBTRACT DECODE ENCODE
+    FORMAT INITCAP JSON_AGG JSON_ARRAYAGG JSON_OBJECT_AGG JSONB_OBJECT_AGG JSON_EXTRACT_PATH
+    JSON_EXTRACT_PATH_TEXT JSONB_EXISTS JSON_STRIP_NULLS JUSTIFY_DAYS JUSTIFY_HOURS
+    JUSTIFY_INTERVAL MAKE_INTERVAL
     MAKE_TIMESTAMP OVERLAPS REGEXP_COUNT REGEXP_INSTR REGEXP_LIKE REGEXP_SUBSTR SHA256 SHA224
     SHA384 SHA512 STRING_TO_ARRAY TO_CHAR TO_DATE TO_HEX TO_NUMBER TO_TIMESTAMP
 """
@@ -47,6 +48,12 @@ class StreamTablesPostgres(Postgres):
             for name, parse in Postgres.Parser.FUNCTION_PARSERS.items()
             if name not in _AS_WRITTEN
         }
+
+        def _parse_at_time_zone(self, this: exp.Expr | None) -> exp.Expr | None:
+            if not self._match_text_seq("AT", "LOCAL"):
+                return super()._parse_at_time_zone(this)
+            local = self.expression(exp.AtTimeZone(this=this, zone=exp.var("LOCAL")))
+            return self._parse_at_time_zone(local)
 
         def _parse_interval(self, *arguments: Any, **options: Any) -> Any:
             """An interval with its text as written: of ``'1 day 02:30'`` only the day is kept."""

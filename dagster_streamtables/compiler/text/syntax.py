@@ -109,11 +109,16 @@ def _require_one(sql: str, tokens: list[Token]) -> None:
 def _no_query(sql: str) -> InvalidDefinition:
     word = sql.split()[0] if sql.strip() else ""
     begin = sql.find(word)
+    constant = word.upper().startswith("VALUES")
     return InvalidDefinition(
         f"{word.upper()} does not begin a query",
         where=underline(sql, begin, begin + len(word) - 1),
-        why="a stream table holds the result of one query",
-        fix="write a SELECT; its result is what the table holds",
+        why="rows of constants never change"
+        if constant
+        else "a stream table holds the result of one query",
+        fix="write them into a Delta table, or beside one: FROM t JOIN (VALUES (1)) AS v(a) ON …"
+        if constant
+        else "write a SELECT; its result is what the table holds",
     )
 
 

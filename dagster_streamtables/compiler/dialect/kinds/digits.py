@@ -14,6 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import Kinds, results, spark_kind
+from dagster_streamtables.compiler.dialect.kinds.origins import Element, Origin
 
 MOST = 38
 """The digits of Spark's widest decimal."""
@@ -116,8 +117,15 @@ def _of_column(column: exp.Column, kinds: Kinds) -> Digits | None:
         if isinstance(origin, str):
             found.append(_of_spark_type(origin))
         else:
-            found.append(None if origin is None else digits_of(origin, kinds))
+            found.append(_of_origin(origin, kinds))
     return _united(found)
+
+
+def _of_origin(origin: Origin, kinds: Kinds) -> Digits | None:
+    if isinstance(origin, Element):
+        whole = _OF_KIND.get(kinds.element(origin.array))
+        return Digits(*whole) if whole else None
+    return digits_of(origin, kinds) if isinstance(origin, exp.Expr) else None
 
 
 def _of_spark_type(type_: str) -> Digits | None:

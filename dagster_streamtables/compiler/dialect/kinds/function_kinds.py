@@ -65,7 +65,8 @@ BY_CALL: dict[str, Kind] = {
     name: kind
     for kind, names in {
         Kind.STRING: "to_char initcap format encode regexp_substr quote_literal to_hex string_agg "
-        "json_typeof jsonb_typeof json_extract_path_text jsonb_extract_path_text casefold unistr "
+        "quote_ident json_typeof jsonb_typeof json_extract_path_text jsonb_extract_path_text "
+        "casefold unistr "
         "convert_from jsonb_array_elements_text json_array_elements_text jsonb_each_text "
         "json_each_text jsonb_object_keys json_object_keys string_to_table regexp_split_to_table",
         Kind.INT: "num_nulls num_nonnulls jsonb_array_length json_array_length regexp_count "
@@ -75,7 +76,7 @@ BY_CALL: dict[str, Kind] = {
         Kind.DOUBLE: "date_part erf erfc sind cosd tand asind acosd atand",
         Kind.DECIMAL: "to_number trim_scale factorial",
         Kind.DATE: "make_date to_date",
-        Kind.INSTANT: "to_timestamp make_timestamptz transaction_timestamp",
+        Kind.INSTANT: "to_timestamp make_timestamptz transaction_timestamp date_add date_subtract",
         Kind.LOCAL: "make_timestamp",
         Kind.BOOL: "every bool_and bool_or jsonb_exists isfinite overlaps regexp_like starts_with "
         "array_contains jsonb_path_exists json_exists",
@@ -84,6 +85,7 @@ BY_CALL: dict[str, Kind] = {
         "array_fill",
         Kind.JSON: "json_build_object jsonb_build_object json_build_array jsonb_build_array to_json"
         " to_jsonb json_agg jsonb_agg json_object_agg jsonb_object_agg jsonb_strip_nulls "
+        "json_strip_nulls array_to_json jsonb_insert "
         "json_extract_path jsonb_extract_path jsonb_set jsonb_array_elements json_array_elements "
         "jsonb_each json_each row_to_json jsonb_path_query_first jsonb_path_query_array "
         "json_query",

@@ -7,12 +7,10 @@ type as is needed to tell, by the rules of the query's own dialect.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import (
     ARRAYS_OF_TEXTS,
@@ -22,26 +20,14 @@ from dagster_streamtables.compiler.dialect.kinds.function_kinds import (
     WHOLE,
     Kind,
 )
-from dagster_streamtables.compiler.dialect.kinds.origins import Origins
+from dagster_streamtables.compiler.dialect.kinds.origins import Element, Origin, Origins
+from dagster_streamtables.compiler.dialect.kinds.type_kinds import (
+    element_kind,
+    spark_kind,
+    type_kind,
+)
 
 _T = exp.DataType.Type
-_OF_TYPE: dict[Any, Kind] = {
-    **dict.fromkeys((_T.TINYINT, _T.SMALLINT, _T.INT, _T.MEDIUMINT), Kind.INT),
-    **dict.fromkeys((_T.BIGINT, _T.UINT, _T.INT128), Kind.BIGINT),
-    _T.DECIMAL: Kind.DECIMAL,
-    _T.FLOAT: Kind.FLOAT,
-    _T.DOUBLE: Kind.DOUBLE,
-    **dict.fromkeys((_T.TEXT, _T.VARCHAR, _T.NVARCHAR, _T.CHAR, _T.NCHAR, _T.UUID), Kind.STRING),
-    _T.BOOLEAN: Kind.BOOL,
-    **dict.fromkeys((_T.DATE, _T.DATE32), Kind.DATE),
-    **dict.fromkeys((_T.TIMESTAMPTZ, _T.TIMESTAMPLTZ), Kind.INSTANT),
-    **dict.fromkeys((_T.TIMESTAMP, _T.TIMESTAMPNTZ, _T.DATETIME, _T.DATETIME2), Kind.LOCAL),
-    **dict.fromkeys((_T.ARRAY, _T.LIST), Kind.ARRAY),
-    **dict.fromkeys((_T.JSON, _T.JSONB), Kind.JSON),
-    **dict.fromkeys((_T.BINARY, _T.VARBINARY), Kind.BINARY),
-    _T.INTERVAL: Kind.INTERVAL,
-    _T.TIME: Kind.TIME,
-}
 _SAME = (exp.Min, exp.Max, exp.AnyValue, exp.Abs, exp.Neg, exp.Paren, exp.Alias, exp.Window,
          exp.Filter, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Lag, exp.Lead, exp.Distinct,
          exp.IgnoreNulls, exp.RespectNulls, exp.Ordered)  # fmt: skip
@@ -54,28 +40,6 @@ DIVIDES_TO_WHOLE = frozenset({"postgres", "redshift", "trino", "presto", "athena
 FRACTIONS_ARE_FLOATS = frozenset({"bigquery", "hive", "sqlite"})
 """Dialects in which 0.1 is a float, not a decimal."""
 _LIKE_POSTGRES = frozenset({"postgres", "redshift", "materialize", "risingwave"})
-
-
-def spark_kind(type_: str) -> Kind:
-    """The kind of a column of a Delta table."""
-    try:
-        found = exp.DataType.build(type_, dialect="spark")
-    except SqlglotError:
-        return Kind.OTHER
-    if found.is_type(_T.TIMESTAMP):
-        return Kind.INSTANT
-    return Kind.UNKNOWN if found.is_type(_T.UNKNOWN) else _OF_TYPE.get(found.this, Kind.OTHER)
-
-
-def type_kind(type_: exp.DataType) -> Kind:
-    """The kind of a type in a cast, in a dialect where TIMESTAMP has no zone."""
-    return _OF_TYPE.get(type_.this, Kind.OTHER)
-
-
-def element_kind(type_: str) -> Kind:
-    """The kind of the elements of a column of a Delta table."""
-    found = re.fullmatch(r"array<(.*)>", type_.strip(), re.IGNORECASE)
-    return spark_kind(found[1]) if found else Kind.UNKNOWN
 
 
 class Kinds:
@@ -95,10 +59,12 @@ class Kinds:
         self.sizes: dict[int, Any] = {}
         """The digits that were found for a node, by `digits`."""
         self._found: dict[int, Kind] = {}
+        self._elements: dict[int, Kind] = {}
         self._dialect = dialect
         self._kept = list(tree.walk())  # keeps the nodes alive, so that no id is reused
         for node in self._kept:
-            self[node]
+            if self[node] is Kind.ARRAY:
+                self.element(node)
 
     def __getitem__(self, node: exp.Expr | None) -> Kind:
         if node is None:
@@ -111,6 +77,13 @@ class Kinds:
     def carry(self, old: exp.Expr, new: exp.Expr) -> None:
         """Give the replacement of a node the node's kind."""
         self._found[id(new)] = self._found.get(id(old), Kind.UNKNOWN)
+        if id(old) in self._elements:
+            self._elements[id(new)] = self._elements[id(old)]
+        self._kept.append(new)
+
+    def declare(self, new: exp.Expr, kind: Kind) -> None:
+        """Tell the kind of a node that a rule made."""
+        self._found[id(new)] = kind
         self._kept.append(new)
 
     def _kind(self, node: exp.Expr) -> Kind:
@@ -135,6 +108,8 @@ class Kinds:
             return self.united(results(node))
         if isinstance(node, exp.DPipe):
             sides = self[node.this], self[node.expression]
+            if set(sides) == {Kind.BINARY}:
+                return Kind.BINARY
             return next((each for each in (Kind.ARRAY, Kind.JSON) if each in sides), Kind.STRING)
         known = (kind for classes, kind in BY_CLASS if isinstance(node, classes))
         return next(known, None) or self._by_argument(node)
@@ -167,21 +142,53 @@ class Kinds:
 
     def element(self, array: exp.Expr) -> Kind:
         """The kind of an array's elements."""
+        if id(array) not in self._elements:
+            self._elements[id(array)] = Kind.UNKNOWN
+            self._elements[id(array)] = self._element(array)
+        return self._elements[id(array)]
+
+    def _element(self, array: exp.Expr) -> Kind:
         if isinstance(array, exp.Column):
-            origins = self.origins.of(array)
-            kinds = [
-                element_kind(each) if isinstance(each, str) else self.element(each)
-                for each in origins
-                if each is not None
-            ]
-            return self._common(kinds) if len(kinds) == len(origins) else Kind.UNKNOWN
+            return self._element_of_column(array)
+        if isinstance(array, exp.Cast) and array.to.is_type(_T.ARRAY):
+            return type_kind(array.to.expressions[0])
         if isinstance(array, exp.Array):
             return self.united(array.expressions)
-        if isinstance(array, exp.Anonymous) and array.name.lower() in ARRAYS_OF_TEXTS:
-            return Kind.STRING
+        if isinstance(array, _UNITED):
+            return self._common([self.element(each) for each in results(array)
+                                 if self[each] is Kind.ARRAY and not is_empty(each)])  # fmt: skip
+        if isinstance(array, exp.Subquery) and len(array.selects) == 1:
+            return self.element(array.selects[0])
+        if isinstance(array, exp.DPipe):
+            sides = (array.this, array.expression)
+            return self._common([self.element(each) for each in sides if self[each] is Kind.ARRAY])
+        if isinstance(array, exp.Anonymous):
+            return self._element_of_call(array)
         inner = array.this if isinstance(array.this, exp.Expr) else None
         same = isinstance(array, _SAME) or self[array] is Kind.ARRAY
         return self.element(inner) if same and inner is not None else Kind.UNKNOWN
+
+    def _element_of_column(self, array: exp.Column) -> Kind:
+        origins = self.origins.of(array)
+        kinds = [
+            element_kind(each) if isinstance(each, str) else self.element(each)
+            for each in origins
+            if each is not None and not isinstance(each, Element)
+        ]
+        return self._common(kinds) if len(kinds) == len(origins) else Kind.UNKNOWN
+
+    def _element_of_call(self, call: exp.Anonymous) -> Kind:
+        name = call.name.lower()
+        if name in ARRAYS_OF_TEXTS:
+            return Kind.STRING
+        if name == "array_positions":
+            return Kind.INT
+        if name == "array_agg":
+            value = call.expressions[0]
+            value = value.this if isinstance(value, exp.Order) else value
+            return self[value.expressions[0] if isinstance(value, exp.Distinct) else value]
+        among = [each for each in call.expressions if self[each] is Kind.ARRAY]
+        return self.element(among[0]) if among and self[call] is Kind.ARRAY else Kind.UNKNOWN
 
     def _literal(self, node: exp.Literal) -> Kind:
         if node.is_string:
@@ -205,8 +212,13 @@ class Kinds:
         return self._widest(left, right)
 
     def united(self, nodes: Iterable[exp.Expr]) -> Kind:
-        """The common kind of several values, as in COALESCE or CASE."""
-        return self._common([self[node] for node in nodes if not isinstance(node, exp.Null)])
+        """The common kind of several values, as in COALESCE or CASE; beside an array, a text such
+        as ``'{}'`` is one, too."""
+        some = [node for node in nodes if not isinstance(node, exp.Null)]
+        kinds = [self[node] for node in some]
+        if Kind.ARRAY in kinds:
+            kinds = [self[node] for node in some if not node.is_string]
+        return self._common(kinds)
 
     def _common(self, kinds: list[Kind]) -> Kind:
         found = kinds[0] if kinds else Kind.UNKNOWN
@@ -233,8 +245,18 @@ class Kinds:
 
     def _column(self, column: exp.Column) -> Kind:
         origins = self.origins.of(column)
-        kinds = [spark_kind(each) if isinstance(each, str) else self[each] for each in origins]
-        return self._common(kinds)
+        return self._common([self._of_origin(each) for each in origins])
+
+    def _of_origin(self, origin: Origin) -> Kind:
+        if isinstance(origin, Element):
+            kind = self.element(origin.array)
+            return Kind.UNKNOWN if kind is Kind.DECIMAL else kind  # its digits are not known
+        return spark_kind(origin) if isinstance(origin, str) else self[origin]
+
+
+def is_empty(array: exp.Expr) -> bool:
+    """Whether it is ``ARRAY[]``, whose elements may have any type."""
+    return isinstance(array, exp.Array) and not array.expressions
 
 
 def results(node: exp.Expr) -> list[exp.Expr]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, traverse_scope
@@ -11,8 +12,17 @@ from dagster_streamtables.compiler.dialect.kinds.function_kinds import RECORDS
 from dagster_streamtables.compiler.text.query_text import table_name
 
 _PAIRS = ("json_each", "jsonb_each", "json_each_text", "jsonb_each_text")
-Origin = str | exp.Expr | None
-"""The type of a table's column in Spark, an output of a subquery, or None if it is not known."""
+
+
+class Element(NamedTuple):
+    """An element of an array that becomes rows."""
+
+    array: exp.Expr
+
+
+Origin = str | exp.Expr | Element | None
+"""The type of a table's column in Spark, an output of a subquery, an element of an array, or None
+if it is not known."""
 
 
 class Origins:
@@ -33,20 +43,32 @@ class Origins:
     def of(self, column: exp.Column) -> list[Origin]:
         """What the column may be: one output for each side of a UNION. Empty if it is not found or
         several relations have it."""
+        found = self._found(column)
+        return found[0][1] if len(found) == 1 else []
+
+    def relation_of(self, column: exp.Column) -> str | None:
+        """The name by which the column's relation is known; None if it is not found, or if several
+        relations have the column."""
+        found = self._found(column)
+        return found[0][0] if len(found) == 1 else None
+
+    def _found(self, column: exp.Column) -> list[tuple[str, list[Origin]]]:
         query = column.find_ancestor(exp.Query)
+        while query is not None and id(query) not in self._scopes:
+            query = query.find_ancestor(exp.Query)
         scope = self._scopes.get(id(query)) if query is not None else None
         while scope is not None:
-            found = [each for each in self._in_scope(column, scope) if each]
+            found = [each for each in self._in_scope(column, scope) if each[1]]
             if found:
-                return found[0] if len(found) == 1 else []
+                return found
             scope = scope.parent
         return []
 
-    def _in_scope(self, column: exp.Column, scope: Scope) -> Iterator[list[Origin]]:
+    def _in_scope(self, column: exp.Column, scope: Scope) -> Iterator[tuple[str, list[Origin]]]:
         qualifier, name = column.table.lower(), column.name.lower()
         for alias, (_, source) in scope.selected_sources.items():
             if not qualifier or qualifier == alias.lower():
-                yield self._of_source(source, name, scope, alias)
+                yield alias, self._of_source(source, name, scope, alias)
 
     def _of_source(
         self, source: exp.Expr | Scope, name: str, scope: Scope, alias: str
@@ -85,11 +107,27 @@ def _of_function(relation: exp.Expr, name: str) -> list[Origin]:
     names = names or (["key", "value"] if called in _PAIRS else [alias.name.lower()])
     if name not in names:
         return []
+    rows = function if isinstance(relation, exp.Lateral) else relation
+    while isinstance(rows, exp.Subquery):
+        rows = rows.this
+    if isinstance(rows, exp.Values):
+        return _of_values(rows, names.index(name))
+    unnest = relation if isinstance(relation, exp.Unnest) else function
+    if isinstance(unnest, exp.Unnest):
+        place = names.index(name)
+        return [Element(unnest.expressions[place])] if place < len(unnest.expressions) else [None]
     if called in _PAIRS and name == names[0]:
         return ["string"]
     if called in RECORDS and len(function.expressions) == len(names) + 1:
         return [_declared(function.expressions[1 + names.index(name)].expression)]
     return [function if called else None]
+
+
+def _of_values(values: exp.Values, place: int) -> list[Origin]:
+    """The values of a column; NULL has the type of the others."""
+    column = [row.expressions[place] for row in values.expressions if isinstance(row, exp.Tuple)
+              and place < len(row.expressions)]  # fmt: skip
+    return [each for each in column if not isinstance(each, exp.Null)]
 
 
 def _declared(type_: exp.Expr) -> str:

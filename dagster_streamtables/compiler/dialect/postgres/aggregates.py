@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.postgres.json import TEXT
-from dagster_streamtables.compiler.dialect.postgres.json_built import applied, template_of
+from dagster_streamtables.compiler.dialect.postgres.json.built import applied, template_of
+from dagster_streamtables.compiler.dialect.postgres.json.keys import TEXT
 from dagster_streamtables.compiler.dialect.rules import functions
 from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed, spread
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules

@@ -52,6 +52,8 @@ def joined(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``||``: NULL beside an array adds nothing, or an element."""
     left, right = query.kind(node.this), query.kind(node.expression)
     if Kind.ARRAY not in (left, right):
+        if Kind.BINARY in (left, right):
+            return _bytes_joined(node, left is right, query)
         _refuse_json(node, query)
         return functions.joined(node, query)
     if isinstance(node.this, exp.Null) or isinstance(node.expression, exp.Null):
@@ -67,6 +69,11 @@ def joined(node: exp.Expr, query: Query) -> exp.Expr | None:
         raise query.refusal(node, "Postgres reads the text as an array", "write ARRAY[…]")
     one = call("ARRAY", value.copy())
     return concatenated(array, one) if left is Kind.ARRAY else concatenated(one, array)
+
+
+def _bytes_joined(node: exp.Expr, both: bool, query: Query) -> None:
+    if not both:
+        raise query.refusal(node, "one side is bytes, and the other is not", "cast both to BYTEA")
 
 
 def _refuse_json(node: exp.Expr, query: Query) -> None:
@@ -199,6 +206,12 @@ def _mapped(template: str, *names: str) -> Rule:
     return rule
 
 
+def _length(node: exp.Expr, query: Query) -> exp.Expr:
+    if literal_int(node.expression) not in (None, 1):
+        raise query.refusal(node, "Spark's arrays have one dimension", "use dimension 1")
+    return exp.Nullif(this=call("CARDINALITY", node.this.copy()), expression=exp.Literal.number(0))
+
+
 def _nulls(*, counted: bool) -> Rule:
     """``num_nulls`` and ``num_nonnulls``."""
 
@@ -238,7 +251,7 @@ _TRIMMED = "SLICE(_a, 1, CARDINALITY(_a) - _n)"
 RULES: Rules = {
     exp.Bracket: element, exp.Slice: lambda node, query: None, exp.DPipe: joined,
     exp.ArrayConcat: _concatenated, exp.ArrayAppend: _appended, exp.ArrayOverlaps: _overlap,
-    exp.ArrayRemove: _removed, exp.ArrayPosition: _place,
+    exp.ArraySize: _length, exp.ArrayRemove: _removed, exp.ArrayPosition: _place,
     exp.ArrayContainsAll: contains, exp.ArrayContainedBy: contained, exp.EQ: quantified,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {

@@ -1,13 +1,17 @@
-"""Casts of texts in Postgres, to UUID and to BYTEA."""
+"""Types of Postgres that casts name, and casts of texts to UUID and to BYTEA."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
+from dagster_streamtables.compiler.dialect.rules.dialect import COMMON
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import Query
 
+_T = exp.DataType.Type
+_JSON = (_T.JSON, _T.JSONB)
+_BY_CAST = (*_JSON, _T.INTERVAL, _T.TIME, _T.UUID, _T.VARBINARY, _T.ARRAY)
 _UUID = r"([0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}"
 
 
@@ -30,3 +34,15 @@ def bytes_of(node: exp.Expr, query: Query) -> exp.Expr:
     error = "CAST(CAST(CAST('a backslash is an escape' AS INT) AS STRING) AS BINARY)"
     return made(f"CASE WHEN CONTAINS(_s, CHR(92)) THEN {error} ELSE ENCODE(_s, 'UTF-8') END",
                 s=value)  # fmt: skip
+
+
+def type_(node: exp.Expr, query: Query) -> None:
+    """A type that Delta does not have is left to the cast around it, or to the function that
+    declares a column of it."""
+    around = node.parent
+    while isinstance(around, exp.DataType) and around.is_type(_T.ARRAY):
+        around = around.parent
+    by_cast = node.args["this"] in _BY_CAST and isinstance(around, exp.Cast)
+    declared = node.args["this"] in _JSON and isinstance(around, exp.Kwarg)
+    if not by_cast and not declared:
+        COMMON.mended[exp.DataType](node, query)

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.postgres import arrays, ranges
-from dagster_streamtables.compiler.dialect.postgres.json import TEXTUAL
+from dagster_streamtables.compiler.dialect.postgres.json.keys import TEXTUAL
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, literal_text

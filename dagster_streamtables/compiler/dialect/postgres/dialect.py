@@ -9,19 +9,16 @@ from sqlglot import exp
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.postgres import (
     aggregates,
+    array_casts,
     arrays,
     casts,
     clauses,
+    constant_rows,
     containment,
     formats,
+    identifiers,
     interval_outputs,
     intervals,
-    json,
-    json_built,
-    json_changes,
-    json_compared,
-    json_paths,
-    json_rows,
     numbers,
     ranges,
     regexes,
@@ -32,6 +29,16 @@ from dagster_streamtables.compiler.dialect.postgres import (
     whole_numbers,
     whole_rows,
     windows,
+    zoned,
+)
+from dagster_streamtables.compiler.dialect.postgres.json import (
+    built as json_built,
+    changes as json_changes,
+    compared as json_compared,
+    keys as json,
+    paths as json_paths,
+    rows as json_rows,
+    stripped as json_stripped,
 )
 from dagster_streamtables.compiler.dialect.postgres.unknown import REFUSED, WHYS
 from dagster_streamtables.compiler.dialect.rules import (
@@ -45,13 +52,11 @@ from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import (
     Columns,
     Query,
-    call,
-    literal_int,
     literal_text,
 )
 
 _PLAIN = (
-    exp.ArrayToString, exp.Ascii,
+    exp.Ascii,
     exp.BitLength, exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseNot, exp.BitwiseOr,
     exp.BitwiseRightShift, exp.BitwiseXor, exp.ByteString, exp.Ceil,
     exp.Escape, exp.Floor, exp.Greatest,
@@ -68,15 +73,8 @@ _CALLS = "cardinality make_date octet_length"
 _T = exp.DataType.Type
 _TEXTS = (_T.TEXT, _T.VARCHAR)
 _JSON = (_T.JSON, _T.JSONB)
-_WITHOUT_COLUMN = (*_JSON, _T.INTERVAL, _T.TIME, _T.UUID, _T.VARBINARY)
 _ORDERED = exp.LT | exp.LTE | exp.GT | exp.GTE | exp.Like | exp.ILike
 _MOMENTS = (_T.TIMESTAMP, _T.TIMESTAMPTZ)
-
-
-def _length(node: exp.Expr, query: Query) -> exp.Expr:
-    if literal_int(node.expression) not in (None, 1):
-        raise query.refusal(node, "Spark's arrays have one dimension", "use dimension 1")
-    return exp.Nullif(this=call("CARDINALITY", node.this.copy()), expression=exp.Literal.number(0))
 
 
 def _listed(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -197,6 +195,8 @@ def _compared(node: exp.Expr, query: Query) -> exp.Expr | None:
 def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A cast: of a text to an interval, and of an instant to a text, with the zone's offset."""
     target, value = node.args["to"], node.this
+    if target.is_type(_T.ARRAY):
+        return array_casts.cast(node, query, _cast)
     time = times_of_day.cast(node, query)
     if time is not None:
         return time
@@ -230,22 +230,19 @@ def _cast(node: exp.Expr, query: Query) -> exp.Expr | None:
     return found
 
 
+def _one_of(node: exp.Expr, query: Query) -> None:
+    array_casts.beside(node, query)
+    instants.one_of(node, query)
+
+
 def _averaged(node: exp.Expr, query: Query) -> exp.Expr | None:
     return interval_outputs.totalled(node, query) or numbers.averaged(node, query)
-
-
-def _type(node: exp.Expr, query: Query) -> None:
-    """A type that Delta does not have is left to the cast around it, or to the function that
-    declares a column of it."""
-    by_cast = node.args["this"] in _WITHOUT_COLUMN and isinstance(node.parent, exp.Cast)
-    declared = node.args["this"] in _JSON and isinstance(node.parent, exp.Kwarg)
-    if not by_cast and not declared:
-        COMMON.mended[exp.DataType](node, query)
 
 
 def _prepare(tree: exp.Query, columns: Columns) -> None:
     json_rows.declare_records(tree)
     json.name_keys(tree)
+    constant_rows.name_columns(tree)
     clauses.named(tree)
     clauses.name_functions(tree)
     windows.inherit(tree)
@@ -261,19 +258,19 @@ POSTGRES = replace(
     _PLAIN,
     {
         exp.StrToDate: datetimes.formatted("TO_DATE"),
-        exp.Explode: shared_arrays.exploded, exp.ArraySize: _length,
+        exp.Explode: shared_arrays.exploded,
         exp.GroupConcat: _listed,
-        **numbers.RULES, **strings.RULES, **regexes.RULES, **times.RULES,
+        **numbers.RULES, **strings.RULES, **regexes.RULES, **times.RULES, **zoned.RULES,
         **arrays.RULES, **json.RULES, **aggregates.RULES,
         **series.RULES, **clauses.RULES, **containment.RULES,
         exp.Cast: _cast, exp.Any: _any_or_all, exp.All: _any_or_all, exp.Anonymous: _unknown,
         exp.Is: _tested, exp.Collate: _collated, exp.Localtimestamp: _local_now,
-        exp.Array: _array, exp.Trim: _no_bytes,
+        exp.Array: _array, exp.ArrayToString: array_casts.joined, exp.Trim: _no_bytes,
         exp.Ordered: _ordered_by, exp.WidthBucket: whole_numbers.bucket, exp.In: _in,
-        exp.Kwarg: lambda node, query: None, exp.DataType: _type,
+        exp.Kwarg: lambda node, query: None, exp.DataType: casts.type_,
         **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _compared),
         **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ), _equal),
-        **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), instants.one_of),
+        **dict.fromkeys((exp.Case, exp.Coalesce, exp.Greatest, exp.Least), _one_of),
         exp.WindowSpec: windows.frame, exp.Max: interval_outputs.extreme,
         exp.Min: interval_outputs.extreme, exp.Sum: interval_outputs.totalled,
         exp.Avg: _averaged,
@@ -285,9 +282,10 @@ POSTGRES = replace(
     {
         "transaction_timestamp": lambda node, query: exp.CurrentTimestamp(),
         **numbers.CALLS, **whole_numbers.CALLS, **strings.CALLS, **regexes.CALLS,
-        **times.CALLS,
+        **times.CALLS, **zoned.CALLS,
         **formats.CALLS, **arrays.CALLS, **json.CALLS, **json_built.CALLS, **json_changes.CALLS,
-        **ranges.CALLS, **json_paths.CALLS, **json_rows.CALLS,
+        **ranges.CALLS, **json_paths.CALLS, **json_rows.CALLS, **json_stripped.CALLS,
+        **identifiers.CALLS,
         **aggregates.CALLS, **series.CALLS,
     },
 ),

@@ -81,6 +81,23 @@ def justified(node: exp.Expr, query: Query) -> exp.Expr:
     return value.copy()
 
 
+_JUSTIFIED = interval_texts.of_one(
+    "'m', EXTRACT(DAY FROM _i) DIV 30, 'd', EXTRACT(DAY FROM _i) % 30, "
+    "'t', EXTRACT(HOUR FROM _i) * 3600000000 + CAST(EXTRACT(MINUTE FROM _i) AS BIGINT) * 60000000 "
+    "+ CAST(EXTRACT(SECOND FROM _i) * 1000000 AS BIGINT)",
+    f"CASE WHEN st_r.d IS NOT NULL THEN {interval_texts.SHOWN} END",
+)
+
+
+def justified_days(node: exp.Expr, query: Query) -> exp.Expr:
+    """``justify_days`` and ``justify_interval``: of each 30 days of a difference, a month."""
+    value = node.expressions[0]
+    if not is_difference(value.unnest(), query) or not _is_put_out(node, query):
+        raise _kept_nowhere(node, query)
+    query.note(_NOTE)
+    return _told_apart_nowhere(made(_JUSTIFIED, i=value))
+
+
 def kept(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``age``: what is around it takes a part of it, or its text; else it is put out as a text."""
     around = node.parent

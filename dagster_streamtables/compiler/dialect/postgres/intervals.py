@@ -15,6 +15,7 @@ _MONTHS = {"mon": 1, "month": 1, "y": 12, "yr": 12, "year": 12, "quarter": 3, "d
 _DAYS = {"d": 1, "day": 1, "w": 7, "week": 7}
 _SECONDS = {"s": 1, "sec": 1, "second": 1, "m": 60, "min": 60, "minute": 60, "h": 3600, "hr": 3600,
             "hour": 3600}  # fmt: skip
+_MOVE = ("date_add", "date_subtract")
 _PART = re.compile(r"([+-]?)\s*(\d+)\s*([a-z]+)")
 _CLOCK = re.compile(r"([+-]?)(\d+):(\d\d)(?::(\d\d))?")
 Parts = tuple[int, int, int]
@@ -76,7 +77,9 @@ def interval(node: exp.Expr, query: Query) -> exp.Expr:
     found = intervals_of(parts)
     if len(found) == 1:
         return found[0]
-    if not isinstance(_around(node), exp.Add | exp.Sub):
+    around = _around(node)
+    called = isinstance(around, exp.Anonymous) and around.name.lower() in _MOVE
+    if not called and not isinstance(around, exp.Add | exp.Sub):
         raise query.refusal(
             node, "Spark cannot multiply months together with days",
             "multiply two intervals, and add both",

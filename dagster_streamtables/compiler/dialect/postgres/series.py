@@ -7,6 +7,7 @@ import datetime
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
+from dagster_streamtables.compiler.dialect.postgres import constant_rows
 from dagster_streamtables.compiler.dialect.postgres.clauses import require_in_from
 from dagster_streamtables.compiler.dialect.postgres.intervals import (
     intervals_of,
@@ -26,6 +27,8 @@ from dagster_streamtables.compiler.dialect.rules.query import (
     literal_text,
 )
 
+_GENERATORS = ("explode", "inline", "generate_subscripts", "string_to_table",
+               "regexp_split_to_table")  # fmt: skip
 _DATES = (Kind.DATE, Kind.LOCAL, Kind.INSTANT)
 
 
@@ -55,7 +58,7 @@ def _guarded(start: exp.Expr, end: exp.Expr, step: exp.Expr, order: str) -> exp.
 
 def _of_dates(node: exp.Expr, start: exp.Expr, end: exp.Expr, kind: Kind, query: Query) -> exp.Expr:
     """Dates become timestamps with a zone. Postgres adds months to the row before, so after 31
-    January it goes on with the 29th."""
+    January it goes on with the 29th; Spark adds them to the first row."""
     step = node.args.get("step")
     months, days, seconds = parts_of(text_of(step)) or (0, 0, 0)
     found = [each for each in (months, days, seconds) if each]
@@ -66,14 +69,24 @@ def _of_dates(node: exp.Expr, start: exp.Expr, end: exp.Expr, kind: Kind, query:
     if kind is not Kind.LOCAL and instants.is_long(interval):
         raise query.refusal(node, instants.DAYS, "count days, or hours below 24",
                             called="generate_series()")  # fmt: skip
-    if months and not _begins_early(start):
-        raise query.refusal(
-            node, "after a month's end Postgres goes on with the shorter month's last day",
-            "begin at a constant of day 1 to 28", called="generate_series()",
-        )  # fmt: skip
     target = "TIMESTAMP_NTZ" if kind is Kind.LOCAL else "TIMESTAMP"
     ends = [made(f"CAST(_x AS {target})", x=each) for each in (start, end)]
+    if months and not _begins_early(start):
+        return call("EXPLODE", _by_month(ends[0], ends[1], interval, months, kind))
     return _guarded(ends[0], ends[1], interval, "<=")
+
+
+def _by_month(start: exp.Expr, end: exp.Expr, step: exp.Expr, months: int, kind: Kind) -> exp.Expr:
+    """Each month from the one before it: the last one may be too late, and is left out."""
+    distance = "((YEAR(_b) - YEAR(_a)) * 12 + MONTH(_b) - MONTH(_a))"
+    following = made("ELEMENT_AT(st_l, -1) + _s", s=step)
+    following = following if kind is Kind.LOCAL else instants.later(following)
+    listed = (
+        f"AGGREGATE(SEQUENCE(0, {distance} DIV {months}), ARRAY(_a), "
+        "(st_l, st_k) -> CONCAT(st_l, ARRAY(_f)))"
+    )
+    some = f"CASE WHEN _a <= _b THEN FILTER({listed}, st_t -> st_t <= _b) END"
+    return made(some, a=start, b=end, f=following)
 
 
 def _begins_early(start: exp.Expr) -> bool:
@@ -100,13 +113,32 @@ def _rows(parts: Rule) -> Rule:
 
 
 def _subscripts(node: exp.Expr, query: Query) -> exp.Expr:
-    """``generate_subscripts(array, 1)``."""
-    require_in_from(node, query)
+    """``generate_subscripts(array, 1)``, in FROM or as an output of its own."""
+    _require_alone(node, query)
     array, dimension, *rest = node.expressions
     if literal_int(dimension) != 1 or rest:
         raise query.refusal(node, "Spark's arrays have one dimension, from 1", "use dimension 1")
     some = "CASE WHEN CARDINALITY(_a) > 0 THEN SEQUENCE(1, CARDINALITY(_a)) END"
     return call("EXPLODE", made(some, a=array))
+
+
+def _require_alone(node: exp.Expr, query: Query) -> None:
+    """A function that returns rows, in FROM or as an output of its own: of several outputs, the
+    rows advance side by side in Postgres."""
+    output = node.parent if isinstance(node.parent, exp.Alias) else node
+    select = output.parent
+    if not isinstance(select, exp.Select):
+        require_in_from(node, query)
+        return
+    calls = [
+        each
+        for output in select.selects
+        for each in output.find_all(exp.Explode, exp.ExplodingGenerateSeries, exp.Anonymous)
+        if not isinstance(each, exp.Anonymous) or each.name.lower() in _GENERATORS
+    ]
+    if len(calls) > 1:
+        raise query.refusal(node, "in Postgres the rows of several advance side by side",
+                            "put them in FROM, each with an alias")  # fmt: skip
 
 
 def unnested(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -119,7 +151,10 @@ def unnested(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def lateral(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """``LATERAL unnest(…)``, and other functions that were made rows."""
+    """``LATERAL unnest(…)``, VALUES, and other functions that were made rows."""
+    rows = constant_rows.lateral(node, query)
+    if rows is not None:
+        return rows
     alias = node.args.get("alias")
     if isinstance(node.this, exp.Anonymous) and node.this.name in ("EXPLODE", "INLINE"):
         if alias is None or not alias.name:
@@ -146,6 +181,7 @@ def _side_by_side(node: exp.Expr, alias: exp.Expr | None, query: Query) -> exp.E
 
 RULES: Rules = {
     exp.ExplodingGenerateSeries: series, exp.Unnest: unnested, exp.Lateral: lateral,
+    exp.Table: constant_rows.table, exp.Values: constant_rows.rows,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
     "generate_subscripts": _subscripts,

@@ -7,7 +7,7 @@ import re
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
-from dagster_streamtables.compiler.dialect.postgres import regexes
+from dagster_streamtables.compiler.dialect.postgres import identifiers, regexes
 from dagster_streamtables.compiler.dialect.rules import functions
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.made import made, number, string
@@ -20,7 +20,7 @@ from dagster_streamtables.compiler.dialect.rules.query import (
 )
 
 _WORDS = r"[\p{L}\p{N}]+|[^\p{L}\p{N}]+"
-_CONSTANT = "write a constant"
+_VALUES = ("%s", "%L", "%I")
 
 
 def initcap(node: exp.Expr, query: Query) -> exp.Expr:
@@ -67,25 +67,33 @@ def _substring(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _format(node: exp.Expr, query: Query) -> exp.Expr:
-    """``format`` with %s, %L and %%: NULL is written as nothing, or as NULL."""
+    """``format`` with %s, %L, %I and %%: NULL is written as nothing, or as NULL."""
     written = literal_text(node.expressions[0])
     values = list(node.expressions[1:])
-    pieces = re.split(r"(%%|%s|%L)", written) if written is not None else [""]
-    known = ("%%", "%s", "%L")
+    pieces = re.split(r"(%%|%s|%L|%I)", written) if written is not None else [""]
+    known = ("%%", *_VALUES)
     if written is None or "%" in "".join(each for each in pieces if each not in known):
-        raise query.refusal(node, "only %s, %L and %% are translated", "write || between the parts")
-    if pieces.count("%s") + pieces.count("%L") > len(values):
+        raise query.refusal(node, "only %s, %L, %I and %% are translated",
+                            "write || between the parts")  # fmt: skip
+    if sum(map(pieces.count, _VALUES)) > len(values):
         raise query.refusal(node, "too few arguments for its %s", "add the missing arguments")
     parts: list[exp.Expr] = [string("")]
     for piece in pieces:
-        if piece in ("%s", "%L"):
+        if piece in _VALUES:
             value = values.pop(0)
             functions.as_text(node, value, query)
-            shown = made("COALESCE(CAST(_x AS STRING), '')", x=value)
-            parts.append(shown if piece == "%s" else _literal(value, nullable=True))
+            parts.append(_formatted(piece, value))
         elif piece:
             parts.append(string("%" if piece == "%%" else piece))
     return call("CONCAT", *parts)
+
+
+def _formatted(piece: str, value: exp.Expr) -> exp.Expr:
+    if piece == "%L":
+        return _literal(value, nullable=True)
+    if piece == "%I":
+        return identifiers.in_format(made("CAST(_x AS STRING)", x=value))
+    return made("COALESCE(CAST(_x AS STRING), '')", x=value)
 
 
 def _quoted(node: exp.Expr, query: Query) -> exp.Expr:

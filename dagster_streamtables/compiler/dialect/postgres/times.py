@@ -225,11 +225,10 @@ def finite(node: exp.Expr, query: Query) -> exp.Expr:
 
 RULES: Rules = {
     exp.Add: moved, exp.Sub: moved, exp.Interval: interval, exp.Extract: extracted,
-    exp.AtTimeZone: at_zone, exp.TimestampTrunc: truncated,
 }  # fmt: skip
 CALLS: dict[str, Rule] = {
     "age": interval_outputs.kept, "make_interval": make_interval, "timezone": zone_call,
     "date_bin": binned, "make_timestamp": make_timestamp, "isfinite": finite,
     "justify_hours": interval_outputs.justified,
-    **dict.fromkeys(("justify_days", "justify_interval"), interval_outputs.kept),
+    **dict.fromkeys(("justify_days", "justify_interval"), interval_outputs.justified_days),
 }  # fmt: skip

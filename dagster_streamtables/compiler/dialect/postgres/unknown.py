@@ -27,18 +27,18 @@ _WHYS = (
         "Spark has no such function",
         "compute it where the source is written"),
     Why("array_fill", "the index of its elements is not kept", "use array[…]"),
-    Why("row_to_json array_to_json jsonb_populate_record json_object json_serialize json_scalar "
+    Why("row_to_json jsonb_populate_record json_object json_serialize json_scalar "
         "json_table",
         "the columns of a row, or the keys of an object, decide about its result",
         "name each key: jsonb_build_object('a', a), or j ->> 'a'"),
-    Why("jsonb_insert jsonb_strip_nulls jsonb_pretty",
-        "Spark cannot walk through all of a JSON value", "use jsonb_set(), - and ||"),
+    Why("jsonb_pretty", "its text has the keys in PostgreSQL's order, and Spark keeps another",
+        "store the JSON, and lay it out where it is shown"),
     Why("jsonb_path_match jsonb_path_query", "Spark has paths of keys and indexes only",
         "compare jsonb_path_query_first(j, '$.a'), and take rows by jsonb_array_elements()"),
     Why("json_objectagg jsonb_objectagg",
         "of equal keys the last one would win, and a group has no order",
         "aggregate jsonb_build_object('key', k, 'value', v) by jsonb_agg()"),
-    Why("quote_ident parse_ident pg_client_encoding pg_typeof "
+    Why("parse_ident pg_client_encoding pg_typeof "
         "to_ascii unistr normalize unicode_assigned casefold",
         "it serves text that is read by PostgreSQL, or depends on its tables of characters",
         "compute it where the source is written"),
@@ -46,10 +46,7 @@ _WHYS = (
         "Spark has no such function for bytes", "use encode(), sha256() or length()"),
     Why("range_agg",
         "a Delta table has no ranges", "compare both ends: a >= lower AND a < upper"),
-    Why("make_timestamptz make_time", "Spark has no such function",
-        "write make_date(…) + make_interval(hours => h)"),
-    Why("date_add date_subtract", "in Spark these names mean another function",
-        "write ts + INTERVAL '1 day'"),
+    Why("make_time", "Spark has no such function", "write make_timestamp(…)::time"),
     Why("to_number", "its format words differ in Spark", "cast to NUMERIC(…)"),
     Why("row", "Spark compares NULLs inside a row differently", "write (a, b) without ROW"),
     Why("json_array json_arrayagg", "it omits NULLs, which the other constructors keep",
@@ -76,6 +73,5 @@ REFUSED: dict[type[exp.Expr], Reason] = {
     exp.JSONTable: Reason("Spark cannot make columns of JSON", "name each: j ->> 'a'"),
     exp.JSONObjectAgg: Reason(WHYS["json_objectagg"].why, WHYS["json_objectagg"].fix),
     exp.JSON: Reason("Spark has no such test", "leave it out, or use IS NULL"),
-    exp.DateAdd: Reason(WHYS["date_add"].why, WHYS["date_add"].fix),
 }  # fmt: skip
 """Of what sqlglot parses into a class of its own."""

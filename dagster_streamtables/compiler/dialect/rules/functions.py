@@ -86,7 +86,10 @@ def as_text(node: exp.Expr, value: exp.Expr, query: Query, *more: Kind) -> None:
     )  # fmt: skip
     digits = query.digits(value) if query.dialect == "postgres" else None
     known = digits is not None and digits.fits and not digits.varying
-    if kind is Kind.DECIMAL and not known and not isinstance(value.unnest(), exp.Column | exp.Cast):
+    given = isinstance(value.unnest(), exp.Cast) or (
+        isinstance(value.unnest(), exp.Column) and not (digits is not None and digits.varying)
+    )
+    if kind is Kind.DECIMAL and not known and not given:
         raise query.refusal(
             node, "a computed decimal has another number of trailing zeros in Spark",
             "cast it to DECIMAL(…) first",

@@ -7,7 +7,7 @@ import re
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.postgres.json import TEXT, canonical
+from dagster_streamtables.compiler.dialect.postgres.json.keys import TEXT, canonical
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_text
 
@@ -122,7 +122,19 @@ def _single(*, binary: bool) -> Rule:
     return rule
 
 
+def _of_array(node: exp.Expr, query: Query) -> exp.Expr:
+    """``array_to_json``."""
+    value, *pretty = node.expressions
+    query.require(node, value, (Kind.ARRAY,), "this needs an array", "use to_json()")
+    if pretty and not (isinstance(pretty[0], exp.Boolean) and not pretty[0].this):
+        raise query.refusal(node, "Spark breaks no lines in JSON", "omit the second argument")
+    one = node.copy()
+    one.set("expressions", [value])
+    return _single(binary=False)(one, query)  # type: ignore[return-value]
+
+
 CALLS: dict[str, Rule] = {
+    "array_to_json": _of_array,
     "json_build_object": _object(binary=False), "jsonb_build_object": _object(binary=True),
     "json_build_array": _array(binary=False), "jsonb_build_array": _array(binary=True),
     "to_json": _single(binary=False), "to_jsonb": _single(binary=True),

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
-from dagster_streamtables.compiler.dialect.postgres.json import KIND, TEXT, TEXTUAL, canonical
-from dagster_streamtables.compiler.dialect.postgres.json_compared import json_of
+from dagster_streamtables.compiler.dialect.postgres.json.compared import json_of
+from dagster_streamtables.compiler.dialect.postgres.json.keys import KIND, TEXT, TEXTUAL, canonical
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import (
@@ -88,8 +88,10 @@ class _Change:
     """What happens at the end of a path, whose keys are the operands ``_k0``, ``_k1`` and on."""
 
     keys: Sequence[str]
-    deletes: bool
+    deletes: bool = False
     creates: bool = False
+    inserts: str = ""
+    """Whether it inserts ``before`` or ``after`` an element; a key that exists is an error."""
 
     def at(self, value: str, depth: int = 0) -> str:
         """The value with the change in it, as a VARIANT."""
@@ -116,6 +118,9 @@ class _Change:
             return f"TO_VARIANT_OBJECT({rest})"
         inner = self._inner(f"ELEMENT_AT({whole}, {key})", depth)
         changed = f"TO_VARIANT_OBJECT(MAP_CONCAT({rest}, MAP({key}, {inner})))"
+        if self.inserts and self._last(depth):
+            no = "CAST(CAST('cannot replace existing key' AS INT) AS VARIANT)"
+            return f"CASE WHEN MAP_CONTAINS_KEY({whole}, {key}) THEN {no} ELSE {changed} END"
         if self.creates and self._last(depth):
             return changed
         return f"CASE WHEN MAP_CONTAINS_KEY({whole}, {key}) THEN {changed} ELSE {value} END"
@@ -131,12 +136,20 @@ class _Change:
             f"CAST(TRANSFORM({whole}, ({each}, {at}) -> "
             f"CASE WHEN {at} = {place} THEN {inner} ELSE {each} END) AS VARIANT)"
         )
+        if self.inserts and self._last(depth):
+            changed = self._with_inserted(whole, place)
         if not self.creates or not self._last(depth):
             return changed
         parts = [whole, f"ARRAY({inner})"] if index >= 0 else [f"ARRAY({inner})", whole]
         outside = f"{place} NOT BETWEEN 0 AND CARDINALITY({whole}) - 1"
         more = f"CAST(CONCAT({', '.join(parts)}) AS VARIANT)"
         return f"CASE WHEN {outside} THEN {more} ELSE {changed} END"
+
+    def _with_inserted(self, whole: str, place: str) -> str:
+        begin = f"({place} + {1 if self.inserts == 'after' else 0})"
+        rest = f"SLICE({whole}, {begin} + 1, CARDINALITY({whole}) - {begin})"
+        parts = f"SLICE({whole}, 1, {begin}), ARRAY(PARSE_JSON(_n)), {rest}"
+        return f"CAST(CONCAT({parts}) AS VARIANT)"
 
 
 def _keys(node: exp.Expr, path: exp.Expr, query: Query) -> list[str]:
@@ -173,12 +186,24 @@ def without(node: exp.Expr, query: Query) -> exp.Expr:
 def _set(node: exp.Expr, query: Query) -> exp.Expr:
     """``jsonb_set(j, '{a,b}', value, create)``."""
     json, path, new, *rest = node.expressions
-    if rest and not isinstance(rest[0], exp.Boolean):
-        raise query.refusal(node, "whether it creates the key must be known", "write true or false")
-    creates = not rest or bool(rest[0].this)
+    creates = not rest or _told(node, rest[0], "creates the key", query)
     keys = _keys(node, path, query)
-    return _changed(node, query, json, _Change(keys, deletes=False, creates=creates), new)
+    return _changed(node, query, json, _Change(keys, creates=creates), new)
+
+
+def _insert(node: exp.Expr, query: Query) -> exp.Expr:
+    """``jsonb_insert(j, '{a,0}', value, after)``."""
+    json, path, new, *rest = node.expressions
+    after = bool(rest) and _told(node, rest[0], "inserts after the element", query)
+    change = _Change(_keys(node, path, query), creates=True, inserts="after" if after else "before")
+    return _changed(node, query, json, change, new)
+
+
+def _told(node: exp.Expr, value: exp.Expr, what: str, query: Query) -> bool:
+    if not isinstance(value, exp.Boolean):
+        raise query.refusal(node, f"whether it {what} must be known", "write true or false")
+    return bool(value.this)
 
 
 RULES: Rules = {exp.JSONBDeleteAtPath: without}
-CALLS: dict[str, Rule] = {"jsonb_set": _set}
+CALLS: dict[str, Rule] = {"jsonb_set": _set, "jsonb_insert": _insert}

@@ -8,20 +8,24 @@ is no array for an array of itself; what is not there is no item, and no error.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.postgres.json import TEXT
-from dagster_streamtables.compiler.dialect.postgres.json_compared import json_of
+from dagster_streamtables.compiler.dialect.postgres.json import path_steps
+from dagster_streamtables.compiler.dialect.postgres.json.compared import json_of
+from dagster_streamtables.compiler.dialect.postgres.json.keys import TEXT
+from dagster_streamtables.compiler.dialect.postgres.json.path_steps import (
+    Condition,
+    Filter,
+    Key,
+    Several,
+    Step,
+    Test,
+)
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, literal_text
 
-_STEP = re.compile(
-    r'\s*(?:\.\s*(?:(?P<key>[A-Za-z_]\w*)|"(?P<quoted>[^"\'\\]*)")|\[\s*(?P<at>\d+|last|\*)\s*\])\s*'
-)
-_METHOD = re.compile(r"\s*\(")
 _ARRAY = "SCHEMA_OF_VARIANT(st_p) LIKE 'ARRAY%'"
 _LIST = "CAST(st_p AS ARRAY<VARIANT>)"
 _ELEMENTS = f"FLATTEN(TRANSFORM(_s, st_p -> CASE WHEN {_ARRAY} THEN {_LIST} ELSE ARRAY(st_p) END))"
@@ -34,22 +38,20 @@ _SCALAR = (
     "THEN LEFT(VARIANT_GET(st_p, '$', 'string'), 1) ELSE VARIANT_GET(st_p, '$', 'string') END), 0)"
 )
 """Of a truth value Postgres returns the first letter."""
-_UNKNOWN = "only keys, subscripts and [*] of a lax path are translated"
+_UNKNOWN = "only keys, subscripts, [*], and filters by constants of a lax path are translated"
+_ITEM = "st_f"
+"""The item that a filter looks at."""
 
 
-def _steps(node: exp.Expr, path: exp.Expr, query: Query) -> Iterator[tuple[str, str]]:
-    """The key or the subscript of each step, and which of both it is."""
+def _path(node: exp.Expr, path: exp.Expr, query: Query) -> list[Step]:
     text = (literal_text(path.this if isinstance(path, exp.Cast) else path) or "").strip()
     rest = re.sub(r"^(lax\s+)?\$", "", text)
     if rest == text:
         raise query.refusal(node, _UNKNOWN, "write a constant, such as '$.a.b[0]'")
-    while rest:
-        found = _STEP.match(rest)
-        if found is None or _METHOD.match(rest, found.end()):
-            raise query.refusal(node, _UNKNOWN, "filter and compute outside of the path")
-        key = found["key"] if found["key"] is not None else found["quoted"]
-        yield ("key", key) if key is not None else ("at", found["at"])
-        rest = rest[found.end() :]
+    steps = path_steps.read(rest)
+    if steps is None:
+        raise query.refusal(node, _UNKNOWN, "filter and compute outside of the path")
+    return steps
 
 
 def _items(node: exp.Expr, query: Query) -> exp.Expr:
@@ -57,15 +59,67 @@ def _items(node: exp.Expr, query: Query) -> exp.Expr:
     json, path = _operands(node)
     whole = json_of(node, json, query)
     items = made("CASE WHEN _j IS NOT NULL THEN ARRAY(PARSE_JSON(_j)) END", j=whole)
-    for kind, step in _steps(node, path, query):
-        if step == "*" and kind == "at":
-            items = made(_ELEMENTS, s=items)
-        elif kind == "key":
+    return _followed(items, _path(node, path, query))
+
+
+def _followed(items: exp.Expr, steps: list[Step]) -> exp.Expr:
+    for step in steps:
+        if isinstance(step, Filter):
+            holds = _holds(step.condition)
+            items = made(f"FILTER({_ELEMENTS}, {_ITEM} -> _c)", s=items, c=holds)
+        elif isinstance(step, Key):
             member = _FOUND.format(_ELEMENTS, "VARIANT_GET(st_p, _k)")
-            items = made(member, s=items, k=string(f"$['{step}']"))
+            items = made(member, s=items, k=string(f"$['{step.name}']"))
+        elif step.place == "*":
+            items = made(_ELEMENTS, s=items)
         else:
-            items = made(_FOUND.format("_s", _element(step)), s=items, k=string(f"$[{step}]"))
+            found = _FOUND.format("_s", _element(step.place))
+            items = made(found, s=items, k=string(f"$[{step.place}]"))
     return items
+
+
+def _holds(condition: Condition) -> exp.Expr:
+    """Whether a condition is true: what is false and what is unknown are both left out."""
+    if isinstance(condition, Several):
+        parts = [exp.paren(_holds(each)) for each in condition.parts]
+        return exp.and_(*parts) if condition.all else exp.or_(*parts)
+    items = _followed(made("ARRAY(_v)", v=exp.column(_ITEM)), condition.path)
+    if condition.test is None:
+        return made("CARDINALITY(_s) > 0", s=items)
+    return made(f"EXISTS({_ELEMENTS}, st_q -> _t)", s=items, t=_compared(condition.test))
+
+
+_KIND = "SCHEMA_OF_VARIANT(st_q)"
+_TOO_FINE = "CAST('a number of more than 18 digits after the point' AS BOOLEAN)"
+_OF_KIND = {
+    "STRING": "CASE WHEN {k} = 'STRING' THEN VARIANT_GET(st_q, '$', 'string') {op} _v ",
+    "BOOLEAN": "CASE WHEN {k} = 'BOOLEAN' THEN VARIANT_GET(st_q, '$', 'boolean') {op} _v ",
+    "VOID": "CASE WHEN {k} = 'VOID' THEN 0 {op} 0 ",
+    "NUMBER": (
+        "CASE WHEN {k} IN ('DOUBLE', 'FLOAT') "
+        "THEN VARIANT_GET(st_q, '$', 'double') {op} CAST(_v AS DOUBLE) "
+        f"WHEN {{k}} RLIKE '^DECIMAL[(][0-9]+,(19|2[0-9]|3[0-9])[)]' THEN {_TOO_FINE} "
+        "WHEN {k} = 'BIGINT' OR {k} LIKE 'DECIMAL%' "
+        "THEN VARIANT_GET(st_q, '$', 'decimal(38, 18)') {op} CAST(_v AS DECIMAL(38, 18)) "
+    ),
+}
+
+
+def _compared(test: Test) -> exp.Expr:
+    """An item beside a constant: null differs from all else, and other types are not compared."""
+    if test.operator == "starts with":
+        shown = "STARTSWITH(VARIANT_GET(st_q, '$', 'string'), _v)"
+        return made(
+            f"CASE WHEN {_KIND} = 'STRING' THEN {shown} ELSE FALSE END", v=string(test.text)
+        )
+    differs = test.operator == "<>"
+    template = _OF_KIND[test.kind].format(k=_KIND, op=test.operator)
+    if test.kind == "VOID":
+        return made(f"{template} ELSE {str(differs).upper()} END")
+    value = {"STRING": string, "NUMBER": exp.Literal.number}.get(test.kind)
+    constant = value(test.text) if value is not None else exp.Boolean(this=test.text == "true")
+    null = f"WHEN {_KIND} = 'VOID' THEN TRUE " if differs else ""
+    return made(f"{template} {null} ELSE FALSE END", v=constant)
 
 
 def _element(step: str) -> str:

@@ -11,7 +11,7 @@ import json
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
-from dagster_streamtables.compiler.dialect.postgres.json import (
+from dagster_streamtables.compiler.dialect.postgres.json.keys import (
     EXTRACTS,
     KEYS,
     TEXT,

@@ -6,7 +6,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import RECORDS
 from dagster_streamtables.compiler.dialect.postgres.clauses import require_in_from
-from dagster_streamtables.compiler.dialect.postgres.json import KIND, TEXT, TEXTUAL
+from dagster_streamtables.compiler.dialect.postgres.json.keys import KIND, TEXT, TEXTUAL
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call
 

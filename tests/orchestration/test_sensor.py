@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
+import psutil
 import pyarrow as pa
 import pytest
 from dagster import DagsterRunStatus
@@ -27,8 +31,11 @@ from dagster_streamtables import (
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.catalog.freshness import passes
+from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
+from dagster_streamtables.orchestration.instance.run_process import PROCESS_TAG
 from dagster_streamtables.runtime.model.state import Seen, State
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from dagster_streamtables.runtime.observe import processes
 from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat, Lease
 from orchestration.conftest import Write
 from runtime.orders import ACCOUNT
@@ -238,6 +245,52 @@ def test_tables_in_unfinished_runs_are_left_out_until_the_run_is_taken_for_dead(
     assert selections(result) == [{"other"}]
     assert selections(location.tick(timedelta(minutes=59))) == [{"other"}]
     assert selections(location.tick(timedelta(minutes=61))) == [{"paid", "totals"}, {"other"}]
+
+
+def test_a_run_whose_process_is_gone_is_ended(logs: StreamTablesResource) -> None:
+    location = Location(logs, PAID, TOTALS, OTHER)
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        mark = f"{process.pid}@{psutil.Process(process.pid).create_time():.0f}"
+        run = _started(location, "paid", f"{processes.machine()} {mark}")
+        elsewhere = _started(location, "other", f"another.machine {mark}")
+        assert selections(location.tick()) == []
+        assert not location.instance.get_run_by_id(run.run_id).is_finished
+    result = location.tick()
+    assert selections(result) == []
+    assert "paid is due, but not refreshed: failed once" in said(result)
+    ended = location.instance.get_run_by_id(run.run_id)
+    assert ended.status is DagsterRunStatus.FAILURE
+    assert not location.instance.get_run_by_id(elsewhere.run_id).is_finished
+    assert selections(location.tick(PAUSE * 1.5)) == [{"paid", "totals"}]
+
+
+def test_a_process_that_has_the_number_of_one_that_is_gone(logs: StreamTablesResource) -> None:
+    location = Location(logs, PAID, TOTALS)
+    begun = psutil.Process().create_time()
+    run = _started(location, "paid", f"{processes.machine()} {os.getpid()}@{begun - 60:.0f}")
+    location.tick()
+    assert location.instance.get_run_by_id(run.run_id).status is DagsterRunStatus.FAILURE
+
+
+def _started(location: Location, name: str, process: str) -> dg.DagsterRun:
+    settings = location.settings.named_after("streamtables")
+    tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: location.catalog.fingerprint}
+    return create_run_for_test(
+        location.instance,
+        status=DagsterRunStatus.STARTED,
+        asset_selection=frozenset({dg.AssetKey(name)}),
+        tags=tags | {PROCESS_TAG: process},
+    )
+
+
+@pytest.mark.spark
+def test_a_run_names_its_process(resource: StreamTablesResource, write: Write) -> None:
+    location = Location(resource, PAID)
+    assert location.execute(dg.RunRequest(asset_selection=[dg.AssetKey("paid")]))
+    [run] = location.instance.get_runs()
+    host, mark, parent = run.tags[PROCESS_TAG].split()
+    assert (host, mark.split("@")[0]) == (processes.machine(), str(os.getpid()))
+    assert parent.split("@")[0] == str(os.getppid())
 
 
 @pytest.mark.spark

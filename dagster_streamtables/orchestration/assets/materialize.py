@@ -13,6 +13,7 @@ from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.assets.record import record_of
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.checks.after_refresh import tell_checks
+from dagster_streamtables.orchestration.instance.run_process import name_process
 from dagster_streamtables.runtime.dag import in_order
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.verdict import may_pass
@@ -31,6 +32,7 @@ def refresh_one(
         dg.Failure: Its definition is broken, or the refresh failed, with what, where, why and fix.
             Retries are allowed if one may be enough.
     """
+    name_process(context)
     try:
         table = keys.read_definition(spec.metadata)
         until = _beginning(context)(spec)
@@ -54,6 +56,7 @@ def refresh_selected(
         dg.Failure: At least one refresh failed; the metadata has the message of each.
     """
     specs = {s.key: s for s in context.assets_def.specs if s.key in context.selected_asset_keys}
+    name_process(context)
     until = _beginning(context)
 
     def work(key: dg.AssetKey) -> Refresh:

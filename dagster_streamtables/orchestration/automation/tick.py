@@ -39,6 +39,10 @@ from dagster_streamtables.orchestration.instance.last_runs import (
     latest,
     read_history,
 )
+from dagster_streamtables.orchestration.instance.run_process import (
+    end_dead_runs,
+    requesting_process,
+)
 from dagster_streamtables.orchestration.instance.standing_checks import results_to_repeat
 from dagster_streamtables.runtime.observe.lease import Beats, Heard, Heartbeat
 from dagster_streamtables.runtime.observe.log_heads import Heads
@@ -84,6 +88,7 @@ def evaluate(
     settings = (settings or SensorSettings()).named_after(RESOURCE_KEY)
     nodes = Nodes(catalog, replications or ReplicationCatalog())
     tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: nodes.fingerprint}
+    end_dead_runs(instance)
     histories = _histories(nodes, instance, settings, tags, now)
     past = {n: latest(histories[s.key] for s in specs) for n, specs in nodes.specs.items()}
     schedules, reads = nodes.schedules, nodes.reads
@@ -202,7 +207,7 @@ def _requests(
         dg.RunRequest(
             asset_selection=[spec.key for name in group for spec in nodes.specs[name]],
             asset_check_keys=[],
-            tags={**tags, "dagster/priority": str(len(groups) - place)},
+            tags={**tags, **requesting_process(), "dagster/priority": str(len(groups) - place)},
         )
         for place, group in enumerate(groups)
     ]

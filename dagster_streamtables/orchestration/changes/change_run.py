@@ -14,6 +14,7 @@ from dagster_streamtables.errors import InvalidDefinition, StreamTablesError, le
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION
 from dagster_streamtables.orchestration.changes import feed_metadata
+from dagster_streamtables.orchestration.instance.run_process import name_process
 from dagster_streamtables.runtime.errors.verdict import may_pass
 from dagster_streamtables.runtime.model.report import Action
 
@@ -34,6 +35,7 @@ def run_once(
     Raises:
         dg.Failure: The changes cannot be read, or not be acknowledged, with what, why and fix.
     """
+    name_process(context)
     token = None if stored_token is None else stored_token()
     try:
         with next_window(lake, feed) as window:

@@ -18,6 +18,10 @@ from dagster_streamtables.orchestration.instance.last_runs import (
     History,
     read_history,
 )
+from dagster_streamtables.orchestration.instance.run_process import (
+    end_dead_runs,
+    requesting_process,
+)
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
@@ -89,12 +93,13 @@ def evaluate(
         now: The time of the tick.
     """
     tags = {SENSOR_TAG: settings.name}
+    end_dead_runs(instance)
     past = read_history(
         instance, list(follows), requested=tags, stuck_after=settings.stuck_after, now=now
     )
     found = {key: _news(lake, each, past[key], settings, now) for key, each in follows.items()}
     requests = [
-        dg.RunRequest(asset_selection=[key], asset_check_keys=[], tags=tags)
+        dg.RunRequest(asset_selection=[key], asset_check_keys=[], tags=tags | requesting_process())
         for key, each in found.items()
         if each.due
     ]

@@ -13,6 +13,7 @@ from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationEntry
+from dagster_streamtables.orchestration.instance.run_process import name_process
 from dagster_streamtables.orchestration.replication.recorded import Materialized, Recorded
 from dagster_streamtables.replication.lifecycle.errors import passes
 from dagster_streamtables.replication.lifecycle.replications import Replications
@@ -34,6 +35,7 @@ def replicate(
         dg.Failure: The refresh failed, with what, why and fix. Retries are allowed if one may be
             enough.
     """
+    name_process(context)
     began, instance, warn = datetime.now(UTC), context.instance, context.log.warning
     try:
         refresh = Replications(lake).refresh(entry.replication, wait=_WAIT)

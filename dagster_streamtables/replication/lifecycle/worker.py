@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import socket
 import uuid
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from functools import cache
+
+from dagster_streamtables.runtime.observe import processes
 
 LEASE = timedelta(seconds=60)
 
@@ -24,8 +24,9 @@ class Worker:
     @classmethod
     def here(cls) -> Worker:
         """A new one, of this process."""
-        host, process, started = _this_process(os.getpid())
-        return cls(uuid.uuid4().hex, host, process, started, datetime.now(UTC) + LEASE)
+        pid, until = os.getpid(), datetime.now(UTC) + LEASE
+        started = processes.begun(pid) or 0.0
+        return cls(uuid.uuid4().hex, processes.machine(), pid, started, until)
 
     def renewed(self) -> Worker:
         return replace(self, until=datetime.now(UTC) + LEASE)
@@ -40,25 +41,7 @@ class Worker:
         return self.until > datetime.now(UTC) and not self._is_gone()
 
     def _is_gone(self) -> bool:
-        import psutil
-
-        if self.host != _this_process(os.getpid())[0]:
-            return False
-        try:
-            found = psutil.Process(self.process)
-            another = abs(found.create_time() - self.started) > 2
-            return another or found.status() == psutil.STATUS_ZOMBIE
-        except psutil.NoSuchProcess:
-            return True
-        except psutil.Error:
-            return False
+        return self.host == processes.machine() and processes.is_gone(self.process, self.started)
 
     def __str__(self) -> str:
         return f"process {self.process} on {self.host}"
-
-
-@cache
-def _this_process(process: int) -> tuple[str, int, float]:
-    import psutil
-
-    return f"{socket.gethostname()}/{uuid.getnode():012x}", process, psutil.Process().create_time()

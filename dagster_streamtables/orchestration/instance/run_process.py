@@ -1,0 +1,59 @@
+"""The process that executes a run, named by a tag of the run, so that a killed run can be ended.
+
+A code server tells Dagster when a process of its runs dies. If it is killed too, with `dagster dev`
+or with the machine, such a run stays "started" for ever, and holds its tables and its pools:
+Dagster's default launcher cannot be asked for it, with `run_monitoring` either.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+
+import dagster as dg
+from dagster import DagsterRun, DagsterRunStatus, RunsFilter
+
+from dagster_streamtables.runtime.observe import processes
+
+PROCESS_TAG = "streamtables/process"
+"""Tag of a run: `host pid@begun parent@begun`, or `host pid@begun` of who requested it."""
+_BEGUN = (DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING)
+logger = logging.getLogger(__name__)
+
+
+def requesting_process() -> dict[str, str]:
+    """The tag of a run that this code server requests, until a process executes it."""
+    return {PROCESS_TAG: processes.named(os.getpid())}
+
+
+def name_process(context: dg.AssetExecutionContext) -> None:
+    """Tag the run with this process and its parent: the process of a step is a child of the run's.
+
+    The parent of the run's own is its code server, which ends the run itself while it lives.
+    """
+    name = processes.named(os.getpid(), os.getppid())
+    if context.run.tags.get(PROCESS_TAG) != name:
+        context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: name})
+
+
+def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
+    """Mark as failed the runs whose process was on this machine and is gone.
+
+    Returns:
+        Their ids.
+    """
+    ended: list[str] = []
+    for run in instance.get_runs(RunsFilter(statuses=list(_BEGUN))):
+        if not _is_gone(run):
+            continue
+        now = instance.get_run_by_id(run.run_id)
+        if now is not None and now.status in _BEGUN and _is_gone(now):
+            message = f"The process of the run is gone: {now.tags[PROCESS_TAG]}."
+            logger.warning("run %s: %s", run.run_id, message)
+            instance.report_run_failed(now, message)
+            ended.append(run.run_id)
+    return ended
+
+
+def _is_gone(run: DagsterRun) -> bool:
+    return processes.are_gone(run.tags.get(PROCESS_TAG, ""))

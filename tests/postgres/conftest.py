@@ -23,6 +23,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[psycopg.Conne
         connection.execute("SET timezone = 'UTC'")
         # As the text that PostgreSQL shows; psycopg's timedelta shows days and times otherwise.
         connection.adapters.register_loader("interval", TextLoader)
+        connection.adapters.register_loader("time", TextLoader)  # a stream table stores its text
         yield connection
 
 

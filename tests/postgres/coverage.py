@@ -37,11 +37,10 @@ What holds everywhere:
 
 - Strings are compared by code points, as under the collation `C`; upper and lower case are those of
   Unicode. Days and hours are those of `session_timezone`. Years are 1 to 9999.
-- Three things about zones differ. Where a clock is set back at midnight (`America/Havana`), a day
-  of `date_trunc`, and a date that is compared with an instant, begin at the first midnight. Of a
-  time that a clock shows twice, a text without an offset, compared with an instant, is the earlier.
-  And so is what `tz + interval '1 day'` comes to, where `date_add(tz, '1 day')` takes the later, as
-  both do in PostgreSQL.
+- Two things about zones differ. Where a clock is set back at midnight (`America/Havana`), a day of
+  `date_trunc`, and a date that is compared with an instant, begin at the first midnight, and in
+  PostgreSQL at the second. And of a time that a clock shows twice, `tz + interval '1 day'` is the
+  earlier one, and in PostgreSQL the later; `date_add(tz, '1 day')` is the later one in both.
 - A quotient or an average of `numeric` has the digits that PostgreSQL gives it, up to 24 after the
   point, and zeros after them. One of 10^18 or more fails the refresh rather than lose digits.
 - Where PostgreSQL raises an error for a row, so does the refresh, and the table stays as it was.

@@ -95,10 +95,31 @@ class FromClause:
             left = timed(left) if condition is not None and reads_time(condition) else left
             made = lateral(left, query, source.alias, names, self._scope, self._subqueries)
             return made(side == "LEFT", condition)
-        rows = self._unfold(left, source, outer=side == "LEFT")
-        return rows if on in (None, exp.true()) else filtered(rows, [self._scope.flat(on)])
+        if on is None or on == exp.true():
+            return self._unfold(left, source, outer=side == "LEFT")
+        if side != "LEFT":
+            return filtered(self._unfold(left, source, outer=False), [self._scope.flat(on)])
+        return self._padded(left, source, on)
 
-    def _unfold(self, rows: Operator, view: exp.Lateral, *, outer: bool) -> Operator:
+    def _padded(self, left: Operator, source: exp.Lateral, on: exp.Expr) -> Operator:
+        """LEFT JOIN of a table function: the condition decides which rows are padded."""
+        inner = on.find(exp.Query)
+        if inner is not None:
+            raise Refusal(
+                inner,
+                "a subquery in ON of a LEFT JOIN with a table function",
+                why="the condition decides for each row alone whether it is padded",
+                fix="join the table function in a subquery, and the other table after it",
+            )
+        condition = self._scope.flat(on)
+        if not reads_time(condition):
+            return self._unfold(left, source, outer=True, condition=condition)
+        rows = self._unfold(timed(left), source, outer=True, condition=condition)
+        return _without_time(rows)
+
+    def _unfold(
+        self, rows: Operator, view: exp.Lateral, *, outer: bool, condition: exp.Expr | None = None
+    ) -> Operator:
         if free_tables(view.this) - set(own_aliases(self._query)):
             raise Refusal(
                 view.this,
@@ -115,7 +136,7 @@ class FromClause:
             (flat(own, name), exp.DataType.build(type_))
             for name, type_ in zip(names, types, strict=True)
         )
-        return Unfold(rows, self._scope.flat(view.this), made, outer)
+        return Unfold(rows, self._scope.flat(view.this), made, outer, condition or exp.true())
 
     def _relation(self, source: exp.Expr) -> Operator:
         alias = source.alias_or_name
@@ -190,7 +211,10 @@ def _paired_in_time(
         rest = [each for each in conjuncts(condition) if each not in asking]
         condition = exp.and_(*rest) if rest else exp.true()
         return _paired(left, filtered(right, asking), condition, join)
-    rows = _paired(timed(left), right, condition, join)
+    return _without_time(_paired(timed(left), right, condition, join))
+
+
+def _without_time(rows: Operator) -> Operator:
     kept = ((name, type_) for name, type_ in rows.schema.items() if name != NOW)
     return Project(rows, tuple((name, typed(column(name), type_)) for name, type_ in kept))
 

@@ -3,14 +3,14 @@
     Δ υ_g(R) = υ_g(ΔR)
 
 A table function looks at one row at a time, as a projection does, and its rows inherit that row's
-weight. OUTER keeps a row for which the function returns none, padded with NULLs; that, too, depends
-on the row alone.
+weight. OUTER keeps a row for which the function returns none, or none that matches the condition of
+the join, padded with NULLs; that, too, depends on the row alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from sqlglot import exp
@@ -22,6 +22,7 @@ from dagster_streamtables.compiler.operators.columns import (
     table,
     weight_column,
 )
+from dagster_streamtables.compiler.operators.failing import before_failing
 from dagster_streamtables.compiler.operators.step import Schema, Step
 
 
@@ -33,6 +34,8 @@ class Unfold(Operator):
     made: tuple[tuple[str, exp.DataType], ...]
     """The columns that the function returns."""
     outer: bool = False
+    condition: exp.Expr = field(default_factory=exp.true)
+    """Which returned rows match, over all columns. Without OUTER, a filter says the same."""
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "linear"
@@ -50,7 +53,7 @@ class Unfold(Operator):
         return True
 
     def delta(self) -> Operator:
-        return self.over(self.input.change)
+        return self.over(before_failing(self.input, [self.condition]))
 
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
@@ -59,9 +62,11 @@ class Unfold(Operator):
             columns.append(weight_column())
         query = select(*columns).from_(table(rows), copy=False)
         made = exp.Lateral(this=self.function.copy(), alias=self._alias())
-        if self._is_table_only:
+        if self._is_table_only or self.condition != exp.true():
             # With a condition, even ON TRUE, Spark passes no VARIANT to the function.
-            return query.join(made, join_type="left" if self.outer else "inner", copy=False)
+            on = None if self.condition == exp.true() else self.condition
+            side = "left" if self.outer else "inner"
+            return query.join(made, on=on, join_type=side, copy=False)
         made.set("view", True)
         made.set("outer", self.outer)
         return query.lateral(made)
@@ -78,4 +83,5 @@ class Unfold(Operator):
         return self.function.name.lower().startswith("variant_explode")
 
     def explain(self) -> str:
-        return f"Unfold {'outer ' if self.outer else ''}{self.function.sql('spark')}"
+        on = "" if self.condition == exp.true() else f" ON {self.condition.sql('spark')}"
+        return f"Unfold {'outer ' if self.outer else ''}{self.function.sql('spark')}{on}"

@@ -176,6 +176,19 @@ INSERT INTO orders VALUES (2, 1, 2);
 -- +1 | 1 | 2013-02-01
 -- +1 | 2 | NULL
 
+--- case: elements of each row that match as time passes
+--- covers: Q25 in ON of a lateral join; Q16 LATERAL explode(…) in FROM, LEFT JOIN on a condition
+--- spark: DuckDB has no LEFT JOIN LATERAL on unnest with that condition
+SELECT o.id, l.sold FROM orders AS o LEFT JOIN LATERAL explode(array(DATE '2013-02-01', DATE '2033-02-01')) AS l(sold) ON l.sold < CURRENT_TIMESTAMP();
+--- before
+INSERT INTO orders VALUES (1, 1, 1);
+--- change
+INSERT INTO orders VALUES (2, 1, 2);
+--- delta
+-- -1 | 1 | NULL
+-- +1 | 1 | 2013-02-01
+-- +1 | 2 | 2013-02-01
+
 --- case: a column that bears the name of the time is a column
 --- covers: Q25 names of the time
 SELECT id, t.current_date, amount AS current_timestamp FROM (SELECT id, customer AS current_date, amount FROM orders) AS t;

@@ -72,6 +72,39 @@ UPDATE visits SET tags = NULL WHERE id = 1;
 -- -1 | 1 | 2
 -- +1 | 1 | NULL
 
+--- case: LEFT JOIN LATERAL explode pads the rows of which no element matches
+--- covers: Q16 LATERAL explode(…) in FROM, LEFT JOIN on a condition
+--- spark: DuckDB has no LEFT JOIN LATERAL on unnest with that condition
+SELECT v.id, t.tag FROM visits AS v LEFT JOIN LATERAL explode(v.tags) AS t(tag) ON t.tag > 1 WHERE v.id < 9;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2)), (2, array(1, 1)), (3, NULL), (9, NULL);
+--- change
+UPDATE visits SET tags = array(1) WHERE id = 1;
+UPDATE visits SET tags = array(3, 1, 4) WHERE id = 3;
+DELETE FROM visits WHERE id = 2;
+--- delta
+-- -1 | 1 | 2
+-- -1 | 2 | NULL
+-- -1 | 3 | NULL
+-- +1 | 1 | NULL
+-- +1 | 3 | 3
+-- +1 | 3 | 4
+
+--- case: LEFT JOIN LATERAL explode on a condition of the row
+--- covers: Q16 LATERAL explode(…) in FROM, LEFT JOIN on a condition
+--- spark: DuckDB has no LEFT JOIN LATERAL on unnest with that condition
+SELECT v.id, t.tag, 10 / v.id AS q FROM visits AS v LEFT JOIN LATERAL explode(v.tags) AS t(tag) ON v.id > 1 AND 12 / t.tag > 1;
+--- before
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2)), (2, array(4, 12));
+--- change
+UPDATE visits SET id = id + 1;
+--- delta
+-- -1 | 1 | NULL | 10.0
+-- -1 | 2 | 4 | 5.0
+-- +1 | 2 | 1 | 5.0
+-- +1 | 2 | 2 | 5.0
+-- +1 | 3 | 4 | 3.3333333333333335
+
 --- case: rows of structs
 --- covers: Q16 inline
 --- spark: DuckDB has no function that makes columns of structs

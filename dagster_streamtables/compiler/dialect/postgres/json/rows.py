@@ -18,7 +18,7 @@ _CAST = (
 )
 _LIST = "CAST(PARSE_JSON(_j) AS ARRAY<VARIANT>)"
 _OBJECT = (
-    "CASE WHEN SCHEMA_OF_VARIANT(st_e) LIKE 'OBJECT%' THEN st_e "
+    "CASE WHEN st_e IS NULL OR SCHEMA_OF_VARIANT(st_e) LIKE 'OBJECT%' THEN st_e "
     "ELSE CAST(CAST('this needs objects' AS INT) AS VARIANT) END"
 )
 
@@ -139,6 +139,6 @@ CALLS: dict[str, Rule] = {
         "each": _pairs("TO_JSON(st_e.value)"),
         "each_text": _pairs("VARIANT_GET(st_e.value, '$', 'string')"),
         "to_recordset": _records(_LIST),
-        "to_record": _records("CASE WHEN _j IS NOT NULL THEN ARRAY(PARSE_JSON(_j)) END"),
+        "to_record": _records("ARRAY(PARSE_JSON(_j))"),
     }.items()
 }

@@ -103,13 +103,12 @@ class FromClause:
 
     def _padded(self, left: Operator, source: exp.Lateral, on: exp.Expr) -> Operator:
         """LEFT JOIN of a table function: the condition decides which rows are padded."""
-        inner = on.find(exp.Query)
-        if inner is not None:
+        if on.find(exp.Query):
             raise Refusal(
-                inner,
+                source.this,
                 "a subquery in ON of a LEFT JOIN with a table function",
                 why="the condition decides for each row alone whether it is padded",
-                fix="join the table function in a subquery, and the other table after it",
+                fix="join the elements with the other table in a subquery, and that with LEFT JOIN",
             )
         condition = self._scope.flat(on)
         if not reads_time(condition):

@@ -646,6 +646,12 @@ SELECT v.id, (SELECT COUNT(*) FROM orders AS o, explode(v.tags) AS e(x) WHERE o.
 --- error
 -- a table function over columns of another query, beside tables
 
+--- case: a subquery in ON of a LEFT JOIN with a table function
+--- covers: Q16 a subquery in ON of a LEFT JOIN with a table function
+SELECT v.id, t.tag FROM visits AS v LEFT JOIN LATERAL explode(v.tags) AS t(tag) ON t.tag IN (SELECT id FROM orders);
+--- error
+-- a subquery in ON of a LEFT JOIN with a table function
+
 --- case: LATERAL over columns of the query around
 --- covers: Q15 LATERAL over columns of the query around
 SELECT v.id, (SELECT COUNT(*) FROM orders AS o JOIN LATERAL explode(v.tags) AS e(x) ON o.id = e.x) AS n FROM visits AS v;

@@ -18,7 +18,7 @@ from dagster_streamtables.compiler.operators.variants import variant_form
 from runtime.delta import refreshed
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -196,13 +196,13 @@ def _is_its_query(spark: SparkSession, lake: Lake, table: StreamTable, step: str
     assert actual == expected, (table.name, step)
 
 
-def _texts(rows: object) -> Counter[str]:
+def _texts(rows: DataFrame) -> Counter[str]:
     from pyspark.sql import functions as F
 
-    types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}  # type: ignore
+    types = {field.name: field.dataType.simpleString() for field in rows.schema.fields}
     forms = comparable_columns(types)
     shown = [F.expr(forms.get(name, f"`{name}`")).alias(name) for name in types]
-    return Counter(repr(row) for row in rows.select(*shown).collect())  # type: ignore[attr-defined]
+    return Counter(repr(row) for row in rows.select(*shown).collect())
 
 
 def test_followers_are_given_json(spark: SparkSession, tmp_path: Path) -> None:

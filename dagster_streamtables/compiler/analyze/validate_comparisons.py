@@ -17,32 +17,29 @@ from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.errors import UnsupportedQuery
 
+_TOLD_APART = "rows are distinguished by comparing, and such values cannot be compared"
+_ORDERED = (
+    "it is grouped or sorted by here, and Spark has no order of such values, in mode FULL either"
+)
 _FIX = "extract the entries you need, or turn it into a string with to_json"
 
 
 def check_stored_rows(tree: exp.Query, text: Text) -> None:
     """Require that the rows of the result can be told apart."""
     for value in tree.selects:
-        kind = held(value.unalias().type, UNCOMPARABLE)
-        if kind:
-            raise UnsupportedQuery(
-                f"{_named(value)} holds a {kind}",
-                where=place(value.unalias(), text),
-                why="rows are distinguished by comparing, and such values cannot be compared",
-                fix=_FIX,
-            )
+        _require(value, UNCOMPARABLE, _TOLD_APART, text)
 
 
 def check_grouped(values: Iterable[exp.Expr], text: Text) -> None:
     """Require that rows can be grouped by values, as GROUP BY, DISTINCT and UNION do."""
     for each in values:
-        _require_order(each, text)
+        _require(each, UNGROUPED, _ORDERED, text)
 
 
 def check_sorted(select: exp.Select, text: Text) -> None:
     """Require that rows can be sorted by the keys of an ORDER BY or of a window."""
     for value in (*_sorted_by(select.args.get("order")), *_of_windows(select)):
-        _require_order(value, text)
+        _require(value, UNGROUPED, _ORDERED, text)
 
 
 def check_aggregated(select: exp.Select, text: Text) -> None:
@@ -62,16 +59,11 @@ def check_aggregated(select: exp.Select, text: Text) -> None:
             )
 
 
-def _require_order(value: exp.Expr, text: Text) -> None:
-    kind = held(value.unalias().type, UNGROUPED)
+def _require(value: exp.Expr, kinds: tuple[exp.DType, ...], why: str, text: Text) -> None:
+    kind = held(value.unalias().type, kinds)
     if kind:
-        raise UnsupportedQuery(
-            f"{_named(value)} holds a {kind}",
-            where=place(value.unalias(), text),
-            why="it is grouped or sorted by here, and Spark has no order of such values, in mode "
-            "FULL either",
-            fix=_FIX,
-        )
+        where = place(value.unalias(), text)
+        raise UnsupportedQuery(f"{_named(value)} holds a {kind}", where=where, why=why, fix=_FIX)
 
 
 def _of_windows(select: exp.Select) -> Iterator[exp.Expr]:

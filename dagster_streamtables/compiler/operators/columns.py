@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from sqlglot import exp
+
+from dagster_streamtables.compiler.text.spark import DIALECT
 
 WEIGHT = "__weight"
 
 
 def column(name: str, table: str | None = None) -> exp.Column:
     return exp.column(name, table=table, quoted=True)
+
+
+def columns_in_form(
+    types: Mapping[str, str],
+    has_form: Callable[[exp.DataType], bool],
+    form: Callable[[exp.Expr, exp.DataType], exp.Expr],
+    table: str | None = None,
+) -> dict[str, str]:
+    """For each column whose type has another form: SQL for it in that form.
+
+    Args:
+        types: Column → type in Spark's spelling.
+        has_form: Whether a type has it.
+        form: A value and its type → the value in that form.
+        table: The table that qualifies the columns.
+    """
+    kinds = {name: exp.DataType.build(type_, dialect=DIALECT) for name, type_ in types.items()}
+    return {
+        name: form(column(name, table), kind).sql(DIALECT)
+        for name, kind in kinds.items()
+        if has_form(kind)
+    }
 
 
 def weight_column(table: str | None = None) -> exp.Column:

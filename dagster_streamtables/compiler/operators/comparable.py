@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.columns import column
+from dagster_streamtables.compiler.operators.columns import columns_in_form
 from dagster_streamtables.compiler.operators.variants import variant_form, variant_json
 from dagster_streamtables.compiler.text.spark import DIALECT
 
@@ -97,12 +97,7 @@ def comparable_columns(types: Mapping[str, str], table: str | None = None) -> di
     >>> comparable_columns({"id": "bigint", "m": "map<string,int>"}, "t")
     {'m': 'MAP_ENTRIES(`t`.`m`)'}
     """
-    kinds = {name: exp.DataType.build(type_, dialect=DIALECT) for name, type_ in types.items()}
-    return {
-        name: comparable(column(name, table), kind).sql(DIALECT)
-        for name, kind in kinds.items()
-        if has_form(kind)
-    }
+    return columns_in_form(types, has_form, comparable, table)
 
 
 def json_columns(types: Mapping[str, str]) -> dict[str, str]:
@@ -111,12 +106,7 @@ def json_columns(types: Mapping[str, str]) -> dict[str, str]:
     >>> json_columns({"id": "bigint", "v": "variant"})
     {'v': "TO_JSON(`v`, MAP('timeZone', 'UTC'))"}
     """
-    kinds = {name: exp.DataType.build(type_, dialect=DIALECT) for name, type_ in types.items()}
-    return {
-        name: as_json(column(name), kind).sql(DIALECT)
-        for name, kind in kinds.items()
-        if has_variants(kind)
-    }
+    return columns_in_form(types, has_variants, as_json)
 
 
 def _as_it_is(value: exp.Expr) -> exp.Expr:

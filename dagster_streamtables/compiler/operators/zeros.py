@@ -12,8 +12,7 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.operators.columns import column
-from dagster_streamtables.compiler.text.spark import DIALECT
+from dagster_streamtables.compiler.operators.columns import columns_in_form
 
 # An unknown type may be a float.
 _FLOATS = (exp.DataType.Type.FLOAT, exp.DataType.Type.DOUBLE, exp.DataType.Type.UNKNOWN)
@@ -43,9 +42,4 @@ def zero_marks(types: Mapping[str, str], table: str | None = None) -> dict[str, 
     >>> zero_marks({"id": "bigint", "x": "double"}, "t")
     {'x': 'CASE WHEN `t`.`x` = 0 THEN CAST(`t`.`x` AS STRING) END'}
     """
-    kinds = {name: exp.DataType.build(type_, dialect=DIALECT) for name, type_ in types.items()}
-    return {
-        name: zeros(column(name, table), kind).sql(DIALECT)
-        for name, kind in kinds.items()
-        if has_zeros(kind)
-    }
+    return columns_in_form(types, has_zeros, zeros, table)

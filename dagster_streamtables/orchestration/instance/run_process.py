@@ -16,7 +16,7 @@ from dagster import DagsterRun, DagsterRunStatus, RunsFilter
 from dagster_streamtables.runtime.observe import processes
 
 PROCESS_TAG = "streamtables/process"
-"""Tag of a run: `host pid@begun parent@begun`, or `host pid@begun` of who requested it."""
+"""Tag of a run: the process that executes it and its parent, or the one that requested it."""
 _BEGUN = (DagsterRunStatus.STARTING, DagsterRunStatus.STARTED, DagsterRunStatus.CANCELING)
 logger = logging.getLogger(__name__)
 
@@ -32,17 +32,11 @@ def name_process(context: dg.AssetExecutionContext) -> None:
     The parent of the run's own is its code server, which ends the run itself while it lives.
     """
     name = processes.named(os.getpid(), os.getppid())
-    if context.run.tags.get(PROCESS_TAG) != name:
-        context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: name})
+    context.instance.add_run_tags(context.run.run_id, {PROCESS_TAG: name})
 
 
-def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
-    """Mark as failed the runs whose process was on this machine and is gone.
-
-    Returns:
-        Their ids.
-    """
-    ended: list[str] = []
+def end_dead_runs(instance: dg.DagsterInstance) -> None:
+    """Mark as failed the runs whose process was on this machine and is gone."""
     for run in instance.get_runs(RunsFilter(statuses=list(_BEGUN))):
         if not _is_gone(run):
             continue
@@ -51,8 +45,6 @@ def end_dead_runs(instance: dg.DagsterInstance) -> list[str]:
             message = f"The process of the run is gone: {now.tags[PROCESS_TAG]}."
             logger.warning("run %s: %s", run.run_id, message)
             instance.report_run_failed(now, message)
-            ended.append(run.run_id)
-    return ended
 
 
 def _is_gone(run: DagsterRun) -> bool:

@@ -17,6 +17,7 @@ from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.delta.types import has_variants
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 _ANY = "1970-01-01T00:00:00+00:00"
 """The current time, which no filter uses."""
 _NEVER = Times(_ANY, _ANY)
-_UNFOUND = {"map<": "a MAP", "variant": "a VARIANT"}
+_MAP = "map<"
 _WHY_UNFOUND = (
     "the engines that write a target do not compare these, so no row would be found again"
 )
@@ -100,9 +101,9 @@ class ShownRows:
             raise self._unpublishable(error.what, error.why) from error
         for column in columns:
             type_ = self.log.columns[column].lower()
-            kind = next((each for part, each in _UNFOUND.items() if part in type_), None)
-            if kind is not None:
-                raise self._unpublishable(f'"{column}" holds {kind}', _WHY_UNFOUND)
+            if _MAP in type_ or has_variants([type_]):
+                kind = "MAP" if _MAP in type_ else "VARIANT"
+                raise self._unpublishable(f'"{column}" holds a {kind}', _WHY_UNFOUND)
         return relation
 
     def _unpublishable(self, what: str, why: str) -> PublisherProblem:

@@ -53,7 +53,7 @@ def stored_rows(
     """
     import pyarrow as pa
 
-    if not _is_readable(log) or has_variants(log.columns[name] for name in columns):
+    if not _is_readable(log, columns):
         return None
     listed = ", ".join(delta_rs_name(name) for name in columns)
     where = " AND ".join(among(name, values) for name, values in keys.items()) or "true"
@@ -92,9 +92,7 @@ def streamed(log: TableLog, columns: Sequence[str]) -> Iterator[pa.Table] | None
     """All rows of a table, a batch at a time; None if Spark has to read them."""
     import pyarrow as pa
 
-    if not _is_readable(log) or has_variants(log.columns[name] for name in columns):
-        return None
-    if any(map(_is_untold, live_files(log).values())):
+    if not _is_readable(log, columns) or any(map(_is_untold, live_files(log).values())):
         return None
     listed = ", ".join(map(delta_rs_name, columns))
     reader = pa.RecordBatchReader.from_stream(log.query(f"SELECT {listed} FROM t"))
@@ -102,9 +100,11 @@ def streamed(log: TableLog, columns: Sequence[str]) -> Iterator[pa.Table] | None
     return (pa.Table.from_batches([batch]).cast(plain) for batch in reader)
 
 
-def _is_readable(log: TableLog) -> bool:
-    """Whether delta-rs's engine reads the table, and as Spark does."""
-    return not (log.features & _UNREADABLE or log.maps_columns) and alike(log)
+def _is_readable(log: TableLog, columns: Sequence[str]) -> bool:
+    """Whether delta-rs's engine reads these columns, and as Spark does."""
+    if log.features & _UNREADABLE or log.maps_columns:
+        return False
+    return alike(log) and not has_variants(log.columns[name] for name in columns)
 
 
 def _is_untold(file: DataFile) -> bool:

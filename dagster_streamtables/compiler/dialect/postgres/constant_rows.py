@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Kind
 from dagster_streamtables.compiler.dialect.rules import arrays
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON
+from dagster_streamtables.compiler.dialect.rules.functions import NUMBERS
 from dagster_streamtables.compiler.dialect.rules.query import Query, call
 
-_NUMBERS = frozenset({*WHOLE, Kind.DECIMAL, Kind.FLOAT, Kind.DOUBLE})
 _OPERAND, _UNNAMED = "_values", "st_values"
 """The alias by which the parser makes a SELECT of a VALUES that stands alone, and that of one in
 FROM without any."""
@@ -41,8 +40,9 @@ def name_columns(tree: exp.Query) -> None:
             given = [each.copy() for each in alias.args.get("columns") or []]
             more = [exp.to_identifier(each) for each in names[len(given) :]]
             alias.set("columns", [*given, *more])
-        if alias is not None and alias.name == _OPERAND and isinstance(around, exp.From):
-            around.parent.set("expressions", [exp.column(each) for each in names])  # type: ignore[union-attr]
+        outputs = around.parent if isinstance(around, exp.From) else None
+        if outputs is not None and alias is not None and alias.name == _OPERAND:
+            outputs.set("expressions", [exp.column(each) for each in names])
 
 
 def _list(around: exp.In, node: exp.Values) -> None:
@@ -77,7 +77,7 @@ def _require_one_type(node: exp.Expr, query: Query) -> None:
     """Of a text beside a number, Postgres makes a number."""
     for column in zip(*rows_of(node), strict=True):
         kinds = {query.kind(each) for each in column if not isinstance(each, exp.Null)}
-        if len(kinds) > 1 and not kinds <= _NUMBERS:
+        if len(kinds) > 1 and not kinds <= set(NUMBERS):
             shown = " and ".join(sorted(kind.value for kind in kinds))
             raise query.refusal(node, f"a column has values of several types: {shown}",
                                 "cast them to one type", called="VALUES")  # fmt: skip

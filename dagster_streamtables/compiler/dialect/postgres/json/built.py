@@ -122,7 +122,7 @@ def _single(*, binary: bool) -> Rule:
     return rule
 
 
-def _of_array(node: exp.Expr, query: Query) -> exp.Expr:
+def _of_array(node: exp.Expr, query: Query) -> exp.Expr | None:
     """``array_to_json``."""
     value, *pretty = node.expressions
     query.require(node, value, (Kind.ARRAY,), "this needs an array", "use to_json()")
@@ -130,7 +130,7 @@ def _of_array(node: exp.Expr, query: Query) -> exp.Expr:
         raise query.refusal(node, "Spark breaks no lines in JSON", "omit the second argument")
     one = node.copy()
     one.set("expressions", [value])
-    return _single(binary=False)(one, query)  # type: ignore[return-value]
+    return _single(binary=False)(one, query)
 
 
 CALLS: dict[str, Rule] = {

@@ -184,7 +184,9 @@ def _flatten_table_names(
         name = table_name(table)
         alias = table.alias or table.name
         renamed = table.alias_column_names
-        plain = exp.to_table(flat[name])
+        # With the position in the author's text, which a parsed name would not have.
+        plain = exp.Table(this=exp.to_identifier(flat[name]))
+        plain.this.meta.update(table.this.meta)
         if renamed:
             columns = list(sources[name])
             if len(columns) != len(renamed):

@@ -17,6 +17,7 @@ from dagster_streamtables.compiler.analyze.validate_comparisons import (
 from dagster_streamtables.compiler.analyze.validate_subqueries import check_subqueries
 from dagster_streamtables.compiler.operators.comparable import has_maps, value_without_null
 from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of, is_grouped
+from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
@@ -140,6 +141,7 @@ def _check_groups(select: exp.Select, text: Text) -> None:
     parts = [*select.selects, *([having.this] if having else [])]
     keys = _keys(group)
     _check_grouping(select, group, text)
+    own = {"", *own_aliases(select)}
 
     for part in parts:
         inside = {id(call) for call in calls(part)}
@@ -148,7 +150,7 @@ def _check_groups(select: exp.Select, text: Text) -> None:
             return node in keys or id(node) in inside or isinstance(node, exp.Query)
 
         for node in part.walk(prune=settled):
-            if isinstance(node, exp.Column) and not settled(node):
+            if isinstance(node, exp.Column) and node.table in own and not settled(node):
                 raise InvalidDefinition(
                     f'"{node.name}" is neither in GROUP BY nor inside an aggregate',
                     where=place(node, text),

@@ -6,9 +6,10 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import known_type
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import joins_inside, kind_of
+from dagster_streamtables.compiler.lower.lateral import lateral
 from dagster_streamtables.compiler.lower.pushdown import filtered, reads_time, timed
 from dagster_streamtables.compiler.lower.scope import Scope
-from dagster_streamtables.compiler.lower.subqueries import LowerQuery, Subqueries, lateral
+from dagster_streamtables.compiler.lower.subqueries import LowerQuery, Subqueries
 from dagster_streamtables.compiler.operators import (
     Constant,
     Join,
@@ -163,9 +164,9 @@ class FromClause:
         if around is not None:
             raise Refusal(
                 around,
-                "a table function over columns of another query, beside tables",
-                why="what a subquery reads is kept apart from the row that it is asked of",
-                fix="write it next to the table itself: FROM t, LATERAL explode(t.array) AS e(x)",
+                "a table function over columns of a table beside it, without LATERAL",
+                why="Spark shows it the tables before it only after LATERAL, in mode FULL too",
+                fix="write FROM t, LATERAL explode(t.array) AS e(x)",
             )
         outputs = [
             exp.alias_(exp.column(name, table=source.alias), flat(own, name), quoted=True)

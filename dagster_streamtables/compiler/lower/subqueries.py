@@ -1,4 +1,4 @@
-"""Subqueries in expressions, and LATERAL: questions evaluated for every row.
+"""Subqueries in expressions: questions evaluated for every row.
 
 The part of a subquery that does not mention the outer row becomes an operator; the rest stays a
 question in the user's SQL (see `operators/apply`).
@@ -11,6 +11,11 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.lower.correlated_from import (
+    CorrelatedFrom,
+    conditions_in_where,
+    mentions_row,
+)
 from dagster_streamtables.compiler.lower.pushdown import filtered, timed
 from dagster_streamtables.compiler.lower.questions import (
     asked_of_row,
@@ -29,7 +34,6 @@ from dagster_streamtables.compiler.operators import (
     Apply,
     Filter,
     Keep,
-    Lateral,
     Link,
     Operator,
     Pair,
@@ -37,13 +41,11 @@ from dagster_streamtables.compiler.operators import (
     Question,
     column,
     place_of,
-    type_of,
     typed,
 )
 from dagster_streamtables.compiler.operators.left_linear import conjuncts, equalities
 from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
 from dagster_streamtables.compiler.text.aliases import free_tables, own_aliases
-from dagster_streamtables.compiler.text.column_names import flat
 from dagster_streamtables.compiler.text.current_time import is_now
 from dagster_streamtables.compiler.text.refusal import Refusal
 
@@ -100,7 +102,7 @@ class Subqueries:
         question = self._question(inner, asked, scope, strict=inner is part)
         question = question if inner is part else exp.Not(this=question)
         keep = Keep(rows, tuple(asked.rights), question, tuple(asked.links))
-        _check_seen(keep, inner)
+        check_seen(keep, inner)
         return keep
 
     def ask(
@@ -125,7 +127,7 @@ class Subqueries:
         name, type_ = scope.marked(f"sub_{self._made}"), type_of_answer(node)
         self._made += 1
         applied = Apply(rows, tuple(asked.rights), question, tuple(asked.links), name, type_)
-        _check_seen(applied, node)
+        check_seen(applied, node)
         return applied, typed(column(name), type_)
 
     def _question(
@@ -192,6 +194,9 @@ class Subqueries:
     def _select(self, query: exp.Select, asked: Asked, outer: Scope) -> exp.Query:
         scope = outer.seeing(own_aliases(query))
         around = set(outer.tables) - set(own_aliases(query))
+        query = conditions_in_where(query, around)
+        if mentions_row(query, around):
+            return self._whole(query, asked, outer, scope)
         where = query.args.get("where")
         parts = conjuncts(where.this) if where else []
         correlated = [part for part in parts if free_tables(part) & around]
@@ -211,6 +216,27 @@ class Subqueries:
         shell = shell.from_(asked.place(rows, Link(pairs)))
         return shell.where(*conditions) if conditions else shell
 
+    def _whole(self, query: exp.Select, asked: Asked, outer: Scope, scope: Scope) -> exp.Query:
+        """A subquery whose FROM mentions the row: it stays a question, with its FROM."""
+        around = set(outer.tables) - set(own_aliases(query))
+        shell = query.copy()
+        for clause in ("from_", "joins"):
+            shell.set(clause, None)
+        if shell.args.get("laterals") or any(map(is_now, shell.walk())):
+            raise unsupported(query, "LATERAL or the time beside a correlated derived table")
+        clauses = CorrelatedFrom(
+            query,
+            around,
+            scope,
+            lambda inner: self.query(inner, asked, outer),
+            lambda alone: asked.place(self._from(alone, [], scope), Link()),
+        )
+        from_, joins = clauses.clauses()
+        shell = _flat_clauses(self._nested(shell, asked, scope), scope)
+        shell.set("from_", from_)
+        shell.set("joins", joins)
+        return shell
+
     def _nested(self, shell: exp.Select, asked: Asked, scope: Scope) -> exp.Select:
         """The clauses after FROM and WHERE, with their uncorrelated subqueries as questions."""
         for node in [each for part in shell.iter_expressions() for each in questions(part)]:
@@ -226,36 +252,6 @@ class Subqueries:
         return equalities(condition, frozenset(names - inner), inner)
 
 
-def lateral(
-    left: Operator,
-    query: exp.Query,
-    alias: str,
-    names: list[str],
-    scope: Scope,
-    subqueries: Subqueries,
-) -> Callable[[bool, exp.Expr | None], Operator]:
-    """LATERAL: each row joined with the rows of its answer."""
-    asked = Asked()
-    question = subqueries.query(query, asked, scope)
-    outputs = query.named_selects
-    made = tuple(
-        (flat(scope.own(alias), name), type_of(each))
-        for name, each in zip(names or outputs, query.selects, strict=True)
-    )
-
-    def joined(outer: bool, condition: exp.Expr | None) -> Operator:
-        if outer:
-            on = condition if condition is not None else exp.true()
-            rows = Lateral(left, tuple(asked.rights), question, tuple(asked.links), made, on)
-            _check_seen(rows, query)
-            return rows
-        rows = Lateral(left, tuple(asked.rights), question, tuple(asked.links), made, None)
-        _check_seen(rows, query)
-        return rows if condition in (None, exp.true()) else filtered(rows, [condition])
-
-    return joined
-
-
 def _flat_clauses(shell: exp.Select, scope: Scope) -> exp.Select:
     """The clauses of a SELECT after FROM and WHERE, with flat names."""
     for key, value in list(shell.args.items()):
@@ -266,9 +262,12 @@ def _flat_clauses(shell: exp.Select, scope: Scope) -> exp.Select:
     return shell
 
 
-def _check_seen(asking: Question, node: exp.Expr) -> None:
+def check_seen(asking: Question, node: exp.Expr) -> None:
     """Require that the subquery mentions only visible columns."""
     seen = {name for each in asking.inputs for name in each.schema}
+    # Columns of a derived table that is a question of its own; see `correlated_from`.
+    for alias in asking.question.find_all(exp.TableAlias):
+        seen |= {each.name for each in alias.columns}
     names = {each.name for each in asking.question.find_all(exp.Column)}
     if any("." in name for name in names - seen):
         raise Refusal(

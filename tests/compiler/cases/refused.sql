@@ -640,11 +640,35 @@ SELECT region SIMILAR TO 'a' AS x FROM customers;
 --- error
 -- Spark has no SIMILAR TO
 
---- case: a table function over columns of another query, beside a table
---- covers: Q29 a table function over columns of another query, beside tables
-SELECT v.id, (SELECT COUNT(*) FROM orders AS o, explode(v.tags) AS e(x) WHERE o.id = e.x) AS n FROM visits AS v;
+--- case: a table function over a table beside it, without LATERAL
+--- covers: Q29 a table function over a table beside it, without LATERAL
+SELECT v.id, e.x FROM visits AS v, explode(v.tags) AS e(x);
 --- error
--- a table function over columns of another query, beside tables
+-- a table function over columns of a table beside it, without LATERAL
+
+--- case: a RIGHT JOIN with a derived table that mentions the row around
+--- covers: Q29 outer joins beside a derived table that mentions the row around
+SELECT c.id, (SELECT COUNT(*) FROM (SELECT d.id FROM customers AS d WHERE d.region = c.region) AS q RIGHT JOIN orders AS o ON o.id = q.id) AS n FROM customers AS c;
+--- error
+-- this join in a FROM that mentions the row around it is not supported yet
+
+--- case: a LEFT JOIN with a derived table that mentions the row around
+--- covers: Q29 outer joins beside a derived table that mentions the row around
+SELECT c.id, (SELECT COUNT(q.id) FROM orders AS o LEFT JOIN (SELECT d.id FROM customers AS d WHERE d.region = c.region) AS q ON o.id = q.id) AS n FROM customers AS c;
+--- error
+-- this join in a FROM that mentions the row around it is not supported yet
+
+--- case: the time in ON, beside a condition on the row around
+--- covers: Q29 the time beside a FROM that mentions the row around
+SELECT c.id, (SELECT COUNT(v.id) FROM orders AS o LEFT JOIN visits AS v ON v.id = c.id AND v.happened < now()) AS n FROM customers AS c;
+--- error
+-- the time in ON of a FROM that mentions the row around it is not supported yet
+
+--- case: the time beside a derived table that mentions the row around
+--- covers: Q29 the time beside a FROM that mentions the row around
+SELECT c.id, (SELECT COUNT(q.id) FROM (SELECT v.id, v.happened FROM visits AS v WHERE v.id = c.id) AS q WHERE q.happened < now()) AS n FROM customers AS c;
+--- error
+-- LATERAL or the time beside a correlated derived table is not supported yet
 
 --- case: a subquery in ON of a LEFT JOIN with a table function
 --- covers: Q16 a subquery in ON of a LEFT JOIN with a table function

@@ -1,0 +1,293 @@
+--- case: a condition on the row inside a derived table
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT MAX(q.amount) FROM (SELECT o.id, o.amount FROM orders AS o WHERE o.customer = c.id) AS q) AS most FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- -1 | 1 | 7
+-- +1 | 1 | 8
+-- +1 | 3 | 4
+-- -1 | 3 | NULL
+
+--- case: the groups of a derived table that mentions the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT SUM(q.n) FROM (SELECT o.amount, COUNT(*) AS n FROM orders AS o WHERE o.customer < c.id GROUP BY o.amount HAVING COUNT(*) < c.id) AS q) AS n FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- -1 | 3 | 4
+-- +1 | 3 | 5
+
+--- case: the first rows of a derived table that mentions the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT SUM(q.amount) FROM (SELECT o.amount FROM orders AS o WHERE o.customer = c.id ORDER BY o.amount DESC LIMIT 2) AS q) AS most FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- -1 | 1 | 12
+-- +1 | 1 | 13
+-- -1 | 2 | 3
+-- +1 | 2 | 6
+-- +1 | 3 | 4
+-- -1 | 3 | NULL
+
+--- case: numbered rows of a derived table that mentions the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT SUM(q.amount) FROM (SELECT DISTINCT o.amount, DENSE_RANK() OVER (ORDER BY o.amount) AS place FROM orders AS o WHERE o.customer = c.id) AS q WHERE q.place < 3) AS least FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- -1 | 1 | 12
+-- +1 | 1 | 13
+-- +1 | 3 | 4
+-- -1 | 3 | NULL
+
+--- case: a derived table with a value of the row, inside another
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT SUM(r.above) FROM (SELECT q.above FROM (SELECT o.amount + c.id AS above, o.id FROM orders AS o) AS q WHERE q.id > c.id) AS r) AS most FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- -1 | 1 | 28
+-- +1 | 1 | 38
+-- -1 | 2 | 32
+-- +1 | 2 | 39
+-- +1 | 3 | 25
+-- -1 | 3 | 28
+
+--- case: a derived table that mentions the row, joined with a table
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT COUNT(r.country) FROM (SELECT d.region FROM customers AS d WHERE d.id = c.id) AS q JOIN regions AS r ON r.name = q.region) AS n FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO regions VALUES ('north', 'NO');
+--- change
+UPDATE customers SET region = 'north' WHERE id = 2;
+INSERT INTO regions VALUES ('north', 'SE');
+--- delta
+-- -1 | 1 | 1
+-- +1 | 1 | 2
+-- -1 | 2 | 0
+-- +1 | 2 | 2
+-- -1 | 3 | 1
+-- +1 | 3 | 2
+
+--- case: a derived table that mentions the row keeps its rows
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT COUNT(*) * 10 + COUNT(r.country) FROM (SELECT d.region FROM customers AS d WHERE d.id = c.id) AS q LEFT JOIN regions AS r ON r.name = q.region) AS n FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO regions VALUES ('north', 'NO');
+--- change
+UPDATE customers SET region = 'north' WHERE id = 2;
+INSERT INTO regions VALUES ('north', 'SE');
+--- delta
+-- -1 | 1 | 11
+-- +1 | 1 | 22
+-- -1 | 2 | 10
+-- +1 | 2 | 22
+-- -1 | 3 | 11
+-- +1 | 3 | 22
+
+--- case: both sides of a UNION in FROM mention the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT SUM(q.v) FROM (SELECT o.amount AS v FROM orders AS o WHERE o.customer = c.id UNION ALL SELECT d.id FROM customers AS d WHERE d.region = c.region) AS q) AS total FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- -1 | 1 | 21
+-- +1 | 1 | 24
+-- +1 | 2 | 12
+-- -1 | 2 | 5
+-- +1 | 3 | 10
+-- -1 | 3 | 4
+
+--- case: ON of a join mentions the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT COUNT(*) FROM orders AS o JOIN customers AS d ON d.id = o.customer AND d.region = c.region) AS n FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- -1 | 1 | 3
+-- +1 | 1 | 6
+-- -1 | 2 | 1
+-- +1 | 2 | 6
+-- -1 | 3 | 3
+-- +1 | 3 | 6
+
+--- case: ON of a LEFT JOIN mentions the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT COUNT(*) * 10 + COUNT(d.id) FROM orders AS o LEFT JOIN customers AS d ON d.id = o.customer AND d.region = c.region) AS n FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- -1 | 1 | 53
+-- +1 | 1 | 76
+-- -1 | 2 | 51
+-- +1 | 2 | 76
+-- -1 | 3 | 53
+-- +1 | 3 | 76
+-- -1 | NULL | 50
+-- +1 | NULL | 70
+
+--- case: EXISTS of a derived table that mentions the row
+--- covers: Q13 EXISTS over a FROM that mentions the row
+SELECT c.id FROM customers AS c WHERE NOT EXISTS (SELECT 1 FROM (SELECT o.amount, COUNT(*) AS n FROM orders AS o WHERE o.customer = c.id GROUP BY o.amount) AS q WHERE q.n > 1);
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- -1 | 2
+
+--- case: IN a derived table that mentions the row
+--- covers: Q13 IN over a FROM that mentions the row
+SELECT c.id, c.id IN (SELECT q.id FROM (SELECT d.id + 1 AS id FROM customers AS d WHERE d.region <> c.region) AS q) AS elsewhere FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+--- change
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- +1 | 2 | False
+-- -1 | 2 | True
+-- +1 | 3 | False
+-- -1 | 3 | True
+
+--- case: LATERAL over a derived table that mentions the row
+--- covers: Q15 LATERAL over a FROM that mentions the row
+SELECT c.id, l.amount, l.n FROM customers AS c LEFT JOIN LATERAL (SELECT q.amount, q.n FROM (SELECT o.amount, COUNT(*) AS n FROM orders AS o WHERE o.customer = c.id GROUP BY o.amount) AS q WHERE q.n > 1) AS l ON l.amount > 1;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- +1 | 2 | 3 | 2
+-- -1 | 2 | NULL | NULL
+
+--- case: WITH in a subquery mentions the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (WITH q AS (SELECT o.amount FROM orders AS o WHERE o.customer = c.id AND o.id IN (SELECT d.id FROM customers AS d WHERE d.region = 'north')) SELECT MAX(q.amount) FROM q WHERE q.amount <> c.id) AS most FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- -1 | 1 | 5
+-- +1 | 1 | 8
+-- +1 | 2 | 3
+-- -1 | 2 | NULL
+
+--- case: what is asked in WHERE beside a derived table that mentions the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT MAX(q.amount) FROM (SELECT o.id, o.amount FROM orders AS o WHERE o.customer = c.id) AS q WHERE q.amount > (SELECT AVG(p.amount) FROM orders AS p)) AS above FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- -1 | 1 | 7
+-- +1 | 1 | 8
+
+--- case: a table function over the row, beside a table
+--- covers: Q15 a table function in a correlated subquery, beside tables
+SELECT v.id, (SELECT SUM(o.amount * e.x) FROM orders AS o, explode(v.tags) AS e(x) WHERE o.id = e.x) AS total FROM visits AS v;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2, 2)), (2, array(3)), (3, NULL);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE visits SET tags = array(3, 11) WHERE id = 3;
+--- delta
+-- +1 | 1 | 17
+-- -1 | 1 | 5
+-- -1 | 2 | 15
+-- +1 | 2 | 39
+-- +1 | 3 | 39
+-- -1 | 3 | NULL
+
+--- case: a table function over the row keeps its rows
+--- covers: Q15 a table function in a correlated subquery, beside tables
+SELECT v.id, (SELECT COUNT(*) * 10 + COUNT(o.id) FROM explode(v.tags) AS e(x) LEFT JOIN orders AS o ON o.id = e.x) AS n FROM visits AS v;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2, 2)), (2, array(3)), (3, NULL);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE visits SET tags = array(3, 11) WHERE id = 3;
+--- delta
+-- -1 | 1 | 31
+-- +1 | 1 | 33
+-- -1 | 2 | 11
+-- +1 | 2 | 22
+-- -1 | 3 | 0
+-- +1 | 3 | 32
+
+--- case: LATERAL over a table function over the row
+--- covers: Q15 a table function in a correlated subquery, beside tables
+SELECT v.id, l.amount FROM visits AS v, LATERAL (SELECT o.amount FROM explode(v.tags) AS e(x) JOIN orders AS o ON o.id = e.x) AS l;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2, 2)), (2, array(3)), (3, NULL);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE visits SET tags = array(3, 11) WHERE id = 3;
+--- delta
+-- +2 | 1 | 3
+-- +1 | 2 | 8
+-- +1 | 3 | 5
+-- +1 | 3 | 8

@@ -75,7 +75,7 @@ soak: java venv
 
 # More of what `make test` shows: every variant of a refresh, and the operational traps.
 test-long: java venv
-	$(BIN)/pytest -m long tests/runtime tests/changes tests/cli tests/orchestration tests/components tests/replication/lake tests/traps tests/test_server.py tests/test_example.py tests/test_fuzz.py tests/compiler/test_stages.py tests/compiler/test_intermediate.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py
+	$(BIN)/pytest -m long tests/runtime tests/changes tests/cli tests/orchestration tests/components tests/replication/lake tests/serve tests/traps tests/test_docs.py tests/test_site.py tests/test_server.py tests/test_example.py tests/test_fuzz.py tests/compiler/test_stages.py tests/compiler/test_intermediate.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py
 
 clean:
 	@[ ! -x $(BIN)/streamtables ] || $(BIN)/streamtables spark stop

@@ -67,11 +67,20 @@ def _file_of(block: Block) -> Path | None:
     return Path(named[1]) if named else None
 
 
+LONG = ("databricks.md", "dbt.md", "snowflake.md")
+"""Pages whose tables are those of others once more: their code runs in `make test-long`."""
+
+
+def _marks(path: Path) -> list[pytest.MarkDecorator]:
+    marks = [pytest.mark.spark] if is_spark(path) else []
+    return [*marks, pytest.mark.long] if path.name in LONG else marks
+
+
 pages = pytest.mark.parametrize("path", OWN, ids=name)
 run = pytest.mark.parametrize(
     "path",
     [
-        pytest.param(p, marks=[pytest.mark.spark] if is_spark(p) else [], id=name(p))
+        pytest.param(p, marks=_marks(p), id=name(p))
         for p in OWN
         if any(block.language == "python" or _file_of(block) for block in blocks(p.read_text()))
         and p.name != "README.md"  # its code has sources of its own: see test_readme.py

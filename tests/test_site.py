@@ -59,6 +59,7 @@ def test_the_site_fetches_nothing(site: Path) -> None:
         )
 
 
+@pytest.mark.long
 def test_dead_links_and_pages_that_nobody_finds_are_told(tmp_path: Path) -> None:
     for part in PARTS:
         source, copy = PROJECT / part, tmp_path / part

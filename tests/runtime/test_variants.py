@@ -205,6 +205,7 @@ def _texts(rows: DataFrame) -> Counter[str]:
     return Counter(repr(row) for row in rows.select(*shown).collect())
 
 
+@pytest.mark.long
 def test_followers_are_given_json(spark: SparkSession, tmp_path: Path) -> None:
     lake, chance = Lake(tmp_path, spark=spark), random.Random(4)
     place = _source(spark, lake, "false")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from serve.conftest import Copy, History, Served
 
 CHANGES = "/relations/mart.t/changes"
@@ -22,6 +24,7 @@ def changed(history: History, commits: int) -> list[int]:
     return [each for each in versions if history.rows(each) != history.rows(each - 1)]
 
 
+@pytest.mark.long
 def test_cut_off_at_every_commit(history: History, serve: Callable[..., Served]) -> None:
     versions = changed(history, 20)
     served = serve()

@@ -252,6 +252,10 @@ QUERIES = [
 ]
 
 REPRESENTED_QUERIES = [
+    "SELECT id, (SELECT json_agg(q) FROM (SELECT a.x, a.s FROM t AS a WHERE a.y = t.y"
+    " ORDER BY a.id DESC LIMIT 2) AS q) AS c FROM t",
+    "SELECT f, (SELECT jsonb_agg(q.s) FILTER (WHERE q.s <> '') FROM (SELECT DISTINCT a.s FROM t"
+    " AS a WHERE a.f = t.f ORDER BY a.s DESC) AS q) AS c FROM t",
     "SELECT id, corr(x, y) AS c, corr(x, 2) AS f FROM t GROUP BY id",
     "SELECT f, corr(x, 2) AS a, corr(x, y) FILTER (WHERE x > 1) AS b FROM t GROUP BY f",
     "SELECT id, corr(d, 1) OVER (PARTITION BY f) AS c FROM t",

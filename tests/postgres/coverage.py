@@ -48,6 +48,7 @@ What holds everywhere:
   than 64 bits is an error.
 - A column of type `STRING` that a JSON operator reads holds JSON, as `jsonb` does.
 - Where the order of `array_agg`, `string_agg` or `jsonb_agg` is left open, the values are sorted.
+  Over `FROM (SELECT … ORDER BY …) AS q` alone, arrays have the order of that subquery.
 """
 
 

@@ -104,6 +104,35 @@ QUERIES = [
     "SELECT id, g FROM t, generate_series(dt, date '2025-03-01', '3 months') AS g WHERE id <> 5",
     "SELECT id, g FROM t, generate_series(tz, timestamptz '2025-03-01 00:00+00', '1 year') AS g",
     "SELECT id, g::date AS d FROM t, generate_series(dt, dt + interval '2 months', '1 month') AS g",
+    # what is asked of the row in the FROM of a subquery
+    "SELECT id, ARRAY(SELECT a.x FROM t AS a WHERE a.y = t.y ORDER BY a.id DESC LIMIT 2) AS c"
+    " FROM t",
+    "SELECT id, ARRAY(SELECT a.x AS v FROM t AS a WHERE a.f = t.f ORDER BY v DESC) AS c FROM t",
+    "SELECT id, ARRAY(SELECT a.s FROM t AS a WHERE a.y = t.y ORDER BY 1 DESC) AS c FROM t",
+    "SELECT id, ARRAY(SELECT a.y + 1 FROM t AS a WHERE a.f = t.f GROUP BY a.y"
+    " ORDER BY count(*) * 100 + a.y) AS c FROM t",
+    "SELECT id, ARRAY(SELECT DISTINCT a.y FROM t AS a WHERE a.f = t.f ORDER BY a.y DESC LIMIT 1)"
+    " AS c FROM t",
+    "SELECT id, ARRAY(SELECT a.x FROM t AS a WHERE a.y = t.y UNION SELECT 4 ORDER BY 1 DESC) AS c"
+    " FROM t",
+    "SELECT id, (SELECT count(*) FROM t AS a, unnest(t.arr) AS e(v) WHERE a.id = e.v) AS c FROM t",
+    "SELECT id, (SELECT sum(e.v * a.x) FROM t AS a CROSS JOIN LATERAL unnest(t.arr) AS e(v)"
+    " WHERE a.id = e.v) AS c FROM t",
+    "SELECT id, (SELECT count(*) FROM t AS a, generate_series(1, t.x) AS e(v) WHERE a.id = e.v)"
+    " AS c FROM t",
+    "SELECT id, (SELECT array_agg(q.x) FROM (SELECT a.x FROM t AS a WHERE a.y = t.y"
+    " ORDER BY a.id DESC LIMIT 3) AS q) AS c FROM t",
+    "SELECT id FROM t WHERE EXISTS (SELECT 1 FROM unnest(t.sarr) AS e(v) JOIN t AS a ON a.s = e.v)",
+    "SELECT id, (SELECT string_agg(q.s, ',' ORDER BY q.s) FROM (SELECT DISTINCT a.s FROM t AS a"
+    " WHERE a.y = t.y) AS q) AS c FROM t",
+    "SELECT id, l.y, l.n FROM t CROSS JOIN LATERAL (SELECT q.y, q.n FROM (SELECT a.y, count(*) AS n"
+    " FROM t AS a WHERE a.x < t.x GROUP BY a.y) AS q ORDER BY q.n DESC, q.y LIMIT 1) AS l",
+    "SELECT id, (SELECT count(c.id) FROM t AS a LEFT JOIN t AS c ON c.id = a.x AND c.y = t.y) AS c"
+    " FROM t",
+    "SELECT id, (SELECT sum(q.n) FROM (SELECT a.y, count(*) AS n FROM t AS a GROUP BY a.y"
+    " HAVING count(*) < t.x) AS q) AS c FROM t",
+    "SELECT id, (WITH q AS (SELECT a.x FROM t AS a WHERE a.y = t.y) SELECT round(avg(x), 3) FROM q)"
+    " AS c FROM t",
 ]  # fmt: skip
 
 REFUSED = [

@@ -14,7 +14,6 @@ from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call
 
 _ALONE = "TO_JSON(NAMED_STRUCT('v', {}), MAP('ignoreNullFields', 'false'))"
-_NOT_GATHERED = ("limit", "offset", "group", "having", "qualify", "with_", "windows")
 
 
 def _renamed(name: str) -> Rule:
@@ -105,33 +104,6 @@ def _json_object(node: exp.Expr, query: Query) -> exp.Expr:
         f"THEN TO_JSON(TO_VARIANT_OBJECT(MAP_FROM_ENTRIES({entries}))) END"
     )
     return composed(made(template, l=listed))
-
-
-def gather(tree: exp.Query) -> None:
-    """Make an aggregate of each ARRAY(SELECT …) that has one column and no LIMIT.
-
-    >>> import sqlglot
-    >>> tree = sqlglot.parse_one("SELECT ARRAY(SELECT x FROM u ORDER BY y)", dialect="postgres")
-    >>> gather(tree)
-    >>> tree.sql("postgres")
-    'SELECT COALESCE((SELECT ARRAY_AGG(x ORDER BY y) FROM u), ARRAY[])'
-    """
-    for node in list(tree.find_all(exp.Array)):
-        inner = node.expressions[0].unnest() if len(node.expressions) == 1 else None
-        if not isinstance(inner, exp.Select) or len(inner.selects) != 1:
-            continue
-        if any(inner.args.get(each) for each in _NOT_GATHERED) or inner.find(exp.AggFunc):
-            continue
-        value = inner.selects[0].unalias().copy()
-        value = exp.Distinct(expressions=[value]) if inner.args.get("distinct") else value
-        order = inner.args.get("order")
-        if order is not None:
-            value = exp.Order(this=value, expressions=[each.copy() for each in order.expressions])
-        one = inner.copy()
-        one.set("order", None)
-        one.set("distinct", None)
-        one.set("expressions", [exp.Anonymous(this="array_agg", expressions=[value])])
-        node.replace(exp.Coalesce(this=exp.Subquery(this=one), expressions=[exp.Array()]))
 
 
 def percentile(node: exp.Expr, query: Query) -> exp.Expr | None:

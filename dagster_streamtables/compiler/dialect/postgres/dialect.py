@@ -16,6 +16,7 @@ from dagster_streamtables.compiler.dialect.postgres import (
     constant_rows,
     containment,
     formats,
+    gathered,
     identifiers,
     interval_outputs,
     intervals,
@@ -130,7 +131,7 @@ def _ordered_by(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 def _array(node: exp.Expr, query: Query) -> None:
-    """ARRAY[…]; `clauses.named` made an aggregate of ARRAY(SELECT …) where that has one order."""
+    """ARRAY[…]; `gathered` makes an aggregate of ARRAY(SELECT …) where that has one order."""
     if any(isinstance(each.unnest(), exp.Query) for each in node.expressions):
         raise query.refusal(node, "Spark makes no array of a query's rows",
                             "write (SELECT array_agg(x) FROM …)")  # fmt: skip
@@ -246,8 +247,9 @@ def _prepare(tree: exp.Query, columns: Columns) -> None:
     clauses.named(tree)
     clauses.name_functions(tree)
     windows.inherit(tree)
-    aggregates.gather(tree)
+    gathered.gather(tree)
     whole_rows.spell_out(tree, columns)
+    gathered.keep_order(tree)
     for node in list(tree.find_all(exp.Anonymous)):
         if node.name.upper() == "ROW":
             node.replace(exp.Tuple(expressions=[each.copy() for each in node.expressions]))

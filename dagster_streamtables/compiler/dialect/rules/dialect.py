@@ -19,6 +19,7 @@ from dagster_streamtables.compiler.dialect.rules.query import (
     literal_int,
 )
 from dagster_streamtables.compiler.dialect.rules.rows import equal_rows, in_rows, row
+from dagster_streamtables.compiler.text.aliases import free_tables, own_aliases
 
 
 class Reason(NamedTuple):
@@ -146,6 +147,18 @@ def _join(node: exp.Expr, query: Query) -> None:
             "write it as a view in Spark SQL",
             called=f"{words} JOIN",
         )
+    if isinstance(node.this, exp.Lateral) and _is_of_row_around(node.this, node):
+        # LATERAL shows Spark the tables of this FROM alone, and a function without it the others.
+        node.set("this", exp.Table(this=node.this.this.copy(), alias=node.this.args["alias"]))
+
+
+def _is_of_row_around(function: exp.Lateral, join: exp.Join) -> bool:
+    select = join.find_ancestor(exp.Select)
+    if isinstance(function.this, exp.Subquery) or select is None:
+        return False
+    tables = free_tables(function.this)
+    named = all(each.table for each in function.this.find_all(exp.Column))
+    return named and bool(tables) and not tables & set(own_aliases(select))
 
 
 def _select(node: exp.Expr, query: Query) -> exp.Expr | None:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.joins_in_parentheses import joins_inside
+from dagster_streamtables.compiler.analyze.joins_in_parentheses import joins_inside, kind_of
+from dagster_streamtables.compiler.lower.questions import require_no_values
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
 from dagster_streamtables.compiler.text.aliases import free_tables
@@ -24,8 +25,8 @@ from dagster_streamtables.compiler.text.current_time import is_now
 from dagster_streamtables.compiler.text.refusal import Refusal
 
 _WHY = (
-    "a FROM whose rows differ from row to row is asked as a whole, of tables, derived tables, "
-    "inner joins, and LEFT JOINs that keep it"
+    "a FROM whose rows differ from row to row is asked as a whole, of tables, derived tables, table "
+    "functions, inner joins, and LEFT JOINs that keep it"
 )
 _FIX = "move the condition on the row around to WHERE of the subquery, or choose mode FULL"
 
@@ -38,7 +39,7 @@ def conditions_in_where(query: exp.Select, around: set[str]) -> exp.Select:
     for join in _joins(query):
         parts = conjuncts(join.args["on"]) if join.args.get("on") else []
         moved = [part for part in parts if free_tables(part) & around]
-        if moved and not join.kind:
+        if moved and join.kind in ("", "INNER"):
             kept = [part for part in parts if part not in moved]
             join.set("on", exp.and_(*kept) if kept else exp.true())
             query = query.where(*moved)
@@ -80,14 +81,23 @@ class CorrelatedFrom:
 
     def _check(self, join: exp.Join) -> None:
         on = join.args.get("on") or exp.true()
+        half = kind_of(join) in ("SEMI", "ANTI")
+        asks = half and bool(free_tables(on) & self.around)
+        one_sided = (half or join.side == "LEFT") and bool(free_tables(join.this) & self.around)
         kept = join.side in ("RIGHT", "FULL") or joins_inside(join)
-        nullable = join.side == "LEFT" and free_tables(join.this) & self.around
-        if kept or nullable or isinstance(join.this, exp.Lateral) or on.find(exp.Query):
+        if kept or asks or one_sided or self._is_other_lateral(join) or on.find(exp.Query):
             what = "this join in a FROM that mentions the row around it is not supported yet"
             raise Refusal(join, what, why=_WHY, fix=_FIX)
         if any(map(is_now, on.walk())):
             what = "the time in ON of a FROM that mentions the row around it is not supported yet"
             raise Refusal(on, what, why=_WHY, fix=_FIX)
+
+    def _is_other_lateral(self, join: exp.Join) -> bool:
+        """Whether it is a LATERAL join of anything but a function of the tables before it."""
+        if not isinstance(join.this, exp.Lateral):
+            return False
+        around = free_tables(join.this) & self.around
+        return bool(around or join.side) or isinstance(join.this.this, exp.Subquery)
 
     def _joined(self, join: exp.Join) -> exp.Join:
         new = join.copy()
@@ -97,6 +107,8 @@ class CorrelatedFrom:
         return new
 
     def _relation(self, relation: exp.Expr) -> exp.Expr:
+        if isinstance(relation, exp.Lateral):
+            return self._function(relation, relation.args["alias"].columns)
         if not free_tables(relation) & self.around:
             alone = exp.select(*(each.copy() for each in self._used(relation)))
             return self.place(alone.from_(relation.copy()))
@@ -104,15 +116,19 @@ class CorrelatedFrom:
         if isinstance(inner, exp.Query):
             names = self._names(relation, inner.named_selects)
             return exp.Subquery(this=self.ask(inner), alias=names)
+        require_no_values(relation)
+        return self._function(relation, relation.args["alias"].columns)
+
+    def _function(self, relation: exp.Expr, columns: list[exp.Identifier]) -> exp.Expr:
         asked = relation.copy()
         asked.set("this", self.scope.flat(relation.this))
-        asked.set("alias", self._names(relation, relation.alias_column_names))
+        asked.set("alias", self._names(relation, [each.name for each in columns]))
         return asked
 
     def _names(self, relation: exp.Expr, columns: list[str]) -> exp.TableAlias:
         own = self.scope.own(relation.alias)
         names = [exp.to_identifier(flat(own, name), quoted=True) for name in columns]
-        return exp.TableAlias(this=exp.to_identifier("q"), columns=names)
+        return exp.TableAlias(this=exp.to_identifier(own, quoted=True), columns=names)
 
     def _used(self, relation: exp.Expr) -> list[exp.Column]:
         named = self.query.find_all(exp.Column)

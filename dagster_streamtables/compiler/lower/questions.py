@@ -10,6 +10,7 @@ from dagster_streamtables.compiler.lower.scope import Scope, rewritten
 from dagster_streamtables.compiler.operators import type_of
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.current_time import is_now
+from dagster_streamtables.compiler.text.refusal import Refusal
 
 
 def is_question(node: exp.Expr) -> bool:
@@ -92,8 +93,25 @@ def is_of_row(query: exp.Expr) -> bool:
     return not any(reads) and not any(others)
 
 
+def require_no_values(query: exp.Expr) -> None:
+    """
+    Raises:
+        Refusal: VALUES mentions a column.
+    """
+    for values in query.find_all(exp.Values):
+        mentioned = values.find(exp.Column)
+        if mentioned is not None:
+            raise Refusal(
+                mentioned,
+                "VALUES with a column of a query around",
+                why="Spark computes the rows of VALUES before all others, in mode FULL too",
+                fix="unfold an array of the values: FROM explode(array(t.a, t.b)) AS v(x)",
+            )
+
+
 def asked_of_row(query: exp.Expr, scope: Scope) -> exp.Query:
     """Such a subquery as it is, with flat names for the columns of the row."""
+    require_no_values(query)
     own = {alias for each in query.find_all(exp.Select) for alias in own_aliases(each)}
 
     def settle(node: exp.Expr) -> exp.Expr:

@@ -114,6 +114,24 @@ INSERT INTO regions VALUES ('north', 'SE');
 -- -1 | 3 | 11
 -- +1 | 3 | 22
 
+--- case: two derived tables that mention the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT COUNT(*) * 10 + COUNT(DISTINCT q.amount) FROM (SELECT o.amount FROM orders AS o WHERE o.customer = c.id) AS q JOIN (SELECT d.id FROM customers AS d WHERE d.region = c.region) AS r ON r.id < q.amount) AS n FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- -1 | 1 | 62
+-- +1 | 1 | 92
+-- -1 | 2 | 11
+-- +1 | 2 | 41
+-- -1 | 3 | 0
+-- +1 | 3 | 31
+
 --- case: both sides of a UNION in FROM mention the row
 --- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
 SELECT c.id, (SELECT SUM(q.v) FROM (SELECT o.amount AS v FROM orders AS o WHERE o.customer = c.id UNION ALL SELECT d.id FROM customers AS d WHERE d.region = c.region) AS q) AS total FROM customers AS c;
@@ -291,3 +309,19 @@ UPDATE visits SET tags = array(3, 11) WHERE id = 3;
 -- +1 | 2 | 8
 -- +1 | 3 | 5
 -- +1 | 3 | 8
+
+--- case: a table function beside a derived table that mentions the row
+--- covers: Q15 a table function in a correlated subquery, beside tables
+--- spark: sqlglot writes no LATERAL of a function in DuckDB's words
+SELECT c.id, (SELECT SUM(e.x) FROM (SELECT v.tags FROM visits AS v WHERE v.id = c.id) AS q, LATERAL explode(q.tags) AS e(x) WHERE e.x > 1) AS total FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north');
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2, 2)), (2, array(3)), (3, NULL);
+--- change
+UPDATE visits SET tags = array(3, 11) WHERE id = 3;
+UPDATE customers SET id = 1 WHERE id = 2;
+--- delta
+-- +1 | 1 | 4
+-- -1 | 2 | 3
+-- -1 | 3 | NULL
+-- +1 | 3 | 14

@@ -658,6 +658,30 @@ SELECT c.id, (SELECT COUNT(q.id) FROM orders AS o LEFT JOIN (SELECT d.id FROM cu
 --- error
 -- this join in a FROM that mentions the row around it is not supported yet
 
+--- case: a SEMI JOIN with a derived table that mentions the row around
+--- covers: Q29 outer joins beside a derived table that mentions the row around
+SELECT c.id, (SELECT COUNT(*) FROM orders AS o SEMI JOIN (SELECT r.name FROM regions AS r WHERE r.name = c.region) AS q ON true) AS n FROM customers AS c;
+--- error
+-- this join in a FROM that mentions the row around it is not supported yet
+
+--- case: an ANTI JOIN that asks for the row around
+--- covers: Q29 outer joins beside a derived table that mentions the row around
+SELECT c.id, (SELECT COUNT(*) FROM regions AS r LEFT ANTI JOIN orders AS o ON o.id = c.id) AS n FROM customers AS c;
+--- error
+-- this join in a FROM that mentions the row around it is not supported yet
+
+--- case: VALUES with a column of the query around
+--- covers: Q12 VALUES with a column of the query around
+SELECT c.id, (SELECT MAX(q.v) FROM VALUES (c.id), (3) AS q(v)) AS n FROM customers AS c;
+--- error
+-- VALUES with a column of a query around
+
+--- case: VALUES with a column of the query around, beside a table
+--- covers: Q12 VALUES with a column of the query around
+SELECT c.id, (SELECT MAX(q.v) FROM (VALUES (c.id), (3)) AS q(v) JOIN orders AS o ON o.id = q.v) AS n FROM customers AS c;
+--- error
+-- VALUES with a column of a query around
+
 --- case: the time in ON, beside a condition on the row around
 --- covers: Q29 the time beside a FROM that mentions the row around
 SELECT c.id, (SELECT COUNT(v.id) FROM orders AS o LEFT JOIN visits AS v ON v.id = c.id AND v.happened < now()) AS n FROM customers AS c;

@@ -25,8 +25,8 @@ from dagster_streamtables.compiler.text.current_time import is_now
 from dagster_streamtables.compiler.text.refusal import Refusal
 
 _WHY = (
-    "a FROM whose rows differ from row to row is asked as a whole, of tables, derived tables, table "
-    "functions, inner joins, and LEFT JOINs that keep it"
+    "a FROM whose rows differ from row to row is asked as a whole, of tables, derived tables, "
+    "table functions, inner joins, and LEFT JOINs that keep it"
 )
 _FIX = "move the condition on the row around to WHERE of the subquery, or choose mode FULL"
 

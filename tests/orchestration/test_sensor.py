@@ -184,11 +184,11 @@ def test_the_tables_of_a_living_worker_are_left_to_it(
     logs: StreamTablesResource, tmp_path: Path
 ) -> None:
     location, beats = Location(logs, PAID, TOTALS, OTHER), Beats(str(tmp_path))
-    worker = Lease(beats, Heartbeat.of_this_process(5))
+    worker = Lease(beats, Heartbeat.of_this_process(60))
     worker.turn(tables=("paid", "totals"))
     assert selections(location.tick(beats=beats)) == [{"other"}]
-    assert selections(location.tick(timedelta(seconds=14), beats)) == [{"other"}]
-    late = location.tick(timedelta(seconds=16), beats)
+    assert selections(location.tick(timedelta(seconds=150), beats)) == [{"other"}]
+    late = location.tick(timedelta(seconds=181), beats)
     assert selections(late) == [{"paid", "totals"}, {"other"}]
     worker.end(tables=("paid", "totals"))
     assert selections(location.tick(beats=beats)) == [{"paid", "totals"}, {"other"}]

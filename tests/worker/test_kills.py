@@ -44,6 +44,8 @@ defs = build_definitions(
 )
 """
 _KILLS = 25
+_LOCKED = 30
+"""Seconds for which Dagster's database is locked."""
 _STILL = 300
 """Seconds without any progress after which it will not come: a loaded machine is only slow."""
 
@@ -235,10 +237,12 @@ def test_kills_at_random_moments_leave_nothing_wrong(
         process.start_daemon()
 
     def lock() -> None:
-        """Refreshes go on meanwhile."""
+        """Refreshes go on meanwhile; Dagster gives up waiting before the database is free."""
         with process.locked():
+            free = time.monotonic() + _LOCKED
             orders.commit()
             process.until(caught_up)
+            time.sleep(max(0, free - time.monotonic()))
 
     orders.commit()
     process.start()

@@ -108,7 +108,7 @@ class CorrelatedFrom:
 
     def _relation(self, relation: exp.Expr) -> exp.Expr:
         if isinstance(relation, exp.Lateral):
-            return self._function(relation, relation.args["alias"].columns)
+            return self._function(relation)
         if not free_tables(relation) & self.around:
             alone = exp.select(*(each.copy() for each in self._used(relation)))
             return self.place(alone.from_(relation.copy()))
@@ -117,12 +117,12 @@ class CorrelatedFrom:
             names = self._names(relation, inner.named_selects)
             return exp.Subquery(this=self.ask(inner), alias=names)
         require_no_values(relation)
-        return self._function(relation, relation.args["alias"].columns)
+        return self._function(relation)
 
-    def _function(self, relation: exp.Expr, columns: list[exp.Identifier]) -> exp.Expr:
+    def _function(self, relation: exp.Expr) -> exp.Expr:
         asked = relation.copy()
         asked.set("this", self.scope.flat(relation.this))
-        asked.set("alias", self._names(relation, [each.name for each in columns]))
+        asked.set("alias", self._names(relation, relation.alias_column_names))
         return asked
 
     def _names(self, relation: exp.Expr, columns: list[str]) -> exp.TableAlias:

@@ -196,7 +196,7 @@ class Subqueries:
         around = set(outer.tables) - set(own_aliases(query))
         query = conditions_in_where(query, around)
         if mentions_row(query, around):
-            return self._whole(query, asked, outer, scope)
+            return self._whole(query, asked, outer, scope, around)
         where = query.args.get("where")
         parts = conjuncts(where.this) if where else []
         correlated = [part for part in parts if free_tables(part) & around]
@@ -216,9 +216,10 @@ class Subqueries:
         shell = shell.from_(asked.place(rows, Link(pairs)))
         return shell.where(*conditions) if conditions else shell
 
-    def _whole(self, query: exp.Select, asked: Asked, outer: Scope, scope: Scope) -> exp.Query:
+    def _whole(
+        self, query: exp.Select, asked: Asked, outer: Scope, scope: Scope, around: set[str]
+    ) -> exp.Query:
         """A subquery whose FROM mentions the row: it stays a question, with its FROM."""
-        around = set(outer.tables) - set(own_aliases(query))
         shell = query.copy()
         for clause in ("from_", "joins"):
             shell.set(clause, None)

@@ -8,7 +8,7 @@ BIN := .venv/bin
 COLLECTOR := -XX:+UseParallelGC
 export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 
-.PHONY: venv java test demo demo-headless docs bench crash histories races soak tpch test-long clean
+.PHONY: venv java test demo demo-headless docs bench crash histories races soak tpch tpcds test-long clean
 
 venv: .venv/.stamp
 
@@ -60,6 +60,9 @@ bench: java venv
 
 tpch: java venv
 	$(BIN)/python -m tests.tpch --scale 0.01 --windows 12
+
+tpcds: java venv
+	$(BIN)/python -m tests.tpcds --scale 0.01 --windows 4
 
 crash: java venv
 	$(BIN)/pytest -m long tests/runtime/test_crash.py

@@ -8,8 +8,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from dagster_streamtables import Lake
-from tests.tpch.generate import TABLES
-from tests.tpch.sources import Sources
+from tests.tpc.generated import tables
+from tests.tpc.sources import Sources
 
 
 class SparkSources(Sources):
@@ -20,7 +20,7 @@ class SparkSources(Sources):
 
     def __init__(self, lake: Lake, generated: Path, spark: SparkSession) -> None:
         self._lake, self._spark = lake, spark
-        for table in TABLES:
+        for table in tables(generated):
             rows = spark.read.parquet(str(generated / f"{table}.parquet"))
             feed = rows.write.format("delta").option("delta.enableChangeDataFeed", "true")
             feed.save(lake.location(table))

@@ -23,10 +23,9 @@ from benchmarks.market import SparkSources
 from benchmarks.results import CONSOLE, Figure, Results, is_enough
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.spark.session import open_session
-from tests.tpch.generate import TABLES
-from tests.tpch.generated import generated
+from tests.tpc.generated import generated, tables
 from tests.tpch.market import Market
-from tests.tpch.queries import chosen
+from tests.tpch.queries import queries_of
 
 
 @dataclass
@@ -83,11 +82,14 @@ def main(scale: float = 1, runs: int = 5, queries: str = "", check: bool = True)
         queries: Their numbers, with commas between; all of them if empty.
         check: Compare each table with its query at the end.
     """
-    made = generated(scale)
-    asked = [Query(*query) for query in chosen(made, scale, queries).items()]
+    made = generated("tpch", scale)
+    asked = [Query(*query) for query in queries_of(made, scale, queries).items()]
     with tempfile.TemporaryDirectory(prefix="streamtables-tpch-") as folder:
         lake = Lake(folder)
         market = Market(SparkSources(lake, made, open_session()), scale, 4)
+        for table in tables(made):
+            place = lake.location(table)
+            open_session().sql(f"CREATE TEMPORARY VIEW {table} AS SELECT * FROM delta.`{place}`")
         _run(lake, market, asked, Path(folder) / "full", runs)
         results = Results("tpch", scale, runs, [each for query in asked for each in query.figures])
         if not queries:
@@ -99,9 +101,6 @@ def main(scale: float = 1, runs: int = 5, queries: str = "", check: bool = True)
 
 def _run(lake: Lake, market: Market, asked: list[Query], folder: Path, runs: int) -> None:
     spark = open_session()
-    for table in TABLES:
-        place = lake.location(table)
-        spark.sql(f"CREATE TEMPORARY VIEW {table} AS SELECT * FROM delta.`{place}`")
     for query in asked:
         begin = time.perf_counter()
         lake.refresh(query.table)

@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from decimal import Decimal
 from typing import TypeVar
 
-from tests.tpch.sources import Row, Sources
+from tests.tpc.sources import Row, Sources
 
 T = TypeVar("T")
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import sqlglot
 from sqlglot import exp
 
-from tests.tpch.generated import texts
+from tests.tpc.generated import chosen
 
 TIES = {3: "l_orderkey", 10: "c_custkey", 18: "o_orderkey"}
 """By query, the column that orders the rows which its ORDER BY leaves in any order."""
@@ -22,7 +22,7 @@ _FRACTION = Decimal("0.0001")
 factor, and DuckDB's text does not: at a small scale every row would qualify."""
 
 
-def chosen(made: Path, scale: float, numbers: str) -> dict[int, str]:
+def queries_of(made: Path, scale: float, numbers: str) -> dict[int, str]:
     """Queries in Spark's SQL, by number.
 
     Args:
@@ -30,12 +30,7 @@ def chosen(made: Path, scale: float, numbers: str) -> dict[int, str]:
         scale: The scale factor.
         numbers: Which, with commas between; all of them if empty.
     """
-    wanted = [int(each) for each in numbers.split(",") if each]
-    return {
-        number: in_spark(number, text, scale)
-        for number, text in texts(made).items()
-        if not wanted or number in wanted
-    }
+    return {number: in_spark(number, text, scale) for number, text in chosen(made, numbers).items()}
 
 
 def in_spark(number: int, text: str, scale: float) -> str:

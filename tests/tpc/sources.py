@@ -1,4 +1,4 @@
-"""The eight sources as Delta tables, read and changed by key."""
+"""The sources as Delta tables, read and changed by key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import Lake
-from tests.tpch.generate import TABLES
+from tests.tpc.generated import tables
 
 Row = dict[str, Any]
 
@@ -22,7 +22,7 @@ class Sources:
 
     def __init__(self, lake: Lake, generated: Path) -> None:
         self._lake = lake
-        for table in TABLES:
+        for table in tables(generated):
             Path(lake.location(table)).mkdir(parents=True)
             write_deltalake(
                 lake.location(table),

@@ -44,6 +44,7 @@ class Followed:
     lake: Lake
     relation: str | StreamTable
     dialect: str = "spark"
+    session_timezone: str = "UTC"
     recompute: bool = False
     clock: Literal["version", "ms"] | None = None
 
@@ -53,7 +54,7 @@ class Followed:
             RefusedOperation: The end is before the beginning.
             HistoryUnavailable: The beginning can no longer be read.
         """
-        relation = follow(self.lake, self.relation, dialect=self.dialect, recompute=self.recompute)
+        relation = self.relation_at(None)
         clock = clock_of(self.lake, relation, self.clock)
         _require_bounds(clock, as_of, up_to)
         first = None if as_of is None else clock.first(as_of)
@@ -74,10 +75,7 @@ class Followed:
             HistoryUnavailable: It can no longer be read, and is not to be replaced by a snapshot.
         """
         try:
-            relation = follow(
-                self.lake, self.relation, dialect=self.dialect, recompute=self.recompute,
-                position=position,
-            )  # fmt: skip
+            relation = self.relation_at(position)
             if slot is not None and slot.fingerprint != relation.fingerprint:
                 raise of_another_relation(slot.name, slot.relation)
             clock = clock_of(self.lake, relation, self.clock or position.clock)
@@ -90,18 +88,29 @@ class Followed:
             return replace(same.anew(snapshot=True), lost=error.what)
         return Beginning(relation, clock, first, position.snapshot, position)
 
+    def relation_at(self, position: Position | None) -> Relation:
+        """The relation with the columns that it had at a position; None for the newest ones."""
+        return follow(
+            self.lake, self.relation, dialect=self.dialect, session_timezone=self.session_timezone,
+            recompute=self.recompute, position=position,
+        )  # fmt: skip
+
 
 def follow(
     lake: Lake,
     relation: str | StreamTable,
     *,
     dialect: str = "spark",
+    session_timezone: str = "UTC",
     recompute: bool = False,
     position: Position | None = None,
 ) -> Relation:
     """What a caller names, with the columns of its newest version, or those of a position."""
     access = lake.access
-    declaration = declared(relation, dialect=dialect, views=access.views, recompute=recompute)
+    declaration = declared(
+        relation, dialect=dialect, session_timezone=session_timezone, views=access.views,
+        recompute=recompute,
+    )  # fmt: skip
     given = relation if isinstance(relation, str) else relation.name
     if position is None:
         at = frontier.newest(access.catalog, declaration.sources)

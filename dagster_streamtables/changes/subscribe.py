@@ -46,6 +46,7 @@ def subscribe(
     on_history_lost: Literal["error", "resnapshot"] = "error",
     recompute: bool = False,
     dialect: str = "spark",
+    session_timezone: str = "UTC",
     batch_rows: Annotated[int, Range(1)] = 65_536,
     poll_interval: Annotated[float, Range(0)] | None = None,
     progress_interval: Annotated[float, Range(0)] = 10.0,
@@ -78,6 +79,8 @@ def subscribe(
         recompute: Whether a query whose change cannot be computed may be run again at each
             timestamp, and compared.
         dialect: The SQL dialect of a SELECT.
+        session_timezone: The time zone of the days and hours of a SELECT, or of a view. A slot and
+            a token go on in the zone that they began in.
         batch_rows: The most rows of a batch.
         poll_interval: Seconds between looks at the logs; None for 0.1, and 1 for an object store.
         progress_interval: Seconds between rows of progress while nothing changes, where the clock
@@ -96,7 +99,7 @@ def subscribe(
     start = as_of_bound(as_of)
     end = None if up_to is None else bound(up_to, "up_to")
     restart = on_history_lost == "resnapshot"
-    followed = Followed(lake, relation, dialect, recompute, clock)
+    followed = Followed(lake, relation, dialect, session_timezone, recompute, clock)
     kept = None if slot is None else kept_slot(lake.slots, slot, restart=restart)
     token = resume or (kept.token if kept is not None else "")
     if token:

@@ -42,6 +42,7 @@ class Feed:
     on_history_lost: Literal["error", "resnapshot"] = "error"
     recompute: bool = False
     dialect: str = "spark"
+    session_timezone: str = "UTC"
     max_rows: int | None = None
     """No further timestamp is read once there are so many rows."""
     deadline: timedelta | None = DEADLINE
@@ -108,6 +109,7 @@ def _begun(lake: Lake, feed: Feed) -> Subscription:
     subscription = subscribe(
         lake, feed.relation, slot=feed.slot, up_to=newest.timestamp + 1, envelope=feed.envelope,
         order_by=feed.order_by, clock=feed.clock, recompute=feed.recompute, dialect=feed.dialect,
+        session_timezone=feed.session_timezone,
     )  # fmt: skip
     subscription.keeps_slot = True
     return subscription
@@ -139,7 +141,9 @@ def _begin_anew(lake: Lake, feed: Feed) -> Clock:
 
 
 def _followed(lake: Lake, feed: Feed) -> Followed:
-    return Followed(lake, feed.relation, feed.dialect, feed.recompute, feed.clock)
+    return Followed(
+        lake, feed.relation, feed.dialect, feed.session_timezone, feed.recompute, feed.clock
+    )
 
 
 def _read(subscription: Subscription, spool: Spool, max_rows: int | None) -> None:

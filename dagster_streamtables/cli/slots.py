@@ -22,6 +22,7 @@ from dagster_streamtables.cli.subscribe import (
     NoSnapshot,
     Query,
     Recompute,
+    Zone,
     relation_of,
 )
 
@@ -61,13 +62,16 @@ def create(
     clock: Clock = None,
     recompute: Recompute = False,
     dialect: Dialect = "spark",
+    session_timezone: Zone = "UTC",
     as_json: Json = False,
 ) -> None:
     """Hold what a reader will need that subscribes later."""
     given = relation_of(relation, query)
     with errors_in_words():
         lake = open_lake(root)
-        found = follow(lake, given, dialect=dialect, recompute=recompute)
+        found = follow(
+            lake, given, dialect=dialect, session_timezone=session_timezone, recompute=recompute
+        )
         chosen = clock_of(lake, found, clock and clock.value)
         made = new_slot(
             lake.slots, name, found, chosen, as_of_bound(as_of or None),
@@ -97,16 +101,20 @@ def move(
     no_snapshot: NoSnapshot = False,
     recompute: Recompute = False,
     dialect: Dialect = "spark",
+    session_timezone: Zone = "UTC",
     as_json: Json = False,
 ) -> None:
     """Let the next reader begin at a time, forward or back. A lost slot is active again.
 
-    A query is read in the dialect that it was created with.
+    A query is read in the dialect and the zone that it was created with.
     """
     with errors_in_words():
         lake = open_lake(root)
         slot = lake.slots.read(name)
-        found = follow(lake, slot.relation, dialect=dialect, recompute=recompute)
+        found = follow(
+            lake, slot.relation, dialect=dialect, session_timezone=session_timezone,
+            recompute=recompute,
+        )  # fmt: skip
         clock = clock_of(lake, found, slot.clock)
         start = as_of_bound(as_of or None)
         move_slot(lake.slots, name, found, clock, start, snapshot=not no_snapshot)

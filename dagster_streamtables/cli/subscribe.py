@@ -55,6 +55,9 @@ class Lost(StrEnum):
 
 Query = Annotated[str, typer.Option("--query", "-q", help="A SELECT, instead of a name.")]
 Dialect = Annotated[str, typer.Option(help="The SQL dialect of --query.")]
+Zone = Annotated[
+    str, typer.Option("--session-timezone", help="The zone of the query's days and hours.")
+]
 Recompute = Annotated[
     bool,
     typer.Option(help="Run a query whose change cannot be computed again, and compare."),
@@ -125,6 +128,7 @@ def subscribe(
     ] = False,
     recompute: Recompute = False,
     dialect: Dialect = "spark",
+    session_timezone: Zone = "UTC",
     on_history_lost: Annotated[
         Lost, typer.Option(help="Fail, or begin again with a snapshot.")
     ] = Lost.ERROR,
@@ -155,6 +159,7 @@ def subscribe(
                 on_history_lost=on_history_lost.value,
                 recompute=recompute,
                 dialect=dialect,
+                session_timezone=session_timezone,
             )
             with _closing(sub, ending):
                 if watch:

@@ -52,6 +52,8 @@ class ChangeAssetSettings:
     """Whether a query whose change cannot be computed may be run again, and compared."""
     dialect: str = "spark"
     """The SQL dialect of a SELECT."""
+    session_timezone: str = "UTC"
+    """The time zone of the days and hours of a SELECT, or of a view."""
     deadline: Annotated[timedelta, Range(0, above=True)] | None = DEADLINE
     """The slot is let go if nobody, not even the sensor, has used it for so long."""
     stored_token: Annotated[str | None, Shown(("project.sinks.last_token",))] = None

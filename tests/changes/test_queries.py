@@ -10,17 +10,21 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from changes.reading import contents, ready
+from changes.table import Table
 from compiler.casefile import Case
 from compiler.database import TABLES, Database
 from compiler.test_cases import DOMAINS
 from dagster_streamtables import Lake, subscribe
 from dagster_streamtables.compiler import compile_query
+from dagster_streamtables.errors import RefusedOperation
 from dagster_streamtables.runtime.spark.session_cleanup import drop_views
 from runtime.delta import _shown, run_on_delta, write, write_from
 from runtime.test_cases_on_delta import _numbers, by_file, cases, richest
@@ -128,3 +132,28 @@ def _write(database: Database, lake: Lake, chance: random.Random, mode: str) -> 
         database.hold(table, rows)
         found = database.connection.execute(f"FROM {table}").to_arrow_table()
         write(lake, table, found, mode=mode)
+
+
+def test_days_are_those_of_the_zone_that_is_asked_for(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    schema = pa.schema([("k", pa.int64()), ("at", pa.timestamp("us", tz="UTC"))])
+    table = Table.new(lake.location("t"), schema)
+    table.insert((1, datetime(2026, 7, 1, 21, 59, tzinfo=UTC)))
+    table.insert((2, datetime(2026, 7, 1, 22, 1, tzinfo=UTC)))
+    query = "SELECT k, CAST(at AS DATE) AS day FROM t"
+    first, second = date(2026, 7, 1), date(2026, 7, 2)
+
+    for zone, days in (
+        ("UTC", {(1, first), (2, first)}),
+        (
+            "Europe/Berlin",
+            {(1, first), (2, second)},
+        ),
+    ):
+        with subscribe(lake, query, as_of=1, up_to=3, session_timezone=zone) as sub:
+            rows = sub.fetch(None).to_pylist()
+            token = sub.token
+        assert {(row["k"], row["day"]) for row in rows} == days
+
+    with pytest.raises(RefusedOperation, match="of another subscription"):
+        subscribe(lake, query, resume=token)

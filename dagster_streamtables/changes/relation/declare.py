@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import partial
 
 from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import RefusedOperation
@@ -17,7 +18,12 @@ _QUERY = re.compile(r"\s*(\(|select\b|with\b|values\b|from\b|table\b|/\*|--)", r
 
 
 def declared(
-    relation: StreamTable | str, *, dialect: str, views: Iterable[View], recompute: bool
+    relation: StreamTable | str,
+    *,
+    dialect: str,
+    session_timezone: str,
+    views: Iterable[View],
+    recompute: bool,
 ) -> StreamTable:
     """The relation as a declaration, whose rows are those of its query.
 
@@ -25,6 +31,7 @@ def declared(
         relation: A stream table, which is followed as it is stored; the name of a table or a view;
             the path of a Delta table; or a SELECT.
         dialect: The dialect of a SELECT.
+        session_timezone: The zone of the days and hours of a SELECT, or of a view.
         views: Queries that it may name like tables.
         recompute: Whether a query that cannot be maintained may be run again and compared.
 
@@ -33,17 +40,22 @@ def declared(
         InvalidDefinition: The query is not valid.
     """
     text = relation.name if isinstance(relation, StreamTable) else relation.strip()
-    mode = Mode.AUTO if recompute else Mode.DIFFERENTIAL
+    made = partial(
+        StreamTable,
+        "relation",
+        mode=Mode.AUTO if recompute else Mode.DIFFERENTIAL,
+        session_timezone=session_timezone,
+    )
     query = query_of(text)
     if query is not None:
-        return with_views(StreamTable("relation", query, mode=mode), views)
+        return with_views(made(query), views)
     if not _QUERY.match(text):
         raise RefusedOperation(
             "only a table, a path or a query can be followed",
             why=f'"{text[:80]}" is none of these',
             fix="name a table (mart.revenue), a path (/data/orders), or write a SELECT",
         )
-    return with_views(StreamTable("relation", text, mode=mode, dialect=dialect), views)
+    return with_views(made(text, dialect=dialect), views)
 
 
 def query_of(text: str) -> str | None:

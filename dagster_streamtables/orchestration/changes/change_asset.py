@@ -43,6 +43,7 @@ def change_asset(
     on_history_lost: Literal["error", "resnapshot"] = "error",
     recompute: bool = False,
     dialect: str = "spark",
+    session_timezone: str = "UTC",
     views: Sequence[View] = (),
     deadline: Annotated[timedelta, Range(0, above=True)] | None = DEADLINE,
     stored_token: Callable[[], str | None] | None = None,
@@ -79,6 +80,7 @@ def change_asset(
             a vacuum or a clean-up of the log removed what comes next.
         recompute: Whether a query whose change cannot be computed may be run again, and compared.
         dialect: The SQL dialect of a SELECT.
+        session_timezone: The time zone of the days and hours of a SELECT, or of a view.
         views: Queries that `relation` may name like tables, or be.
         deadline: The slot is let go if nobody, not even the sensor, has used it for so long.
         stored_token: Returns the token that the sink stored last with its rows, or None. Changes
@@ -111,7 +113,7 @@ def change_asset(
             relation=relation, slot=slot or "__".join(key.path), envelope=envelope,
             order_by=order_by, as_of=as_of, snapshot=snapshot, clock=clock, dialect=dialect,
             on_history_lost=on_history_lost, recompute=recompute, max_rows=max_rows,
-            deadline=deadline,
+            session_timezone=session_timezone, deadline=deadline,
         )  # fmt: skip
         made = _spec(key, feed, views, body, source_keys or {}, spec)
         run = _run(body, made, feed, views, stored_token, resource_key)
@@ -139,7 +141,10 @@ def _spec(
     given: Mapping[str, Any],
 ) -> dg.AssetSpec:
     about = dict(given)
-    relation = declared(feed.relation, dialect=feed.dialect, views=views, recompute=feed.recompute)
+    relation = declared(
+        feed.relation, dialect=feed.dialect, session_timezone=feed.session_timezone, views=views,
+        recompute=feed.recompute,
+    )  # fmt: skip
     sources = {each: source_keys.get(each) or asset_key(each) for each in relation.sources}
     about.setdefault("description", inspect.getdoc(body))
     about.setdefault("kinds", {"python", "deltalake"})

@@ -94,7 +94,9 @@ class ShownRows:
         listed = ", ".join([*map(spark_name, columns), *selected])
         query = f"SELECT {listed}\nFROM {source}{chosen}"
         try:
-            declaration = declared(query, dialect="spark", views=(), recompute=False)
+            declaration = declared(
+                query, dialect="spark", session_timezone="UTC", views=(), recompute=False
+            )
             relation = relation_of(self.access, declaration, name, {name: self.log})
             relation.schema  # noqa: B018, its types are looked at
         except InvalidDefinition as error:

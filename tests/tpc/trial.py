@@ -67,7 +67,7 @@ class Trial:
         except Exception as error:
             self.actions += "X"
             self._failed(when, error)
-            return f"Q{self.number}: FAILED"
+            return f"Q{self.number}: FAILED, {error}"
         phases = ", ".join(f"{name} {seconds:.2f}" for name, seconds in done.phases.items())
         rows = f"-{done.deleted} +{done.inserted} of {done.row_count} rows"
         verdict = "" if equal else ", NOT EQUAL"

@@ -1,4 +1,4 @@
-"""The texts of TPC-DS as stream tables need them: in Spark's SQL, and with one answer.
+"""The texts of TPC-DS as stream tables need them: in Spark's SQL, named, and with one answer.
 
 The rows that a LIMIT keeps are one set only if the ORDER BY before it leaves no ties, which the
 texts do not see to. So what they return is ordered by all of its columns at last: rows that are
@@ -13,6 +13,7 @@ import sqlglot
 from sqlglot import exp
 
 from tests.tpc.generated import chosen
+from tests.tpc.text import name_outputs
 
 
 def queries_of(made: Path, numbers: str) -> dict[int, str]:
@@ -43,6 +44,7 @@ def in_spark(text: str) -> str:
     """
     tree = sqlglot.parse_one(text, read="duckdb")
     assert isinstance(tree, exp.Query)
+    name_outputs(tree)
     if tree.args.get("limit") and not tree.is_star:
         positions = range(1, len(tree.selects) + 1)
         keys = [exp.Literal.number(position) for position in positions]

@@ -13,6 +13,7 @@ import sqlglot
 from sqlglot import exp
 
 from tests.tpc.generated import chosen
+from tests.tpc.text import name_outputs
 
 TIES = {3: "l_orderkey", 10: "c_custkey", 18: "o_orderkey"}
 """By query, the column that orders the rows which its ORDER BY leaves in any order."""
@@ -52,11 +53,7 @@ def in_spark(number: int, text: str, scale: float) -> str:
     assert isinstance(tree, exp.Select)
     if number in TIES:
         tree = tree.order_by(TIES[number], dialect="duckdb")
-    named = [
-        each if each.alias_or_name else exp.alias_(each, f"column_{position}")
-        for position, each in enumerate(tree.expressions, start=1)
-    ]
-    tree.set("expressions", named)
+    name_outputs(tree)
     if number == 11:
         _scale_fraction(tree, scale)
     return tree.sql("spark", pretty=True)

@@ -68,6 +68,18 @@ class Comparison:
     """The functions of the author's own that the query calls. One whose result differs from call to
     call makes such differences."""
 
+    def __str__(self) -> str:
+        """
+        >>> print(Comparison("mart.revenue", True, 4, {}, 0, 0))
+        mart.revenue: equal to its query
+        >>> print(Comparison("mart.revenue", False, 4, {}, 1, 0, [{"region": "EU"}]))
+        mart.revenue: 1 rows missing, 0 unexpected; for example {'region': 'EU'}
+        """
+        if self.equal:
+            return f"{self.table}: equal to its query"
+        said = f"{self.table}: {self.missing} rows missing, {self.unexpected} unexpected"
+        return said + (f"; for example {self.sample[0]}" if self.sample else "")
+
 
 def compare(
     table: StreamTable,

@@ -84,6 +84,19 @@ class Refresh:
     """Some of the rows that a differential refresh changed, where these were asked for; see
     `preview_of`."""
 
+    def __str__(self) -> str:
+        """
+        >>> print(Refresh("mart.revenue", Action.FULL, "mode FULL", 4, "", {}, 3, 2, 9))
+        mart.revenue: FULL (mode FULL), 3 inserted, 2 deleted, 9 rows
+        >>> print(Refresh("mart.revenue", Action.NO_DATA, "no source has a new version", 4, "", {}))
+        mart.revenue: NO_DATA (no source has a new version)
+        """
+        said = f"{self.table}: {self.action} ({self.reason})"
+        if self.inserted or self.deleted or self.action not in (Action.NO_DATA, Action.SKIP):
+            said += f", {self.inserted} inserted, {self.deleted} deleted"
+            said += "" if self.row_count is None else f", {self.row_count} rows"
+        return said
+
     @property
     def rows_in(self) -> int:
         """Rows inserted into or deleted from the sources, an update counting as two."""

@@ -14,6 +14,7 @@ Each imports only from those listed below it. This package exports all names tha
 they import nothing from inside it.
 """
 
+from dagster_streamtables.compiler.analyze.outputs import require_storable, unstorable
 from dagster_streamtables.compiler.analyze.row_condition import flaw_of
 from dagster_streamtables.compiler.dialect import UnknownType, checked_dialect
 from dagster_streamtables.compiler.maintain.match import partial_column, stored_column
@@ -42,6 +43,7 @@ from dagster_streamtables.compiler.text.current_time import (
     at_time,
     unrepeatable_word,
 )
+from dagster_streamtables.compiler.text.output_names import is_storable, storable
 from dagster_streamtables.compiler.text.query_text import Text, as_written, read, sources_of
 from dagster_streamtables.compiler.text.recursive_tables import RecursiveTable, recursive_table
 from dagster_streamtables.compiler.text.spark_functions import USER, is_of_spark
@@ -82,18 +84,22 @@ __all__ = [
     "compile_query",
     "flaw_of",
     "is_of_spark",
+    "is_storable",
     "json_columns",
     "maintenance_of",
     "partial_column",
     "read",
     "recursive_table",
     "relation",
+    "require_storable",
     "sources_of",
     "sources_through",
+    "storable",
     "stored_column",
     "text_of",
     "type_text",
     "unrepeatable_word",
+    "unstorable",
     "unstored_change",
     "views_of",
     "with_one_answer",

@@ -22,7 +22,7 @@ from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.drop import Dropped, Dropping
 from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.errors.translate import last_word
-from dagster_streamtables.runtime.model.definition import compiled, guessed, known_types, visible
+from dagster_streamtables.runtime.model.definition import guessed, known_types, stored_plan, visible
 from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.stopwatch import CONNECT, Clock
 from dagster_streamtables.runtime.model.stream_table import StreamTable
@@ -216,7 +216,7 @@ class Lake:
             else:
                 raise missing(name, self.location(name))
         try:
-            return compiled(table, table.text(known), columns)
+            return stored_plan(table, table.text(known), columns)
         except UnknownType as error:
             if known == columns:
                 raise

@@ -82,14 +82,14 @@ def test_p13_a_renamed_column_is_an_error_to_those_who_read_it_only(
 
 
 def test_p32_names_are_quoted_wherever_they_stand(spark: SparkSession, tmp_path: Path) -> None:
-    """Both sides have the same names, and the stored table has them too."""
+    """Both sides have the same names, and the stored table those that Delta allows."""
     lake = Lake(tmp_path, spark=spark)
     odd = {"a b": [1, 2, 3], "A": ["x", "y", "z"], "order": [1, 1, 2], "x.y": [1, None, 3]}
     for name in ("left", "select"):
         write(lake, name, pa.table(odd))
-    select = "SELECT l.`a b`, l.`order`, r.`x.y` AS `x.y`, r.`A` AS `group by` "
+    select = "SELECT l.`a b` AS `a.b`, l.`order`, r.`x.y` AS `x.y`, r.`A` AS `group-by` "
     joined = "FROM `left` AS l JOIN `select` AS r ON r.`a b` = l.`a b`"
-    grouped = f"SELECT l.`order`, COUNT(*) AS `count(*)`, MAX(r.`x.y`) AS `x.y` {joined} GROUP BY 1"
+    grouped = f"SELECT l.`order`, COUNT(*) AS `count.*`, MAX(r.`x.y`) AS `x.y` {joined} GROUP BY 1"
     bag = StreamTable("bag", select + joined, differential_max_change_ratio=0)
     keyed = StreamTable("keyed", grouped, differential_max_change_ratio=0)
     for table in (bag, keyed):

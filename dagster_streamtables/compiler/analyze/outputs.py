@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.columns import WEIGHT
-from dagster_streamtables.compiler.text.output_names import columns_of_call, spark_name
+from dagster_streamtables.compiler.text.output_names import (
+    columns_of_call,
+    is_storable,
+    spark_name,
+    storable,
+)
 from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
@@ -49,6 +54,29 @@ def distinct(names: tuple[str, ...], text: Text) -> tuple[str, ...]:
                 fix="give it another name with AS",
             )
     return names
+
+
+def require_storable(names: Iterable[str], text: Text) -> None:
+    """
+    Raises:
+        InvalidDefinition: A column of a stored table may not have one of the names.
+    """
+    for name in names:
+        if not is_storable(name):
+            raise unstorable(name, f"AS `{storable(name)}`").changed(where=_last_output(name, text))
+
+
+def unstorable(name: str, rewrite: str) -> InvalidDefinition:
+    """The error for a name, that of a column or of a part of one.
+
+    Delta-rs would write such a table, and Spark, which writes what is large, would then fail.
+    """
+    return InvalidDefinition(
+        f'a stream table can have no column called "{name}"',
+        why="Delta allows no space, comma, semicolon, brace, parenthesis, equals sign, tab or line "
+        "break in the name of a column, or of a field of a struct",
+        fix=f"rename it, as in {rewrite}",
+    )
 
 
 def tell_apart(tree: exp.Expr) -> None:

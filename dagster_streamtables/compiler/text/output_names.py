@@ -20,8 +20,27 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.text import spark_functions
 
-_FORBIDDEN = re.compile(r"[ ,;{}()\n\t=]")
+_UNSTORABLE = re.compile(r"[ ,;{}()\n\t=]+")
+"""What Delta takes in the name of no column, unless the table maps names to others."""
 _NUMBER = re.compile(r"(0|[1-9]\d*)(\.\d+)?")
+
+
+def is_storable(name: str) -> bool:
+    """Whether a column of a Delta table may have the name.
+
+    >>> is_storable("net-total"), is_storable("net total")
+    (True, False)
+    """
+    return not _UNSTORABLE.search(name)
+
+
+def storable(name: str) -> str:
+    """A name like another one that a column of a Delta table may have.
+
+    >>> storable("31-60 days (net)")
+    '31-60_days_net'
+    """
+    return _UNSTORABLE.sub("_", name).strip("_") or "column"
 
 
 def spark_name(
@@ -40,7 +59,7 @@ def spark_name(
         name = _element(output, aliases, columns)
     if name is None:
         name = _constant(output)
-    return None if not name or _FORBIDDEN.search(name) else name
+    return name if name and is_storable(name) else None
 
 
 def _name_of(value: exp.Expr, aliases: Collection[str]) -> str | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dagster_streamtables.compiler import is_storable, storable, unstorable
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 if TYPE_CHECKING:
@@ -43,6 +44,19 @@ def require_stored(types: Mapping[str, Type]) -> None:
                 fix=f'give "{column}" another type, with CAST(… AS STRING), or of array() with '
                 "CAST(array() AS ARRAY<INT>)",
             )
+
+
+def require_names(types: Mapping[str, Type]) -> None:
+    """
+    Raises:
+        InvalidDefinition: A column, or a field of a struct, has a name that no Delta table has.
+    """
+    for column, type_ in types.items():
+        if not is_storable(column):
+            raise unstorable(column, f"AS `{storable(column)}`")
+        for field in _fields(type_):
+            if not is_storable(field):
+                raise unstorable(field, f"named_struct('{storable(field)}', …)")
 
 
 def unmaintained(types: Mapping[str, Type], key: Collection[str] = ()) -> UnsupportedQuery | None:
@@ -113,6 +127,14 @@ def _kinds(type_: Type) -> Iterator[str]:
     yield str(type_["type"])
     for part in _parts(type_):
         yield from _kinds(part)
+
+
+def _fields(type_: Type) -> Iterator[str]:
+    """The names of the fields of all structs in it."""
+    if not isinstance(type_, str):
+        yield from (field["name"] for field in type_.get("fields", ()))
+        for part in _parts(type_):
+            yield from _fields(part)
 
 
 def _parts(type_: Mapping[str, Any]) -> list[Type]:

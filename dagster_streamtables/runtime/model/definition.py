@@ -13,6 +13,7 @@ from dagster_streamtables.compiler import (
     Text,
     blame_view,
     compile_query,
+    require_storable,
     type_text,
 )
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
@@ -34,6 +35,20 @@ def compiled(table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, 
     """
     with table.blamed():
         return _compiled(table, text, columns)
+
+
+def stored_plan(
+    table: StreamTable, text: Text, columns: Mapping[str, Mapping[str, str]]
+) -> QueryPlan:
+    """The plan of a stream table whose rows are to be stored.
+
+    Raises:
+        InvalidDefinition: As `compiled`, or no Delta table can have a column of its names.
+    """
+    plan = compiled(table, text, columns)
+    with table.blamed():
+        require_storable(plan.schema, plan.text)
+    return plan
 
 
 def _compiled(

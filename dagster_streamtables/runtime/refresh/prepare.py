@@ -11,8 +11,8 @@ from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.delta.data_rows import pads
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.definition import (
-    compiled,
     fingerprint_of,
+    stored_plan,
     used_columns,
     visible,
 )
@@ -46,7 +46,7 @@ def prepare(
     plan, refusal = None, None
     if table.mode is not Mode.FULL:
         try:
-            plan = compiled(table, text, columns).with_intermediates
+            plan = stored_plan(table, text, columns).with_intermediates
         except UnsupportedQuery as error:
             if table.mode is not Mode.AUTO:
                 raise

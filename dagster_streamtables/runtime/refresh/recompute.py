@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.column_types import (
     are_of_arrow,
+    require_names,
     require_stored,
     spark_types,
     unmaintained,
@@ -91,6 +92,7 @@ def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
         report = replace(report, reason=f"{report.reason}; the mode is AUTO, and {refusal.what}")
         rows = differential.full(None, job.text, job.sources, inputs)
         types = spark_types(rows)
+    require_names(types)
     require_stored(types)
     return _QueryResult(job, report, rows, are_of_arrow(types))
 

@@ -81,12 +81,12 @@ UPDATE odd SET `a.b` = 5;
 
 --- case: a star keeps the names of the source
 --- covers: Q1 names as they are written; Q1 a star
-SELECT * FROM odd AS O;
+SELECT * EXCEPT (`two words`) FROM odd AS O;
 --- before
 --- change
 INSERT INTO odd VALUES (1, 2, 'x', 3);
 --- delta
--- +1 | 1 | 2 | x | 3
+-- +1 | 1 | 2 | 3
 
 --- case: column names ignore case
 --- covers: Q1 names as they are written

@@ -47,7 +47,7 @@ What holds everywhere:
   Two differ: a sum or a product of floats that overflows is `Infinity`, and a `sum(bigint)` of more
   than 64 bits is an error.
 - A column of type `STRING` that a JSON operator reads holds JSON, as `jsonb` does.
-- Delta allows no space and none of `,;{}()=` in the name of a column, so `AS "Net total"` is refused.
+- Delta allows no space and none of `,;{}()=` in the name of a column: `AS "Net total"` is refused.
 - Where the order of `array_agg`, `string_agg` or `jsonb_agg` is left open, the values are sorted.
   Over `FROM (SELECT … ORDER BY …) AS q` alone, arrays have the order of that subquery.
 """

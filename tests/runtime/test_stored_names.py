@@ -76,7 +76,9 @@ def test_spark_writes_all_other_names(spark: SparkSession, lake: Lake) -> None:
     large = Lake(lake.root, spark=spark, driver_rows=0)
     table = StreamTable("t", f"SELECT id, {columns} FROM orders")
     assert large.refresh(table).writer == "spark"
-    run_on_delta(spark, large, "INSERT INTO orders SELECT id + 9, customer, amount, note FROM orders")
+    run_on_delta(
+        spark, large, "INSERT INTO orders SELECT id + 9, customer, amount, note FROM orders"
+    )
     assert large.refresh(table).writer == "spark"
     assert large.check(table).equal
 

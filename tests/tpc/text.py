@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-_NAMED = (exp.Alias, exp.Column, exp.Star)
+from dagster_streamtables.compiler import storable
 
 
 def name_outputs(query: exp.Query) -> None:
-    """Give each output that its author did not name the name ``column_<position>``."""
+    """Give each output a name that a column of a Delta table may have."""
     while not isinstance(query, exp.Select):
         query = query.left if isinstance(query, exp.SetOperation) else query.this
-    named = [
-        each if isinstance(each, _NAMED) else exp.alias_(each, f"column_{position}")
-        for position, each in enumerate(query.expressions, start=1)
-    ]
+    named = [_named(each, position) for position, each in enumerate(query.expressions, start=1)]
     query.set("expressions", named)
+
+
+def _named(output: exp.Expr, position: int) -> exp.Expr:
+    if isinstance(output, exp.Alias):
+        return exp.alias_(output.this, storable(output.alias))
+    if isinstance(output, exp.Column | exp.Star):
+        return output
+    return exp.alias_(output, f"column_{position}")

@@ -34,7 +34,7 @@ class Niche:
 
     def make(self, table: str, key: int, pattern: Row, chance: random.Random) -> Row:
         """A row with this key, for later rows to refer to."""
-        self.keys[table] = [key]
+        self.keys.setdefault(table, []).append(key)
         return self.like(pattern, chance) | {KEYS[table]: key}
 
     def like(self, pattern: Row, chance: random.Random) -> Row:
@@ -42,10 +42,10 @@ class Niche:
         drawn = dict(pattern)
         for column, value in pattern.items():
             table = referred(column)
-            if table in self.keys and chance.random() < 9 / 10:
-                drawn[column] = chance.choice(self.keys[table])
-            elif not table and value is not None and self.asked.among([column]):
+            if value is not None and self.asked.among([column]):
                 drawn[column] = self.asked.draw(column, value, chance)
+            elif table in self.keys and chance.random() < 9 / 10:
+                drawn[column] = chance.choice(self.keys[table])
         return drawn
 
 

@@ -16,6 +16,8 @@ from tests.tpcds.wanted import Wanted
 
 DAYS = ("date_dim", "time_dim")
 """Nothing happens to these."""
+LINES = 2
+"""Of an order, and rows of each table around that an order of one niche refers to."""
 PATTERNS = 50
 """Rows of a table that new ones are made like."""
 YEARS = range(1998, 2003)
@@ -30,7 +32,10 @@ class Shop:
         self._count = max(1, round(500 * scale))
         self._newest = 10_000_000
         self._sold: dict[str, list[int]] = {channel.sales: [] for channel in CHANNELS}
-        self._patterns = {table: self._some(sources.rows(table)) for table in (*KEYS, *FACTS)}
+        self._patterns = {
+            table: self._some([row for row in sources.rows(table) if _has_price(row)])
+            for table in (*KEYS, *FACTS)
+        }
         days = {table: sources.rows(table) for table in DAYS}
         days["date_dim"] = [row for row in days["date_dim"] if row["d_year"] in YEARS]
         self._niches = niches(asked, days, self._random)
@@ -39,18 +44,19 @@ class Shop:
                 self._make(table)
 
     def sell(self) -> None:
-        """For each query a few sales in each channel, half of which come back."""
+        """For each query a few orders in each channel; a line of half of them comes back."""
         for channel in CHANNELS:
             sold, back = list[Row](), list[Row]()
-            for niche in self._niches:
-                for _ in range(self._count):
-                    self._newest += 1
-                    number = {f"{channel.prefix}_{channel.number}": self._newest}
+            orders = [niche for niche in self._niches for _ in range(self._count)]
+            for niche in orders:
+                self._newest += 1
+                number = {f"{channel.prefix}_{channel.number}": self._newest}
+                self._sold[channel.sales].append(self._newest)
+                for _ in range(LINES):
                     sold.append(niche.like(self._pattern(channel.sales), self._random) | number)
-                    self._sold[channel.sales].append(self._newest)
-                    if self._random.random() < 1 / 2:
-                        returned = niche.like(self._pattern(channel.returns), self._random)
-                        back.append(returned | _of(channel, sold[-1], returned))
+                if self._random.random() < 1 / 2:
+                    returned = niche.like(self._pattern(channel.returns), self._random)
+                    back.append(returned | _of(channel, sold[-1], returned))
             self._sources.insert(channel.sales, sold)
             self._sources.insert(channel.returns, back)
 
@@ -66,11 +72,13 @@ class Shop:
             self._sources.delete(channel.returns, number, [*chosen, *old])
 
     def correct_sales(self) -> None:
-        """Other amounts, buyers and days of sales, which are another query's then."""
+        """Orders get other buyers, days and amounts, and are another query's then."""
         for channel in CHANNELS:
             number, own = f"{channel.prefix}_{channel.number}", self._sold[channel.sales]
-            rows = self._sources.rows(channel.sales, number, own[::3])
-            self._sources.update(channel.sales, number, [self._moved(row) for row in rows])
+            numbers = own[::3]
+            self._sources.delete(channel.sales, number, numbers)
+            corrected = [self._moved(channel.sales, number, each) for each in numbers]
+            self._sources.insert(channel.sales, corrected)
 
     def stock(self) -> None:
         """New stocks for each query; those of some days go."""
@@ -92,33 +100,40 @@ class Shop:
             self._change(table)
 
     def _change(self, table: str) -> None:
-        """A quarter of the rows that were made for a query are another query's now."""
+        """A quarter of the rows that were made for a query are others now, of any query."""
         made = sorted({key for niche in self._niches for key in niche.keys[table]})
         chosen = self._random.sample(made, len(made) // 4)
-        rows = self._sources.rows(table, KEYS[table], chosen)
-        self._sources.update(table, KEYS[table], [self._moved(row) for row in rows])
+        rows = [self._moved(table, KEYS[table], key) for key in chosen]
+        self._sources.update(table, KEYS[table], rows)
 
     def _make(self, table: str) -> None:
-        """One row for each query that asks something of the table; the others share one."""
+        """Two rows for each query that asks something of the table; the others share two."""
         newest = self._sources.values(table, KEYS[table])[-1]
         made: list[Row] = []
         for niche in self._niches:
-            pattern = self._pattern(table)
-            if table == "customer" or niche.asked.among(pattern) or not made:
+            if made and table != "customer" and not niche.asked.among(made[0]):
+                niche.keys[table] = [row[KEYS[table]] for row in made[:LINES]]
+                continue
+            for _ in range(LINES):
                 newest += 1
-                made.append(niche.make(table, newest, pattern, self._random))
-            else:
-                niche.keys[table] = [made[0][KEYS[table]]]
+                made.append(niche.make(table, newest, self._pattern(table), self._random))
         self._sources.insert(table, made)
 
-    def _moved(self, row: Row) -> Row:
-        return self._random.choice(self._niches).like(row, self._random)
+    def _moved(self, table: str, column: str, key: int) -> Row:
+        """Another row with this key, of any niche."""
+        niche = self._random.choice(self._niches)
+        return niche.like(self._pattern(table), self._random) | {column: key}
 
     def _pattern(self, table: str) -> Row:
         return self._random.choice(self._patterns[table])
 
     def _some(self, rows: Sequence[Row]) -> list[Row]:
         return self._random.sample(rows, min(len(rows), PATTERNS))
+
+
+def _has_price(row: Row) -> bool:
+    """Whether nothing is sold for 0: Q59 divides by what a day has sold."""
+    return not any(value == 0 for name, value in row.items() if name.endswith("_sales_price"))
 
 
 def _of(channel: Channel, sale: Row, returned: Row) -> Row:

@@ -51,8 +51,8 @@ class Wanted:
 def wanted(text: str) -> Wanted:
     """What a query compares its columns with: by ``=``, ``IN`` and ``BETWEEN``.
 
-    >>> wanted("SELECT 1 FROM t WHERE a = 'x' AND b IN (1, 1 + 1) AND c BETWEEN 3 AND 3 + 4")
-    Wanted(values={'a': ['x'], 'b': ['1', '2']}, ranges={'c': ('3', '7')})
+    >>> wanted("SELECT 1 FROM t WHERE a = 'x' AND b IN (-1, 1 + 1) AND c BETWEEN 3 AND 3 + 4")
+    Wanted(values={'a': ['x'], 'b': ['-1', '2']}, ranges={'c': ('3', '7')})
     """
     found = Wanted()
     for condition in sqlglot.parse_one(text, read="duckdb").find_all(exp.EQ, exp.In, exp.Between):
@@ -73,8 +73,8 @@ def _constants(condition: exp.Expr) -> Iterator[str]:
     for part in [*parts, *condition.expressions]:
         value = simplify(part.copy()) if part else None
         value = value.this if isinstance(value, exp.Cast) else value
-        if isinstance(value, exp.Literal):
-            yield value.this
+        if isinstance(value, exp.Literal | exp.Neg):
+            yield value.name if value.is_string else value.sql()
 
 
 def _like(text: str, value: Any) -> Any:

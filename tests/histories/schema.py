@@ -34,6 +34,13 @@ def add_weird_column(world: World, random: Random) -> None:
     world.sql(f"ALTER TABLE {{t}} ADD COLUMN (`{name}` INT)")
 
 
+@step(0.5)
+def add_column_of_spark(world: World, random: Random) -> None:
+    """One that is called as what Spark knows of the file of a row, as ingestion often keeps it."""
+    fields = random.choice(("file_name: STRING", "file_name: STRING, file_path: STRING"))
+    world.sql(f"ALTER TABLE {{t}} ADD COLUMN (_metadata STRUCT<{fields}>)")
+
+
 @step(1)
 def add_field(world: World, random: Random) -> None:
     [struct] = [f for f in world.fields if f["name"] == "s"]

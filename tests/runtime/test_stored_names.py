@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-NAMES = ["net total", "a,b", "a;b", "{a", "a}", "f(", "x)", "a\tb", "a\nb", "a=b"]
+NAMES = ["net total", "a,b", "a;b", "{a", "a}", "f(", "x)", "a\tb", "a\nb", "a=b", "_Change_Type"]
 GOOD = ["net-total", "a.b", "[a]", "it's", "50%", "ü", "a/b", "a\\b", "count.*"]
 TOLD = "a stream table can have no column called"
 

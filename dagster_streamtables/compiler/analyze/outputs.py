@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.operators.columns import WEIGHT
 from dagster_streamtables.compiler.text.output_names import (
+    OF_FEED,
     columns_of_call,
     is_storable,
     spark_name,
@@ -73,8 +74,10 @@ def unstorable(name: str, rewrite: str) -> InvalidDefinition:
     """
     return InvalidDefinition(
         f'a stream table can have no column called "{name}"',
-        why="Delta allows no space, comma, semicolon, brace, parenthesis, equals sign, tab or line "
-        "break in the name of a column, or of a field of a struct",
+        why="Delta calls a column of its feed of changes so"
+        if name.lower() in OF_FEED
+        else "Delta allows no space, comma, semicolon, brace, parenthesis, equals sign, tab or "
+        "line break in the name of a column, or of a field of a struct",
         fix=f"rename it, as in {rewrite}",
     )
 

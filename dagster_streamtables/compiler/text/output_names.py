@@ -22,23 +22,25 @@ from dagster_streamtables.compiler.text import spark_functions
 
 _UNSTORABLE = re.compile(r"[ ,;{}()\n\t=]+")
 """What Delta takes in the name of no column, unless the table maps names to others."""
+OF_FEED = frozenset(("_change_type", "_commit_version", "_commit_timestamp"))
+"""The columns that Delta adds in the feed of a table, which its own may not be called."""
 _NUMBER = re.compile(r"(0|[1-9]\d*)(\.\d+)?")
 
 
-def is_storable(name: str) -> bool:
-    """Whether a column of a Delta table may have the name.
+def is_storable(name: str, *, field: bool = False) -> bool:
+    """Whether a column of a Delta table with a feed, or a field of a struct, may have the name.
 
-    >>> is_storable("net-total"), is_storable("net total")
-    (True, False)
+    >>> is_storable("net-total"), is_storable("net total"), is_storable("_change_type")
+    (True, False, False)
     """
-    return not _UNSTORABLE.search(name)
+    return not _UNSTORABLE.search(name) and (field or name.lower() not in OF_FEED)
 
 
 def storable(name: str) -> str:
     """A name like another one that a column of a Delta table may have.
 
-    >>> storable("31-60 days (net)")
-    '31-60_days_net'
+    >>> storable("31-60 days (net)"), storable("_change_type")
+    ('31-60_days_net', 'change_type')
     """
     return _UNSTORABLE.sub("_", name).strip("_") or "column"
 

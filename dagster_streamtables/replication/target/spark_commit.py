@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
@@ -142,7 +142,8 @@ class SparkCommit:
     @property
     def _pin(self) -> str:
         """One row, ``same``, or a failure."""
-        now, then = (_files(self._table + at) for at in ("", f" VERSION AS OF {self.log.version}"))
+        versions = ("", f" VERSION AS OF {self.log.version}")
+        now, then = (files_of(self._table + at, self.log.columns) for at in versions)
         return (
             "SELECT CASE WHEN a.files = b.files AND a.digest <=> b.digest THEN true "
             f"ELSE raise_error('{_MOVED}') END AS same FROM ({now}) AS a CROSS JOIN ({then}) AS b"
@@ -200,9 +201,13 @@ class SparkCommit:
         )
 
 
-def _files(table: str) -> str:
+def files_of(table: str, columns: Collection[str]) -> str:
     """The number of files of a version, and a digest of their names and of the rows in each."""
-    each = f"SELECT _metadata.file_name AS f, COUNT(*) AS n FROM {table} GROUP BY 1"
+    # Where a table has such a column of its own, Spark puts more underscores before its own name.
+    taken, file = {name.lower() for name in columns}, "_metadata"
+    while file in taken:
+        file = f"_{file}"
+    each = f"SELECT {file}.file_name AS f, COUNT(*) AS n FROM {table} GROUP BY 1"
     return f"SELECT COUNT(*) AS files, bit_xor(xxhash64(f, n)) AS digest FROM ({each})"
 
 

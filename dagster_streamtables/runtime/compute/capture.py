@@ -230,11 +230,11 @@ def _rows_of_files(
     read at both ends: unchanged files of the same name in other folders (after CONVERT TO DELTA,
     each partition may have a part-00000) have the same rows at both ends, and cancel.
     """
-    from pyspark.sql import functions as F
-
     rows = at_version(spark, log.snapshot.table, version)
     if names is not None:
-        rows = rows.where(F.col("_metadata.file_name").isin(list(names)))
+        # Not F.col("_metadata.file_name"): that is a column of the table's own, where it has one.
+        file = rows.metadataColumn("_metadata")
+        rows = rows.where(file["file_name"].isin(list(names)))
     weighted = f"CAST({weight} AS BIGINT) AS {WEIGHT}"
     return rows.selectExpr(*map(spark_name, columns), weighted)
 

@@ -55,7 +55,7 @@ def require_names(types: Mapping[str, Type]) -> None:
         if not is_storable(column):
             raise unstorable(column, f"AS `{storable(column)}`")
         for field in _fields(type_):
-            if not is_storable(field):
+            if not is_storable(field, field=True):
                 raise unstorable(field, f"named_struct('{storable(field)}', …)")
 
 

@@ -25,7 +25,7 @@ from dagster_streamtables.replication.apply.choices import Choices
 from dagster_streamtables.replication.apply.copy_rows import copy_rows
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.model.published_table import PublishedTable
-from dagster_streamtables.replication.target import spark_rows
+from dagster_streamtables.replication.target import spark_commit, spark_rows
 from dagster_streamtables.replication.target.target import Target, log_of, position_of
 from dagster_streamtables.replication.target.target_table import opened
 from dagster_streamtables.runtime.spark.session import open_session
@@ -39,6 +39,7 @@ pytestmark = pytest.mark.spark
 SCHEMA = pa.schema([("id", pa.int64()), ("v", pa.string()), ("n", pa.int32())])
 KEYED = PublishedTable("public.t", SCHEMA, ("id",))
 BAG = PublishedTable("public.t", SCHEMA, None)
+OWN = ("_metadata", "__METADATA")
 COLUMNS = "own STRING, v STRING, id BIGINT, n INT"
 VECTORS = "'delta.enableDeletionVectors' = 'true'"
 MAPPED = "'delta.columnMapping.mode' = 'name'"
@@ -249,6 +250,20 @@ def test_somebody_commits_first(
     apply_changes(place.target, changes(table, happened), 6)
 
     assert place.rows() == counted([{**{"own": None}, **each} for each in model.rows])
+
+
+def test_a_digest_is_of_files_where_a_column_is_called_as_sparks_own(place: Place) -> None:
+    place.create("id BIGINT, _metadata STRUCT<file_name: STRING>, __METADATA INT")
+    place.sql("INSERT INTO {t} (id) VALUES (2)")
+    place.sql("UPDATE {t} SET id = 3")
+
+    first, then, again = (
+        place.sql(spark_commit.files_of(f"{{t}} VERSION AS OF {version}", ["id", *OWN]))
+        for version in (1, 2, 2)
+    )
+
+    assert first != then
+    assert then == again
 
 
 @pytest.mark.long

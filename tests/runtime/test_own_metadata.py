@@ -1,0 +1,70 @@
+"""Sources with a column ``_metadata`` of their own, as ingestion from files often makes it.
+
+Spark gives that name to what it knows of the file of each row. Taken for that, a struct of the
+table's own would lose the rows that changed, without a word.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from dagster_streamtables import Lake, StreamTable
+from runtime.delta import refreshed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+FILE = pa.struct([("file_name", pa.string()), ("file_path", pa.string())])
+FEED = {"delta.enableChangeDataFeed": "true"}
+QUERIES = {
+    "bag": "SELECT id, v FROM src",
+    "own": "SELECT _metadata.file_name AS file, SUM(v) AS v, COUNT(*) AS n FROM src GROUP BY ALL",
+}
+
+
+def rows(numbers: list[int], **more: list[Any]) -> pa.Table:
+    files = [{"file_name": f"{n}.csv", "file_path": f"/in/{n}.csv"} for n in numbers]
+    return pa.table(
+        {
+            "id": pa.array(numbers, pa.int64()),
+            "_metadata": pa.array(files, FILE),
+            "v": pa.array([10 * n for n in numbers], pa.int64()),
+            **more,
+        }
+    )
+
+
+@pytest.mark.parametrize("feed", [FEED, {}], ids=["feed", "no feed"])
+@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
+@pytest.mark.parametrize("more", [{}, {"__METADATA": [0]}], ids=["one", "two"])
+def test_changes_are_those_of_the_files(
+    spark: SparkSession,
+    tmp_path: Path,
+    feed: dict[str, str],
+    most: int | None,
+    more: dict[str, list[int]],
+) -> None:
+    lake = Lake(tmp_path, spark=spark, driver_rows=most)
+    place = lake.location("src")
+    many = {name: values * 4 for name, values in more.items()}
+    write_deltalake(place, rows([1, 2, 3, 4], **many), configuration=feed)
+    tables = [
+        StreamTable(name, query, differential_max_change_ratio=0) for name, query in QUERIES.items()
+    ]
+    for table in tables:
+        refreshed(lake, table)
+    write_deltalake(place, rows([5], **more), mode="append")
+    for table in tables:
+        refreshed(lake, table)
+    DeltaTable(place).delete("id = 2")
+    DeltaTable(place).update(predicate="id = 3", updates={"v": "7"})
+    for table in tables:
+        refreshed(lake, table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler import storable
+from dagster_streamtables.compiler import is_storable, storable
 
 
 def name_outputs(query: exp.Query) -> None:
@@ -17,7 +17,9 @@ def name_outputs(query: exp.Query) -> None:
 
 def _named(output: exp.Expr, position: int) -> exp.Expr:
     if isinstance(output, exp.Alias):
-        return exp.alias_(output.this, storable(output.alias))
-    if isinstance(output, exp.Column | exp.Star):
-        return output
+        fits = is_storable(output.alias)
+        return output if fits else exp.alias_(output.this, storable(output.alias))
+    inside = output.unnest()
+    if isinstance(inside, exp.Column | exp.Star):
+        return inside
     return exp.alias_(output, f"column_{position}")

@@ -79,8 +79,8 @@ def subscribe(
         recompute: Whether a query whose change cannot be computed may be run again at each
             timestamp, and compared.
         dialect: The SQL dialect of a SELECT.
-        session_timezone: The time zone of the days and hours of a SELECT, or of a view. A slot and
-            a token go on in the zone that they began in.
+        session_timezone: The time zone of the days and hours of a SELECT, or of a view. With a slot
+            or a token, the one that it began with.
         batch_rows: The most rows of a batch.
         poll_interval: Seconds between looks at the logs; None for 0.1, and 1 for an object store.
         progress_interval: Seconds between rows of progress while nothing changes, where the clock

@@ -49,6 +49,41 @@ def test_the_caret_stands_under_the_word_that_is_meant() -> None:
     )  # fmt: skip
 
 
+_BOTH = "FROM orders AS o JOIN customers AS c ON o.customer = c.id"
+_IDS = "WITH x AS (SELECT id FROM orders), y(id) AS (SELECT customer FROM orders)"
+
+
+@pytest.mark.parametrize(
+    ("query", "what", "word", "fix"),
+    [
+        (f"SELECT o.amount {_BOTH}\nWHERE id > 1", '"id" is ambiguous', "id", "o.id"),
+        (f"SELECT o.amount AS m,\nid * m AS d {_BOTH}", '"id" is ambiguous', "id", "o.id"),
+        ("SELECT a.id FROM orders AS a JOIN orders AS b ON a.id = b.id\nWHERE amount > 1",
+         '"amount" is ambiguous', "amount", "a.amount"),
+        (f"{_IDS} SELECT x.id FROM x JOIN y ON x.id = y.id\nWHERE id > 1",
+         '"id" is ambiguous', "id", "x.id"),
+        ("SELECT q.id FROM (SELECT id FROM orders) AS q JOIN customers AS c ON q.id = "
+         "c.id\nWHERE id > 1", '"id" is ambiguous', "id", "q.id"),
+        (f"SELECT o.id {_BOTH} WHERE EXISTS (SELECT 1 FROM regions AS r\nWHERE r.name = id)",
+         '"id" is ambiguous', "id", "o.id"),
+        ("SELECT o.id, amount FROM orders AS o\nWHERE o.amont > 1",
+         '"o.amont" does not exist', "o.amont", "amount"),
+        ("SELECT o.id, o.amount FROM orders AS o\nWHERE x.amount > 1",
+         '"x.amount" does not exist', "x.amount", "amount"),
+    ],
+)  # fmt: skip
+def test_a_name_is_underlined_where_it_cannot_be_found(
+    query: str, what: str, word: str, fix: str
+) -> None:
+    with pytest.raises(InvalidDefinition) as refusal:
+        compile_query(query, TABLES)
+    assert refusal.value.what == f"column {what}"
+    place, line, marks = refusal.value.where.split("\n")
+    assert place.startswith("line 2, ")
+    assert line[marks.index("^") : marks.rindex("^") + 1].strip() == word
+    assert fix in refusal.value.fix
+
+
 @pytest.mark.parametrize(
     ("query", "what"),
     [

@@ -8,7 +8,6 @@ has its type if it can be inferred, and the tree contains only what the operator
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,10 +24,11 @@ from dagster_streamtables.compiler.analyze.pivots import settle_values
 from dagster_streamtables.compiler.analyze.refuse import refuse
 from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.analyze.time_windows import settle_times
+from dagster_streamtables.compiler.analyze.unresolved import unresolved
 from dagster_streamtables.compiler.analyze.validate import check
 from dagster_streamtables.compiler.operators.columns import WEIGHT
 from dagster_streamtables.compiler.text.aggregate_calls import calls
-from dagster_streamtables.compiler.text.places import place, place_of_word
+from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text, table_name, tables_in
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.types import type_from
@@ -101,7 +101,7 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
         settle_values(tree)
         tell_apart(tree)
     except (OptimizeError, SchemaError) as error:
-        raise _unresolved(text, error, sources) from None
+        raise unresolved(text, str(error), sources) from None
     except SqlglotError as error:
         raise InvalidDefinition(
             "the query cannot be analyzed",
@@ -245,28 +245,3 @@ def _require_no_weight(tree: exp.Query, text: Text) -> None:
                 why="while a change is computed, this column holds the weights of its rows",
                 fix="rename the column in the source, leave it out, or choose mode FULL",
             )
-
-
-def _unresolved(
-    text: Text, error: SqlglotError, sources: Mapping[str, Columns]
-) -> InvalidDefinition:
-    """The error for an unknown or ambiguous name, with its position and the nearest names."""
-    message = str(error).split(". Line")[0]
-    quoted = re.search(r"'([^']+)'|: (\S+)$", message)
-    name = (quoted[1] or quoted[2]).lower() if quoted else ""
-    if "Alias" in message:
-        what, fix = f'two tables are called "{name}"', "give one of them another alias"
-    elif "output column" in message:
-        what, fix = f"there is no output column {name}", "count the columns of the SELECT list"
-    else:
-        owners = [table for table, columns in sources.items() if name in map(str.lower, columns)]
-        written = next((c for c in text.tree.find_all(exp.Column) if c.name.lower() == name), None)
-        shown = written.sql(DIALECT) if written else name
-        ambiguous = len(owners) > 1 and written is not None and not written.table
-        what = f'column "{shown}" ' + ("is ambiguous" if ambiguous else "does not exist")
-        known = [each for columns in sources.values() for each in columns]
-        near = difflib.get_close_matches(name, known, n=3)
-        fix = f"did you mean {' or '.join(near)}?" if near else "use a column of the tables"
-        fix = f"qualify it, for example {owners[0]}.{name}" if ambiguous else fix
-    where = place_of_word(name, text) or text.shown()
-    return InvalidDefinition(what, where=where, why=message, fix=fix)

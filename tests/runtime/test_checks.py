@@ -184,7 +184,7 @@ def test_a_definition_that_changed_leaves_the_rows_out(orders: Orders) -> None:
 
 
 EVERY_TYPE = """SELECT *, CAST(id AS DECIMAL(38, 4)) / 3 AS part, array(amount) AS list,
-named_struct('A b', id, 'c', array(price)) AS pair, CAST('2020-01-01' AS DATE) AS day,
+named_struct('A-b', id, 'c', array(price)) AS pair, CAST('2020-01-01' AS DATE) AS day,
 CAST('2020-01-01' AS TIMESTAMP_NTZ) AS local, CAST(id AS STRING) AS text FROM orders"""
 
 

@@ -86,10 +86,11 @@ def main(scale: float = 1, runs: int = 5, queries: str = "", check: bool = True)
     asked = [Query(*query) for query in queries_of(made, scale, queries).items()]
     with tempfile.TemporaryDirectory(prefix="streamtables-tpch-") as folder:
         lake = Lake(folder)
-        market = Market(SparkSources(lake, made, open_session()), scale, 4)
+        spark = open_session()
+        market = Market(SparkSources(lake, made, spark), scale, 4)
         for table in tables(made):
             place = lake.location(table)
-            open_session().sql(f"CREATE TEMPORARY VIEW {table} AS SELECT * FROM delta.`{place}`")
+            spark.sql(f"CREATE TEMPORARY VIEW {table} AS SELECT * FROM delta.`{place}`")
         _run(lake, market, asked, Path(folder) / "full", runs)
         results = Results("tpch", scale, runs, [each for query in asked for each in query.figures])
         if not queries:

@@ -1,8 +1,4 @@
-"""What the queries ask of columns, so that some rows can be made for each of them.
-
-At a small scale a random row hardly ever meets all conditions of a query: of 28,000 sales not one
-is of the right day, item, customer and shop.
-"""
+"""What the queries ask of columns, so that some rows can be made for each of them."""
 
 from __future__ import annotations
 

@@ -64,14 +64,16 @@ def require_storable(names: Iterable[str], text: Text) -> None:
     """
     for name in names:
         if not is_storable(name):
-            raise unstorable(name, f"AS `{storable(name)}`").changed(where=_last_output(name, text))
+            raise unstorable(name).changed(where=_last_output(name, text))
 
 
-def unstorable(name: str, rewrite: str) -> InvalidDefinition:
-    """The error for a name, that of a column or of a part of one.
+def unstorable(name: str, *, field: bool = False) -> InvalidDefinition:
+    """The error for the name of a column, or of a field of a struct.
 
     Delta-rs would write such a table, and Spark, which writes what is large, would then fail.
     """
+    other = storable(name)
+    rewrite = f"named_struct('{other}', …)" if field else f"AS `{other}`"
     return InvalidDefinition(
         f'a stream table can have no column called "{name}"',
         why="Delta calls a column of its feed of changes so"

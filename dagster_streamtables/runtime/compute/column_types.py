@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dagster_streamtables.compiler import is_storable, storable, unstorable
+from dagster_streamtables.compiler import is_storable, unstorable
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ def require_names(types: Mapping[str, Type]) -> None:
     """
     for column, type_ in types.items():
         if not is_storable(column):
-            raise unstorable(column, f"AS `{storable(column)}`")
-        for field in _fields(type_):
-            if not is_storable(field, field=True):
-                raise unstorable(field, f"named_struct('{storable(field)}', …)")
+            raise unstorable(column)
+        for name in _fields(type_):
+            if not is_storable(name, field=True):
+                raise unstorable(name, field=True)
 
 
 def unmaintained(types: Mapping[str, Type], key: Collection[str] = ()) -> UnsupportedQuery | None:

@@ -25,6 +25,7 @@ from tests.breakage import broken, module_of
 
 ROOT = Path(__file__).parent.parent.parent
 MINUTES = 10
+HUNT = ("--roots", "3", "--processes", "2")
 
 
 @dataclass(frozen=True)
@@ -67,9 +68,9 @@ def looked_for(bug: Bug) -> bool:
         copy_package(Path(folder), "tests")
         for change in bug.changes:
             change.apply(Path(folder))
-        command = [sys.executable, "-m", "tests.histories", "--no-shrink", "--roots", "3"]
+        command = [sys.executable, "-m", "tests.histories", "--no-shrink"]
         run = subprocess.run(
-            [*command, "--minutes", str(MINUTES), "--seed", str(bug.seed)],
+            [*command, "--minutes", str(MINUTES), "--seed", str(bug.seed), *HUNT],
             cwd=folder,
             env=_environment(folder),
             capture_output=True,

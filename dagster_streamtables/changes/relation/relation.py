@@ -17,6 +17,8 @@ from dagster_streamtables.compiler import QueryPlan, with_one_answer
 from dagster_streamtables.errors import LostRelation, UnsupportedQuery
 from dagster_streamtables.runtime.compute.access import Access
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.only_spark import is_utf8
+from dagster_streamtables.runtime.errors.tables import no_utf8
 from dagster_streamtables.runtime.model.definition import compiled, used_columns, visible
 from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.model.state import state_of
@@ -111,8 +113,11 @@ class Relation:
             at: The frontier.
             now: The current time in the query, in ISO 8601.
             order: The order of the rows, if they come in more than one table.
+
+        Raises:
+            SourceProblem: A text is no UTF-8.
         """
-        return self.reading.snapshot(self._sources(at), now, order)
+        return self._legible(self.reading.snapshot(self._sources(at), now, order))
 
     def change(
         self, before: Frontier, after: Frontier, times: Times, order: Order = ()
@@ -124,13 +129,20 @@ class Relation:
 
         Raises:
             LostRelation: A column was dropped, or has another type.
+            SourceProblem: A text is no UTF-8.
         """
         span = Span(self._sources(before), self._sources(after), times)
         self._require_columns(after)
         redefined = any(s.encodings != span.before[n].encodings for n, s in span.after.items())
         if redefined:
-            return self.reading.difference(span, order, redefined=True)
-        return self.reading.change(span, order)
+            return self._legible(self.reading.difference(span, order, redefined=True))
+        return self._legible(self.reading.change(span, order))
+
+    def _legible(self, rows: Iterator[pa.Table]) -> Iterator[pa.Table]:
+        for part in rows:
+            if not is_utf8(part):
+                raise no_utf8(self.given)
+            yield part
 
     def _sources(self, at: Frontier) -> dict[str, Source]:
         first = self.reading.first

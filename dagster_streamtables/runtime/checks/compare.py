@@ -116,7 +116,7 @@ def compare(
             expected, held = part.of(expected, kinds), part.of(held, kinds)
         differing = difference(expected, held, zeros=not _rows_meet(text))
         counts = _counts(differing)
-        sample = differing.limit(SAMPLE).collect() if counts else []
+        sample = _shown(differing.limit(SAMPLE)).collect() if counts else []
     return Comparison(
         table=table.name,
         equal=not counts,
@@ -129,6 +129,15 @@ def compare(
         part=part,
         functions=tuple(each.name for each in table.called_functions),
     )
+
+
+def _shown(rows: DataFrame) -> DataFrame:
+    """With U+FFFD in place of bytes that are no UTF-8, which Python cannot read."""
+    texts = {name for name, type_ in rows.dtypes if type_ == "string"}
+    return rows.selectExpr(
+        *(f"make_valid_utf8({spark_name(n)}) AS {spark_name(n)}" if n in texts else spark_name(n)
+          for n in rows.columns)
+    )  # fmt: skip
 
 
 def _equal_here(expected: DataFrame, log: TableLog, names: list[str]) -> bool:

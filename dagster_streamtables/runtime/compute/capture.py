@@ -18,13 +18,15 @@ from deltalake.exceptions import DeltaError
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.compute.netting import has_nested, netted
 from dagster_streamtables.runtime.delta.capture import Capture
-from dagster_streamtables.runtime.delta.data_rows import OnlySpark, pads, rows_of, schema_of
+from dagster_streamtables.runtime.delta.data_rows import pads, rows_of, schema_of
 from dagster_streamtables.runtime.delta.delta_log import TableIdentity, TableLog
 from dagster_streamtables.runtime.delta.live_files import DataFile, live_files
+from dagster_streamtables.runtime.delta.only_spark import OnlySpark
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange
 from dagster_streamtables.runtime.delta.types import has_variants
 from dagster_streamtables.runtime.spark.connect import arrow_rows
+from dagster_streamtables.runtime.spark.feed_reader import doubt
 from dagster_streamtables.runtime.spark.whole_rows import netted as netted_in_spark
 
 if TYPE_CHECKING:
@@ -66,21 +68,37 @@ def small_change(
         return None
 
 
-def adds_up(log: TableLog, change: SourceChange, rows: pa.Table | DataFrame) -> bool:
-    """Whether the weights of the rows add up to the difference of the table's row counts."""
-    if change.capture is not Capture.FEED or change.held is None or log.row_count is None:
+def is_true(log: TableLog, change: SourceChange, rows: pa.Table | DataFrame) -> bool:
+    """Whether a change is all of its feed, as it was written, if it was read from one.
+
+    Some writers record the new rows of an update, but not the old ones: the weights then do not add
+    up to the difference of the table's row counts. For Spark, see `feed_reader`.
+    """
+    if change.capture is not Capture.FEED:
         return True
-    return change.held + _net(rows) == log.row_count
+    net, doubtful = _told(rows, counted=change.held is not None)
+    return not doubtful and _adds_up(log, change, net)
 
 
-def _net(rows: Any) -> int:
-    """The sum of the weights; in Spark, a statement that reads only one column."""
+def _adds_up(log: TableLog, change: SourceChange, net: int) -> bool:
+    known = change.held is not None and log.row_count is not None
+    return not known or (change.held or 0) + net == log.row_count
+
+
+def _told(rows: Any, *, counted: bool) -> tuple[int, bool]:
+    """The sum of the weights, and whether a value is in doubt; in Spark, by one statement."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if isinstance(rows, pa.Table):
-        return pc.sum(rows.column(WEIGHT)).as_py() or 0
-    return arrow_rows(rows.groupBy().sum(WEIGHT)).column(0)[0].as_py() or 0
+        return pc.sum(rows.column(WEIGHT)).as_py() or 0, False
+    doubtful = doubt(rows.schema)
+    if not doubtful and not counted:
+        return 0, False
+    asked = f"coalesce(bool_or({doubtful or 'false'}), false)"
+    answer = arrow_rows(rows.selectExpr(f"coalesce(SUM({WEIGHT}), 0)", asked))
+    net, found = (column[0].as_py() for column in answer.columns)
+    return net, found
 
 
 def copies(rows: pa.Table) -> int:

@@ -10,6 +10,7 @@ larger one stays a query in Spark. A fold that lost groups runs a second stateme
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,7 @@ from dagster_streamtables.compiler import (
     relation,
     with_one_answer,
 )
-from dagster_streamtables.runtime.compute.capture import adds_up, copies, large_change, small_change
+from dagster_streamtables.runtime.compute.capture import copies, is_true, large_change, small_change
 from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
 from dagster_streamtables.runtime.compute.local_rows import AT_ONCE
 from dagster_streamtables.runtime.compute.match_locally import matched
@@ -37,6 +38,7 @@ from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.spark_engine import STORED_ROWS, SparkEngine
 from dagster_streamtables.runtime.compute.stored import ResultBefore
 from dagster_streamtables.runtime.compute.work import Computed, Work
+from dagster_streamtables.runtime.delta.only_spark import OnlySpark, is_utf8, require_utf8
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange
 from dagster_streamtables.runtime.errors.tables import lost_version
@@ -113,11 +115,10 @@ def read_change(
     small = small_change(log, change, columns, limit=inputs.limit)
     if small is None:
         large = large_change(inputs.spark, log, change, columns)
-        if adds_up(log, change, large):
+        if is_true(log, change, large):
             return large, change
-    elif adds_up(log, change, small):
+    elif is_true(log, change, small):
         return small, change if change.rows is not None else replace(change, rows=copies(small))
-    # Some writers record the new rows of an update, but not the old ones.
     return read_change(source, change.without_feed, inputs)
 
 
@@ -177,21 +178,33 @@ def _row_by_row(work: Work, bag: BagMaintenance) -> Computed | None:
     made = bag.row_by_row(engine)
     if made is None:
         return None
-    return work.here(netted(arrow_rows(engine.rows(made, gathered=False))))
+    rows = arrow_rows(engine.rows(made, gathered=False))
+    return work.here(netted(rows)) if is_utf8(rows) else None
 
 
 def _large(work: Work, rows: DataFrame) -> Computed:
     """A change that may be too large for this process, computed only once in Spark."""
     kept, most = work.inputs.relations.kept(rows), work.inputs.limit
-    many = kept.limit(most + 1).count() > most
-    return work.spread(kept) if many else work.here(arrow_rows(kept))
+    if kept.limit(most + 1).count() > most:
+        return work.spread(kept)
+    rows = arrow_rows(kept)
+    return work.here(rows) if is_utf8(rows) else work.spread(kept)
 
 
 def _groups(work: Work, groups: GroupMaintenance) -> Computed:
     """The change of groups: first the touched groups, then their new rows."""
     touched = work.fetch(work.run(groups.touched))
-    if touched is None:
-        return _spread(work, groups)
+    if touched is not None:
+        with suppress(OnlySpark):
+            return _touched(work, groups, touched)
+    return _spread(work, groups)
+
+
+def _touched(work: Work, groups: GroupMaintenance, touched: pa.Table) -> Computed:
+    """
+    Raises:
+        OnlySpark: The new rows cannot come to this process.
+    """
     if not touched.num_rows:
         return work.here(touched)
     if isinstance(groups, FoldMaintenance):
@@ -222,16 +235,16 @@ def _sums(work: Work, groups: FoldMaintenance, touched: pa.Table) -> pa.Table:
     stored = _stored(work, groups, touched)
     keys = {name: work.types[name] for name, _ in groups.key}
     if stored is None or not netted_here(keys):
-        return arrow_rows(work.run(groups.fold, _local(work, touched, stored)))
+        return require_utf8(arrow_rows(work.run(groups.fold, _local(work, touched, stored))))
     pairs = work.inputs.relations.local(matched(touched, stored, groups.key))
     engine = work.engine({_TOUCHED: pairs})
-    return arrow_rows(engine.rows(groups.fold_matched(), gathered=False))
+    return require_utf8(arrow_rows(engine.rows(groups.fold_matched(), gathered=False)))
 
 
 def _again(work: Work, groups: GroupMaintenance, keys: pa.Table) -> pa.Table:
     """The groups of these keys, recomputed from the sources."""
     places = _local(work, keys, _stored(work, groups, keys))
-    return arrow_rows(work.run(groups.regroup, places))
+    return require_utf8(arrow_rows(work.run(groups.regroup, places)))
 
 
 def _joined(known: pa.Table, again: pa.Table) -> pa.Table:

@@ -21,6 +21,7 @@ from dagster_streamtables.runtime.compute.version_views import Reading, Rows, Vi
 from dagster_streamtables.runtime.delta.arrow import has_variants
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
 from dagster_streamtables.runtime.delta.key_ranges import bounds
+from dagster_streamtables.runtime.delta.only_spark import is_utf8
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.errors.tables import lost_version
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
@@ -192,12 +193,12 @@ class Relations:
         Args:
             rows: The query.
             limit: Number of rows that may come to this process; more stay in Spark, and those
-                with a VARIANT.
+                with a VARIANT or a text that is no UTF-8.
             most: Above this, counting stops at one more.
         """
         enough = rows if most is None else rows.limit(most + 1)
         here = arrow_rows(enough.limit(limit + 1))
-        if here.num_rows <= limit and not (here.num_rows and has_variants(here.schema)):
+        if here.num_rows <= limit and _may_come(here):
             return (self.local(here) if here.num_rows else None), here.num_rows
         kept = self.kept(enough)
         return self.named(kept), kept.count()
@@ -213,6 +214,10 @@ class Relations:
         rows.createOrReplaceTempView(name)
         self._own.append(name)
         return f"`{name}`"
+
+
+def _may_come(rows: pa.Table) -> bool:
+    return not (rows.num_rows and has_variants(rows.schema)) and is_utf8(rows)
 
 
 def _seen(rows: DataFrame) -> DataFrame:

@@ -19,7 +19,8 @@ from dagster_streamtables.compiler import (
 from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
 from dagster_streamtables.runtime.compute.stored import ResultBefore
 from dagster_streamtables.runtime.delta.arrow import has_variants
-from dagster_streamtables.runtime.delta.data_rows import pads
+from dagster_streamtables.runtime.delta.data_rows import pads, replaces_text
+from dagster_streamtables.runtime.delta.only_spark import is_utf8
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 if TYPE_CHECKING:
@@ -66,7 +67,14 @@ class SparkEngine:
 
     def bounds(self, relation: str, column: str) -> Bounds | None:
         view = self._views.get(relation)
-        return None if view is None else self.inputs.relations.bounds(view, column)
+        if view is None or self._misleads:
+            return None
+        return self.inputs.relations.bounds(view, column)
+
+    @cached_property
+    def _misleads(self) -> bool:
+        """Whether Delta may skip files of a source that have rows between the bounds."""
+        return any(map(replaces_text, self.captured.logs.values()))
 
     def keep(self, relation: str, statement: Statement, most: int | None) -> int:
         relations, limit = self.inputs.relations, self.inputs.limit
@@ -77,7 +85,7 @@ class SparkEngine:
 
     def bring(self, relation: str, statement: Statement, most: int) -> int | None:
         rows = arrow_rows(self.rows(statement).limit(most + 1))
-        if rows.num_rows > most or has_variants(rows.schema):
+        if rows.num_rows > most or has_variants(rows.schema) or not is_utf8(rows):
             return None
         if rows.num_rows:
             self._views[relation] = self.inputs.relations.local(rows)

@@ -10,6 +10,7 @@ from dagster_streamtables.compiler import WEIGHT, Statement
 from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
 from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
 from dagster_streamtables.runtime.compute.stored import ResultBefore
+from dagster_streamtables.runtime.delta.only_spark import is_utf8
 from dagster_streamtables.runtime.delta.types import has_variants
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
@@ -80,6 +81,6 @@ class Work:
 
 
 def fetched(rows: DataFrame, inputs: Inputs) -> pa.Table | None:
-    """The rows, read into this process; None if there are too many."""
+    """The rows, read into this process; None if there are too many, or only Spark reads them."""
     local = arrow_rows(rows.limit(inputs.limit + 1))
-    return local if local.num_rows <= inputs.limit else None
+    return local if local.num_rows <= inputs.limit and is_utf8(local) else None

@@ -9,6 +9,7 @@ Two engines may read different rows from one Parquet file:
     CHAR(n)         a file may hold the text without its padding; Spark pads it for a reader.
     partitions      delta-rs may write the empty text as a value, which Spark reads as such;
                     delta-rs's own list of the files has NULL instead.
+    names and text  See `only_spark`.
 
 So pyarrow reads files here, and each footer is checked. delta-rs reads a table only if both engines
 are known to read all of its files alike (`alike`), whoever wrote them.
@@ -29,6 +30,11 @@ from urllib.parse import unquote
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.live_files import UNTOLD, DataFile
+from dagster_streamtables.runtime.delta.only_spark import (
+    OnlySpark,
+    is_spelled_alike,
+    require_utf8,
+)
 from dagster_streamtables.runtime.delta.parquet_files import may_use_threads, opened_parquet
 
 if TYPE_CHECKING:
@@ -47,10 +53,6 @@ _SAFE = datetime(1900, 1, 2), datetime(2262, 1, 1)
 """Between these, every engine reads all encodings of a time alike."""
 _AT_ONCE = 16
 _MOST_KNOWN = 100_000
-
-
-class OnlySpark(Exception):
-    """Rows that would be read differently here."""
 
 
 def pads(log: TableLog, columns: Iterable[str] | None = None) -> bool:
@@ -83,10 +85,12 @@ def rows_of(log: TableLog, file: DataFile, columns: Sequence[str], *more: str) -
     with opened_parquet(log.files, file.path) as opened:
         if _in_old_calendar(opened.metadata) and _are_told(log, columns):
             raise OnlySpark
+        own = [name for name in columns if name not in file.partition]
+        if not is_spelled_alike(schema_of(log, own), opened.schema_arrow):
+            raise OnlySpark
         there = set(opened.schema_arrow.names)
-        wanted = [*(name for name in columns if name not in file.partition), *more]
-        found = [name for name in wanted if name in there]
-        rows = opened.read(found, use_threads=may_use_threads(log.files))
+        found = [name for name in (*own, *more) if name in there]
+        rows = require_utf8(opened.read(found, use_threads=may_use_threads(log.files)))
         count = opened.metadata.num_rows
     schema = schema_of(log, columns)
     arrays = [_column(rows, file.partition, field, count) for field in schema]
@@ -119,18 +123,44 @@ def _column(rows: pa.Table, partition: Mapping[str, Any], field: pa.Field, count
     return pa.nulls(count, field.type)
 
 
-def alike(log: TableLog) -> bool:
+def alike(log: TableLog, *, every: bool = False) -> bool:
     """Whether delta-rs, which checks no footer, reads the table as Spark does.
 
     For most files, the minimum and maximum in the log suffice; the footers of the others are read,
     once each.
+
+    Args:
+        log: The table.
+        every: Read the footer of every file: a table that somebody else wrote may have files
+            whose columns are spelled otherwise.
     """
-    if pads(log):
+    if pads(log) or replaces_text(log):
         return False
     told = _told_columns(log)
-    doubtful = _doubtful(log, told) if told and log.adds.num_rows else []
+    doubtful: list[str] = []
+    if log.adds.num_rows and (told or every):
+        doubtful = _paths(log.adds) if every else _doubtful(log, told)
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         return not any(list(pool.map(lambda path: _differs(log, path), doubtful)))
+
+
+def replaces_text(log: TableLog) -> bool:
+    """Whether the minimum or maximum of a text may be another in the log.
+
+    Spark writes U+FFFD there for bytes that are no UTF-8. A reader that skips files by it misses
+    rows: between the bytes 0x93 and 0xC3 is no UTF-8, so "é" is below a minimum that was 0x93.
+    """
+    texts = [name for name, type_ in log.columns.items() if type_.startswith("string")]
+    if not texts or not log.adds.num_rows:
+        return False
+    ends = (_statistic(log, f"{end}.{name}") for name in texts for end in ("min", "max"))
+    return any(_is_replaced(values) for values in ends if values is not None)
+
+
+def _is_replaced(values: Any) -> bool:
+    import pyarrow.compute as pc
+
+    return bool(pc.any(pc.match_substring(values, "\ufffd")).as_py())
 
 
 def depends_on_reader(log: TableLog) -> bool:
@@ -176,13 +206,15 @@ def _differs(log: TableLog, path: str) -> bool:
     if key not in _known:
         try:
             with opened_parquet(log.files, path) as file:
-                footer = file.metadata
+                footer, names = file.metadata, file.schema_arrow
         except (OSError, pa.ArrowException):
             return True  # Spark's error will name the file
+        own = [name for name in log.columns if name not in log.partitions]
         kinds = {footer.schema.column(each).physical_type for each in range(footer.num_columns)}
         if len(_known) > _MOST_KNOWN:
             _known.clear()
-        _known[key] = _in_old_calendar(footer) or "INT96" in kinds
+        spelled = is_spelled_alike(schema_of(log, own), names)
+        _known[key] = not spelled or _in_old_calendar(footer) or "INT96" in kinds
     return _known.get(key, True)
 
 

@@ -20,6 +20,7 @@ from dagster_streamtables.runtime.delta.data_rows import alike
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.key_ranges import condition
 from dagster_streamtables.runtime.delta.live_files import UNTOLD, DataFile, live_files
+from dagster_streamtables.runtime.delta.only_spark import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
 from dagster_streamtables.runtime.delta.types import has_variants
 
@@ -53,12 +54,16 @@ def stored_rows(
     """
     import pyarrow as pa
 
-    if not _is_readable(log, columns):
+    if not _is_readable(log, columns, whole=not keys):
         return None
     listed = ", ".join(delta_rs_name(name) for name in columns)
     where = " AND ".join(among(name, values) for name, values in keys.items()) or "true"
     sql = f"SELECT {listed} FROM t WHERE {where} LIMIT {limit + 1}"
-    rows = pa.table(log.query(sql))
+    try:
+        with read_by_delta_rs():
+            rows = pa.table(log.query(sql))
+    except OnlySpark:
+        return None
     rows = rows.cast(plain_schema(rows.schema))
     return rows if rows.num_rows <= limit else None
 
@@ -92,7 +97,7 @@ def streamed(log: TableLog, columns: Sequence[str]) -> Iterator[pa.Table] | None
     """All rows of a table, a batch at a time; None if Spark has to read them."""
     import pyarrow as pa
 
-    if not _is_readable(log, columns) or any(map(_is_untold, live_files(log).values())):
+    if not _is_readable(log, columns, whole=True) or any(map(_is_untold, live_files(log).values())):
         return None
     listed = ", ".join(map(delta_rs_name, columns))
     reader = pa.RecordBatchReader.from_stream(log.query(f"SELECT {listed} FROM t"))
@@ -100,11 +105,14 @@ def streamed(log: TableLog, columns: Sequence[str]) -> Iterator[pa.Table] | None
     return (pa.Table.from_batches([batch]).cast(plain) for batch in reader)
 
 
-def _is_readable(log: TableLog, columns: Sequence[str]) -> bool:
-    """Whether delta-rs's engine reads these columns, and as Spark does."""
+def _is_readable(log: TableLog, columns: Sequence[str], *, whole: bool) -> bool:
+    """Whether delta-rs's engine reads these columns, and as Spark does.
+
+    Rows of some keys are asked only of tables that are written here.
+    """
     if log.features & _UNREADABLE or log.maps_columns:
         return False
-    return alike(log) and not has_variants(log.columns[name] for name in columns)
+    return alike(log, every=whole) and not has_variants(log.columns[name] for name in columns)
 
 
 def _is_untold(file: DataFile) -> bool:

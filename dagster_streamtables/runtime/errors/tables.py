@@ -85,3 +85,15 @@ def unreadable_root(root: str, error: Exception) -> EnvironmentProblem:
         why=first_line(str(error)),
         fix="name a folder, or a URI that delta-rs supports, and grant permission to read it",
     )
+
+
+def no_utf8(where: str) -> SourceProblem:
+    """The error of a text that no reader of Arrow takes."""
+    return SourceProblem(
+        "a text is not UTF-8",
+        where=where,
+        why="Spark keeps any bytes in a STRING, as CAST(value AS STRING) makes them of a BINARY; "
+        "readers of Arrow and JSON take only UTF-8",
+        fix="repair the rows in the source (UPDATE … SET c = make_valid_utf8(c)), or follow a query "
+        "that selects make_valid_utf8(c)",
+    )

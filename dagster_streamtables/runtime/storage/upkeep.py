@@ -16,6 +16,7 @@ from dagster_streamtables.errors import ConflictingCommit, EnvironmentProblem
 from dagster_streamtables.runtime.delta.actions import info_of, metrics_of
 from dagster_streamtables.runtime.delta.data_rows import alike
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.only_spark import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.errors.translate import explained
 from dagster_streamtables.runtime.spark.settings import WRITE_SETTINGS, settings_for_now
@@ -66,8 +67,9 @@ def compact(log: TableLog) -> None:
     if not alike(log):
         return
     try:
-        log.to_write().optimize.compact(target_size=file_bytes(sum(log.file_sizes)))
-    except (DeltaError, OSError):
+        with read_by_delta_rs():
+            log.to_write().optimize.compact(target_size=file_bytes(sum(log.file_sizes)))
+    except (DeltaError, OSError, OnlySpark):
         return  # somebody else committed, or the disk is full; the next refresh retries
 
 

@@ -13,8 +13,11 @@ other one by Spark. Only this module decides between the two. Both do the same:
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.only_spark import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.storage import delta_rs_writer, spark_writer
 from dagster_streamtables.runtime.storage.target import Rows, Target, Written
 
@@ -40,7 +43,9 @@ def change(log: TableLog, target: Target, rows: Rows, inputs: Inputs) -> Written
         NotStored: The change deletes a row of a bag that is not stored.
     """
     if rows.local is not None and delta_rs_writer.can_write(log):
-        return delta_rs_writer.change(log, target, rows.local)
+        # A file that the change touches may hold what delta-rs does not read.
+        with suppress(OnlySpark), read_by_delta_rs():
+            return delta_rs_writer.change(log, target, rows.local)
     return spark_writer.change(inputs.relations, log, target, rows.in_spark())
 
 

@@ -1,0 +1,67 @@
+"""Files whose columns are spelled otherwise than the table's, as CONVERT TO DELTA takes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dagster_streamtables import Lake, StreamTable, subscribe
+from runtime.delta import FEED, refreshed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+QUERIES = {
+    "bag": "SELECT id, s, st.a AS a FROM src",
+    "groups": "SELECT s, COUNT(*) AS n, SUM(st.a) AS a FROM src GROUP BY s",
+    "rows": "SELECT id, ROW_NUMBER() OVER (PARTITION BY s ORDER BY id) AS n FROM src",
+}
+
+
+@pytest.mark.parametrize("feed", [True, False], ids=["feed", "no feed"])
+@pytest.mark.parametrize(
+    "most", [None, pytest.param(0, marks=pytest.mark.long)], ids=["here", "spark"]
+)
+def test_columns_are_found_in_any_case(
+    spark: SparkSession, tmp_path: Path, feed: bool, most: int | None
+) -> None:
+    lake = Lake(tmp_path, spark=spark, driver_rows=most)
+    folder = Path(lake.location("src"))
+    folder.mkdir(parents=True)
+    small = {"id": [1, 2], "s": ["a", "b"], "st": [{"a": 1}, {"a": 2}]}
+    capital = {"ID": [3, 4], "S": ["a", "c"], "ST": [{"A": 3}, {"A": 4}]}
+    for name, rows in {"a": small, "b": capital}.items():
+        pq.write_table(pa.table(rows), folder / f"{name}.parquet")
+    place = f"delta.`{folder}`"
+    spark.sql(f"CONVERT TO DELTA parquet.`{folder}`")
+    if feed:
+        [(name, value)] = FEED.items()
+        spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ('{name}' = '{value}')")
+    tables = [StreamTable(n, q, differential_max_change_ratio=0) for n, q in QUERIES.items()]
+    for change in (
+        "DELETE FROM {} WHERE id = 1",
+        "UPDATE {} SET s = 'a' WHERE id = 4",
+        "INSERT INTO {} SELECT * FROM {} WHERE id = 3",
+    ):
+        for table in tables:
+            refreshed(lake, table)
+        spark.sql(change.format(place, place))
+    done = [refreshed(lake, table) for table in tables]
+    assert {each.action for each in done} == {"DIFFERENTIAL"}
+
+
+def test_who_follows_reads_them(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    folder = Path(lake.location("src"))
+    folder.mkdir(parents=True)
+    pq.write_table(pa.table({"id": [1]}), folder / "a.parquet")
+    pq.write_table(pa.table({"ID": [2]}), folder / "b.parquet")
+    spark.sql(f"CONVERT TO DELTA parquet.`{folder}`")
+    rows = subscribe(lake, "src").fetch(None, timeout=0).to_pylist()
+    assert sorted(row[name] for row in rows for name in row if name.lower() == "id") == [1, 2]

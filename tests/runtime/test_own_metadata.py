@@ -44,7 +44,9 @@ def rows(numbers: list[int], **more: list[Any]) -> pa.Table:
 
 @pytest.mark.parametrize("feed", [FEED, {}], ids=["feed", "no feed"])
 @pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
-@pytest.mark.parametrize("more", [{}, {"__METADATA": [0]}], ids=["one", "two"])
+@pytest.mark.parametrize(
+    "more", [{}, pytest.param({"__METADATA": [0]}, marks=pytest.mark.long)], ids=["one", "two"]
+)
 def test_changes_are_those_of_the_files(
     spark: SparkSession,
     tmp_path: Path,

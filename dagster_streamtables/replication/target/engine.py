@@ -5,6 +5,7 @@ from __future__ import annotations
 from dagster_streamtables.replication.model.published_table import Operation, PublishedTable
 from dagster_streamtables.runtime.delta.data_rows import alike
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.storage.target import FILE_SIZE
 
 _DELTA_RS = frozenset(
     {
@@ -34,8 +35,11 @@ def reason_for_spark(log: TableLog) -> str:
         return "some of its rows are deleted by deletion vectors"
     if filled(log):
         return "it computes columns"
-    if not alike(log):
-        return "it pads its texts (CHAR), or has times in encodings that engines read differently"
+    if not alike(log, every=FILE_SIZE not in log.settings):  # which a copy would have set
+        return (
+            "it pads its texts (CHAR), or has files that engines read differently: times in other "
+            "encodings, or columns in another case"
+        )
     return ""
 
 

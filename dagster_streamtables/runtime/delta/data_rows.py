@@ -134,14 +134,15 @@ def alike(log: TableLog, *, every: bool = False) -> bool:
         every: Read the footer of every file: a table that somebody else wrote may have files
             whose columns are spelled otherwise.
     """
-    if pads(log) or replaces_text(log):
+    if pads(log):
         return False
     told = _told_columns(log)
-    doubtful: list[str] = []
-    if log.adds.num_rows and (told or every):
-        doubtful = _paths(log.adds) if every else _doubtful(log, told)
+    doubtful = _doubtful(log, told) if told and log.adds.num_rows else []
+    paths = _paths(log.adds) if every and log.adds.num_rows else []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return not any(list(pool.map(lambda path: _differs(log, path), doubtful)))
+        if any(list(pool.map(lambda path: _differs(log, unquote(path)), doubtful))):
+            return False
+        return all(list(pool.map(lambda path: _is_spelled_alike(log, unquote(path)), paths)))
 
 
 def replaces_text(log: TableLog) -> bool:
@@ -206,16 +207,38 @@ def _differs(log: TableLog, path: str) -> bool:
     if key not in _known:
         try:
             with opened_parquet(log.files, path) as file:
-                footer, names = file.metadata, file.schema_arrow
+                footer = file.metadata
         except (OSError, pa.ArrowException):
             return True  # Spark's error will name the file
-        own = [name for name in log.columns if name not in log.partitions]
         kinds = {footer.schema.column(each).physical_type for each in range(footer.num_columns)}
         if len(_known) > _MOST_KNOWN:
             _known.clear()
-        spelled = is_spelled_alike(schema_of(log, own), names)
-        _known[key] = not spelled or _in_old_calendar(footer) or "INT96" in kinds
+        _known[key] = _in_old_calendar(footer) or "INT96" in kinds
     return _known.get(key, True)
+
+
+_spelled: set[tuple[str, str, str]] = set()
+"""(Table, file) of the files whose columns are spelled as the table's."""
+
+
+def _is_spelled_alike(log: TableLog, path: str) -> bool:
+    import pyarrow as pa
+
+    key = log.location, log.id, path
+    if key in _spelled:
+        return True
+    try:
+        with opened_parquet(log.files, path) as file:
+            names = file.schema_arrow
+    except (OSError, pa.ArrowException):
+        return True  # whoever reads the file will name it
+    own = [name for name in log.columns if name not in log.partitions]
+    if not is_spelled_alike(schema_of(log, own), names):
+        return False
+    if len(_spelled) > _MOST_KNOWN:
+        _spelled.clear()
+    _spelled.add(key)
+    return True
 
 
 def _doubtful(log: TableLog, names: Sequence[str]) -> list[str]:

@@ -94,6 +94,6 @@ def no_utf8(where: str) -> SourceProblem:
         where=where,
         why="Spark keeps any bytes in a STRING, as CAST(value AS STRING) makes them of a BINARY; "
         "readers of Arrow and JSON take only UTF-8",
-        fix="repair the rows in the source (UPDATE … SET c = make_valid_utf8(c)), or follow a query "
-        "that selects make_valid_utf8(c)",
+        fix="repair the rows in the source (UPDATE … SET c = make_valid_utf8(c)), or follow a "
+        "query that selects make_valid_utf8(c)",
     )

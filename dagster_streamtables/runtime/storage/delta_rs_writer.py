@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler import WEIGHT
 from dagster_streamtables.runtime.delta.arrow import storable
-from dagster_streamtables.runtime.delta.data_rows import alike
+from dagster_streamtables.runtime.delta.data_rows import alike, replaces_text
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.key_ranges import condition
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
@@ -51,7 +51,9 @@ def can_write(log: TableLog) -> bool:
         type_.startswith(("array", "map", "struct", "variant")) for type_ in log.columns.values()
     )
     known = _WRITES | {"deletionVectors"}
-    return not nested and log.features <= known and not log.maps_columns and alike(log)
+    if nested or not log.features <= known or log.maps_columns:
+        return False
+    return alike(log) and not replaces_text(log)
 
 
 def write(target: Target, rows: pa.Table) -> Written:

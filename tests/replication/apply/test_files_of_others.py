@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dagster_streamtables.replication.apply.apply_changes import apply_changes
@@ -110,5 +111,23 @@ def test_columns_that_were_widened_keep_their_values(place: Place, table: Publis
     model.apply(large)
 
     apply_changes(place.target, changes(table, large), 7)
+
+    assert place.rows() == counted(model.rows)
+
+
+@pytest.mark.parametrize("table", [BY_ID, BAG], ids=["a key", "whole rows"])
+def test_columns_are_found_in_any_case(place: Place, table: PublishedTable) -> None:
+    """CONVERT TO DELTA takes files whose columns are spelled otherwise than the table's."""
+    place.path.mkdir()
+    for name, rows in (("a", THERE[1::2]), ("b", THERE[::2])):
+        held = pa.Table.from_pylist(rows, SCHEMA)
+        spelled = [n.upper() for n in held.column_names] if name == "a" else held.column_names
+        pq.write_table(held.rename_columns(spelled), place.path / f"{name}.parquet")
+    place.spark.sql(f"CONVERT TO DELTA parquet.`{place.path}`")
+    assert place.rows() == counted(THERE)
+    model = Model(table, THERE)
+    model.apply(HAPPENED)
+
+    apply_changes(place.target, changes(table, HAPPENED), 6)
 
     assert place.rows() == counted(model.rows)

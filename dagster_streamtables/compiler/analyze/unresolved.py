@@ -14,6 +14,7 @@ from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.errors import InvalidDefinition
 
 Columns = Mapping[str, str]
+_HIDDEN = "columns whose names begin with __st_ are the state of a stream table: no query sees them"
 
 
 def unresolved(text: Text, said: str, sources: Mapping[str, Columns]) -> InvalidDefinition:
@@ -55,7 +56,7 @@ def _of_column(
     return InvalidDefinition(
         f'column "{column.sql(DIALECT)}" does not exist',
         where=where,
-        why=message,
+        why=_HIDDEN if name.lower().startswith("__st_") else message,
         fix=_near(name.lower(), sources),
     )
 

@@ -262,6 +262,12 @@ SELECT id AS __st_n FROM orders;
 --- error
 -- an output column is called "__st_n"
 
+--- case: a column that holds state
+--- covers: Q29 a column that holds state
+SELECT __st_n AS n FROM orders;
+--- error
+-- column "__st_n" does not exist
+
 --- case: a name that a writer uses
 --- covers: Q29 a name that holds state
 SELECT id AS __goes FROM orders;

@@ -8,7 +8,7 @@ BIN := .venv/bin
 COLLECTOR := -XX:+UseParallelGC
 export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 
-.PHONY: venv java test demo demo-headless docs bench crash histories races soak tpch tpcds test-long clean
+.PHONY: venv java test demo demo-headless docs bench crash histories races soak tpch tpcds object-store test-long clean
 
 venv: .venv/.stamp
 
@@ -63,6 +63,9 @@ tpch: java venv
 
 tpcds: java venv
 	$(BIN)/python -m tests.tpcds --scale 0.01 --windows 4
+
+object-store: java venv
+	$(BIN)/python -m tests.object_store
 
 crash: java venv
 	$(BIN)/pytest -m long tests/runtime/test_crash.py

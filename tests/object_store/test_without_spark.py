@@ -1,0 +1,119 @@
+"""What needs no Spark, on a store that speaks S3's protocol instead of in a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from dagster_streamtables import (
+    FromLake,
+    Lake,
+    Publication,
+    PublicationEntry,
+    Publications,
+    Replication,
+    Replications,
+    subscribe,
+)
+from dagster_streamtables.runtime.observe.control import Controls
+from dagster_streamtables.runtime.storage.ledger import Ledger, OvertakenAppend
+from object_store.store import Store, running
+
+APPENDS = 20
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    with running() as found:
+        yield found
+
+
+def write(store: Store, place: str, rows: list[dict[str, Any]], mode: Any = "append") -> None:
+    feed = {"delta.enableChangeDataFeed": "true"}
+    options = dict(store.options)
+    table = pa.Table.from_pylist(rows)
+    write_deltalake(place, table, mode=mode, configuration=feed, storage_options=options)
+
+
+def change(store: Store, place: str) -> None:
+    """Row 1 goes, row 2 changes, row 3 comes."""
+    table = DeltaTable(place, storage_options=dict(store.options))
+    table.delete("id = 1")
+    table.update(predicate="id = 2", updates={"amount": "21"})
+    write(store, place, [{"id": 3, "amount": 30}])
+
+
+def held(store: Store, place: str) -> list[tuple[Any, ...]]:
+    rows = pa.table(DeltaTable(place, storage_options=dict(store.options)).to_pyarrow_table())
+    return sorted((row["id"], row["amount"]) for row in rows.to_pylist())
+
+
+def test_of_two_writers_of_a_version_one_succeeds(store: Store) -> None:
+    def append(name: str) -> list[Any]:
+        ledger, done = Ledger(store.root("ledger"), store.options), []
+        while len(done) < APPENDS:
+            newest = ledger.read()
+            try:
+                version = ledger.append([name, len(done)], newest and newest.version)
+                done.append((version, [name, len(done)]))
+            except OvertakenAppend:
+                pass
+        return done
+
+    with ThreadPoolExecutor() as pool:
+        done = [each for part in pool.map(append, "ab") for each in part]
+    assert sorted(version for version, _ in done) == list(range(2 * APPENDS))
+    ledger = Ledger(store.root("ledger"), store.options)
+    for version, value in done:
+        entry = ledger.at(version)
+        assert entry is None or entry.value == value
+
+
+def test_a_table_is_suspended_for_every_process(store: Store) -> None:
+    root = store.root("controls")
+    Controls(root, store.options).suspend("mart.totals", "the source is wrong")
+    assert Controls(root, store.options).read("mart.totals").suspended == "the source is wrong"
+    assert Controls(root, store.options).resume("mart.totals")
+    assert not Controls(root, store.options).read("mart.totals").suspended
+
+
+def test_changes_are_followed_with_a_slot(store: Store) -> None:
+    lake = Lake(store.root("followed"), storage_options=store.options)
+    place = lake.location("orders")
+    write(store, place, [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}])
+    with subscribe(lake, "orders", slot="index") as orders:
+        assert orders.fetch(None, timeout=0).num_rows == 2
+        orders.ack()
+    change(store, place)
+    with subscribe(lake, "orders", slot="index") as orders:
+        rows = orders.fetch(None, timeout=0).to_pylist()
+    net: dict[tuple[int, int], int] = {}
+    for row in rows:
+        key = row["id"], row["amount"]
+        net[key] = net.get(key, 0) + row["_diff"]
+    assert {key: n for key, n in net.items() if n} == {
+        (1, 10): -1, (2, 20): -1, (2, 21): 1, (3, 30): 1
+    }  # fmt: skip
+
+
+def test_a_lake_in_the_store_replicates_another(store: Store) -> None:
+    shop = Lake(store.root("shop"), storage_options=store.options)
+    place = shop.location("sales.orders")
+    write(store, place, [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}])
+    entry = PublicationEntry("sales.orders", key=("id",))
+    Publications(shop.root, store.options).create(Publication("sales", (entry,)))
+    lake = Lake(store.root("copies"), storage_options=store.options)
+    replications = Replications(lake)
+    source = FromLake(str(shop.root), ["sales"], storage_options=store.options)
+    replications.create(Replication("eu", source, schema="eu"))
+    said = [str(replications.refresh("eu"))]
+    change(store, place)
+    said += [str(replications.refresh("eu")) for _ in range(2)]
+    assert [each.split(";")[0] for each in said] == ["eu: COPY", "eu: CHANGES", "eu: NO_DATA"]
+    assert held(store, lake.location("eu.orders")) == held(store, place) == [(2, 21), (3, 30)]
+    replications.drop("eu")

@@ -20,6 +20,7 @@ from .errors import (
     InvalidDefinition as InvalidDefinition,
     LostRelation as LostRelation,
     LostSpark as LostSpark,
+    LostStore as LostStore,
     RefusedOperation as RefusedOperation,
     SourceProblem as SourceProblem,
     StreamTablesError as StreamTablesError,

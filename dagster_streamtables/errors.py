@@ -157,6 +157,10 @@ class EnvironmentProblem(StreamTablesError):
     """The machine lacks something, such as Java or disk space: its operator must act."""
 
 
+class LostStore(EnvironmentProblem):
+    """The object store did not answer, or had too many requests; a retry is enough once it does."""
+
+
 class LostSpark(EnvironmentProblem):
     """The connection to Spark was lost during a refresh; a retry is enough once Spark is back."""
 

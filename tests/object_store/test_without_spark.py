@@ -18,13 +18,18 @@ from dagster_streamtables import (
     Publications,
     Replication,
     Replications,
+    StreamTable,
     subscribe,
 )
+from dagster_streamtables.errors import EnvironmentProblem, LostStore, SourceProblem
+from dagster_streamtables.runtime.errors.stores import store_problem
+from dagster_streamtables.runtime.errors.verdict import is_lasting, may_pass
 from dagster_streamtables.runtime.observe.control import Controls
 from dagster_streamtables.runtime.storage.ledger import Ledger, OvertakenAppend
 from object_store.store import Store, running
 
 APPENDS = 20
+NOBODY = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +85,43 @@ def test_a_table_is_suspended_for_every_process(store: Store) -> None:
     assert Controls(root, store.options).read("mart.totals").suspended == "the source is wrong"
     assert Controls(root, store.options).resume("mart.totals")
     assert not Controls(root, store.options).read("mart.totals").suspended
+
+
+@pytest.mark.parametrize(
+    ("root", "options", "kind", "said"),
+    [
+        ("s3a://nowhere/lake", {}, EnvironmentProblem, "NoSuchBucket, The specified bucket does"),
+        ("s3a://lake/lake", NOBODY, LostStore, "Connection refused"),
+    ],
+    ids=["no bucket", "no answer"],
+)
+def test_a_store_that_fails_says_nothing_about_the_table(
+    store: Store, root: str, options: dict[str, str], kind: type[Exception], said: str
+) -> None:
+    """A damaged log would be deleted by its owner, and the error would suspend the table."""
+    lake = Lake(root, storage_options={**store.options, **options})
+    table = StreamTable("mart.totals", "SELECT id, SUM(amount) AS total FROM orders GROUP BY id")
+    for read in (lambda: lake.columns("orders"), lambda: lake.refresh(table)):
+        with pytest.raises(kind, match=said) as caught:
+            read()
+        assert not isinstance(caught.value, SourceProblem)
+        assert not is_lasting(caught.value)
+        assert may_pass(caught.value) is (kind is LostStore)
+
+
+@pytest.mark.parametrize(
+    ("words", "kind"),
+    [
+        ("Generic S3 error: Server returned 503 Service Unavailable: SlowDown", LostStore),
+        ("Generic MicrosoftAzure error: 403 Forbidden: AuthenticationFailed", EnvironmentProblem),
+        ("Generic GCS error: operation timed out", LostStore),
+        ("x\nsoftware.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP "
+         "request: Connection refused", LostStore),
+        ("Generic LocalFileSystem error: Connection refused", type(None)),
+    ],
+)  # fmt: skip
+def test_the_words_of_a_store(words: str, kind: type[Any]) -> None:
+    assert type(store_problem(OSError(words))) is kind
 
 
 def test_changes_are_followed_with_a_slot(store: Store) -> None:

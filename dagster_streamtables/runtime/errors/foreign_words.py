@@ -5,17 +5,30 @@ from __future__ import annotations
 import re
 
 _PLACE = re.compile(r"[;.]?\s*\(?line \d+,? pos \d+\)?[;.]*\s*$")
+_CAUSE = re.compile(r"\s*(?:\x1b\[\d+m)*↳(?:\x1b\[\d+m)*\s*")
+_OF_A_STORE = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
+"""What S3 and its like answer, in XML."""
 _PATH = re.compile(r"(?<![\w.])(?:file:)?/[\w.][^\s'\"()#]+")
 
 
 def first_line(message: str) -> str:
-    """The first line that says something.
+    """The first line that says something; of a chain of causes, as delta-rs has it, each.
+
+    >>> first_line("Generic S3 error\\n ↳ Error performing GET http://s3/lake\\n ↳ 403 Forbidden")
+    'Generic S3 error: Error performing GET http://s3/lake: 403 Forbidden'
 
     Without Spark's place, which is one in the SQL that it was handed, not in its author's:
 
     >>> first_line("[X] no column `a`. SQLSTATE: 42703; line 1 pos 7;\\n'Project")
     '[X] no column `a`. SQLSTATE: 42703'
     """
+    return ": ".join(dict.fromkeys(map(_first_line, _CAUSE.split(message))))
+
+
+def _first_line(message: str) -> str:
+    answer = _OF_A_STORE.search(message)
+    if answer is not None:
+        return f"{answer[1]}, {answer[2]}"
     line = next((line.strip() for line in message.splitlines() if line.strip()), message)
     return _PLACE.sub("", line)
 

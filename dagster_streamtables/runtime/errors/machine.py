@@ -10,6 +10,7 @@ import re
 
 from dagster_streamtables.errors import EnvironmentProblem, LostSpark
 from dagster_streamtables.runtime.errors.foreign_words import first_line, line_of, place_in
+from dagster_streamtables.runtime.errors.stores import store_problem
 
 _FULL = re.compile(
     r"No space left on device|Disk quota exceeded|File too large|\(os error (27|28|122)\)"
@@ -60,6 +61,9 @@ def machine_problem(error: BaseException) -> EnvironmentProblem | None:
         line = line_of(message, pattern)
         if line is not None:
             return EnvironmentProblem(what, where=place_in(message), why=line, fix=fix)
+    store = store_problem(error)
+    if store is not None:
+        return store
     line = line_of(message, _SENT)
     if line is not None:
         return TooLarge(

@@ -29,6 +29,7 @@ from dagster_streamtables.errors import ConflictingCommit, StreamTablesError
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.machine import machine_problem
 from dagster_streamtables.runtime.errors.spark import row_problem, statement_problem
+from dagster_streamtables.runtime.errors.stores import store_problem
 from dagster_streamtables.runtime.errors.tables import (
     LostHistory,
     damaged,
@@ -130,7 +131,7 @@ def root_explained(root: str) -> Iterator[None]:
     try:
         yield
     except (OSError, DeltaError) as error:
-        raise unreadable_root(root, error) from error
+        raise store_problem(error) or unreadable_root(root, error) from error
 
 
 def meaning_of(error: Exception) -> Exception | None:

@@ -13,12 +13,13 @@ from dagster_streamtables.errors import (
     FailedQuery,
     InvalidDefinition,
     LostSpark,
+    LostStore,
     SourceProblem,
     StreamTablesError,
 )
 from dagster_streamtables.runtime.errors.translate import is_foreign
 
-_PASSING = (ConflictingCommit, LostSpark)
+_PASSING = (ConflictingCommit, LostSpark, LostStore)
 _LASTING = (FailedQuery, InvalidDefinition, SourceProblem)
 _DETERMINED = (
     ArithmeticError,

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import boto3
 from botocore.config import Config
@@ -54,22 +56,36 @@ def running() -> Iterator[Store]:
 
     In a process of its own: delta-rs waits for some answers without letting other threads run.
     """
+    with _served(["-m", "moto.server", "-H", "127.0.0.1", "-p"]) as store:
+        _answering(store).create_bucket(Bucket=BUCKET)
+        yield store
+
+
+@contextmanager
+def losing(store: Store) -> Iterator[Store]:
+    """The same store, which commits and does not say so; see `losing.py`."""
+    script = str(Path(__file__).parent / "losing.py")
+    with _served([script], store.address.removeprefix("http://")) as lossy:
+        _answering(lossy).list_buckets()
+        yield lossy
+
+
+@contextmanager
+def _served(command: list[str], *more: str) -> Iterator[Store]:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
+    whole = [sys.executable, *command, str(port), *more]
+    with subprocess.Popen(whole, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as server:
         try:
-            store = Store(f"http://127.0.0.1:{port}")
-            _create_bucket(store)
-            yield store
+            yield Store(f"http://127.0.0.1:{port}")
         finally:
             server.terminate()
 
 
-def _create_bucket(store: Store) -> None:
-    """Wait for the store, too."""
-    client = boto3.client(
+def _answering(store: Store) -> Any:
+    """A client, which waits until the store has started."""
+    return boto3.client(
         "s3",
         endpoint_url=store.address,
         aws_access_key_id=KEY,
@@ -77,4 +93,3 @@ def _create_bucket(store: Store) -> None:
         region_name=REGION,
         config=Config(retries={"max_attempts": 60, "mode": "standard"}),
     )
-    client.create_bucket(Bucket=BUCKET)

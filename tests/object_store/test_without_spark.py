@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from deltalake.exceptions import CommitFailedError
 
 from dagster_streamtables import (
     FromLake,
@@ -21,12 +23,17 @@ from dagster_streamtables import (
     StreamTable,
     subscribe,
 )
-from dagster_streamtables.errors import EnvironmentProblem, LostStore, SourceProblem
+from dagster_streamtables.errors import (
+    ConflictingCommit,
+    EnvironmentProblem,
+    LostStore,
+    SourceProblem,
+)
 from dagster_streamtables.runtime.errors.stores import store_problem
 from dagster_streamtables.runtime.errors.verdict import is_lasting, may_pass
 from dagster_streamtables.runtime.observe.control import Controls
 from dagster_streamtables.runtime.storage.ledger import Ledger, OvertakenAppend
-from object_store.store import Store, running
+from object_store.store import Store, losing, running
 
 APPENDS = 20
 NOBODY = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
@@ -159,3 +166,31 @@ def test_a_lake_in_the_store_replicates_another(store: Store) -> None:
     assert [each.split(";")[0] for each in said] == ["eu: COPY", "eu: CHANGES", "eu: NO_DATA"]
     assert held(store, lake.location("eu.orders")) == held(store, place) == [(2, 21), (3, 30)]
     replications.drop("eu")
+
+
+def test_commits_whose_answer_is_lost_are_made_once(store: Store) -> None:
+    """delta-rs sends a commit again, meets its own, and would make it again as a new version."""
+    shop = Lake(store.root("whole"), storage_options=store.options)
+    place = shop.location("sales.orders")
+    write(store, place, [{"id": 1, "amount": 10}, {"id": 1, "amount": 10}])
+    entry = PublicationEntry("sales.orders")
+    Publications(shop.root, store.options).create(Publication("sales", (entry,)))
+    with losing(store) as lossy:
+        with pytest.raises(CommitFailedError):  # of a commit that was made
+            write(lossy, lossy.root("own"), [{"id": 1, "amount": 10}])
+        assert held(store, store.root("own")) == [(1, 10)]
+        lake = Lake(store.root("lost"), storage_options=lossy.options)
+        replications = Replications(lake)
+        source = FromLake(str(shop.root), ["sales"], storage_options=store.options)
+        replications.create(Replication("eu", source, schema="eu"))
+        for _ in range(3):
+            write(store, place, [{"id": 1, "amount": 10}, {"id": 2, "amount": 20}])
+            for _ in range(4):  # until what came is there
+                with suppress(ConflictingCommit):
+                    if str(replications.refresh("eu")).endswith("NO_DATA"):
+                        break
+            assert held(store, lake.location("eu.orders")) == held(store, place)
+        controls = Controls(lake.root, lossy.options)
+        controls.suspend("mart.totals", "the source is wrong")
+        assert controls.resume("mart.totals")
+    assert len(held(store, place)) == 8

@@ -80,7 +80,7 @@ def _served(command: list[str], *more: str) -> Iterator[Store]:
         try:
             yield Store(f"http://127.0.0.1:{port}")
         finally:
-            server.terminate()
+            server.kill()  # SIGTERM may be ignored here, and then is by its child, too
 
 
 def _answering(store: Store) -> Any:

@@ -45,11 +45,11 @@ def store() -> Iterator[Store]:
         yield found
 
 
-def write(store: Store, place: str, rows: list[dict[str, Any]], mode: Any = "append") -> None:
+def write(store: Store, place: str, rows: list[dict[str, Any]]) -> None:
     feed = {"delta.enableChangeDataFeed": "true"}
     options = dict(store.options)
     table = pa.Table.from_pylist(rows)
-    write_deltalake(place, table, mode=mode, configuration=feed, storage_options=options)
+    write_deltalake(place, table, mode="append", configuration=feed, storage_options=options)
 
 
 def change(store: Store, place: str) -> None:

@@ -16,9 +16,9 @@ from dagster_streamtables.errors import DamagedTable, HistoryUnavailable
 from dagster_streamtables.replication.lake.errors import lost_table
 from dagster_streamtables.replication.lake.read_ahead import read_ahead
 from dagster_streamtables.replication.lake.shown_rows import ShownRows
-from dagster_streamtables.runtime.delta.only_spark import OnlySpark, read_by_delta_rs
+from dagster_streamtables.runtime.delta.only_spark import text_explained
 from dagster_streamtables.runtime.delta.stored_rows import streamed
-from dagster_streamtables.runtime.errors.tables import LostHistory, no_utf8
+from dagster_streamtables.runtime.errors.tables import LostHistory
 from dagster_streamtables.runtime.errors.translate import explained
 
 if TYPE_CHECKING:
@@ -61,11 +61,8 @@ def _rows(copied: ShownRows) -> Iterator[pa.Table]:
     columns = copied.shown.columns
     here = None if copied.shown.rule.copy else streamed(copied.log, columns)
     if here is not None:
-        try:
-            with read_by_delta_rs():
-                yield from here
-        except OnlySpark as error:
-            raise no_utf8(copied.log.location) from error
+        with text_explained(copied.log.location):
+            yield from here
         return
     for part in copied.snapshot():
         copies = np.repeat(np.arange(part.num_rows), part.column(WEIGHT).to_numpy())

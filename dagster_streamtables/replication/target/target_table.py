@@ -16,10 +16,9 @@ from dagster_streamtables.replication.target.spark_rows import read_by_spark
 from dagster_streamtables.replication.target.target import Target, log_of
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
-from dagster_streamtables.runtime.delta.only_spark import OnlySpark, read_by_delta_rs
+from dagster_streamtables.runtime.delta.only_spark import text_explained
 from dagster_streamtables.runtime.delta.quote import delta_rs_name
 from dagster_streamtables.runtime.delta.stored_rows import among
-from dagster_streamtables.runtime.errors.tables import no_utf8
 from dagster_streamtables.runtime.model.state import read_state
 from dagster_streamtables.runtime.storage import upkeep
 from dagster_streamtables.runtime.storage.target import FILE_SIZE
@@ -107,11 +106,8 @@ class TargetTable:
         found = self.log.query(f"SELECT {listed} FROM t WHERE {where}")
         reader = pa.RecordBatchReader.from_stream(found)
         schema = plain_schema(reader.schema)
-        try:
-            with read_by_delta_rs():
-                yield from (batch.cast(schema) for batch in reader)
-        except OnlySpark as error:
-            raise no_utf8(self.log.location) from error
+        with text_explained(self.log.location):
+            yield from (batch.cast(schema) for batch in reader)
 
 
 def opened(target: Target, table: PublishedTable) -> TargetTable:

@@ -76,13 +76,9 @@ def is_true(log: TableLog, change: SourceChange, rows: pa.Table | DataFrame) -> 
     """
     if change.capture is not Capture.FEED:
         return True
-    net, doubtful = _told(rows, counted=change.held is not None)
-    return not doubtful and _adds_up(log, change, net)
-
-
-def _adds_up(log: TableLog, change: SourceChange, net: int) -> bool:
-    known = change.held is not None and log.row_count is not None
-    return not known or (change.held or 0) + net == log.row_count
+    held, now = change.held, log.row_count
+    net, doubtful = _told(rows, counted=held is not None and now is not None)
+    return not doubtful and (held is None or now is None or held + net == now)
 
 
 def _told(rows: Any, *, counted: bool) -> tuple[int, bool]:

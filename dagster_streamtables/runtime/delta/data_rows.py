@@ -82,17 +82,17 @@ def rows_of(log: TableLog, file: DataFile, columns: Sequence[str], *more: str) -
     """
     import pyarrow as pa
 
+    schema = schema_of(log, columns)
     with opened_parquet(log.files, file.path) as opened:
         if _in_old_calendar(opened.metadata) and _are_told(log, columns):
             raise OnlySpark
-        own = [name for name in columns if name not in file.partition]
-        if not is_spelled_alike(schema_of(log, own), opened.schema_arrow):
+        there = opened.schema_arrow
+        own = pa.schema([field for field in schema if field.name not in file.partition])
+        if not is_spelled_alike(own, there):
             raise OnlySpark
-        there = set(opened.schema_arrow.names)
-        found = [name for name in (*own, *more) if name in there]
+        found = [name for name in (*own.names, *more) if name in there.names]
         rows = require_utf8(opened.read(found, use_threads=may_use_threads(log.files)))
         count = opened.metadata.num_rows
-    schema = schema_of(log, columns)
     arrays = [_column(rows, file.partition, field, count) for field in schema]
     fields = [*schema, *(rows.schema.field(name) for name in more)]
     return pa.Table.from_arrays(

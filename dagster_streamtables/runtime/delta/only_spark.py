@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.runtime.errors.tables import no_utf8
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -57,6 +59,20 @@ def read_by_delta_rs() -> Iterator[None]:
         if _REFUSED in str(error):
             raise OnlySpark from error
         raise
+
+
+@contextmanager
+def text_explained(location: str) -> Iterator[None]:
+    """Tell that delta-rs cannot read a text of a table, where nothing else can.
+
+    Raises:
+        SourceProblem: It is no UTF-8.
+    """
+    try:
+        with read_by_delta_rs():
+            yield
+    except OnlySpark as error:
+        raise no_utf8(location) from error
 
 
 def is_spelled_alike(wanted: pa.Schema, found: pa.Schema) -> bool:

@@ -6,7 +6,7 @@ import re
 
 _PLACE = re.compile(r"[;.]?\s*\(?line \d+,? pos \d+\)?[;.]*\s*$")
 _CAUSE = re.compile(r"\s*(?:\x1b\[\d+m)*↳(?:\x1b\[\d+m)*\s*")
-_OF_A_STORE = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
+_ANSWER = re.compile(r"<Code>(.*?)</Code>\s*<Message>(.*?)</Message>", re.DOTALL)
 """What S3 and its like answer, in XML."""
 _PATH = re.compile(r"(?<![\w.])(?:file:)?/[\w.][^\s'\"()#]+")
 
@@ -26,7 +26,7 @@ def first_line(message: str) -> str:
 
 
 def _first_line(message: str) -> str:
-    answer = _OF_A_STORE.search(message)
+    answer = _ANSWER.search(message)
     if answer is not None:
         return f"{answer[1]}, {answer[2]}"
     line = next((line.strip() for line in message.splitlines() if line.strip()), message)

@@ -309,6 +309,7 @@ class Stored:
 def over(text: Text, moment: str) -> str:
     """The user's own text over the sources at a moment: the independent oracle."""
     sql = text.over(lambda table: f"`{table}@{moment}`")
+    sql = re.sub(r" MAX RECURSION LEVEL \d+", "", sql)  # Spark's only
     return in_duckdb(sql.replace(f"{NOW}()", f"`{NOW}@{moment}`"))
 
 

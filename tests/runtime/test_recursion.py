@@ -131,6 +131,23 @@ def test_a_chain_of_a_thousand_levels(operator: str, spark: SparkSession, lake: 
     assert stored(lake, "below", ["id"]) == {(str(n),): 1 for n in range(1, 990)}
 
 
+def test_a_recursion_has_levels_of_its_own(spark: SparkSession, lake: Lake) -> None:
+    """More than its setting allows, and no more than Spark counts: the base is a level, too."""
+    query = BELOW.replace("below(id) AS", "below(id) max recursion level 7 AS")
+    table = StreamTable("below", query, differential_max_change_ratio=0, max_recursion_levels=2)
+    edges(lake, *chain(5))
+    refreshed(lake, table)
+    run_on_delta(spark, lake, "INSERT INTO edges VALUES (6, 5), (7, 6)")
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL
+    run_on_delta(spark, lake, "INSERT INTO edges VALUES (8, 7)")
+    with pytest.raises(Exception, match="RECURSION_LEVEL_LIMIT_EXCEEDED"):
+        spark.read.format("delta").load(lake.location("edges")).createOrReplaceTempView("edges")
+        spark.sql(query).collect()
+    with pytest.raises(FailedQuery, match="has not ended after 6 levels") as raised:
+        lake.refresh(StreamTable("again", query))
+    assert "raise its MAX RECURSION LEVEL if it does end" in str(raised.value)
+
+
 def test_a_limit_ends_a_recursion_that_would_not_end(lake: Lake) -> None:
     """Spark stops where it has enough; mode FULL takes what Spark takes."""
     query = DOUBLED + " LIMIT 5"

@@ -13,6 +13,7 @@ from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.operators import Operator, Recursion, Reference, Step, Union
 from dagster_streamtables.compiler.operators.closure import Closure
 from dagster_streamtables.compiler.operators.rounds import Rounds
+from dagster_streamtables.compiler.text.recursion_levels import rounds_of
 from dagster_streamtables.compiler.text.refusal import Refusal
 
 LowerQuery = Callable[[exp.Expr, Scope], Operator]
@@ -30,7 +31,8 @@ def recursive(cte: exp.CTE, scope: Scope, lower_query: LowerQuery) -> Operator |
     if not bases:
         raise _refused(cte, "a recursion without a base", "one branch must not read the table")
     base = reduce(Union, (lower_query(arm, scope.apart()) for arm in bases))
-    reference = Reference(scope.marked(cte.alias), tuple(base.schema.items()))
+    columns = tuple(base.schema.items())
+    reference = Reference(scope.marked(cte.alias), columns, rounds=rounds_of(cte))
     inside = replace(scope.apart(), shared={**scope.shared, cte.alias: reference})
     step = reduce(Union, (lower_query(arm, inside) for arm in steps))
     if _is_linear(step):

@@ -48,6 +48,8 @@ class Reference(Operator):
     name: str
     columns: tuple[tuple[str, exp.DataType], ...]
     has_weight: bool = False
+    rounds: int | None = None
+    """Rounds of the step that may find rows, as the query's text says (MAX RECURSION LEVEL)."""
 
     __hash__ = Step.__hash__
     law: ClassVar[str] = "fixpoint"
@@ -120,7 +122,7 @@ class Recursion(Operator):
     def delta(self) -> Operator:
         started = with_reference(every_reason(self.step.change), self.reference, self.before)
         name = f"{self.reference.name}@change"
-        carried = Reference(name, self.reference.columns, True)
+        carried = Reference(name, self.reference.columns, True, self.reference.rounds)
         step = with_reference(self.step.after, self.reference, carried)
         return Recursion(self.base.change + started, step, carried)
 

@@ -55,18 +55,21 @@ class RecursionLimits:
     rows: int = 1_000_000
     """Rows that it derives, including the base."""
 
-    def require(self, level: int, rows: int, name: str) -> None:
+    def require(self, level: int, rows: int, name: str, own: int | None = None) -> None:
         """
         Args:
             level: Rounds that found rows.
             rows: Rows derived so far.
             name: The recursion.
+            own: The levels that the query's text allows this one.
 
         Raises:
             RunawayRecursion: It went too far.
         """
-        if level > self.levels:
-            self._stop(name, f"after {self.levels:,} levels", "max_recursion_levels")
+        levels = self.levels if own is None else own
+        if level > levels:
+            setting = "max_recursion_levels" if own is None else "its MAX RECURSION LEVEL"
+            self._stop(name, f"after {levels:,} levels", setting)
         if rows > self.rows:
             self._stop(name, f"after {self.rows:,} rows", "max_recursion_rows")
 
@@ -205,7 +208,7 @@ class _Run:
             if isinstance(new, Empty):
                 return reduce(Union, found) if found else new
             total += count
-            self.bound.require(level, total, reference.name)
+            self.bound.require(level, total, reference.name, reference.rounds)
             found.append(new)
             if len(found) == _APART:
                 found = [self.rows(reduce(Union, found))]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.recursion_levels import rounds_of
 from dagster_streamtables.compiler.text.spark import DIALECT
 
 
@@ -26,6 +27,11 @@ class RecursiveTable:
     @property
     def name(self) -> str:
         return self.cte.alias
+
+    @property
+    def rounds(self) -> int | None:
+        """Rounds that its text allows (MAX RECURSION LEVEL)."""
+        return rounds_of(self.cte)
 
     @property
     def distinct(self) -> bool:

@@ -11,9 +11,10 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler.text.postgres import parser_of
+from dagster_streamtables.compiler.text.recursion_levels import Levels
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.table_mentions import BEGINNINGS
-from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery, underline
+from dagster_streamtables.errors import InvalidDefinition, underline
 
 _CORRECT = "correct the query there, or just before it"
 _IF_SPARK_DOES = "; if Spark runs it as it is, choose mode FULL"
@@ -37,11 +38,10 @@ def parsed(sql: str, dialect: str) -> exp.Query:
     """
     tokens = tokens_of(sql, dialect)
     require_query(sql, tokens)
-    _refuse_levels(sql, tokens)
+    levels = Levels.apart(sql, tokens)
     try:
-        [tree] = [
-            each for each in sqlglot.parse(sql, dialect=parser_of(dialect)) if each is not None
-        ]
+        trees = sqlglot.parse(levels.sql, dialect=parser_of(dialect))
+        [tree] = [each for each in trees if each is not None]
     except ParseError as error:
         raise _broken(sql, error, dialect) from None
     except Exception as error:
@@ -61,20 +61,8 @@ def parsed(sql: str, dialect: str) -> exp.Query:
             why="the parser takes an operand of UNION, or a definition in WITH, for no query",
             fix="write SELECT * FROM in place of TABLE" + _or_full(dialect),
         )
+    levels.mark(tree)
     return tree
-
-
-def _refuse_levels(sql: str, tokens: list[Token]) -> None:
-    words = [each.text.upper() for each in tokens]
-    for at, token in enumerate(tokens):
-        if words[at : at + 3] == ["MAX", "RECURSION", "LEVEL"]:
-            raise UnsupportedQuery(
-                "MAX RECURSION LEVEL cannot be maintained",
-                where=underline(sql, token.start, tokens[at + 2].end),
-                why="a refresh follows what changed, and does not know at which level a row is",
-                fix="leave it out: the setting max_recursion_levels stops a recursion that does "
-                "not end; or choose mode FULL",
-            )
 
 
 def _parts(tree: exp.Query) -> Iterator[exp.Expr]:

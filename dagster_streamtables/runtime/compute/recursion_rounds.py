@@ -80,7 +80,7 @@ class _Rounds:
             if new is None:
                 return self.relations.named(self._all(known) if known else first)
             total += count
-            self.recursion.require(level, total, table.name)
+            self.recursion.require(level, total, table.name, table.rounds)
             known.append(new)
             if len(known) == _APART:
                 known = [self._made(self._all(known))[0] or new]

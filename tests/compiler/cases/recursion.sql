@@ -225,3 +225,15 @@ UPDATE orders SET id = 5 WHERE id = 3;
 --- delta
 -- -1 | 3
 -- +1 | 5
+
+--- case: a recursion with levels of its own
+--- covers: Q18 MAX RECURSION LEVEL
+WITH RECURSIVE a AS (SELECT id FROM customers), reach(node, depth) MAX RECURSION LEVEL 9 AS (SELECT id, 0 FROM a UNION ALL SELECT o.id, r.depth + 1 FROM reach AS r JOIN orders AS o ON o.customer = r.node WHERE r.depth < 3) SELECT node, depth FROM reach;
+--- before
+INSERT INTO customers VALUES (1, 'root');
+INSERT INTO orders VALUES (2, 1, 0), (4, 3, 0);
+--- change
+INSERT INTO orders VALUES (3, 2, 0);
+--- delta
+-- +1 | 3 | 2
+-- +1 | 4 | 3

@@ -904,12 +904,6 @@ SELECT * FROM orders PIVOT (COUNT(*) AS n, MAX_BY(amount, id) AS m FOR customer 
 --- error
 -- PIVOT by aggregates that differ over no rows
 
---- case: a level that a recursion may not pass
---- covers: Q18 MAX RECURSION LEVEL
-WITH RECURSIVE r(n) MAX RECURSION LEVEL 9 AS (SELECT id FROM orders UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT n FROM r;
---- error
--- MAX RECURSION LEVEL cannot be maintained
-
 --- case: a limit after a new name for rows in order along a pipe
 --- covers: Q29 LIMIT along a pipe, apart from its ORDER BY
 FROM orders |> ORDER BY amount |> AS o |> LIMIT 1;

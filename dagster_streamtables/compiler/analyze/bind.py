@@ -17,7 +17,7 @@ from sqlglot.errors import OptimizeError, SchemaError, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
-from dagster_streamtables.compiler.analyze.joins_by_name import settle_joins
+from dagster_streamtables.compiler.analyze.joins_by_name import settle_joins, spell_out_stars
 from dagster_streamtables.compiler.analyze.normalize import normalized
 from dagster_streamtables.compiler.analyze.outputs import distinct, names_of, tell_apart, unnamed
 from dagster_streamtables.compiler.analyze.pivots import settle_values
@@ -85,7 +85,9 @@ def output_columns(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...
 
 def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
     every = {name: kind for columns in sources.values() for name, kind in columns.items()}
-    tree = normalized(text.tree, every)
+    tree = text.tree.copy()
+    spell_out_stars(tree, {id(each): list(sources[table_name(each)]) for each in tables_in(tree)})
+    tree = normalized(tree, every)
     scans = _flatten_table_names(tree, text, sources)
     columns: dict[str, object] = {
         flat: {column: type_from(type_) for column, type_ in sources[name].items()}

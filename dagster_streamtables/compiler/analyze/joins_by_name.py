@@ -11,7 +11,7 @@ a table inside gets a column of its own in the subquery, whose ``*`` has it with
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
@@ -25,6 +25,26 @@ def close_joins(select: exp.Select) -> None:
     for join in list(_joins(select)):
         if is_group(join.this) and any(map(_by_name, (join, *_joins_within(join.this)))):
             _close(select, join)
+
+
+def spell_out_stars(tree: exp.Query, columns: Mapping[int, Sequence[str]]) -> None:
+    """Write `t.*` as the columns of `t`, for each table in such parentheses.
+
+    Args:
+        tree: It is changed.
+        columns: Those of its tables, by the `id` of the node.
+    """
+    for star in [each for each in tree.find_all(exp.Column) if isinstance(each.this, exp.Star)]:
+        select = _brought_by(star)
+        relation = _matched(select, star.table.lower()) if isinstance(select, exp.Select) else None
+        names = relation and columns.get(id(relation), _named(relation))
+        left_out = {each.name.lower() for each in star.this.args.get("except_") or []}
+        changed = star.this.args.get("replace") or star.this.args.get("rename")
+        if names and star.parent is not None and isinstance(star.index, int) and not changed:
+            items = star.parent.args[star.arg_key]
+            kept = [name for name in names if name.lower() not in left_out]
+            items[star.index : star.index + 1] = [_of_table(star, name) for name in kept]
+            star.parent.set(star.arg_key, items)
 
 
 def settle_joins(tree: exp.Expr) -> None:
@@ -65,13 +85,50 @@ def _close(select: exp.Select, join: exp.Join) -> None:
     close_joins(inner)
 
 
+def _matched(select: exp.Select, alias: str) -> exp.Expr | None:
+    """The table of this alias, if it is in parentheses that are closed."""
+    for join in _joins(select):
+        if is_group(join.this) and any(map(_by_name, (join, *_joins_within(join.this)))):
+            for each in join.this.find_all(exp.Table, exp.Subquery):
+                if not is_group(each) and each.alias_or_name.lower() == alias:
+                    return each
+    return None
+
+
+def _named(relation: exp.Expr) -> list[str]:
+    """The columns of a derived table, or of a definition in WITH, that lists them."""
+    derived = relation if isinstance(relation, exp.Subquery) else _definition(relation)
+    if derived is None:
+        return []
+    names = relation.alias_column_names or derived.alias_column_names or derived.this.named_selects
+    return names if all(names) and "*" not in names else []
+
+
+def _definition(table: exp.Expr) -> exp.CTE | None:
+    around = table.find_ancestor(exp.Query)
+    while around is not None:
+        clause = around.args.get("with_")
+        for cte in clause.expressions if clause is not None else ():
+            if cte.alias.lower() == table.name.lower():
+                return cte
+        around = around.find_ancestor(exp.Query)
+    return None
+
+
+def _of_table(star: exp.Column, name: str) -> exp.Column:
+    column = exp.column(exp.to_identifier(name, quoted=True), table=star.args["table"].copy())
+    column.this.meta.update(star.args["table"].meta)
+    return column
+
+
 def _rename(mention: exp.Column, joined: str, made: dict[str, exp.Expr]) -> None:
     """Let a column of a table inside the parentheses mean that of the subquery."""
     if isinstance(mention.this, exp.Star):
         raise Refusal(
             mention,
             "t.* of a join in parentheses that matches columns by name is not supported yet",
-            why="the columns of the table are not known where the parentheses become a subquery",
+            why="only those of a source, or of a query that lists its columns, are known where "
+            "the parentheses become a subquery",
             fix="list its columns, or choose mode FULL",
         )
     hidden = flat(mention.table.lower(), mention.name.lower())

@@ -26,7 +26,9 @@ def own_aliases(query: exp.Select) -> list[str]:
 
 def is_group(relation: exp.Expr) -> bool:
     """Whether it is a table or join in parentheses, whose aliases stay visible outside."""
-    return isinstance(relation, exp.Subquery) and isinstance(relation.this, exp.Table)
+    inner = relation.this if isinstance(relation, exp.Subquery) else None
+    derived = isinstance(inner, exp.Subquery) and bool(inner.alias or inner.args.get("joins"))
+    return derived or isinstance(inner, exp.Table)
 
 
 def free_tables(node: exp.Expr) -> set[str]:

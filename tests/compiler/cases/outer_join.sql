@@ -518,3 +518,58 @@ INSERT INTO customers VALUES (5, 'a'), (1, 'b');
 -- +1 | 1 | 1 | 1 | NULL
 -- -1 | 5 | NULL | NULL | 5
 -- +1 | 5 | NULL | 5 | 5
+
+--- case: all columns of tables in parentheses that are matched by names
+--- covers: Q2 t.* of a join in parentheses that matches columns by name
+WITH shown AS (SELECT name, country AS place FROM regions) SELECT o.id AS o, C.*, x.* EXCEPT (name) FROM orders AS o LEFT JOIN (customers AS c JOIN shown AS x ON c.region = x.name) USING (id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO customers VALUES (1, 'a');
+INSERT INTO regions VALUES ('a', 'here');
+--- change
+INSERT INTO customers VALUES (2, 'a');
+--- delta
+-- -1 | 2 | NULL | NULL | NULL
+-- +1 | 2 | 2 | a | here
+
+--- case: all columns of derived tables in parentheses that are matched by names
+--- covers: Q2 t.* of a join in parentheses that matches columns by name
+SELECT d.*, o.customer, e.b FROM orders AS o NATURAL JOIN (customers AS c JOIN (SELECT region AS id, COUNT(*) AS n FROM customers GROUP BY region) AS d(r, n) ON c.region = d.r JOIN (SELECT id AS b FROM orders) AS e ON e.b = c.id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO customers VALUES (1, 'a'), (2, 'a');
+--- change
+DELETE FROM customers WHERE id = 1;
+--- delta
+-- -1 | a | 2 | 1 | 1
+-- -1 | a | 2 | 1 | 2
+-- +1 | a | 1 | 1 | 2
+
+--- case: a derived table first in parentheses that are matched by names
+--- covers: Q2 outer joins with joins in parentheses
+SELECT o.id AS o, d.*, r.country FROM orders AS o LEFT JOIN ((SELECT id, region AS k FROM customers) AS d JOIN regions AS r ON d.k = r.name) USING (id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO customers VALUES (1, 'a');
+INSERT INTO regions VALUES ('a', 'here');
+--- change
+INSERT INTO customers VALUES (2, 'a');
+--- delta
+-- -1 | 2 | NULL | NULL | NULL
+-- +1 | 2 | 2 | a | here
+
+--- case: a derived table first in parentheses
+--- covers: Q2 outer joins with joins in parentheses
+SELECT q.id, d.c, r.country FROM (SELECT id FROM orders) AS q FULL JOIN ((SELECT id AS c, region AS k FROM customers) AS d LEFT JOIN regions AS r ON d.k = r.name) ON d.c = q.id;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b');
+INSERT INTO regions VALUES ('a', 'here');
+--- change
+INSERT INTO customers VALUES (2, 'a');
+INSERT INTO regions VALUES ('b', 'there');
+--- delta
+-- -1 | 2 | NULL | NULL
+-- +1 | 2 | 2 | here
+-- -1 | NULL | 3 | NULL
+-- +1 | NULL | 3 | there

@@ -588,7 +588,7 @@ WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT n + 1 FROM r) SEL
 
 --- case: all columns of a table in parentheses that are matched by names
 --- covers: Q2 t.* of a join in parentheses that matches columns by name
-SELECT o.id, c.* FROM orders AS o LEFT JOIN (customers AS c JOIN regions AS r ON c.region = r.name) USING (id);
+SELECT c.* FROM orders AS o LEFT JOIN ((SELECT * FROM customers) AS c JOIN regions AS r ON c.region = r.name) USING (id);
 --- error
 -- t.* of a join in parentheses that matches columns by name is not supported yet
 

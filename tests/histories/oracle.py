@@ -77,8 +77,8 @@ def differences(world: World, held: Sequence[Held], versions: Mapping[str, int])
         named["bag"] = stored_rows(world, "bag", versions["bag"])
     parts: list[str] = []
     for each in held:
-        # Maps are equal in any order of their keys.
-        line = "TO_JSON(PARSE_JSON({}))" if each.root == "maps" else "{}"
+        # Maps are equal in any order of their keys; some of them are no JSON that Spark takes.
+        line = "COALESCE(TO_JSON(TRY_PARSE_JSON({0})), {0})" if each.root == "maps" else "{}"
         text = line.format(_AS_TEXT.format("*"))
         parts.append(f"SELECT '{each.root}' AS root, -1 AS side, {text} AS line "
                      f"FROM ({each.query})")  # fmt: skip

@@ -141,7 +141,7 @@ def _read(log: TableLog, before: int, after: int) -> _CommitTotals | None:
         if commit is None:
             return None
         seen.add(commit)
-    seen.altered = _are_altered(log, before, seen.rewritten)
+    seen.altered |= _are_altered(log, before, seen.rewritten)
     seen.moved |= seen.altered
     return seen
 
@@ -168,7 +168,9 @@ class _CommitTotals:
         self.rewritten: set[str] = set()
         """The paths of files that delta-rs removed and whose rows it may have carried over."""
         self._added: set[str] = set()
-        self.moved = self.takes_away = self.redefined = self.misfed = self.altered = False
+        self.moved = self.takes_away = self.redefined = self.misfed = False
+        self.altered = False
+        """Whether rows changed of which neither the commits nor their feed tell."""
 
     def add(self, commit: Commit) -> None:
         kinds, info = by_kind(commit), info_of(commit)
@@ -180,6 +182,7 @@ class _CommitTotals:
         self.takes_away |= bool(removes or feed)
         self.redefined |= "metaData" in kinds
         self.misfed |= bool(feed) and _is_misfed(info, self._floats)
+        self.altered |= _loses_empty_texts(adds, removes)
         if _is_by_delta_rs(info):
             self._rewrite(adds, removes)
         named = (each for each in (*adds, *removes) if each.get("deletionVector") is not None)
@@ -237,6 +240,20 @@ def _is_misfed(info: Mapping[str, Any], floats: Sequence[str]) -> bool:
         return False
     condition = str((info.get("operationParameters") or {}).get("predicate") or "")
     return info.get("operation") == "UPDATE" or any(name in condition for name in floats)
+
+
+def _loses_empty_texts(adds: Sequence[Action], removes: Sequence[Action]) -> bool:
+    """Whether rows of a partition whose text is empty may have moved to that of NULL.
+
+    Both engines may write such a partition, and read it as it is. Whatever rewrites one of its
+    files, OPTIMIZE by either engine, or UPDATE of another row by Spark, has NULL in place of the
+    text; the commit says that no rows changed, or has a feed without them.
+    """
+    came, went = (
+        [each.get("partitionValues") or {} for each in actions] for actions in (adds, removes)
+    )
+    empty = {name for values in went for name, value in values.items() if value == ""}
+    return any(values.get(name) is None for values in came for name in empty)
 
 
 def _is_by_delta_rs(info: Mapping[str, Any]) -> bool:

@@ -1,0 +1,71 @@
+"""Partitions of the empty text: whatever rewrites their files makes NULL of it, and does not say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable
+
+from dagster_streamtables import Lake, StreamTable, subscribe
+from runtime.delta import refreshed, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+BAG = StreamTable("bag", "SELECT id, c FROM src", differential_max_change_ratio=0)
+GROUPS = StreamTable(
+    "groups", "SELECT c, COUNT(*) AS n FROM src GROUP BY c", differential_max_change_ratio=0
+)
+
+
+def append(lake: Lake, first: int, feed: bool) -> None:
+    rows = {"id": [first, first + 1, first + 2, first + 3], "c": ["", "", None, "x"]}
+    write(lake, "src", pa.table(rows), feed=feed, partition_by=["c"])
+
+
+@pytest.mark.parametrize(
+    ("most", "feed"),
+    [
+        pytest.param(None, True, id="here, feed"),
+        pytest.param(0, False, id="spark, no feed"),
+        pytest.param(None, False, id="here, no feed", marks=pytest.mark.long),
+        pytest.param(0, True, id="spark, feed", marks=pytest.mark.long),
+    ],
+)
+def test_a_rewrite_that_makes_null_of_it_is_a_change(
+    spark: SparkSession, tmp_path: Path, most: int | None, feed: bool
+) -> None:
+    lake = Lake(tmp_path, spark=spark, driver_rows=most)
+    place = f"delta.`{lake.location('src')}`"
+    append(lake, 0, feed)
+    append(lake, 10, feed)
+    refreshed(lake, BAG)
+    followed = subscribe(lake, "src")
+    net = {row["id"]: row["c"] for row in followed.fetch(None, timeout=0).to_pylist()}
+    assert net[0] == net[1] == "" and net[2] is None
+    DeltaTable(lake.location("src")).optimize.compact()
+    assert refreshed(lake, BAG).action == "DIFFERENTIAL"
+    changes = [(r["id"], r["c"], r["_diff"]) for r in followed.fetch(None, timeout=0).to_pylist()]
+    gone = [(n, "", -1) for n in (0, 1, 10, 11)]
+    assert sorted(changes, key=str) == sorted(gone + [(n, None, 1) for n, _, _ in gone], key=str)
+    for number, change in enumerate(
+        [
+            "OPTIMIZE {}",
+            "UPDATE {} SET id = 7000 WHERE id = 300",
+            "DELETE FROM {} WHERE id = 400",
+        ],
+        start=2,
+    ):
+        append(lake, number * 100, feed)
+        append(lake, number * 100 + 10, feed)
+        for table in (BAG, GROUPS):
+            refreshed(lake, table)
+        spark.sql(change.format(place))
+        for table in (BAG, GROUPS):
+            assert refreshed(lake, table).action == "DIFFERENTIAL"

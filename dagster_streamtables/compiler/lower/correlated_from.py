@@ -16,17 +16,16 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import joins_inside, kind_of
-from dagster_streamtables.compiler.lower.questions import require_no_values
+from dagster_streamtables.compiler.lower.questions import flat_clauses, require_no_values
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
-from dagster_streamtables.compiler.text.aliases import free_tables
+from dagster_streamtables.compiler.text.aliases import free_tables, own_aliases
 from dagster_streamtables.compiler.text.column_names import flat
-from dagster_streamtables.compiler.text.current_time import is_now
 from dagster_streamtables.compiler.text.refusal import Refusal
 
 _WHY = (
-    "a FROM whose rows differ from row to row is asked as a whole, of tables, derived tables, "
-    "table functions, inner joins, and LEFT JOINs that keep it"
+    "Spark does not run it there, or returns wrong rows: beside a table that differs from row to "
+    "row it takes inner joins, and those that keep its rows"
 )
 _FIX = "move the condition on the row around to WHERE of the subquery, or choose mode FULL"
 
@@ -58,66 +57,105 @@ def mentions_row(query: exp.Select, around: set[str]) -> bool:
 
 @dataclass
 class CorrelatedFrom:
-    """The FROM clause of one subquery, as a part of the question.
+    """A subquery whose FROM mentions the row: it stays a question, with its FROM.
 
     Args:
-        ask: The question of a derived table that mentions the row.
+        outer: The scope in which the subquery stands.
+        ask: The question of a derived table that mentions the row, or tables beside it.
         place: The name of an operator: the rows of a SELECT with one relation in FROM.
+        nested: Puts questions in place of the subqueries of a clause, and of the time.
     """
 
     query: exp.Select
-    around: set[str]
+    outer: Scope
     scope: Scope
-    ask: Callable[[exp.Query], exp.Query]
+    ask: Callable[[exp.Expr, Scope], exp.Query]
     place: Callable[[exp.Select], exp.Table]
+    nested: Callable[[exp.Expr], None]
 
-    def clauses(self) -> tuple[exp.From, list[exp.Join]]:
-        """FROM and its joins, with flat names for all columns."""
-        joins = _joins(self.query)
-        for join in joins:
-            self._check(join)
-        first = exp.From(this=self._relation(self.query.args["from_"].this))
-        return first, [self._joined(join) for join in joins]
+    @property
+    def around(self) -> set[str]:
+        return set(self.outer.tables) - set(own_aliases(self.query))
 
-    def _check(self, join: exp.Join) -> None:
-        on = join.args.get("on") or exp.true()
+    def question(self) -> exp.Query:
+        """The subquery over the names of operators, with flat names for all columns."""
+        first = self.query.args["from_"].this
+        joins = self._joined(_joins(self.query), [first])
+        shell = self.query.copy()
+        laterals = [self._function(each) for each in shell.args.get("laterals") or []]
+        for number, view in enumerate(laterals):  # sqlglot writes this name without quotes
+            view.args["alias"].set("this", exp.to_identifier(f"st_view_{number}"))
+        for clause in ("from_", "joins", "laterals"):
+            shell.set(clause, None)
+        self.nested(shell)
+        shell = flat_clauses(shell, self.scope)
+        shell.set("from_", exp.From(this=self._relation(first)))
+        shell.set("joins", joins)
+        shell.set("laterals", laterals)
+        return shell
+
+    def _joined(self, joins: list[exp.Join], before: list[exp.Expr]) -> list[exp.Join]:
+        """The joins after some relations; those in parentheses become a derived table."""
+        made: list[exp.Join] = []
+        while joins:
+            join, within = joins[0], 1 + joins_inside(joins[0])
+            group, joins = joins[1:within], joins[within:]
+            relations = [join.this, *(each.this for each in group)]
+            self._check(join, relations, before)
+            new = self._with_condition(join)
+            if group:
+                inner = exp.select(exp.Star()).from_(new.this, copy=False)
+                inner.set("joins", self._joined(group, [join.this]))
+                new.set("this", inner.subquery(f"{self.scope.own(join.this.alias)} in parentheses"))
+            made.append(new)
+            before = [*before, *relations]
+        return made
+
+    def _check(self, join: exp.Join, after: list[exp.Expr], before: list[exp.Expr]) -> None:
+        """
+        Raises:
+            Refusal: Spark refuses the join there, or returns wrong rows, as of FULL JOIN.
+        """
         half = kind_of(join) in ("SEMI", "ANTI")
-        asks = half and bool(free_tables(on) & self.around)
-        one_sided = (half or join.side == "LEFT") and bool(free_tables(join.this) & self.around)
-        kept = join.side in ("RIGHT", "FULL") or joins_inside(join)
-        if kept or asks or one_sided or self._is_other_lateral(join) or on.find(exp.Query):
-            what = "this join in a FROM that mentions the row around it is not supported yet"
+        sees = isinstance(join.this, exp.Lateral)
+        here, there = (
+            any(free_tables(each) & self.around for each in side) for side in (after, before)
+        )
+        of_spark = here and (half or sees or join.side == "LEFT")
+        of_spark = of_spark or (there and join.side == "RIGHT")
+        if of_spark or join.side == "FULL":
+            what = "this join in a FROM that mentions the row around it"
             raise Refusal(join, what, why=_WHY, fix=_FIX)
-        if any(map(is_now, on.walk())):
-            what = "the time in ON of a FROM that mentions the row around it is not supported yet"
-            raise Refusal(on, what, why=_WHY, fix=_FIX)
 
-    def _is_other_lateral(self, join: exp.Join) -> bool:
-        """Whether it is a LATERAL join of anything but a function of the tables before it."""
-        if not isinstance(join.this, exp.Lateral):
-            return False
-        around = free_tables(join.this) & self.around
-        return bool(around or join.side) or isinstance(join.this.this, exp.Subquery)
-
-    def _joined(self, join: exp.Join) -> exp.Join:
+    def _with_condition(self, join: exp.Join) -> exp.Join:
         new = join.copy()
-        new.set("this", self._relation(join.this))
+        new.set("this", None)
+        new.set("kind", kind_of(join) or None)
+        self.nested(new)
         if join.args.get("on"):
-            new.set("on", self.scope.flat(join.args["on"]))
+            new.set("on", self.scope.flat(new.args["on"]))
+        new.set("this", self._relation(join.this))
         return new
 
     def _relation(self, relation: exp.Expr) -> exp.Expr:
         if isinstance(relation, exp.Lateral):
-            return self._function(relation)
+            derived = isinstance(relation.this, exp.Subquery)
+            return self._derived(relation) if derived else self._function(relation)
         if not free_tables(relation) & self.around:
             alone = exp.select(*(each.copy() for each in self._used(relation)))
             return self.place(alone.from_(relation.copy()))
-        inner = relation.this if isinstance(relation, exp.Subquery) else None
-        if isinstance(inner, exp.Query):
-            names = self._names(relation, inner.named_selects)
-            return exp.Subquery(this=self.ask(inner), alias=names)
+        if isinstance(relation.this, exp.Query):
+            names = self._names(relation, relation.this.named_selects)
+            return exp.Subquery(this=self.ask(relation.this, self.outer), alias=names)
         require_no_values(relation)
         return self._function(relation)
+
+    def _derived(self, lateral: exp.Lateral) -> exp.Expr:
+        """LATERAL (SELECT …): it sees the tables before it."""
+        inner = lateral.this.this
+        names = self._names(lateral, lateral.alias_column_names or inner.named_selects)
+        asked = self.ask(inner, self.scope)
+        return exp.Lateral(this=exp.Subquery(this=asked), alias=names)
 
     def _function(self, relation: exp.Expr) -> exp.Expr:
         asked = relation.copy()

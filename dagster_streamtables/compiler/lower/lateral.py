@@ -22,7 +22,7 @@ def lateral(
     subqueries: Subqueries,
 ) -> Callable[[bool, exp.Expr | None], Operator]:
     """LATERAL: each row joined with the rows of its answer."""
-    asked = Asked()
+    asked = Asked(frozenset(left.schema))
     question = subqueries.query(query, asked, scope)
     outputs = query.named_selects
     made = tuple(

@@ -17,7 +17,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.analyze.bind import Columns, Parsed
 from dagster_streamtables.compiler.lower.grouping import Grouping, grouped_by, settled
 from dagster_streamtables.compiler.lower.pushdown import timed
-from dagster_streamtables.compiler.lower.recursion import recursive
+from dagster_streamtables.compiler.lower.recursion import defined
 from dagster_streamtables.compiler.lower.relations import FromClause
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.sessions import with_sessions
@@ -63,7 +63,7 @@ def _renamed(rows: Operator, outputs: Outputs) -> Operator:
 
 
 def _query(query: exp.Expr, scope: Scope) -> Operator:
-    scope = _with(query, scope)
+    scope = defined(query, scope, _query)
     match query:
         case exp.SetOperation():
             rows = combined(query, _query(query.left, scope), _query(query.right, scope))
@@ -73,17 +73,6 @@ def _query(query: exp.Expr, scope: Scope) -> Operator:
         case exp.Select():
             return _select(query, scope)
     raise AssertionError(f"{query.key} has not been refused")
-
-
-def _with(query: exp.Expr, scope: Scope) -> Scope:
-    clause = query.args.get("with_")
-    if clause is None:
-        return scope
-    for cte in clause.expressions:
-        rows = recursive(cte, scope, _query) if clause.args.get("recursive") else None
-        rows = rows or _query(cte.this, scope.apart())
-        scope = replace(scope, shared={**scope.shared, cte.alias: rows})
-    return scope
 
 
 @dataclass

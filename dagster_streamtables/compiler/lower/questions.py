@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from sqlglot import exp
 
 from dagster_streamtables.compiler.lower.scope import Scope, rewritten
-from dagster_streamtables.compiler.operators import type_of
+from dagster_streamtables.compiler.operators import column, type_of
 from dagster_streamtables.compiler.text.aliases import own_aliases
-from dagster_streamtables.compiler.text.current_time import is_now
+from dagster_streamtables.compiler.text.current_time import NOW, is_now
 from dagster_streamtables.compiler.text.refusal import Refusal
 
 
@@ -121,3 +121,28 @@ def asked_of_row(query: exp.Expr, scope: Scope) -> exp.Query:
     asked = query.copy().transform(settle)
     assert isinstance(asked, exp.Query)
     return asked
+
+
+def flat_clauses(shell: exp.Select, scope: Scope) -> exp.Select:
+    """The clauses of a SELECT after FROM and WHERE, with flat names."""
+    for key, value in list(shell.args.items()):
+        if isinstance(value, exp.Expr):
+            shell.set(key, scope.flat(value))
+        elif isinstance(value, list):
+            shell.set(key, [scope.flat(v) if isinstance(v, exp.Expr) else v for v in value])
+    return shell
+
+
+def ask_for_time(clause: exp.Expr, place: Callable[[], exp.Table]) -> None:
+    """Let a clause read the time from a table of one row, outside of its subqueries.
+
+    A column of the rows would be missing after GROUP BY, and NULL where no rows are.
+
+    Args:
+        clause: A SELECT, or a join. It is changed.
+        place: Makes the name of that table.
+    """
+    for part in clause.iter_expressions():
+        for node in list(part.walk(prune=lambda each: isinstance(each, exp.Query))):
+            if is_now(node):
+                node.replace(exp.select(column(NOW)).from_(place()).subquery())

@@ -19,7 +19,17 @@ from dagster_streamtables.compiler.text.refusal import Refusal
 LowerQuery = Callable[[exp.Expr, Scope], Operator]
 
 
-def recursive(cte: exp.CTE, scope: Scope, lower_query: LowerQuery) -> Operator | None:
+def defined(query: exp.Expr, scope: Scope, lower_query: LowerQuery) -> Scope:
+    """The scope in which a query sees the tables that its WITH defines."""
+    clause = query.args.get("with_") or exp.With(expressions=[])
+    for cte in clause.expressions:
+        rows = _recursive(cte, scope, lower_query) if clause.recursive else None
+        rows = rows or lower_query(cte.this, scope.apart())
+        scope = replace(scope, shared={**scope.shared, cte.alias: rows})
+    return scope
+
+
+def _recursive(cte: exp.CTE, scope: Scope, lower_query: LowerQuery) -> Operator | None:
     """The rows of a recursive common table expression; None if it does not read itself."""
     arms = _arms(cte.this, cte.alias)
     steps = [arm for arm in arms if _mentions(arm, cte.alias)]

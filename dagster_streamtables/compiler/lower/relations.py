@@ -11,6 +11,7 @@ from dagster_streamtables.compiler.lower.pushdown import filtered, reads_time, t
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.subqueries import LowerQuery, Subqueries
 from dagster_streamtables.compiler.operators import (
+    ONE_ROW,
     Constant,
     Join,
     Operator,
@@ -175,10 +176,6 @@ class FromClause:
         query = exp.select(*outputs).from_(source.copy())
         unknown = exp.DataType.build("UNKNOWN")
         return Constant(query, tuple((flat(own, name), unknown) for name in names))
-
-
-ONE_ROW = Constant(exp.select("1"), ())
-"""The input of a SELECT without FROM."""
 
 
 def _paired(left: Operator, right: Operator, condition: exp.Expr, join: exp.Join) -> Operator:

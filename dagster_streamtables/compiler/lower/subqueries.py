@@ -7,7 +7,7 @@ question in the user's SQL (see `operators/apply`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
@@ -18,7 +18,9 @@ from dagster_streamtables.compiler.lower.correlated_from import (
 )
 from dagster_streamtables.compiler.lower.pushdown import filtered, timed
 from dagster_streamtables.compiler.lower.questions import (
+    ask_for_time,
     asked_of_row,
+    flat_clauses,
     is_of_row,
     is_question,
     named_apart,
@@ -28,8 +30,10 @@ from dagster_streamtables.compiler.lower.questions import (
     unwrapped,
     without_order,
 )
+from dagster_streamtables.compiler.lower.recursion import defined
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.operators import (
+    ONE_ROW,
     Aggregate,
     Apply,
     Filter,
@@ -58,13 +62,25 @@ LowerFrom = Callable[[exp.Select, list[exp.Expr], Scope], Operator]
 class Asked:
     """The operators and links of a question, collected while it is taken apart."""
 
+    row: frozenset[str]
+    """The columns of the row for which it is asked."""
     rights: list[Operator] = field(default_factory=list[Operator])
     links: list[Link] = field(default_factory=list[Link])
 
     def place(self, rows: Operator, link: Link) -> exp.Table:
+        """The name of an operator; its link to other rows than that one says nothing."""
+        pairs = tuple(pair for pair in link.pairs if _columns(pair[0]) <= self.row)
         self.rights.append(rows)
-        self.links.append(link)
+        self.links.append(replace(link, pairs=pairs))
         return exp.to_table(place_of(len(self.rights) - 1))
+
+    def time(self) -> exp.Table:
+        """The name of one row with the time."""
+        return self.place(timed(ONE_ROW), Link())
+
+
+def _columns(expression: exp.Expr) -> set[str]:
+    return {each.name for each in expression.find_all(exp.Column)}
 
 
 def _asks_itself(part: exp.Expr) -> bool:
@@ -98,7 +114,7 @@ class Subqueries:
         if not is_question(inner) or isinstance(inner, exp.Subquery):
             rows, [condition] = self.ask(rows, [part], scope)
             return filtered(rows, [scope.flat(condition)])
-        asked = Asked()
+        asked = Asked(frozenset(rows.schema))
         question = self._question(inner, asked, scope, strict=inner is part)
         question = question if inner is part else exp.Not(this=question)
         keep = Keep(rows, tuple(asked.rights), question, tuple(asked.links))
@@ -122,7 +138,7 @@ class Subqueries:
         return rows, [each.copy().transform(settle) for each in expressions]
 
     def _answered(self, rows: Operator, node: exp.Expr, scope: Scope) -> tuple[Operator, exp.Expr]:
-        asked = Asked()
+        asked = Asked(frozenset(rows.schema))
         question = self._question(node, asked, scope)
         name, type_ = scope.marked(f"sub_{self._made}"), type_of_answer(node)
         self._made += 1
@@ -180,8 +196,13 @@ class Subqueries:
             return exp.select(*map(column, rows.schema)).from_(asked.place(rows, Link()))
         if is_of_row(query):
             return asked_of_row(query, scope)
-        if query.args.get("with_"):
-            raise unsupported(query, "a recursion inside a correlated subquery")
+        clause = query.args.get("with_")
+        if clause is not None:
+            if free_tables(clause) & set(scope.tables):
+                raise _recursion_of_row(clause)
+            scope = defined(query, scope, self._lower)
+            query = query.copy()
+            query.set("with_", None)
         if isinstance(query, exp.SetOperation):
             sides = (self.query(each, asked, scope) for each in (query.left, query.right))
             both = query.copy()
@@ -196,7 +217,7 @@ class Subqueries:
         around = set(outer.tables) - set(own_aliases(query))
         query = conditions_in_where(query, around)
         if mentions_row(query, around):
-            return self._whole(query, asked, outer, scope, around)
+            return self._whole(query, asked, outer, scope)
         where = query.args.get("where")
         parts = conjuncts(where.this) if where else []
         correlated = [part for part in parts if free_tables(part) & around]
@@ -204,63 +225,41 @@ class Subqueries:
         shell = query.copy()
         for clause in ("from_", "joins", "laterals", "where"):
             shell.set(clause, None)
-        if any(is_now(node) for part in (*correlated, shell) for node in part.walk()):
+        if any(map(_asks_itself, correlated)):
             rows = timed(rows)
         rows, parts = self.ask(rows, correlated, scope)
         conditions = [scope.flat(part) for part in parts]
         if not is_grouped(shell):
             rows, outputs = self.ask(rows, shell.expressions, scope)
             shell.set("expressions", outputs)
-        shell = _flat_clauses(self._nested(shell, asked, scope), scope)
+        self._nest(shell, asked, scope)
+        shell = flat_clauses(shell, scope)
         pairs = self._pairs(conditions, rows)
         shell = shell.from_(asked.place(rows, Link(pairs)))
         return shell.where(*conditions) if conditions else shell
 
-    def _whole(
-        self, query: exp.Select, asked: Asked, outer: Scope, scope: Scope, around: set[str]
-    ) -> exp.Query:
+    def _whole(self, query: exp.Select, asked: Asked, outer: Scope, scope: Scope) -> exp.Query:
         """A subquery whose FROM mentions the row: it stays a question, with its FROM."""
-        shell = query.copy()
-        for clause in ("from_", "joins"):
-            shell.set(clause, None)
-        if shell.args.get("laterals") or any(map(is_now, shell.walk())):
-            raise unsupported(query, "LATERAL or the time beside a correlated derived table")
-        clauses = CorrelatedFrom(
+        return CorrelatedFrom(
             query,
-            around,
+            outer,
             scope,
-            lambda inner: self.query(inner, asked, outer),
+            lambda inner, seen: self.query(inner, asked, seen),
             lambda alone: asked.place(self._from(alone, [], scope), Link()),
-        )
-        from_, joins = clauses.clauses()
-        shell = _flat_clauses(self._nested(shell, asked, scope), scope)
-        shell.set("from_", from_)
-        shell.set("joins", joins)
-        return shell
+            lambda clause: self._nest(clause, asked, scope),
+        ).question()
 
-    def _nested(self, shell: exp.Select, asked: Asked, scope: Scope) -> exp.Select:
-        """The clauses after FROM and WHERE, with their uncorrelated subqueries as questions."""
-        for node in [each for part in shell.iter_expressions() for each in questions(part)]:
-            if free_tables(node) & set(scope.tables):
-                raise unsupported(node, "a correlated subquery after WHERE in another one")
+    def _nest(self, clause: exp.Expr, asked: Asked, scope: Scope) -> None:
+        """Put questions in place of the subqueries of a clause, and of the time."""
+        for node in [each for part in clause.iter_expressions() for each in questions(part)]:
             node.replace(self._question(node, asked, scope))
-        return shell
+        ask_for_time(clause, asked.time)
 
     def _pairs(self, conditions: list[exp.Expr], rows: Operator) -> tuple[Pair, ...]:
         inner = frozenset(rows.schema)
         names = {each.name for part in conditions for each in part.find_all(exp.Column)}
         condition = exp.and_(exp.true(), *conditions)
         return equalities(condition, frozenset(names - inner), inner)
-
-
-def _flat_clauses(shell: exp.Select, scope: Scope) -> exp.Select:
-    """The clauses of a SELECT after FROM and WHERE, with flat names."""
-    for key, value in list(shell.args.items()):
-        if isinstance(value, exp.Expr):
-            shell.set(key, scope.flat(value))
-        elif isinstance(value, list):
-            shell.set(key, [scope.flat(v) if isinstance(v, exp.Expr) else v for v in value])
-    return shell
 
 
 def check_seen(asking: Question, node: exp.Expr) -> None:
@@ -279,10 +278,10 @@ def check_seen(asking: Question, node: exp.Expr) -> None:
         )
 
 
-def unsupported(node: exp.Expr, called: str) -> Refusal:
+def _recursion_of_row(clause: exp.Expr) -> Refusal:
     return Refusal(
-        node,
-        f"{called} is not supported yet",
-        why="no rule computes its change yet, and a wrong table is worse than none",
-        fix="write it as a join, or choose mode FULL",
+        clause,
+        "a recursion that mentions the row around it",
+        why="Spark does not run it, in mode FULL either",
+        fix="let the recursion carry the column, and compare it with the row outside",
     )

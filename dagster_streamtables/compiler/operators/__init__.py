@@ -16,7 +16,7 @@ from dagster_streamtables.compiler.operators.columns import (
     weight_column,
     within,
 )
-from dagster_streamtables.compiler.operators.constant import Constant
+from dagster_streamtables.compiler.operators.constant import ONE_ROW, Constant
 from dagster_streamtables.compiler.operators.expand import SET, Expand, grouping_id
 from dagster_streamtables.compiler.operators.filter import Filter
 from dagster_streamtables.compiler.operators.join import Join
@@ -35,6 +35,7 @@ from dagster_streamtables.compiler.operators.union import Typed, Union
 from dagster_streamtables.compiler.operators.window import Windowed
 
 __all__ = [
+    "ONE_ROW",
     "SET",
     "WEIGHT",
     "Aggregate",

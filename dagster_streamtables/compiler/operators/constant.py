@@ -42,3 +42,7 @@ class Constant(Operator):
 
     def explain(self) -> str:
         return f"Constant {self.query.sql('spark')}"
+
+
+ONE_ROW = Constant(exp.select("1"), ())
+"""The input of a SELECT without FROM."""

@@ -325,3 +325,215 @@ UPDATE customers SET id = 1 WHERE id = 2;
 -- -1 | 2 | 3
 -- -1 | 3 | NULL
 -- +1 | 3 | 14
+
+--- case: SEMI and ANTI JOIN ask for the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT COUNT(*) FROM customers AS d LEFT ANTI JOIN orders AS o ON o.id = c.id AND o.customer = d.id) AS n, (SELECT SUM(o.amount) FROM orders AS o LEFT SEMI JOIN customers AS d ON d.id = o.id AND d.region = c.region) AS s FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- +1 | 1 | 3 | 21
+-- +1 | 2 | 3 | 21
+-- +1 | 3 | 3 | 21
+-- -1 | 1 | 3 | 10
+-- -1 | 2 | 4 | NULL
+-- -1 | 3 | 3 | 10
+
+--- case: a RIGHT JOIN keeps a derived table that mentions the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT COUNT(*) * 10 + COUNT(o.id) FROM orders AS o RIGHT JOIN (SELECT d.id FROM customers AS d WHERE d.region = c.region) AS q ON o.customer = q.id) AS n FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- +1 | 1 | 66
+-- +1 | 2 | 66
+-- +1 | 3 | 66
+-- -1 | 1 | 43
+-- -1 | 2 | 11
+-- -1 | 3 | 43
+
+--- case: LATERAL beside a derived table that mentions the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT SUM(l.amount) FROM (SELECT d.id FROM customers AS d WHERE d.region = c.region) AS q, LATERAL (SELECT o.amount FROM orders AS o WHERE o.customer = q.id) AS l) AS s FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- +1 | 1 | 28
+-- +1 | 2 | 28
+-- +1 | 3 | 28
+-- -1 | 1 | 17
+-- -1 | 2 | 3
+-- -1 | 3 | 17
+
+--- case: a subquery in ON beside a derived table that mentions the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT COUNT(o.id) FROM (SELECT d.id FROM customers AS d WHERE d.region = c.region) AS q JOIN orders AS o ON o.customer = q.id AND o.amount < (SELECT AVG(p.amount) FROM orders AS p)) AS n FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- +1 | 1 | 5
+-- +1 | 2 | 5
+-- +1 | 3 | 5
+-- -1 | 1 | 2
+-- -1 | 2 | 1
+-- -1 | 3 | 2
+
+--- case: a question on the groups of a correlated subquery
+--- covers: Q14 a subquery after WHERE of a correlated one, that mentions it
+SELECT c.id FROM customers AS c WHERE EXISTS (SELECT o.customer FROM orders AS o WHERE o.customer = c.id GROUP BY o.customer HAVING COUNT(*) > (SELECT COUNT(*) FROM customers AS d WHERE d.id >= o.customer));
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+
+
+--- case: a question on a group, inside a condition
+--- covers: Q14 a subquery after WHERE of a correlated one, that mentions it
+SELECT c.id, (SELECT MAX(o.amount) FROM orders AS o WHERE o.customer = c.id GROUP BY o.customer HAVING EXISTS (SELECT 1 FROM customers AS d WHERE d.id = o.customer AND d.region = 'north')) AS most FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- +1 | 1 | 8
+-- +1 | 2 | 3
+-- +1 | 3 | 4
+-- -1 | 1 | 7
+-- -1 | 2 | NULL
+-- -1 | 3 | NULL
+
+--- case: the time in ON, beside a condition on the row
+--- covers: Q25 the time beside a FROM that mentions the row
+SELECT c.id, (SELECT COUNT(*) * 10 + COUNT(v.id) FROM orders AS o LEFT JOIN visits AS v ON v.id = c.id AND v.happened < now()) AS n FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO visits (id, happened) VALUES (1, TIMESTAMP '2013-01-31 13:00:00'), (2, TIMESTAMP '2013-01-31 10:00:00'), (2, TIMESTAMP '2013-02-01 13:00:00');
+--- change
+INSERT INTO visits (id, happened) VALUES (1, TIMESTAMP '2013-02-01 11:00:00');
+--- delta
+-- +1 | 1 | 44
+-- -1 | 1 | 20
+
+--- case: the time beside a derived table that mentions the row
+--- covers: Q25 the time beside a FROM that mentions the row
+SELECT c.id, (SELECT COUNT(q.id) FROM (SELECT v.id, v.happened FROM visits AS v WHERE v.id = c.id) AS q WHERE q.happened < now()) AS n FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO visits (id, happened) VALUES (1, TIMESTAMP '2013-01-31 13:00:00'), (2, TIMESTAMP '2013-01-31 10:00:00'), (2, TIMESTAMP '2013-02-01 13:00:00');
+--- change
+INSERT INTO visits (id, happened) VALUES (1, TIMESTAMP '2013-02-01 11:00:00');
+--- delta
+-- +1 | 1 | 2
+-- -1 | 1 | 0
+
+--- case: the time of a derived table that mentions the row, and beside it
+--- covers: Q25 the time beside a FROM that mentions the row
+SELECT c.id, (SELECT MAX(q.passed) = now() FROM (SELECT now() AS passed FROM visits AS v WHERE v.id = c.id AND v.happened < now()) AS q) AS n FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO visits (id, happened) VALUES (1, TIMESTAMP '2013-01-31 13:00:00'), (2, TIMESTAMP '2013-01-31 10:00:00'), (2, TIMESTAMP '2013-02-01 13:00:00');
+--- change
+INSERT INTO visits (id, happened) VALUES (1, TIMESTAMP '2013-02-01 11:00:00');
+--- delta
+-- +1 | 1 | True
+-- -1 | 1 | NULL
+
+--- case: LATERAL VIEW of a derived table that mentions the row
+--- covers: Q15 a table function in a correlated subquery, beside tables
+--- spark: sqlglot writes no LATERAL of a function in DuckDB's words
+SELECT c.id, (SELECT SUM(e.x) FROM (SELECT v.tags FROM visits AS v WHERE v.id = c.id) AS q LATERAL VIEW explode(q.tags) e AS x WHERE e.x > 1) AS total FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north');
+INSERT INTO visits (id, tags) VALUES (1, array(1, 2, 2)), (2, array(3)), (3, NULL);
+--- change
+UPDATE visits SET tags = array(3, 11) WHERE id = 3;
+UPDATE customers SET id = 1 WHERE id = 2;
+--- delta
+-- +1 | 1 | 4
+-- -1 | 2 | 3
+-- -1 | 3 | NULL
+-- +1 | 3 | 14
+
+--- case: LEFT JOIN LATERAL beside a derived table that mentions the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT COUNT(*) * 10 + COUNT(l.amount) FROM (SELECT d.id, d.region FROM customers AS d WHERE d.region = c.region) AS q LEFT JOIN LATERAL (SELECT o.amount FROM orders AS o WHERE o.customer = q.id AND o.amount > 4) AS l) AS n FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- +1 | 1 | 53
+-- +1 | 2 | 53
+-- +1 | 3 | 53
+-- -1 | 1 | 43
+-- -1 | 2 | 10
+-- -1 | 3 | 43
+
+--- case: joins in parentheses beside a derived table that mentions the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT COUNT(*) * 100 + COUNT(o.id) * 10 + COUNT(e.id) FROM (SELECT d.id FROM customers AS d WHERE d.region = c.region) AS q LEFT JOIN (orders AS o LEFT JOIN customers AS e ON e.id = o.customer AND e.region = 'north') ON o.id = q.id) AS n FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- +1 | 1 | 444
+-- +1 | 2 | 444
+-- +1 | 3 | 444
+-- -1 | 1 | 222
+-- -1 | 2 | 100
+-- -1 | 3 | 222
+
+--- case: SEMI JOIN of joins in parentheses beside a derived table that mentions the row
+--- covers: Q14 a correlated scalar subquery over a FROM that mentions the row
+SELECT c.id, (SELECT COUNT(*) FROM (SELECT d.id FROM customers AS d WHERE d.region = c.region) AS q LEFT SEMI JOIN (orders AS o LEFT JOIN customers AS e ON e.id = o.customer) ON o.id = q.id AND e.region = 'north') AS n FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, 'north'), (NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (11, 1, 7), (3, 1, 5), (13, 2, 3), (14, NULL, 9);
+--- change
+INSERT INTO orders VALUES (2, 2, 3), (16, 3, 4), (3, 1, 8);
+DELETE FROM orders WHERE id = 11;
+UPDATE customers SET region = 'north' WHERE id = 2;
+--- delta
+-- +1 | 1 | 3
+-- +1 | 2 | 3
+-- +1 | 3 | 3
+-- -1 | 1 | 2
+-- -1 | 2 | 0
+-- -1 | 3 | 2

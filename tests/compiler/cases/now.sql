@@ -198,3 +198,31 @@ INSERT INTO orders VALUES (1, 2, 3);
 INSERT INTO orders VALUES (2, 3, 4);
 --- delta
 -- +1 | 2 | 3 | 4
+
+--- case: the time beside an aggregate of a correlated subquery
+--- covers: Q25 in a group of a correlated subquery
+SELECT c.id, (SELECT COUNT(*) = 0 OR MAX(v.happened) < now() FROM visits AS v WHERE v.id = c.id) AS past FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'a'), (2, 'b');
+INSERT INTO visits (id, happened) VALUES (1, TIMESTAMP '2013-01-31 13:00:00'), (2, TIMESTAMP '2013-02-02 13:00:00');
+--- change
+INSERT INTO visits (id, happened) VALUES (3, TIMESTAMP '2013-01-31 11:00:00');
+INSERT INTO customers VALUES (3, 'a'), (4, 'a');
+--- delta
+-- +1 | 1 | True
+-- +1 | 3 | True
+-- +1 | 4 | True
+-- -1 | 1 | False
+
+--- case: the time in HAVING of a correlated subquery
+--- covers: Q25 in a group of a correlated subquery
+SELECT c.id FROM customers AS c WHERE EXISTS (SELECT v.id FROM visits AS v WHERE v.id = c.id GROUP BY v.id HAVING MAX(v.happened) < now());
+--- before
+INSERT INTO customers VALUES (1, 'a'), (2, 'b');
+INSERT INTO visits (id, happened) VALUES (1, TIMESTAMP '2013-01-31 13:00:00'), (2, TIMESTAMP '2013-02-02 13:00:00');
+--- change
+INSERT INTO visits (id, happened) VALUES (3, TIMESTAMP '2013-01-31 11:00:00');
+INSERT INTO customers VALUES (3, 'a'), (4, 'a');
+--- delta
+-- +1 | 1
+-- +1 | 3

@@ -237,3 +237,28 @@ INSERT INTO orders VALUES (3, 2, 0);
 --- delta
 -- +1 | 3 | 2
 -- +1 | 4 | 3
+
+--- case: a recursion inside a correlated subquery
+--- covers: Q18 inside a correlated subquery
+SELECT c.id, (WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT COUNT(*) FROM r WHERE r.n > c.id) AS n FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'a'), (2, 'b');
+INSERT INTO orders VALUES (1, 1, 1);
+--- change
+INSERT INTO orders VALUES (3, 2, 1);
+--- delta
+-- +1 | 1 | 7
+-- +1 | 2 | 6
+-- -1 | 1 | 4
+-- -1 | 2 | 3
+
+--- case: a recursion that both sides of a correlated UNION read
+--- covers: Q18 inside a correlated subquery
+SELECT c.id FROM customers AS c WHERE EXISTS (WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION SELECT n + 1 FROM r WHERE n < 3) SELECT r.n FROM r JOIN orders AS o ON o.customer = r.n WHERE r.n = c.id UNION ALL SELECT n FROM r WHERE c.id + 5 = n);
+--- before
+INSERT INTO customers VALUES (1, 'a'), (2, 'b');
+INSERT INTO orders VALUES (1, 1, 1);
+--- change
+INSERT INTO orders VALUES (3, 2, 1);
+--- delta
+-- +1 | 2

@@ -242,9 +242,9 @@ class _Writer:
         words = self._copied(start, stop)
         if not query.order and query.ordered:
             raise UnsupportedQuery(
-                f"{word} of rows that an earlier step of a pipe has put into order is not "
-                "supported yet",
-                where=self._shown(start), why="only Spark knows whether they still are in order",
+                f"{word} of rows that an earlier step of a pipe has put into order",
+                where=self._shown(start),
+                why="after another step rows have no order, and Spark promises none",
                 fix=f"write it right after ORDER BY, {_OR_FULL}",
             )  # fmt: skip
         if word == "OFFSET" and not query.offset:

@@ -236,7 +236,7 @@ FROM orders |> AGGREGATE SUM(amount) AS s GROUP BY customer, id WITH CUBE;
 --- covers: Q29 LIMIT along a pipe, apart from its ORDER BY
 FROM orders |> ORDER BY amount |> SELECT id |> LIMIT 1;
 --- error
--- LIMIT of rows that an earlier step of a pipe has put into order is not supported yet
+-- LIMIT of rows that an earlier step of a pipe has put into order
 
 --- case: an output without a name
 --- covers: Q29 an output without a name
@@ -896,7 +896,7 @@ SELECT * FROM orders PIVOT (COUNT(*) AS n, MAX_BY(amount, id) AS m FOR customer 
 --- covers: Q29 LIMIT along a pipe, apart from its ORDER BY
 FROM orders |> ORDER BY amount |> AS o |> LIMIT 1;
 --- error
--- LIMIT of rows that an earlier step of a pipe has put into order is not supported yet
+-- LIMIT of rows that an earlier step of a pipe has put into order
 
 --- case: a recursion that mentions the row around it
 --- covers: Q18 a recursion that mentions the row around it

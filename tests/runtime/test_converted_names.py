@@ -24,9 +24,14 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize("feed", [True, False], ids=["feed", "no feed"])
 @pytest.mark.parametrize(
-    "most", [None, pytest.param(0, marks=pytest.mark.long)], ids=["here", "spark"]
+    ("most", "feed"),
+    [
+        pytest.param(None, True, id="here, feed"),
+        pytest.param(None, False, id="here, no feed", marks=pytest.mark.long),
+        pytest.param(0, True, id="spark, feed", marks=pytest.mark.long),
+        pytest.param(0, False, id="spark, no feed", marks=pytest.mark.long),
+    ],
 )
 def test_columns_are_found_in_any_case(
     spark: SparkSession, tmp_path: Path, feed: bool, most: int | None

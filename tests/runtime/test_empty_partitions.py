@@ -1,4 +1,4 @@
-"""Partitions of the empty text: whatever rewrites their files makes NULL of it, and does not say so."""
+"""Partitions of the empty text: what rewrites their files makes NULL of it, and does not say so."""
 
 from __future__ import annotations
 
@@ -54,18 +54,9 @@ def test_a_rewrite_that_makes_null_of_it_is_a_change(
     changes = [(r["id"], r["c"], r["_diff"]) for r in followed.fetch(None, timeout=0).to_pylist()]
     gone = [(n, "", -1) for n in (0, 1, 10, 11)]
     assert sorted(changes, key=str) == sorted(gone + [(n, None, 1) for n, _, _ in gone], key=str)
-    for number, change in enumerate(
-        [
-            "OPTIMIZE {}",
-            "UPDATE {} SET id = 7000 WHERE id = 300",
-            "DELETE FROM {} WHERE id = 400",
-        ],
-        start=2,
-    ):
-        append(lake, number * 100, feed)
-        append(lake, number * 100 + 10, feed)
-        for table in (BAG, GROUPS):
-            refreshed(lake, table)
+    for change in ("OPTIMIZE {}", "UPDATE {} SET id = 7 WHERE id = 0"):
+        append(lake, 0, feed)
+        append(lake, 10, feed)
+        refreshed(lake, GROUPS)
         spark.sql(change.format(place))
-        for table in (BAG, GROUPS):
-            assert refreshed(lake, table).action == "DIFFERENTIAL"
+        assert refreshed(lake, GROUPS).action == "DIFFERENTIAL"

@@ -42,8 +42,15 @@ def rows(numbers: list[int], **more: list[Any]) -> pa.Table:
     )
 
 
-@pytest.mark.parametrize("feed", [FEED, {}], ids=["feed", "no feed"])
-@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
+@pytest.mark.parametrize(
+    ("most", "feed"),
+    [
+        pytest.param(None, FEED, id="here, feed", marks=pytest.mark.long),
+        pytest.param(None, {}, id="here, no feed"),
+        pytest.param(0, FEED, id="spark, feed"),
+        pytest.param(0, {}, id="spark, no feed", marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.parametrize(
     "more", [{}, pytest.param({"__METADATA": [0]}, marks=pytest.mark.long)], ids=["one", "two"]
 )

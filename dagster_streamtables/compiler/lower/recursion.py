@@ -1,4 +1,4 @@
-"""WITH RECURSIVE: the branches of the UNION that mention the table itself are its step."""
+"""WITH; and WITH RECURSIVE, of which the branches that mention the table itself are the step."""
 
 from __future__ import annotations
 

@@ -36,7 +36,8 @@ def _values(row: tuple[Any, ...], loosely: bool) -> tuple[Any, ...]:
 
 
 def _shown(value: Any, loosely: bool) -> Any:
-    """A number is the same in any type; loosely also with 12 digits, and JSON as what it says."""
+    """A number is the same in any type; loosely also with 12 digits, of the 24 after the point that
+    quotients have here, and JSON as what it says."""
     if isinstance(value, bool) or value is None:
         return value
     if isinstance(value, float | int | Decimal):
@@ -58,7 +59,8 @@ def _shown(value: Any, loosely: bool) -> Any:
 
 def _number(value: float | Decimal, loosely: bool) -> Any:
     if loosely:
-        return f"{float(value):.12g}" if value else "0"
+        kept = value if abs(value) > 1 else round(value, 24)
+        return f"{float(kept):.12g}" if kept else "0"
     if isinstance(value, float):
         return Decimal(value) if value == int(value) else ("float", repr(value))
     return Decimal(value).normalize() + 0

@@ -40,11 +40,12 @@ def spell_out_stars(tree: exp.Query, columns: Mapping[int, Sequence[str]]) -> No
         names = relation and columns.get(id(relation), _named(relation))
         left_out = {each.name.lower() for each in star.this.args.get("except_") or []}
         changed = star.this.args.get("replace") or star.this.args.get("rename")
-        if names and star.parent is not None and isinstance(star.index, int) and not changed:
-            items = star.parent.args[star.arg_key]
+        around, key, at = star.parent, star.arg_key, star.index
+        if names and around is not None and key is not None and at is not None and not changed:
             kept = [name for name in names if name.lower() not in left_out]
-            items[star.index : star.index + 1] = [_of_table(star, name) for name in kept]
-            star.parent.set(star.arg_key, items)
+            items = around.args[key]
+            items[at : at + 1] = [_of_table(star, name) for name in kept]
+            around.set(key, items)
 
 
 def settle_joins(tree: exp.Expr) -> None:

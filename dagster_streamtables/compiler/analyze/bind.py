@@ -86,7 +86,7 @@ def output_columns(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...
 def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
     every = {name: kind for columns in sources.values() for name, kind in columns.items()}
     tree = text.tree.copy()
-    spell_out_stars(tree, {id(each): list(sources[table_name(each)]) for each in tables_in(tree)})
+    spell_out_stars(tree, lambda source: list(sources[table_name(source)]))
     tree = normalized(tree, every)
     scans = _flatten_table_names(tree, text, sources)
     columns: dict[str, object] = {

@@ -11,12 +11,13 @@ a table inside gets a column of its own in the subquery, whose ``*`` has it with
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text.aliases import is_group, own_aliases
 from dagster_streamtables.compiler.text.column_names import JOINED, flat
+from dagster_streamtables.compiler.text.query_text import tables_in
 from dagster_streamtables.compiler.text.refusal import Refusal
 
 
@@ -27,17 +28,20 @@ def close_joins(select: exp.Select) -> None:
             _close(select, join)
 
 
-def spell_out_stars(tree: exp.Query, columns: Mapping[int, Sequence[str]]) -> None:
+def spell_out_stars(tree: exp.Query, columns: Callable[[exp.Table], Sequence[str]]) -> None:
     """Write `t.*` as the columns of `t`, for each table in such parentheses.
 
     Args:
         tree: It is changed.
-        columns: Those of its tables, by the `id` of the node.
+        columns: Those of a source.
     """
-    for star in [each for each in tree.find_all(exp.Column) if isinstance(each.this, exp.Star)]:
+    stars = [each for each in tree.find_all(exp.Column) if isinstance(each.this, exp.Star)]
+    sources = {id(each): each for each in tables_in(tree)} if stars else {}
+    for star in stars:
         select = _brought_by(star)
         relation = _matched(select, star.table.lower()) if isinstance(select, exp.Select) else None
-        names = relation and columns.get(id(relation), _named(relation))
+        source = sources.get(id(relation))
+        names = columns(source) if source is not None else _named(relation)
         left_out = {each.name.lower() for each in star.this.args.get("except_") or []}
         changed = star.this.args.get("replace") or star.this.args.get("rename")
         around, key, at = star.parent, star.arg_key, star.index
@@ -96,16 +100,16 @@ def _matched(select: exp.Select, alias: str) -> exp.Expr | None:
     return None
 
 
-def _named(relation: exp.Expr) -> list[str]:
+def _named(relation: exp.Expr | None) -> list[str]:
     """The columns of a derived table, or of a definition in WITH, that lists them."""
-    derived = relation if isinstance(relation, exp.Subquery) else _definition(relation)
-    if derived is None:
+    derived = _definition(relation) if isinstance(relation, exp.Table) else relation
+    if relation is None or derived is None:
         return []
     names = relation.alias_column_names or derived.alias_column_names or derived.this.named_selects
     return names if all(names) and "*" not in names else []
 
 
-def _definition(table: exp.Expr) -> exp.CTE | None:
+def _definition(table: exp.Table) -> exp.CTE | None:
     around = table.find_ancestor(exp.Query)
     while around is not None:
         clause = around.args.get("with_")

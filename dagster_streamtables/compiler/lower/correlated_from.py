@@ -5,7 +5,7 @@
 It is no operator, since its rows differ from row to row. So it stays in the question: a derived
 table that mentions the row is a question of its own, with its own operators inside, a table
 function is asked as it is, and each other relation is an operator. What ON of an inner join says
-of the row moves to WHERE.
+of the row moves to WHERE, where all joins are such. Joins in parentheses become a derived table.
 """
 
 from __future__ import annotations

@@ -173,6 +173,11 @@ def test_the_code_location_loads_without_spark(tmp_path: Path) -> None:
     assets = run_python(tmp_path, "-c", code)
     assert assets.stdout == "18 False\n", assets.stderr
     assert "stream table" not in assets.stderr, "a definition was refused at load"
+
+
+@pytest.mark.long
+def test_dagster_finds_the_workspace_valid(tmp_path: Path) -> None:
+    Replay(tmp_path)
     validated = run_python(
         tmp_path, "-m", "dagster", "definitions", "validate", "-w", "workspace.yaml"
     )

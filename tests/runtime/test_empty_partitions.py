@@ -32,7 +32,7 @@ def append(lake: Lake, first: int, feed: bool) -> None:
 @pytest.mark.parametrize(
     ("most", "feed"),
     [
-        pytest.param(None, True, id="here, feed"),
+        pytest.param(None, True, id="here, feed", marks=pytest.mark.long),
         pytest.param(0, False, id="spark, no feed"),
         pytest.param(None, False, id="here, no feed", marks=pytest.mark.long),
         pytest.param(0, True, id="spark, feed", marks=pytest.mark.long),

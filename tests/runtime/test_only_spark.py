@@ -52,7 +52,9 @@ def stored_bytes(lake: Lake, name: str) -> list[tuple[object, ...]]:
 @pytest.mark.parametrize(
     "names", [("bag", "groups"), pytest.param(tuple(QUERIES), marks=pytest.mark.long)]
 )
-@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
+@pytest.mark.parametrize(
+    "most", [None, pytest.param(0, marks=pytest.mark.long)], ids=["here", "spark"]
+)
 def test_bytes_stay_as_they_are(
     spark: SparkSession, tmp_path: Path, feed: bool, most: int | None, names: tuple[str, ...]
 ) -> None:
@@ -79,7 +81,9 @@ def test_bytes_stay_as_they_are(
     assert stored_bytes(lake, "groups") == [("61", 2, 4), ("C3A9", 2, 6), ("FF61", 1, 5)]
 
 
-@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
+@pytest.mark.parametrize(
+    "most", [None, pytest.param(0, marks=pytest.mark.long)], ids=["here", "spark"]
+)
 def test_a_group_is_found_whatever_the_log_says_of_its_file(
     spark: SparkSession, tmp_path: Path, most: int | None
 ) -> None:
@@ -102,7 +106,9 @@ def test_a_group_is_found_whatever_the_log_says_of_its_file(
     assert len(stored_bytes(lake, "joined")) == 5
 
 
-@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
+@pytest.mark.parametrize(
+    "most", [pytest.param(None, marks=pytest.mark.long), 0], ids=["here", "spark"]
+)
 def test_days_that_the_old_calendar_skips(
     spark: SparkSession, tmp_path: Path, most: int | None
 ) -> None:

@@ -29,7 +29,8 @@ from dagster_streamtables import (
 from dagster_streamtables.errors import DamagedTable, LostSpark
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.inputs import LIMIT
-from dagster_streamtables.runtime.errors.tables import MissingSource
+from dagster_streamtables.runtime.errors.tables import LostHistory, MissingSource
+from dagster_streamtables.runtime.errors.translate import explained
 from dagster_streamtables.runtime.spark.server import server_status
 from dagster_streamtables.runtime.storage import spark_writer
 from runtime.delta import refreshed, stored, write
@@ -271,6 +272,21 @@ def test_files_of_the_stream_table_are_made_again(
     done = refreshed(lake, TOTALS)
     assert done.action is Action.REINITIALIZE
     assert done.reason.endswith("no longer has all files of the window")
+
+
+def test_a_version_that_spark_no_longer_reads_is_history_that_is_gone(
+    lake: Lake, spark: SparkSession
+) -> None:
+    """Its SQLSTATE is that of a number out of range, which would be an error of the rows."""
+    place = lake.location("cleaned")
+    told = "TBLPROPERTIES ('delta.checkpointInterval' = '1')"
+    spark.sql(f"CREATE TABLE delta.`{place}` (id INT) USING delta {told}")
+    for number in range(3):
+        spark.sql(f"INSERT INTO delta.`{place}` VALUES ({number})")
+    for file in Path(place, "_delta_log").glob("*0000[01].*"):
+        file.unlink()
+    with pytest.raises(LostHistory), explained():
+        spark.read.format("delta").option("versionAsOf", 0).load(place).collect()
 
 
 PAIRS = StreamTable(

@@ -219,10 +219,12 @@ def test_p37_one_table_by_two_names_is_read_at_one_version(
     assert len(set((lake.frontier(both) or {}).values())) == 1, lake.frontier(both)
 
 
+@pytest.mark.parametrize("driver_rows", [None, 0], ids=["here", "spark"])
 def test_p09_a_vacuum_after_a_refresh_without_data_starts_the_table_anew(
-    spark: SparkSession, tmp_path: Path
+    driver_rows: int | None, spark: SparkSession, tmp_path: Path
 ) -> None:
-    lake = Lake(tmp_path, spark=spark)
+    """Not as a change that cannot be computed, which would be told as a fallback."""
+    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
     write(lake, "orders", orders(*range(20)), feed=False)
     write(lake, "orders", orders(20, 21), feed=False)
     refreshed(lake, LARGE)
@@ -231,6 +233,26 @@ def test_p09_a_vacuum_after_a_refresh_without_data_starts_the_table_anew(
     source(lake).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
     source(lake).delete("id = 4")
     done = refreshed(lake, LARGE)
+    assert done.action is Action.REINITIALIZE
+    assert done.reason == '"orders" no longer has all files of the window'
+    assert not done.fallback
+
+
+@pytest.mark.parametrize("driver_rows", [None, 0], ids=["here", "spark"])
+def test_p09_a_vacuum_of_what_a_join_needs_starts_the_table_anew(
+    driver_rows: int | None, spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
+    write(lake, "orders", orders(*range(20)), feed=False)
+    pairs = StreamTable(
+        "pairs",
+        "SELECT a.id, b.id AS other FROM orders AS a JOIN orders AS b ON a.id < b.amount",
+        differential_max_change_ratio=0,
+    )
+    refreshed(lake, pairs)
+    source(lake).delete("id = 4")
+    source(lake).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    done = refreshed(lake, pairs)
     assert done.action is Action.REINITIALIZE
     assert done.reason == '"orders" no longer has all files of the window'
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pyspark.errors import PySparkException
 
 _CLASSES = ("21", "22")
+_OF_HISTORY = "DELTA_VERSION_NOT_FOUND"  # 22003, a number out of range
 _RAISED = "P0001"  # raise_error(), assert_true(): mode FULL takes them
 
 
@@ -22,7 +23,8 @@ def row_problem(error: Exception) -> FailedQuery | None:
     if not isinstance(error, PySparkException):
         return None
     state, message = error.getSqlState() or "", str(error)
-    if (error.getCondition() or "").startswith("RECURSION_"):
+    condition = error.getCondition() or ""
+    if condition.startswith("RECURSION_"):
         # Spark's own recursion, which only a LIMIT ends; see `rounds`.
         return RunawayRecursion(
             "the recursion has not ended within the limits of Spark",
@@ -30,7 +32,7 @@ def row_problem(error: Exception) -> FailedQuery | None:
             fix="bound it in the query (WHERE depth < 50), or leave out the LIMIT, and the bounds "
             f"are max_recursion_levels and max_recursion_rows; {STAYS}",
         )
-    if state[:2] in _CLASSES or state == _RAISED:
+    if (state[:2] in _CLASSES and condition != _OF_HISTORY) or state == _RAISED:
         return FailedQuery(
             "the query fails on the rows that its sources hold",
             why=first_line(message),

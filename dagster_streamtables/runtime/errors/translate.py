@@ -39,7 +39,7 @@ from dagster_streamtables.runtime.errors.tables import (
 )
 
 _GONE = re.compile(
-    r"\[(FAILED_READ_FILE\.\w+|CANNOT_READ_FILE_FOOTER|DELTA_FILE_NOT_FOUND\w*|"
+    r"\[(FAILED_READ_FILE\.\w+|CANNOT_READ_FILE_FOOTER|PATH_NOT_FOUND|DELTA_FILE_NOT_FOUND\w*|"
     r"DELTA_VERSION_NOT_FOUND|DELTA_LOG_FILE_NOT_FOUND\w*|DELTA_TRUNCATED_TRANSACTION_LOG|"
     r"DELTA_CHANGE_DATA_FILE_NOT_FOUND)|"
     r"Object at location \S+ not found|[Pp]arquet magic bytes|[Ii]nvalid Parquet|Parquet error"

@@ -369,7 +369,8 @@ def test_no_message_is_hidden_from_this_test() -> None:
 
 
 def test_every_reason_that_is_explained_is_one() -> None:
-    source = (messages.PACKAGE / "runtime" / "refresh" / "decide.py").read_text()
+    folder = messages.PACKAGE / "runtime" / "refresh"
+    source = "".join((folder / name).read_text() for name in ("decide.py", "refresh.py"))
     told = re.sub(r"\{[^{}]*\}", "…", source).replace('"\n        f"', "")
     for row in rows(TROUBLE, "reason"):
         [reason] = code(row[0])

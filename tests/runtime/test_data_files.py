@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from dagster_streamtables import Lake
+from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.runtime.checks.compare import difference
 from dagster_streamtables.runtime.compute.capture import at_version
 from dagster_streamtables.runtime.delta.delta_log import TableLog
@@ -131,3 +131,26 @@ def test_what_proves_a_table_right_reads_through_delta(
 
 def _no_files(log: TableLog) -> list[str] | None:
     raise AssertionError("read from data files")
+
+
+@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
+def test_the_last_second_of_9999_in_new_york_is_a_time(
+    spark: SparkSession, tmp_path: Path, most: int | None
+) -> None:
+    """It is in the year 10000 of UTC, which Python's times lack, and a maximum in a checkpoint."""
+    lake = Lake(tmp_path, spark=spark, driver_rows=most)
+    place = f"delta.`{lake.location('src')}`"
+    spark.sql(f"CREATE TABLE {place} (id INT, t TIMESTAMP) USING delta "
+              "TBLPROPERTIES ('delta.checkpointInterval' = '1')")  # fmt: skip
+    last = "TIMESTAMP '9999-12-31 23:59:59 America/New_York'"
+    spark.sql(f"INSERT INTO {place} VALUES (1, {last}), (2, TIMESTAMP '2020-01-01')")
+    bag = StreamTable("bag", "SELECT id, t FROM src", differential_max_change_ratio=0)
+    most_of = StreamTable(
+        "most", "SELECT id % 2 AS odd, MAX(t) AS t FROM src GROUP BY id % 2",
+        differential_max_change_ratio=0,
+    )  # fmt: skip
+    for table in (bag, most_of):
+        refreshed(lake, table)
+    spark.sql(f"UPDATE {place} SET id = 4 WHERE id = 1")
+    for table in (bag, most_of):
+        assert refreshed(lake, table).action == "DIFFERENTIAL"

@@ -10,6 +10,7 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.delta.delta_log import TableLog
 
+_READ = ("path", "num_records")
 _PARTITION = "partition."
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 UNTOLD = object()
@@ -34,7 +35,9 @@ def live_files(log: TableLog) -> dict[str, DataFile]:
     """The files of a table at its version, by path."""
     if not log.adds.num_rows:
         return {}
-    columns = log.adds.to_pydict()
+    # Not the statistics: their times may be none of Python's, such as the end of 9999 in New York.
+    held = [n for n in log.adds.column_names if n in _READ or n.startswith(_PARTITION)]
+    columns = log.adds.select(held).to_pydict()
     paths = [unquote(path) for path in columns["path"]]
     rows = columns.get("num_records") or [None] * len(paths)
     names = {n: n.removeprefix(_PARTITION) for n in columns if n.startswith(_PARTITION)}

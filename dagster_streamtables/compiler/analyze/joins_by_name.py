@@ -24,7 +24,7 @@ from dagster_streamtables.compiler.text.refusal import Refusal
 def close_joins(select: exp.Select) -> None:
     """Write such joins in one FROM as subqueries."""
     for join in list(_joins(select)):
-        if is_group(join.this) and any(map(_by_name, (join, *_joins_within(join.this)))):
+        if _is_closed(join):
             _close(select, join)
 
 
@@ -93,7 +93,7 @@ def _close(select: exp.Select, join: exp.Join) -> None:
 def _matched(select: exp.Select, alias: str) -> exp.Expr | None:
     """The table of this alias, if it is in parentheses that are closed."""
     for join in _joins(select):
-        if is_group(join.this) and any(map(_by_name, (join, *_joins_within(join.this)))):
+        if _is_closed(join):
             for each in join.this.find_all(exp.Table, exp.Subquery):
                 if not is_group(each) and each.alias_or_name.lower() == alias:
                     return each
@@ -171,6 +171,11 @@ def _joins_within(relation: exp.Expr) -> Iterator[exp.Join]:
     for node in relation.walk(prune=lambda each: isinstance(each, exp.Select)):
         if isinstance(node, exp.Join):
             yield node
+
+
+def _is_closed(join: exp.Join) -> bool:
+    """Whether its parentheses become a subquery: it, or a join in them, matches by names."""
+    return is_group(join.this) and any(map(_by_name, (join, *_joins_within(join.this))))
 
 
 def _by_name(join: exp.Join) -> bool:

@@ -28,8 +28,9 @@ class Levels:
         words = [each.text.upper() for each in tokens]
         by_name: dict[int, int] = {}
         for at in range(1, len(words) - len(_CLAUSE)):
-            number = tokens[at + len(_CLAUSE)]
-            if words[at : at + len(_CLAUSE)] == _CLAUSE and number.text.isdecimal():
+            after = at + len(_CLAUSE)
+            number, defines = tokens[after], words[after + 1 : after + 2] in (["AS"], ["("])
+            if words[at:after] == _CLAUSE and number.text.isdecimal() and defines:
                 by_name[_name_before(words, tokens, at).start] = int(number.text) - 1
                 start, end = tokens[at].start, number.end + 1
                 sql = f"{sql[:start]}{' ' * (end - start)}{sql[end:]}"
@@ -52,5 +53,6 @@ def _name_before(words: Sequence[str], tokens: Sequence[Token], at: int) -> Toke
     """The name of a recursion, before its clause and its list of columns."""
     last = at - 1
     if words[last] == ")":
-        last = max(i for i in range(last) if words[i] == "(") - 1
+        # Without one, the parser will say so.
+        last = max((i for i in range(last) if words[i] == "("), default=1) - 1
     return tokens[last]

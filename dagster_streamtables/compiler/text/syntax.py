@@ -38,7 +38,7 @@ def parsed(sql: str, dialect: str) -> exp.Query:
     """
     tokens = tokens_of(sql, dialect)
     require_query(sql, tokens)
-    levels = Levels.apart(sql, tokens)
+    levels = Levels.apart(sql, tokens if dialect == DIALECT else [])
     try:
         trees = sqlglot.parse(levels.sql, dialect=parser_of(dialect))
         [tree] = [each for each in trees if each is not None]

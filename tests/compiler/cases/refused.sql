@@ -903,3 +903,15 @@ FROM orders |> ORDER BY amount |> AS o |> LIMIT 1;
 SELECT c.id FROM customers AS c WHERE c.id IN (WITH RECURSIVE r(n) AS (SELECT c.id AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT n FROM r);
 --- error
 -- a recursion that mentions the row around it
+
+--- case: levels of no recursion
+--- covers: Q29 MAX RECURSION LEVEL of nothing
+SELECT id FROM orders MAX RECURSION LEVEL 9;
+--- error
+-- the query cannot be parsed
+
+--- case: levels after a parenthesis too many
+--- covers: Q29 MAX RECURSION LEVEL of nothing
+SELECT id FROM orders) MAX RECURSION LEVEL 9 AS (SELECT 1);
+--- error
+-- the query cannot be parsed

@@ -19,6 +19,7 @@ from sqlglot.schema import MappingSchema
 
 from dagster_streamtables.compiler.analyze.joins_by_name import settle_joins, spell_out_stars
 from dagster_streamtables.compiler.analyze.normalize import normalized
+from dagster_streamtables.compiler.analyze.orders_of_results import spell_out_orders
 from dagster_streamtables.compiler.analyze.outputs import distinct, names_of, tell_apart, unnamed
 from dagster_streamtables.compiler.analyze.pivots import settle_values
 from dagster_streamtables.compiler.analyze.refuse import refuse
@@ -98,6 +99,7 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
         tree = qualify(tree, schema=schema, dialect=DIALECT, quote_identifiers=False)
         settle_joins(tree)
         _spell_out_group_by_all(tree)
+        spell_out_orders(tree)
         tree = annotated(tree, schema)
         settle_times(tree)
         settle_values(tree)

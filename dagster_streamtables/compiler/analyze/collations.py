@@ -1,12 +1,12 @@
 """Where COLLATE may stand: in what is compared, and never in what is kept.
 
     region COLLATE UTF8_LCASE = name        TRUE, FALSE or NULL: a function of the row, like others
+    ORDER BY region COLLATE UTF8_LCASE      rows that are equal by it are ordered by their columns
     MAX(region COLLATE UTF8_LCASE)          refused: one of 'North' and 'NORTH', and any of them
 
 A collation takes strings of different bytes for equal. Rows are told apart by their bytes, and so
 are the keys of groups, windows and intermediate tables. So the value of an expression may not have
-a collation where it leaves the row: as an output, a key, the argument of an aggregate, or in an
-order of which the first rows are taken.
+a collation where it is kept: as an output, a key, the argument of an aggregate.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ _COMPARING = (
     *(exp.Length, exp.Levenshtein, exp.StrPosition, exp.ArrayPosition),
 )
 """Their results are booleans or numbers, and sqlglot's `Predicate` is not all of them."""
+
+_STRINGS = {"listagg", "string_agg"}
+"""What they order is an argument of its own; MODE() WITHIN GROUP gives back what it orders."""
 
 
 def kept_collations(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -63,9 +66,16 @@ def _is_compared(node: exp.Expr) -> bool:
         if _compares(around, node):
             return True
         if not _is_of_one_row(around):
-            return isinstance(around, exp.Ordered) and _is_no_order(around)
+            return isinstance(around, exp.Ordered) and _orders_rows(around)
         node = around
     return False
+
+
+def _orders_rows(item: exp.Ordered) -> bool:
+    """Whether rows or values are put in an order by it: rows that are equal by a collation are
+    then ordered by their columns, and values by their bytes."""
+    of_group = item.find_ancestor(exp.WithinGroup, exp.Query)
+    return not isinstance(of_group, exp.WithinGroup) or of_group.this.name.lower() in _STRINGS
 
 
 def _compares(around: exp.Expr, operand: exp.Expr) -> bool:
@@ -82,10 +92,3 @@ def _is_of_one_row(node: exp.Expr) -> bool:
     if isinstance(node, exp.AggFunc | exp.Explode | exp.Inline):
         return False
     return isinstance(node, exp.Func | exp.Binary | exp.Paren | exp.Tuple)
-
-
-def _is_no_order(item: exp.Ordered) -> bool:
-    """Whether it is an item of an ORDER BY that chooses no rows: a table has no order."""
-    query = item.parent.parent if isinstance(item.parent, exp.Order) else None
-    limits = (query.args.get("limit"), query.args.get("offset")) if query is not None else ()
-    return isinstance(query, exp.Query) and not any(limits)

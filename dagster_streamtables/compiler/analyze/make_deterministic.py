@@ -28,20 +28,27 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from sqlglot import exp
-from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler.analyze.ordered_aggregates import Insertion, missing_orders
+from dagster_streamtables.compiler.analyze.orders_of_results import (
+    columns_of_order,
+    is_of_all,
+)
 from dagster_streamtables.compiler.analyze.storable_types import UNCOMPARABLE
 from dagster_streamtables.compiler.operators.comparable import comparable, has_form
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aggregate_calls import function_of, is_grouped
 from dagster_streamtables.compiler.text.aliases import own_columns
-from dagster_streamtables.compiler.text.clauses import deeper
 from dagster_streamtables.compiler.text.column_names import in_words
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
-from dagster_streamtables.compiler.text.window_places import end_of_partition, word_of_order
+from dagster_streamtables.compiler.text.window_places import (
+    end_of_order,
+    end_of_partition,
+    last_order_before,
+    word_of_order,
+)
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 _NUMBERING = {"row_number", "ntile", "lag", "lead"}
@@ -114,12 +121,13 @@ def _ordered_further(
     words = _all_columns(select, text)
     if order is None:
         at = end_of_partition(node, text)
-        if at is None and span(node.this) is not None:
-            raise _without_a_place(node, text)
         words = [f" ORDER BY {', '.join(words)}{'' if frame else _WHOLE} "] if words else []
     else:
-        at = _end_of_order(order, text)
-        words = [f", {word}" for word in words]
+        begin = word_of_order(order, text)
+        at = end_of_partition(node, text) if begin is None else end_of_order(begin, text)
+        words = [f", {word}" for word in words] + [" "] * (begin is None and frame is not None)
+    if at is None and span(node.this) is not None:
+        raise _without_a_place(node, text)
     if at is not None and words:
         yield Insertion(at, "".join(words))
 
@@ -141,20 +149,22 @@ def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
     for query in qualified.find_all(exp.Query):
         order, limit = (query.args.get(each) for each in ("order", "limit"))
         limit = limit or query.args.get("offset")
-        if limit is None:
+        at = None if limit is None else _start_of_limit(limit, text)
+        if limit is None or at is None or (order is not None and is_of_all(order)):
             continue
-        at = _start_of_limit(limit, text) if order is None else _end_of_order(order, text)
+        known = columns_of_order(query)
         numbers = [
             _ordered(output, number)
             for number, output in enumerate(query.selects, start=1)
-            if not _is_unordered(output)
+            if output.alias_or_name not in known and not _is_unordered(output)
         ]
-        if order is None and at is not None:
+        if order is None:
             _require_comparable(query, limit, text)
             _require_no_recursion(query, limit, text)
             yield Insertion(at, f"ORDER BY {', '.join(numbers)} ")
-        elif at is not None:
-            yield Insertion(at, "".join(f", {number}" for number in numbers))
+        elif numbers:
+            end = end_of_order(last_order_before(at, text), text)
+            yield Insertion(end, "".join(f", {number}" for number in numbers))
 
 
 def _ordered(output: exp.Expr, number: int) -> str:
@@ -201,24 +211,6 @@ def _start_of_limit(limit: exp.Expr, text: Text) -> int | None:
 
 
 _LIMITS = {"LIMIT", "OFFSET"}
-
-
-def _end_of_order(order: exp.Expr, text: Text) -> int | None:
-    """The position after the last word of an ORDER BY."""
-    begin = word_of_order(order, text)
-    if begin is None:
-        return None
-    depth, end = 0, text.tokens[begin].end + 1
-    for token in text.tokens[begin + 1 :]:
-        kind = token.token_type
-        if depth == 0 and (kind is TokenType.R_PAREN or token.text.upper() in _AFTER_ORDER):
-            return end
-        depth += deeper(token)
-        end = token.end + 1
-    return end
-
-
-_AFTER_ORDER = {"ROWS", "RANGE", "GROUPS", "LIMIT", "OFFSET", "FETCH", ";"}
 
 
 def _all_columns(select: exp.Select, text: Text) -> list[str]:

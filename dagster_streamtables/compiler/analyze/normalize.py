@@ -1,7 +1,9 @@
 """Rewrite a query's tree to forms that sqlglot's qualifier handles correctly.
 
 ORDER BY without LIMIT                     removed: a table has no order
+ORDER BY (2), GROUP BY ROLLUP (1)          the columns meant, see `numbered_columns`
 LIMIT ALL                                  removed: the only word that LIMIT takes
+SELECT DISTINCT a … ORDER BY f(a) LIMIT n  the order in a query around it, see `orders_of_results`
 (… ORDER BY x LIMIT n) AS t (a, b)         renamed one level up: ORDER BY means the old names;
                                            also the first SELECT of a UNION, and of WITH t (a, b)
 FROM (a JOIN b ON …) JOIN c ON …           without the parentheses
@@ -27,6 +29,8 @@ from dagster_streamtables.compiler.analyze.definitions_in_subqueries import open
 from dagster_streamtables.compiler.analyze.generators import open_generator
 from dagster_streamtables.compiler.analyze.joins_by_name import close_joins
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_joins
+from dagster_streamtables.compiler.analyze.numbered_columns import open_numbers
+from dagster_streamtables.compiler.analyze.orders_of_results import open_orders
 from dagster_streamtables.compiler.analyze.pivots import open_pivots
 from dagster_streamtables.compiler.analyze.time_windows import open_time_windows
 from dagster_streamtables.compiler.text.output_names import (
@@ -49,6 +53,7 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
     open_definitions(tree)
     _name_outputs(tree, columns)
     open_collations(tree)
+    open_numbers(tree)
     _rename_semi_joined(tree, columns)
     for query in list(tree.find_all(exp.Query)):
         limit = query.args.get("limit")
@@ -56,6 +61,7 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
             query.set("limit", None)
         if query.args.get("order") and not (query.args.get("limit") or query.args.get("offset")):
             query.set("order", None)
+    tree = open_orders(tree)
     for renamed in list(tree.find_all(exp.Subquery, exp.CTE)):
         if renamed.alias_column_names:
             _put_order_inside(renamed)

@@ -100,7 +100,7 @@ def _refuse_construct(node: exp.Expr, text: Text) -> None:
         raise _at(
             kept, text, "COLLATE of a value that is kept",
             why="rows are told apart by bytes, and a collation takes different bytes for equal: "
-            "which of them a group, a window, an order or an output has is undefined",
+            "which of them a group, a window or an output has is undefined",
             fix="keep only comparisons, x COLLATE … = y, or LOWER(x); or choose mode FULL, with "
             "outputs cast to STRING",
         )  # fmt: skip

@@ -15,25 +15,24 @@ _SCALAR = """
     asin asinh atan atan2 atanh base64 bigint bin bit_count bit_get bit_length boolean bround btrim
     cardinality cast cbrt ceil ceiling char char_length character_length chr coalesce collate concat
     concat_ws contains conv convert_timezone cos cosh cot crc32 csc date date_add date_diff
-    date_format date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day
-    dayname dayofmonth dayofweek dayofyear decimal decode degrees double e element_at elt encode
-    endswith equal_null exp expm1 extract factorial find_in_set flatten float floor format_number
-    format_string from_unixtime from_utc_timestamp get get_json_object getbit greatest hash hex hour
-    hypot if ifnull ilike initcap instr int isnan isnotnull isnull json_array_length
-    json_object_keys last_day lcase least left len length levenshtein like ln locate log log10 log1p
-    log2 lower lpad ltrim luhn_check make_date map_contains_key map_keys map_values mask md5 minute
-    mod month monthname months_between named_struct nanvl negative next_day nullif nullifzero nvl
-    nvl2 octet_length overlay parse_url pi pmod position positive pow power printf quarter radians
-    regexp regexp_count regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace
-    regexp_substr repeat replace reverse right rint rlike round rpad rtrim sec second sequence sha
-    sha1 sha2 shiftleft shiftright sign signum sin sinh size slice smallint sort_array soundex space
-    split split_part sqrt startswith string struct substr substring substring_index tan tanh
-    timestamp timestamp_micros timestamp_millis timestamp_seconds tinyint to_binary to_date to_json
-    to_number to_timestamp to_timestamp_ltz to_timestamp_ntz to_unix_timestamp to_utc_timestamp
-    translate trim trunc try_add try_cast try_divide try_element_at try_mod try_multiply
-    try_subtract try_to_binary try_to_number try_to_timestamp try_url_decode ucase unbase64 unhex
-    unix_micros unix_millis unix_seconds unix_timestamp upper url_decode url_encode weekday
-    weekofyear width_bucket xxhash64 year zeroifnull
+    date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day dayname
+    dayofmonth dayofweek dayofyear decimal decode degrees double e element_at elt encode endswith
+    equal_null exp expm1 extract factorial find_in_set flatten float floor format_number
+    format_string from_utc_timestamp get get_json_object getbit greatest hash hex hour hypot if
+    ifnull ilike initcap instr int isnan isnotnull isnull json_array_length json_object_keys
+    last_day lcase least left len length like ln locate log log10 log1p log2 lower lpad ltrim
+    luhn_check make_date map_contains_key map_keys map_values mask md5 minute mod month monthname
+    months_between named_struct nanvl negative next_day nullif nullifzero nvl nvl2 octet_length
+    overlay parse_url pi pmod position positive pow power printf quarter radians regexp regexp_count
+    regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat
+    replace reverse right rint rlike round rpad rtrim sec second sequence sha sha1 sha2 shiftleft
+    shiftright sign signum sin sinh size slice smallint sort_array soundex space split split_part
+    sqrt startswith string struct substr substring substring_index tan tanh timestamp
+    timestamp_micros timestamp_millis timestamp_seconds tinyint to_binary to_json to_number
+    to_timestamp_ltz to_timestamp_ntz to_utc_timestamp translate trim trunc try_add try_cast
+    try_divide try_element_at try_mod try_multiply try_subtract try_to_binary try_to_number
+    try_to_timestamp try_url_decode ucase unbase64 unhex unix_micros unix_millis unix_seconds upper
+    url_decode url_encode weekday weekofyear width_bucket xxhash64 year zeroifnull
 """
 _AGGREGATES = """
     any any_value approx_count_distinct approx_percentile approx_top_k array_agg bit_and bit_or
@@ -70,26 +69,22 @@ _LAMBDAS = """
     transform_keys transform_values zip_with
 """
 _AS_WRITTEN = """
-    aes_decrypt bitmap_bit_position bitmap_bucket_number bitmap_count from_avro from_csv from_json
-    from_protobuf from_xml hll_sketch_estimate is_valid_utf8 is_valid_variant is_variant_null log10
-    log2 make_dt_interval make_timestamp make_timestamp_ltz make_timestamp_ntz make_valid_utf8
-    make_ym_interval map map_concat map_entries map_from_arrays map_from_entries parse_json quote
-    schema_of_csv schema_of_json schema_of_variant schema_of_xml sentences shiftrightunsigned
-    str_to_map time_bucket to_char to_csv to_varchar to_variant_object to_xml try_aes_decrypt typeof
-    try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz try_parse_json try_parse_url
-    try_to_date try_validate_utf8 try_variant_get unix_date validate_utf8 variant_get xpath
-    xpath_boolean xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short
-    xpath_string
+    aes_decrypt bitmap_bit_position bitmap_bucket_number bitmap_count date_format from_avro from_csv
+    from_json from_protobuf from_unixtime from_xml hll_sketch_estimate is_valid_utf8
+    is_valid_variant is_variant_null levenshtein log10 log2 make_dt_interval make_timestamp
+    make_timestamp_ltz make_timestamp_ntz make_valid_utf8 make_ym_interval map map_concat
+    map_entries map_from_arrays map_from_entries parse_json quote schema_of_csv schema_of_json
+    schema_of_variant schema_of_xml sentences shiftrightunsigned str_to_map time_bucket to_char
+    to_csv to_date to_timestamp to_unix_timestamp to_varchar to_variant_object to_xml
+    try_aes_decrypt try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz try_parse_json
+    try_parse_url try_to_date try_validate_utf8 try_variant_get typeof unix_date unix_timestamp
+    validate_utf8 variant_get xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long
+    xpath_number xpath_short xpath_string
 """
 _WINDOW = """
     cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number
 """
 
-MAPS = frozenset(
-    {"map", "map_concat", "map_filter", "map_from_arrays", "map_from_entries", "map_zip_with"}
-    | {"str_to_map", "transform_keys", "transform_values"}
-)
-"""Functions that return a MAP."""
 VARIANT_TABLES = frozenset({"variant_explode", "variant_explode_outer"})
 """Table functions with a VARIANT column and fixed column names."""
 MAPS = frozenset(_MAPS.split())
@@ -105,7 +100,11 @@ WINDOW = frozenset(_WINDOW.split())
 TIME_WINDOWS = frozenset({"window", "session_window"})
 """Functions that return the windows of time that a row is in."""
 AS_WRITTEN = frozenset(_AS_WRITTEN.split())
-"""Scalar functions that sqlglot would print differently; see `spark`."""
+"""Scalar functions that sqlglot would print differently; see `spark`.
+
+Of a format it keeps what it knows: DATE_FORMAT(d, 'y') comes out with 'yyyy', which pads the year
+987, and TO_DATE(x, 'yyyy-MM-dd') without its format, so that it takes '2024-1-5'.
+"""
 SCALAR = frozenset(_SCALAR.split()) | LAMBDAS | AS_WRITTEN
 """Deterministic functions of one row."""
 MAINTAINED = frozenset({"count", "sum", "avg", "min", "max"})

@@ -67,6 +67,44 @@ def word_of_order(order: exp.Expr, text: Text) -> int | None:
     return None
 
 
+def last_order_before(position: int, text: Text) -> int:
+    """The number of the token that the ORDER BY of a LIMIT begins with.
+
+    Args:
+        position: Of the word LIMIT or OFFSET.
+        text: The query; it has an ORDER BY there.
+    """
+    depth = 0
+    before = [i for i, each in enumerate(text.tokens) if each.start < position]
+    for i in reversed(before):
+        if depth == 0 and text.tokens[i].token_type is TokenType.ORDER_BY:
+            return i
+        depth -= deeper(text.tokens[i])
+    raise AssertionError("an ORDER BY is none of the text's words")
+
+
+def end_of_order(begin: int, text: Text) -> int:
+    """The position after the last word of the ORDER BY that begins with a token."""
+    tokens = text.tokens
+    depth, end = 0, tokens[begin].end + 1
+    for i, token in enumerate(tokens[begin + 1 :], start=begin + 1):
+        last = token.token_type is TokenType.R_PAREN or _word(token) in _AFTER_ORDER
+        if depth == 0 and (last or _begins_windows(tokens, i)):
+            return end
+        depth += deeper(token)
+        end = token.end + 1
+    return end
+
+
+_AFTER_ORDER = {*_FRAMES, "GROUPS", "LIMIT", "OFFSET", "FETCH", ";"}
+
+
+def _begins_windows(tokens: Sequence[Token], i: int) -> bool:
+    """Whether it is the word of a WINDOW clause: `window` is the name of a column, too."""
+    named = i + 1 < len(tokens) and _defines(tokens, i + 1, tokens[i + 1].text)
+    return _word(tokens[i]) == "WINDOW" and named
+
+
 def _ancestors(node: exp.Expr, last: exp.Expr) -> Iterator[exp.Expr]:
     while node is not last and node.parent is not None:
         node = node.parent

@@ -194,3 +194,34 @@ INSERT INTO orders VALUES (3, NULL, 4);
 -- +1 | True | 5 | 0 | 0 | 2
 -- -1 | True | NULL | 1 | 0 | 1
 -- +1 | True | NULL | 1 | 0 | 2
+
+--- case: sets of keys by their numbers
+--- covers: Q4 ordinals in ROLLUP, CUBE and GROUPING SETS
+SELECT customer, amount > 5 AS large, COUNT(*) AS n FROM orders GROUP BY ROLLUP (1, (2)) HAVING COUNT(*) > 0 UNION ALL SELECT customer, amount > 5, COUNT(*) FROM orders GROUP BY CUBE (1), (2) UNION ALL SELECT customer, NULL, COUNT(*) FROM orders GROUP BY GROUPING SETS ((1), ()) HAVING COUNT(*) > 0;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 9), (12, 2, 9);
+--- change
+DELETE FROM orders WHERE id = 12;
+INSERT INTO orders VALUES (13, 1, 3);
+--- delta
+-- +1 | NULL | False | 2
+-- +1 | NULL | True | 1
+-- +2 | 1 | False | 2
+-- +2 | 1 | NULL | 3
+-- -1 | NULL | False | 1
+-- -1 | NULL | True | 2
+-- -2 | 1 | False | 1
+-- -2 | 1 | NULL | 2
+-- -2 | 2 | NULL | 1
+-- -2 | 2 | True | 1
+
+--- case: a key by its number, in parentheses
+--- covers: Q3 ordinals in parentheses
+SELECT customer % 2 AS odd, COUNT(*) AS n FROM orders GROUP BY (1);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 9);
+--- change
+INSERT INTO orders VALUES (12, 3, 3);
+--- delta
+-- +1 | 1 | 2
+-- -1 | 1 | 1

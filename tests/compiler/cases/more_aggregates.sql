@@ -277,3 +277,18 @@ DELETE FROM customers WHERE id = 1;
 -- -1 | north | 3
 -- +1 | south | 4
 -- -1 | south | 6
+
+--- case: a text of a group in an order by a collation
+--- covers: Q28 a group's order by a collation
+--- spark: DuckDB has other collations
+SELECT id % 2 AS k, listagg(region, ',') WITHIN GROUP (ORDER BY region COLLATE UTF8_LCASE DESC) AS all_of_them FROM customers GROUP BY id % 2;
+--- before
+INSERT INTO customers VALUES (1, 'b'), (2, 'C'), (3, 'B'), (4, NULL);
+--- change
+INSERT INTO customers VALUES (5, 'c');
+UPDATE customers SET region = 'd' WHERE id = 4;
+--- delta
+-- -1 | 0 | C
+-- +1 | 0 | d,C
+-- -1 | 1 | B,b
+-- +1 | 1 | c,B,b

@@ -88,12 +88,6 @@ SELECT id, ROW_NUMBER() OVER (PARTITION BY region COLLATE UTF8_LCASE ORDER BY id
 --- error
 -- COLLATE of a value that is kept
 
---- case: first rows by a collation
---- covers: Q28 first rows by a collation
-SELECT id FROM customers ORDER BY region COLLATE UTF8_LCASE LIMIT 1;
---- error
--- COLLATE of a value that is kept
-
 --- case: a choice of values by a collation
 --- covers: Q28 a choice of values by a collation
 SELECT id, CASE WHEN id = 1 THEN region ELSE 'x' COLLATE UTF8_LCASE END AS r FROM customers;

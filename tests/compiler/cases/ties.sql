@@ -219,3 +219,54 @@ DELETE FROM orders WHERE id = 1;
 --- delta
 -- -1 | 1
 -- +1 | 2
+
+--- case: a tie at the limit of an order by number
+--- covers: Q21 ties of an ordinal
+SELECT customer, id FROM orders ORDER BY 1 LIMIT 2;
+--- before
+INSERT INTO orders VALUES (12, 1, 5), (10, 1, 6);
+--- change
+INSERT INTO orders VALUES (11, 1, 7);
+--- delta
+-- +1 | 1 | 11
+-- -1 | 1 | 12
+
+--- case: a tie of groups by number, joined to their rows
+--- covers: Q21 ties of an ordinal; Q21 ORDER BY with LIMIT in a subquery
+SELECT o.id, g.n FROM orders AS o JOIN (SELECT customer, COUNT(*) AS n FROM orders GROUP BY 1 ORDER BY 2 DESC LIMIT 2) AS g ON g.customer = o.customer;
+--- before
+INSERT INTO orders VALUES (12, 3, 5), (11, 2, 5), (10, 1, 6);
+--- change
+INSERT INTO orders VALUES (9, 4, 7);
+DELETE FROM orders WHERE id = 10;
+--- delta
+-- +1 | 12 | 1
+-- -1 | 10 | 1
+
+--- case: an order by nothing
+--- covers: Q19 ties of a constant
+SELECT id, ROW_NUMBER() OVER (ORDER BY NULL) AS place, LAG(id) OVER (PARTITION BY customer ORDER BY (SELECT NULL)) AS behind, SUM(amount) OVER (ORDER BY CAST(NULL AS INT) ROWS 1 PRECEDING) AS two, NTILE(2) OVER w AS half FROM orders WINDOW w AS (ORDER BY TRUE DESC);
+--- before
+INSERT INTO orders VALUES (12, 1, 5), (10, 1, 6), (11, 2, 7);
+--- change
+INSERT INTO orders VALUES (9, 1, 8);
+DELETE FROM orders WHERE id = 11;
+--- delta
+-- +1 | 10 | 2 | 9 | 14 | 1
+-- +1 | 12 | 3 | 10 | 11 | 2
+-- +1 | 9 | 1 | NULL | 8 | 1
+-- -1 | 10 | 1 | NULL | 6 | 1
+-- -1 | 11 | 2 | NULL | 13 | 1
+-- -1 | 12 | 3 | 10 | 12 | 2
+
+--- case: rows left out after an order by nothing
+--- covers: Q21 ties of a constant
+SELECT id FROM orders ORDER BY CAST(NULL AS INT) OFFSET 2;
+--- before
+INSERT INTO orders VALUES (12, 1, 5), (10, 1, 6), (11, 2, 7);
+--- change
+INSERT INTO orders VALUES (9, 1, 8);
+DELETE FROM orders WHERE id = 12;
+--- delta
+-- +1 | 11
+-- -1 | 12

@@ -227,3 +227,132 @@ DELETE FROM customers WHERE id = 1;
 -- -1 | 10 | 5
 -- +1 | 11 | 6
 -- -1 | 1 | 0
+
+--- case: first of the rows without copies, in an order of an expression
+--- covers: Q21 an expression that orders DISTINCT
+SELECT DISTINCT customer, amount > 5 AS large FROM orders ORDER BY -customer, large LIMIT 2;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5), (12, 2, 5), (13, 2, 6);
+--- change
+DELETE FROM orders WHERE id = 12;
+INSERT INTO orders VALUES (14, 1, 9);
+--- delta
+-- +1 | 1 | False
+-- -1 | 2 | False
+
+--- case: an order by a column of a table, of rows without copies
+--- covers: Q21 an expression that orders DISTINCT
+SELECT DISTINCT o.* FROM orders AS o JOIN customers AS c ON c.id = o.customer ORDER BY 3 DESC, abs(o.customer - 2), o.id LIMIT 2;
+--- before
+INSERT INTO customers VALUES (1, 'n'), (2, 's');
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5), (12, 2, 5), (13, 2, 6);
+--- change
+DELETE FROM orders WHERE id = 13;
+DELETE FROM orders WHERE id = 10;
+--- delta
+-- +1 | 11 | 1 | 5
+-- -1 | 13 | 2 | 6
+
+--- case: the first rows of a union in an order of an expression
+--- covers: Q21 an expression that orders a set operation
+SELECT customer AS id FROM orders UNION SELECT id FROM customers ORDER BY abs(id - 3), -id LIMIT 2;
+--- before
+INSERT INTO orders VALUES (10, 2, 5), (11, 4, 5);
+INSERT INTO customers VALUES (7, 'north');
+--- change
+INSERT INTO customers VALUES (3, 'south');
+UPDATE orders SET amount = 9 WHERE id = 11;
+--- delta
+-- +1 | 3
+-- -1 | 2
+
+--- case: the first rows of a query in parentheses
+--- covers: Q21 an order over parentheses
+WITH large AS (SELECT id, amount FROM orders WHERE amount > 1) (SELECT id, amount FROM large) ORDER BY amount % 5, 1 DESC LIMIT 2 OFFSET 1;
+--- before
+INSERT INTO orders VALUES (10, 2, 5), (11, 4, 10), (12, 4, 6), (13, 1, 1);
+--- change
+UPDATE orders SET amount = 9 WHERE id = 11;
+INSERT INTO orders VALUES (14, 2, 11);
+--- delta
+-- +1 | 14 | 11
+-- -1 | 10 | 5
+
+--- case: the first of several rows of each customer, without copies
+--- covers: Q21 an expression that orders DISTINCT; Q14 a scalar subquery in an order
+SELECT c.id, (SELECT DISTINCT o.amount FROM orders AS o WHERE o.customer = c.id ORDER BY o.amount % 10, o.amount LIMIT 1) AS first FROM customers AS c;
+--- before
+INSERT INTO customers VALUES (1, 'n'), (2, 's');
+INSERT INTO orders VALUES (10, 1, 15), (11, 1, 21), (12, 2, 5);
+--- change
+DELETE FROM orders WHERE id = 11;
+INSERT INTO orders VALUES (13, 2, 12);
+--- delta
+-- +1 | 1 | 15
+-- +1 | 2 | 12
+-- -1 | 1 | 21
+-- -1 | 2 | 5
+
+--- case: an order by all columns
+--- covers: Q21 ORDER BY ALL
+SELECT amount, customer FROM orders ORDER BY ALL DESC LIMIT 2;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 3, 5), (12, 2, 5);
+--- change
+INSERT INTO orders VALUES (13, 9, 4), (14, 4, 5);
+--- delta
+-- +1 | 5 | 4
+-- -1 | 5 | 2
+
+--- case: an order by all columns of a union, and of rows without copies in it
+--- covers: Q21 ORDER BY ALL
+SELECT * FROM (SELECT DISTINCT * FROM customers ORDER BY ALL LIMIT 2) AS c UNION ALL SELECT id, 'order' FROM orders ORDER BY ALL LIMIT 3;
+--- before
+INSERT INTO customers VALUES (1, 'n'), (1, 'm'), (2, 's');
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5);
+--- change
+DELETE FROM customers WHERE region = 'n';
+INSERT INTO orders VALUES (0, 1, 7);
+--- delta
+-- +1 | 0 | order
+-- +1 | 2 | s
+-- -1 | 1 | n
+-- -1 | 10 | order
+
+--- case: windows that are defined after an order
+--- covers: Q21 ORDER BY before WINDOW
+--- spark: DuckDB has WINDOW before ORDER BY
+SELECT id, RANK() OVER w AS place FROM orders ORDER BY amount WINDOW w AS (ORDER BY customer) LIMIT 2;
+--- before
+INSERT INTO orders VALUES (12, 3, 5), (11, 2, 5), (10, 1, 6);
+--- change
+INSERT INTO orders VALUES (9, 1, 5);
+--- delta
+-- +1 | 9 | 1
+-- -1 | 11 | 2
+-- +1 | 11 | 3
+-- -1 | 12 | 3
+
+--- case: first rows by a collation
+--- covers: Q28 an order by a collation
+--- spark: DuckDB has other collations
+SELECT id, region FROM customers ORDER BY region COLLATE UTF8_LCASE LIMIT 2;
+--- before
+INSERT INTO customers VALUES (1, 'b'), (2, 'C'), (3, 'B'), (4, 'A');
+--- change
+INSERT INTO customers VALUES (5, 'a');
+DELETE FROM customers WHERE id = 1;
+--- delta
+-- -1 | 1 | b
+-- +1 | 5 | a
+
+--- case: a number in parentheses is a column, too
+--- covers: Q21 ORDER BY an ordinal in parentheses
+SELECT customer, amount FROM orders ORDER BY ((2)) DESC LIMIT 1;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 6), (12, 3, 4);
+--- change
+INSERT INTO orders VALUES (13, 4, 7);
+--- delta
+-- -1 | 2 | 6
+-- +1 | 4 | 7

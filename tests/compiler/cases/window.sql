@@ -321,3 +321,20 @@ INSERT INTO orders VALUES (4, 5, 0);
 -- +1 | 2 | 4 | 7 | 7
 -- -1 | 5 | 5 | 7 | 2
 -- +1 | 5 | 10 | 7 | 7
+
+--- case: places by a collation
+--- covers: Q28 windows in the order of a collation
+--- spark: DuckDB has other collations
+SELECT id, RANK() OVER (ORDER BY region COLLATE UTF8_LCASE) AS place, COUNT(*) OVER (ORDER BY region COLLATE UNICODE_CI) AS upto, LAG(id) OVER (ORDER BY region COLLATE UTF8_LCASE DESC) AS above FROM customers;
+--- before
+INSERT INTO customers VALUES (1, 'b'), (2, 'C'), (3, 'B'), (4, NULL);
+--- change
+INSERT INTO customers VALUES (5, 'c');
+DELETE FROM customers WHERE id = 1;
+--- delta
+-- -1 | 1 | 2 | 3 | 2
+-- -1 | 2 | 4 | 4 | NULL
+-- +1 | 2 | 3 | 4 | NULL
+-- -1 | 3 | 2 | 3 | 1
+-- +1 | 3 | 2 | 2 | 5
+-- +1 | 5 | 3 | 4 | 2

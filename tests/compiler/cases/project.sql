@@ -181,3 +181,15 @@ INSERT INTO orders VALUES (1, 1, 5);
 INSERT INTO orders VALUES (2, 1, 6);
 --- delta
 -- +1 | 2 | 6
+
+--- case: formats as they are written
+--- covers: Q1 formats of dates
+--- spark: DuckDB has other formats
+SELECT id, date_format(CAST(region AS DATE), 'y') AS y, to_date(region, 'y-MM-dd') AS d, date_add(to_date(region, 'yyyy-MM-dd'), 1) AS e, levenshtein(region, '0987', 2) AS far FROM customers;
+--- before
+INSERT INTO customers VALUES (1, '0987-01-02');
+--- change
+UPDATE customers SET region = '0988-02-03' WHERE id = 1;
+--- delta
+-- -1 | 1 | 987 | 0987-01-02 | 0987-01-03 | -1
+-- +1 | 1 | 988 | 0988-02-03 | 0988-02-04 | -1

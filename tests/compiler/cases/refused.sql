@@ -88,6 +88,12 @@ SELECT id, ROW_NUMBER() OVER (PARTITION BY region COLLATE UTF8_LCASE ORDER BY id
 --- error
 -- COLLATE of a value that is kept
 
+--- case: the commonest value by a collation
+--- covers: Q28 the commonest value by a collation
+SELECT id, MODE() WITHIN GROUP (ORDER BY region COLLATE UTF8_LCASE) = 'x' AS m FROM customers GROUP BY id;
+--- error
+-- COLLATE of a value that is kept
+
 --- case: a choice of values by a collation
 --- covers: Q28 a choice of values by a collation
 SELECT id, CASE WHEN id = 1 THEN region ELSE 'x' COLLATE UTF8_LCASE END AS r FROM customers;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import signal
 import subprocess
@@ -221,9 +222,10 @@ def test_processes_that_are_killed(table: PublishedTable, tmp_path: Path) -> Non
     start(tmp_path, table)
     kind = "whole" if table.identity is None else "keyed"
     chance, kills, count = random.Random(7), 0, 60
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     while True:
         command = [sys.executable, "-c", CHILD, str(tmp_path), kind, str(count)]
-        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment)
         assert child.stdout is not None and child.stdout.readline() == "ready\n"
         try:
             child.wait(chance.uniform(0, 0.6))

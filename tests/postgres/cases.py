@@ -140,6 +140,7 @@ EXPRESSIONS = [
 """Equal to the last character and the last digit."""
 
 REPRESENTED = [
+    "m / nullif(m, 0)",
     # times of day and ages, as texts
     "ts::time", "(tz::time)::text", "ts::time BETWEEN '10:00' AND '12:30:00'",
     "'12:00' <= ts::time", "ts::time IN ('12:00', '23:59:59', '02:30:00.0')",
@@ -199,6 +200,26 @@ QUERIES = [
     "SELECT DISTINCT ON (f) * FROM (SELECT f, id, n, s FROM t) AS q ORDER BY f, id DESC",
     "SELECT DISTINCT ON (f) f, id FROM t ORDER BY f, id DESC LIMIT 2",
     "SELECT id, y FROM t ORDER BY y FETCH FIRST 2 ROWS WITH TIES",
+    "SELECT id, -y AS y FROM t ORDER BY y FETCH FIRST 2 ROWS WITH TIES",
+    "SELECT f, count(*) AS n FROM t GROUP BY f ORDER BY 2 DESC, 1 FETCH FIRST 1 ROWS WITH TIES",
+    "SELECT * FROM (SELECT f, id FROM t ORDER BY 2 DESC FETCH FIRST 3 ROWS WITH TIES) AS q",
+    "SELECT f AS g FROM t GROUP BY g ORDER BY max(id) DESC, f FETCH FIRST ROW WITH TIES",
+    "SELECT DISTINCT ON (f) f, y, count(*) AS c FROM t GROUP BY f, y"
+    " ORDER BY f, count(*), y LIMIT 2",
+    "SELECT DISTINCT ON (f) f, id FROM t ORDER BY 1, 2 DESC",
+    "SELECT DISTINCT ON (1) f, -id AS id FROM t ORDER BY 1, id",
+    "SELECT DISTINCT ON (y) -y AS y, x, id FROM t ORDER BY y, x, 3 DESC",
+    "SELECT DISTINCT ON (y) -y AS y, id FROM t ORDER BY y DESC, 2 LIMIT 2",
+    "SELECT DISTINCT upper(s) FROM t ORDER BY upper(s) DESC LIMIT 3",
+    "SELECT DISTINCT f, count(*) FROM t GROUP BY f ORDER BY count(*), f LIMIT 2",
+    "SELECT id, -x AS x FROM t WHERE x IS NOT NULL ORDER BY x + 0, id LIMIT 2",
+    "SELECT y AS id, id AS y FROM t ORDER BY (y * 2) DESC, (2) LIMIT 3",
+    "SELECT a.id, -b.x AS x FROM t AS a JOIN t AS b USING (id) ORDER BY abs(b.x), 1 LIMIT 2",
+    "SELECT id, f FROM t UNION ALL SELECT x, f FROM t ORDER BY 1 DESC NULLS LAST, 2 LIMIT 3",
+    "SELECT y, count(*) AS c FROM t GROUP BY (1) ORDER BY 2 DESC, (1) LIMIT 2",
+    "SELECT y, f, count(*) AS c FROM t GROUP BY ROLLUP (1, 2) HAVING count(*) > 1",
+    "SELECT max(n) AS n, max(r) AS r, max(t) AS t FROM (SELECT row_number() OVER () AS n,"
+    " rank() OVER (PARTITION BY f) AS r, ntile(3) OVER w AS t FROM t WINDOW w AS ()) AS q",
     "SELECT count(*) AS c FROM t GROUP BY ()",
     "SELECT f, y, grouping(f, y) AS g, count(*) AS c FROM t GROUP BY CUBE (f, y)",
     "SELECT f, array_agg(x ORDER BY id DESC) AS a, array_agg(DISTINCT y) AS b,"

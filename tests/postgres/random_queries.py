@@ -42,14 +42,18 @@ _LETTERS = {"i": "int", "n": "num", "t": "text", "b": "bool", "s": "ts", "d": "d
 
 def random_query(random: Random) -> tuple[str, list[str], str]:
     """The head, the outputs and the tail of a query, so that an output can be tried alone."""
-    shape = random.choice(("rows", "rows", "filtered", "groups", "groups", "windows", "first"))
+    shape = random.choice(
+        ("rows", "rows", "filtered", "groups", "groups", "windows", "first", "limited", "ties")
+    )
     count = random.randint(2, 4)
     if shape == "groups":
         column = random.choice(("x", "y", "f", "u", "s", "dt", "x % 2", "left(s, 1)", "n > 1"))
         key = random.choice((column, f"coalesce({column}, NULL)"))
         outputs = [_aggregate(random) for _ in range(count)]
+        by = random.choice((f"({key})", f"({key})", "1", "k"))
         having = " HAVING count(*) > 1" if random.random() < 0.2 else ""
-        return f"SELECT ({key}) AS k", outputs, f"FROM t GROUP BY ({key}){having}"
+        first = random.choice(("", "", f" ORDER BY {_order(random, of_groups=True)}, 1 LIMIT 2"))
+        return f"SELECT ({key}) AS k", outputs, f"FROM t GROUP BY {by}{having}{first}"
     outputs = [expression(random, random.choice(KINDS), random.randint(1, 3)) for _ in range(count)]
     where = f" WHERE {expression(random, 'bool', 2)}" if shape == "filtered" else ""
     if shape == "windows":
@@ -57,8 +61,22 @@ def random_query(random: Random) -> tuple[str, list[str], str]:
         outputs[0] = f"{_aggregate(random, windowed=True)} OVER (PARTITION BY {by})"
     if shape == "first":
         by = random.choice(("f", "y"))
-        return f"SELECT DISTINCT ON ({by}) id", outputs, f"FROM t{where} ORDER BY {by}, id DESC"
+        last = random.choice(("id DESC", "1 DESC", f"{_order(random)}, 1"))
+        return f"SELECT DISTINCT ON ({by}) id", outputs, f"FROM t{where} ORDER BY {by}, {last}"
+    if shape == "limited":
+        end = f"LIMIT {random.randint(1, 4)} OFFSET {random.randint(0, 2)}"
+        return "SELECT -id AS id", outputs, f"FROM t{where} ORDER BY {_order(random)}, id {end}"
+    if shape == "ties":
+        end = f"FETCH FIRST {random.randint(1, 3)} ROWS WITH TIES"
+        return "SELECT id, -x AS x", outputs, f"FROM t{where} ORDER BY {_order(random)} {end}"
     return "SELECT id", outputs, f"FROM t{where}"
+
+
+def _order(random: Random, *, of_groups: bool = False) -> str:
+    """By an output, as its number or name, or by an expression of what is below it."""
+    below = ("count(*)", "-max(x)") if of_groups else ("x", "f", "-id", "abs(x)", "coalesce(y, x)")
+    by = random.choice(("2", "(2)", "c0", "c1", *below))
+    return by + random.choice(("", " DESC", " NULLS FIRST", " DESC NULLS LAST"))
 
 
 def _aggregate(random: Random, *, windowed: bool = False) -> str:

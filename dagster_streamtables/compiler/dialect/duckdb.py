@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.inferred_types import MOMENTS, WHOLE, Kind
-from dagster_streamtables.compiler.dialect.rules import arrays, datetimes, functions, instants
+from dagster_streamtables.compiler.dialect.rules import (
+    arrays,
+    datetimes,
+    functions,
+    instants,
+    orders,
+)
 from dagster_streamtables.compiler.dialect.rules.aggregated import correlation, of_squares, spread
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Reason
 from dagster_streamtables.compiler.dialect.rules.made import made
@@ -197,7 +205,14 @@ def _listed(node: exp.Expr, query: Query) -> None:
 _NAN = "DOUBLE('NaN')"
 _ARRAY_NULLS = Reason("with NULLs Spark's result differs", "write it as a view in Spark SQL")
 
-DUCKDB = COMMON.extended(
+
+def _select(node: exp.Expr, query: Query) -> exp.Expr | None:
+    assert isinstance(node, exp.Select)
+    orders.require_known(node, query)
+    return COMMON.mended[exp.Select](node, query)
+
+
+DUCKDB = replace(COMMON.extended(
     _PLAIN,
     {
         exp.Div: _divided, exp.IntDiv: _whole_quotient, exp.Avg: _average,
@@ -228,6 +243,7 @@ DUCKDB = COMMON.extended(
         exp.Anonymous: arrays.all_of_array, exp.Unnest: arrays.rows_of,
         exp.Lateral: arrays.lateral_rows, exp.Explode: arrays.exploded, exp.Length: _length,
         exp.ArrayPosition: _place, exp.GroupConcat: _listed, exp.Tuple: _row,
+        exp.Select: _select,
     },
     {
         exp.ArrayAgg: Reason(
@@ -239,4 +255,4 @@ DUCKDB = COMMON.extended(
         exp.IsNan: Reason("for NULL it is NULL, but FALSE in Spark", "write x = 'NaN'::DOUBLE"),
     },
     "cardinality now",
-)  # fmt: skip
+), prepare=orders.settle)  # fmt: skip

@@ -1,13 +1,14 @@
-"""Clauses of Postgres: DISTINCT ON with a star, WITH TIES, rows, and the names of outputs."""
+"""Clauses of Postgres: rows, groups, IN as a value, and the names of outputs."""
 
 from __future__ import annotations
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.dialect.postgres import interval_outputs
+from dagster_streamtables.compiler.dialect.postgres import first_rows, interval_outputs
+from dagster_streamtables.compiler.dialect.rules import orders
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Rules
 from dagster_streamtables.compiler.dialect.rules.made import made
-from dagster_streamtables.compiler.dialect.rules.query import Query, literal_int
+from dagster_streamtables.compiler.dialect.rules.query import Query
 from dagster_streamtables.compiler.dialect.rules.rows import row
 
 _NAMES: dict[type[exp.Expr], str] = {
@@ -40,14 +41,11 @@ def select(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A SELECT: its outputs get the names that they have in Postgres."""
     assert isinstance(node, exp.Select)
     interval_outputs.spell_out(node, query)
-    changed = _with_ties(node)
-    if changed is not node:
-        return changed
-    distinct = node.args.get("distinct")
-    starred = any(output.is_star for output in node.selects)
-    limited = node.args.get("limit") or node.args.get("offset")
-    if distinct is not None and distinct.args.get("on") and (starred or limited):
-        return _first_of_each(node, distinct)
+    orders.require_known(node, query)
+    if first_rows.has_ties(node):
+        return first_rows.with_ties(node)
+    if orders.first_of(node) and orders.is_kept(node):
+        return first_rows.of_each(node)
     return COMMON.mended[exp.Select](node, query)
 
 
@@ -104,46 +102,6 @@ def output_name(node: exp.Expr) -> str:
         return node.name.lower()
     return _NAMES.get(type(node), node.sql_name().lower() if isinstance(node, exp.Func)
                       and not isinstance(node, exp.Binary | exp.Unary) else _UNNAMED)  # fmt: skip
-
-
-def _with_ties(node: exp.Select) -> exp.Select:
-    """FETCH FIRST n ROWS WITH TIES: the rows whose rank is at most n."""
-    fetch = node.args.get("limit")
-    options = fetch.args.get("limit_options") if isinstance(fetch, exp.Fetch) else None
-    order = node.args.get("order")
-    plain = order is not None and not node.args.get("offset") and not node.args.get("distinct")
-    if options is None or not options.args.get("with_ties") or not plain:
-        return node
-    count = fetch.args.get("count") if isinstance(fetch, exp.Fetch) else None
-    if literal_int(count) is None or node.args.get("qualify"):
-        return node
-    node = node.copy()
-    ranked = exp.Window(this=exp.Rank(), order=node.args["order"].copy())
-    node.set("qualify", exp.Qualify(this=exp.LTE(this=ranked, expression=count)))
-    node.set("limit", None)
-    return node
-
-
-def limited(node: exp.Expr, query: Query) -> exp.Expr | None:
-    """LIMIT and FETCH, unless the SELECT around them rewrites WITH TIES."""
-    around = node.parent
-    if isinstance(around, exp.Select) and _with_ties(around) is not around:
-        return None
-    return COMMON.mended[type(node)](node, query)
-
-
-def _first_of_each(node: exp.Select, distinct: exp.Expr) -> exp.Select:
-    """DISTINCT ON as QUALIFY: a star stays, and a LIMIT applies after it."""
-    node = node.copy()
-    keys = distinct.args["on"].expressions
-    order = node.args.get("order")
-    by = order or exp.Order(expressions=[exp.Ordered(this=key.copy()) for key in keys])
-    number = exp.Window(this=exp.RowNumber(), partition_by=[key.copy() for key in keys],
-                        order=by.copy())  # fmt: skip
-    first = exp.EQ(this=number, expression=exp.Literal.number(1))
-    node.set("qualify", exp.Qualify(this=first))
-    node.set("distinct", None)
-    return node
 
 
 def compared_rows(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -288,7 +246,7 @@ def grouping(node: exp.Expr, query: Query) -> exp.Expr | None:
 
 
 RULES: Rules = {
-    exp.Select: select, exp.Fetch: limited, exp.Limit: limited, exp.Between: between,
-    exp.Group: grouped, exp.Grouping: grouping,
+    exp.Select: select, exp.Fetch: first_rows.limited, exp.Limit: first_rows.limited,
+    exp.Between: between, exp.Group: grouped, exp.Grouping: grouping,
     exp.Tuple: compared_row, **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), compared_rows),
 }  # fmt: skip

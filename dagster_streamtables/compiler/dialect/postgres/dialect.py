@@ -15,6 +15,7 @@ from dagster_streamtables.compiler.dialect.postgres import (
     clauses,
     constant_rows,
     containment,
+    first_rows,
     formats,
     gathered,
     identifiers,
@@ -46,6 +47,7 @@ from dagster_streamtables.compiler.dialect.rules import (
     arrays as shared_arrays,
     datetimes,
     instants,
+    orders,
     rows,
 )
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON
@@ -119,15 +121,6 @@ def _local_now(node: exp.Expr, query: Query) -> exp.Expr:
 def _no_bytes(node: exp.Expr, query: Query) -> None:
     if query.kind(node.this) is Kind.BINARY:
         raise query.refusal(node, "Spark trims texts only", "encode() the bytes first")
-
-
-def _ordered_by(node: exp.Expr, query: Query) -> exp.Expr | None:
-    if query.kind(node.this) is Kind.ARRAY:
-        raise query.refusal(node, "Spark orders NULLs inside of arrays first",
-                            "order by an element of it")  # fmt: skip
-    if query.kind(node.this) is Kind.JSON:
-        raise json_compared.unordered(node, query)
-    return COMMON.mended[exp.Ordered](node, query)
 
 
 def _array(node: exp.Expr, query: Query) -> None:
@@ -247,6 +240,7 @@ def _prepare(tree: exp.Query, columns: Columns) -> None:
     clauses.named(tree)
     clauses.name_functions(tree)
     windows.inherit(tree)
+    orders.settle(tree, columns)
     gathered.gather(tree)
     whole_rows.spell_out(tree, columns)
     gathered.keep_order(tree)
@@ -268,7 +262,7 @@ POSTGRES = replace(
         exp.Cast: _cast, exp.Any: _any_or_all, exp.All: _any_or_all, exp.Anonymous: _unknown,
         exp.Is: _tested, exp.Collate: _collated, exp.Localtimestamp: _local_now,
         exp.Array: _array, exp.ArrayToString: array_casts.joined, exp.Trim: _no_bytes,
-        exp.Ordered: _ordered_by, exp.WidthBucket: whole_numbers.bucket, exp.In: _in,
+        exp.Ordered: first_rows.ordered, exp.WidthBucket: whole_numbers.bucket, exp.In: _in,
         exp.Kwarg: lambda node, query: None, exp.DataType: casts.type_,
         **dict.fromkeys((exp.LT, exp.LTE, exp.GT, exp.GTE), _compared),
         **dict.fromkeys((exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ), _equal),

@@ -78,18 +78,24 @@ def _is_rounded(node: exp.Expr) -> bool:
 
 def _value(weight: int, left: Digits, right: Digits, result: Digits) -> str:
     known = [each.scale for each in (left, right) if not each.varying]
-    places = max([16 - 4 * weight, 0, *known])
-    return f"CAST({_rounded(min(places, result.scale), left, right)} AS {_type(result.scale)})"
-
-
-def _rounded(places: int, left: Digits, right: Digits) -> str:
-    """The quotient, rounded once at `places`: the type of the dividend decides."""
+    places = min(max([16 - 4 * weight, 0, *known]), result.scale)
     kept = places if places >= 6 else 16
     width = MOST - kept + left.scale - right.scale
+    type_ = _type(result.scale)
     if not max(left.scale, 1) <= width <= MOST:
-        return f"ROUND(st_n / st_d, {places})"
-    exact = f"CAST(st_n AS DECIMAL({width}, {left.scale})) / st_d"
-    return exact if kept == places else f"ROUND({exact}, {places})"
+        return f"CAST(ROUND(st_n / st_d, {places}) AS {type_})"
+    whole = MOST if left.varying else min(left.whole + left.scale, MOST)
+    if whole <= width:
+        return f"CAST({_rounded('CAST', width, places, left)} AS {type_})"
+    exact = f"CAST({_rounded('TRY_CAST', width, places, left)} AS {type_})"
+    # 12345678901234.5 / 98765432109876.5 would have 20 digits after the point, and has 18.
+    return f"COALESCE({exact}, CAST({_rounded('CAST', whole, places, left)} AS {type_}))"
+
+
+def _rounded(cast: str, width: int, places: int, left: Digits) -> str:
+    """The quotient, rounded once at `places`: the type of the dividend decides."""
+    exact = f"{cast}(st_n AS DECIMAL({width}, {left.scale})) / st_d"
+    return exact if places >= 6 else f"ROUND({exact}, {places})"
 
 
 def _weights(left: Digits, right: Digits) -> list[int]:

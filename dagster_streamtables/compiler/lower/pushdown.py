@@ -3,6 +3,7 @@
     σ_p(L ⋈ R)  =  σ_p(L) ⋈ R      if p reads columns of L only
                 =  L ⋈_p R          if it reads both
     σ_p(υ_g(R)) =  υ_g(σ_p(R))      if p reads none of the columns that g makes
+    (p ∧ q) ∨ (p ∧ r)  =  p ∧ (q ∨ r)
 
 The change of a join reads its sides before and after; below it, a condition saves reading rows. A
 condition that can fail is not moved: further down, it would be evaluated for more rows.
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.lower.join_order import connected
 from dagster_streamtables.compiler.operators import (
     Filter,
     Join,
@@ -23,11 +25,13 @@ from dagster_streamtables.compiler.operators import (
     column,
 )
 from dagster_streamtables.compiler.operators.failing import cannot_fail
+from dagster_streamtables.compiler.operators.left_linear import conjuncts
 from dagster_streamtables.compiler.text.current_time import NOW
 
 
 def filtered(rows: Operator, conditions: list[exp.Expr]) -> Operator:
     """The rows that satisfy all conditions."""
+    conditions = [part for each in conditions for part in _factored(each)]
     stays: list[exp.Expr] = []
     asking = [each for each in conditions if reads_time(each)]
     for condition in (each for each in conditions if each not in asking):
@@ -36,8 +40,21 @@ def filtered(rows: Operator, conditions: list[exp.Expr]) -> Operator:
             stays.append(condition)
         else:
             rows = lowered
+    rows = connected(rows)
     rows = Filter(rows, exp.and_(*stays)) if stays else rows
     return TimedFilter(rows, exp.and_(*asking)) if asking else rows
+
+
+def _factored(condition: exp.Expr) -> list[exp.Expr]:
+    """What all alternatives have in common, and what is left of them: often they repeat a join."""
+    if not isinstance(condition.unnest(), exp.Or) or not cannot_fail(condition):
+        return [condition]
+    alternatives = [conjuncts(each.unnest()) for each in condition.unnest().flatten()]
+    common = [each for each in alternatives[0] if all(each in some for some in alternatives)]
+    rest = [[each for each in some if each not in common] for some in alternatives]
+    if not common:
+        return [condition]
+    return [*common, exp.or_(*(exp.and_(*some) for some in rest))] if all(rest) else common
 
 
 def reads_time(expression: exp.Expr) -> bool:

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import known_type
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import joins_inside, kind_of
+from dagster_streamtables.compiler.lower.join_order import connected
 from dagster_streamtables.compiler.lower.lateral import lateral
 from dagster_streamtables.compiler.lower.pushdown import filtered, reads_time, timed
 from dagster_streamtables.compiler.lower.scope import Scope
@@ -55,7 +56,7 @@ class FromClause:
     def rows(self) -> Operator:
         clause = self._query.args.get("from_")
         rows = self._joined(clause.this) if clause else ONE_ROW
-        rows = self._chained(rows, list(self._query.args.get("joins") or []))
+        rows = connected(self._chained(rows, list(self._query.args.get("joins") or [])))
         for view in self._query.args.get("laterals") or []:
             rows = self._unfold(rows, view, outer=bool(view.args.get("outer")))
         return rows

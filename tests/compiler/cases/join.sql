@@ -435,3 +435,46 @@ INSERT INTO customers VALUES (3, 'c');
 -- -1 | 2 | 2
 -- +1 | 2 | 3
 -- +1 | 3 | 1
+
+--- case: tables in an order in which nothing connects them
+--- covers: Q11 the order of joins
+SELECT o.id, r.country FROM orders AS o, regions AS r, customers AS c WHERE o.customer = c.id AND c.region = r.name;
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO regions VALUES ('north', 'NO'), ('south', 'IT');
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 2, 6);
+UPDATE regions SET country = 'SE' WHERE name = 'north';
+UPDATE customers SET region = NULL WHERE id = 2;
+--- delta
+-- +1 | 10 | SE
+-- -1 | 10 | NO
+
+--- case: alternatives that repeat a join
+--- covers: Q11 a join in every alternative
+SELECT o.id, c.region FROM orders AS o, customers AS c WHERE (o.customer = c.id AND o.amount > 5 AND c.region = 'north') OR ((c.region = 'south' OR o.amount = 1) AND o.customer = c.id);
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, NULL);
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6), (12, 3, 1);
+--- change
+UPDATE orders SET amount = 6 WHERE id = 10;
+INSERT INTO orders VALUES (13, 2, 0), (14, 3, 9);
+UPDATE customers SET region = 'south' WHERE id = 3;
+--- delta
+-- +1 | 10 | north
+-- +1 | 12 | south
+-- +1 | 13 | south
+-- +1 | 14 | south
+-- -1 | 12 | NULL
+
+--- case: an alternative that is a part of the other
+--- covers: Q11 a join in every alternative
+SELECT o.id, c.id AS c FROM orders AS o, customers AS c WHERE o.customer = c.id OR (o.customer = c.id AND o.amount > 5);
+--- before
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO orders VALUES (10, 1, 5), (11, NULL, 6);
+--- change
+UPDATE orders SET customer = 1 WHERE id = 11;
+--- delta
+-- +1 | 11 | 1

@@ -45,7 +45,8 @@ def _items(query: exp.Query) -> list[exp.Expr]:
 def _is_column(item: exp.Expr, query: exp.Query) -> bool:
     """Whether it is a column of the result, by its name or its number, or ALL of them."""
     if isinstance(item, exp.Column):
-        return not item.table or (isinstance(query, exp.Select) and item.table in _tables(query))
+        own = isinstance(query, exp.Select) and item.table.lower() in _tables(query)
+        return own or not item.table
     return isinstance(item, exp.Literal | exp.Var)
 
 
@@ -75,8 +76,10 @@ def _tables(first: exp.Expr) -> set[str]:
 
     A struct of the result is none: s.f is its field.
     """
-    outputs = {each.alias_or_name for each in first.expressions}
-    return set(own_aliases(first)) - outputs if isinstance(first, exp.Select) else set()
+    if not isinstance(first, exp.Select):
+        return set()
+    outputs = {each.alias_or_name.lower() for each in first.expressions}
+    return {each.lower() for each in own_aliases(first)} - outputs
 
 
 def _name_columns(around: exp.Select, first: exp.Expr) -> None:
@@ -85,7 +88,7 @@ def _name_columns(around: exp.Select, first: exp.Expr) -> None:
     numbered = [] if any(each.is_star for each in outputs) else outputs
     for item in around.args["order"].expressions if around.args.get("order") else ():
         for node in list(item.find_all(exp.Column)):
-            if node.table in tables and node.find_ancestor(exp.Query) is around:
+            if node.table.lower() in tables and node.find_ancestor(exp.Query) is around:
                 node.set("table", None)
         if isinstance(item.this, exp.Literal) and item.this.is_int:
             for named in numbered[int(item.this.name) - 1 : int(item.this.name)]:

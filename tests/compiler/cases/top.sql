@@ -242,7 +242,7 @@ INSERT INTO orders VALUES (14, 1, 9);
 
 --- case: an order by a column of a table, of rows without copies
 --- covers: Q21 an expression that orders DISTINCT
-SELECT DISTINCT o.* FROM orders AS o JOIN customers AS c ON c.id = o.customer ORDER BY 3 DESC, abs(o.customer - 2), o.id LIMIT 2;
+SELECT DISTINCT o.* FROM orders AS o JOIN customers AS c ON c.id = o.customer ORDER BY 3 DESC, abs(O.customer - 2), o.id LIMIT 2;
 --- before
 INSERT INTO customers VALUES (1, 'n'), (2, 's');
 INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5), (12, 2, 5), (13, 2, 6);

@@ -161,7 +161,8 @@ def _owner(name: str, select: exp.Select, columns: Columns) -> exp.Identifier | 
     known = [
         table
         for table in tables
-        if isinstance(table, exp.Table) and name.lower() in columns.get(table_name(table), {})
+        if isinstance(table, exp.Table)
+        and name.lower() in map(str.lower, columns.get(table_name(table), {}))
     ]
     found = tables if len(tables) == 1 else known if len(known) == 1 else []
     return exp.to_identifier(found[0].alias_or_name) if found else None

@@ -30,7 +30,7 @@ def settle(tree: exp.Query, columns: Columns) -> None:
     >>> tree = sqlglot.parse_one("SELECT DISTINCT ON (1) -a AS a FROM t ORDER BY 1", read="duckdb")
     >>> settle(tree, {})
     >>> tree.sql("duckdb")
-    'SELECT DISTINCT ON (-a) -a AS a FROM t ORDER BY -a'
+    'SELECT DISTINCT ON (-a) -a AS a FROM t ORDER BY -t.a'
     >>> tree = sqlglot.parse_one("SELECT -a AS a FROM t ORDER BY a + 1, a", read="duckdb")
     >>> settle(tree, {})
     >>> tree.sql("duckdb")

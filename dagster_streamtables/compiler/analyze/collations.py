@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.analyze.ordered_aggregates import STRINGS
 from dagster_streamtables.compiler.text import spark_functions
 
 _PLAIN = "UTF8_BINARY"
@@ -24,9 +25,6 @@ _COMPARING = (
     *(exp.Length, exp.Levenshtein, exp.StrPosition, exp.ArrayPosition),
 )
 """Their results are booleans or numbers, and sqlglot's `Predicate` is not all of them."""
-
-_STRINGS = {"listagg", "string_agg"}
-"""What they order is an argument of its own; MODE() WITHIN GROUP gives back what it orders."""
 
 
 def kept_collations(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -73,9 +71,9 @@ def _is_compared(node: exp.Expr) -> bool:
 
 def _orders_rows(item: exp.Ordered) -> bool:
     """Whether rows or values are put in an order by it: rows that are equal by a collation are
-    then ordered by their columns, and values by their bytes."""
+    then ordered by their columns, and values by their bytes. MODE() gives back what it orders."""
     of_group = item.find_ancestor(exp.WithinGroup, exp.Query)
-    return not isinstance(of_group, exp.WithinGroup) or of_group.this.name.lower() in _STRINGS
+    return not isinstance(of_group, exp.WithinGroup) or of_group.this.name.lower() in STRINGS
 
 
 def _compares(around: exp.Expr, operand: exp.Expr) -> bool:

@@ -36,9 +36,9 @@ def _spell_out(group: exp.Group, select: exp.Select) -> None:
         return
     for sets in list(group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets)):
         for number in list(sets.find_all(exp.Literal)):
-            meant = select.expressions[int(number.name) - 1 :] if _is_number(number) else []
-            if meant and isinstance(number.parent, _KEYS):
-                number.replace(meant[0].unalias().copy())
+            if _is_number(number) and isinstance(number.parent, _KEYS):
+                for meant in select.expressions[int(number.name) - 1 : int(number.name)]:
+                    number.replace(meant.unalias().copy())
 
 
 _KEYS = (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple, exp.Paren)

@@ -39,7 +39,8 @@ class Insertion:
 
 
 _LISTS = {"collect_list", "collect_set", "array_agg"}
-_STRINGS = {"listagg", "string_agg"}
+STRINGS = {"listagg", "string_agg"}
+"""They list texts in an order that is no argument of theirs: WITHIN GROUP (ORDER BY …)."""
 _EXTREMES = {
     "first": "min",
     "first_value": "min",
@@ -88,7 +89,7 @@ def missing_orders(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
         UnsupportedQuery: The values of a group are maps, and the place of the call is not known.
     """
     maps = list(_maps(text, qualified))
-    wanted = _LISTS | _STRINGS | set(_EXTREMES) | _BY | {"mode"}
+    wanted = _LISTS | STRINGS | set(_EXTREMES) | _BY | {"mode"}
     tokens = text.tokens
     for i, token in enumerate(tokens[:-1]):
         if token.text.lower() in wanted and tokens[i + 1].token_type is TokenType.L_PAREN:
@@ -196,7 +197,7 @@ def _decided(call: _Call, text: Text, maps: exp.DataType | None) -> Iterator[Ins
         if maps is not None:
             yield _argument(call, text, maps)
         yield Insertion(call.end, f"){after}")
-    elif name in _STRINGS and not call.windowed:
+    elif name in STRINGS and not call.windowed:
         value = call.argument(0, text)
         bare = value[len("DISTINCT") :].strip() if value.upper().startswith("DISTINCT") else value
         if call.within is None:

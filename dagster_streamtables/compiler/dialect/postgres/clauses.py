@@ -42,7 +42,7 @@ def select(node: exp.Expr, query: Query) -> exp.Expr | None:
     assert isinstance(node, exp.Select)
     interval_outputs.spell_out(node, query)
     orders.require_known(node, query)
-    if first_rows.has_ties(node):
+    if first_rows.takes_ties(node):
         return first_rows.with_ties(node)
     if orders.first_of(node) and orders.is_kept(node):
         return first_rows.of_each(node)

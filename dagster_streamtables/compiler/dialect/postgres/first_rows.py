@@ -21,7 +21,7 @@ from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
 _NUMBER = "st_number"
 
 
-def has_ties(node: exp.Select) -> bool:
+def takes_ties(node: exp.Select) -> bool:
     """Whether WITH TIES can be rewritten: other forms are refused."""
     fetch = node.args.get("limit")
     plain = node.args.get("order") and not node.args.get("offset") and not node.args.get("distinct")
@@ -56,7 +56,7 @@ def of_each(node: exp.Select) -> exp.Select:
 
 def limited(node: exp.Expr, query: Query) -> exp.Expr | None:
     """LIMIT and FETCH, unless the SELECT around them rewrites WITH TIES."""
-    if isinstance(node.parent, exp.Select) and has_ties(node.parent):
+    if isinstance(node.parent, exp.Select) and takes_ties(node.parent):
         return None
     return COMMON.mended[type(node)](node, query)
 

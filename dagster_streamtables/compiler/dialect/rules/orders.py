@@ -40,10 +40,10 @@ def settle(tree: exp.Query, columns: Columns) -> None:
         for window in select.find_all(exp.Window):
             if window.find_ancestor(exp.Select) is select:
                 _order_any(window, select)
-        keys = first_of(select)
-        for item in [*keys, *_items(select)] if keys or has_ties(select) else ():
+        for item in _in_window(select):
             _name_number(item, select, columns)
-        for key in (keys := first_of(select)):
+        keys = first_of(select)
+        for key in keys:
             key.replace(meant(key, select))
         for item in _ordered(select):
             if keys and not is_kept(select):
@@ -93,8 +93,7 @@ def require_known(select: exp.Select, query: Query) -> None:
         InvalidDefinition: A number stands for a column of a star, or it is not known which table
             a column of the order is from.
     """
-    keys = first_of(select)
-    for item in [*keys, *_items(select)] if keys or has_ties(select) else ():
+    for item in _in_window(select):
         if _is_number(item) and meant(item, select) is item:
             raise query.refusal(
                 item, "in a window, as which Spark has it, it is a constant", "name the column"
@@ -112,8 +111,10 @@ def _ordered(select: exp.Select) -> list[exp.Ordered]:
     return [] if order is None else list(order.expressions)
 
 
-def _items(select: exp.Select) -> list[exp.Expr]:
-    return [each.this for each in _ordered(select)]
+def _in_window(select: exp.Select) -> list[exp.Expr]:
+    """What Spark has in a window: the keys and the order of DISTINCT ON, the order of WITH TIES."""
+    keys = first_of(select)
+    return [*keys, *(e.this for e in _ordered(select))] if keys or has_ties(select) else []
 
 
 def _is_number(item: exp.Expr) -> bool:

@@ -5,17 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fuzz.expressions import Expressions, comparable
-from fuzz.forms import (
-    AGGREGATES,
-    POSITIONS,
-    RANGE_FRAMES,
-    RANKS,
-    ROWS_FRAMES,
-    TOTALS,
-    Form,
-)
+from fuzz.forms import POSITIONS, RANGE_FRAMES, RANKS, ROWS_FRAMES, TOTALS, Form
+from fuzz.forms_of_spark import AGGREGATES
 from fuzz.schema import Kind
 from fuzz.scope import Scope
+from fuzz.switches import OF_SPARK
 from fuzz.tree import Aggregate, Expr, Literal, Order, Over, Spec
 
 
@@ -41,7 +35,7 @@ class Aggregates:
         where = None
         if self.chooser.wants("filter clause", 0.12) and "WITHIN" not in form.template:
             where = self.expressions.condition(rows, 1)
-        if form.template.startswith(("ROUND", "SORT_ARRAY")):
+        if form.template.startswith(("ROUND", "SORT_ARRAY")) or form.about in OF_SPARK:
             where = None
         return Aggregate(form.kind, form.template, args, form.about, where)
 

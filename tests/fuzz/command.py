@@ -51,7 +51,8 @@ def make_trial(seed: int, number: int, on: Switches, *, whole: bool, batch: int 
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
-    on = only(options.only.split(",")) if options.only else all_switches()
+    of_spark = options.engine == "spark"
+    on = only(options.only.split(",")) if options.only else all_switches(of_spark=of_spark)
     console = Console(width=120)
     engine = _engine(options.engine)
     run = Run(engine, on, options)

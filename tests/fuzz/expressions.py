@@ -6,7 +6,8 @@ from collections.abc import Callable
 from random import Random
 from typing import TypeVar
 
-from fuzz.forms import COMPARABLE, LITERALS, PREDICATES, SCALARS, Form
+from fuzz.forms import COMPARABLE, LITERALS, Form
+from fuzz.forms_of_spark import PREDICATES, SCALARS
 from fuzz.schema import Kind
 from fuzz.scope import Scope
 from fuzz.switches import Switches
@@ -54,6 +55,8 @@ class Expressions:
     def kind(self, scope: Scope) -> Kind:
         """A kind that is there to be had, rarely another."""
         there = [atom.kind for atom in scope.atoms]
+        if self.chooser.wants("variant", 0.05):
+            return Kind.VARIANT
         return self.random.choice(there or [Kind.INT])
 
     def value(self, kind: Kind, scope: Scope, depth: int = 2) -> Expr:
@@ -125,6 +128,7 @@ class Expressions:
         """Whether the form is about something that is there, not about literals alone."""
         there = {atom.kind for atom in scope.atoms} | ({Kind.BOOLEAN} if form.takes else set())
         there |= {Kind.INT} if scope.aggregates else set()
+        there |= {Kind.VARIANT} if self.chooser.on["variant"] else set()
         return all(kind in there for kind in form.takes[:1]) if form.takes else True
 
 

@@ -141,6 +141,8 @@ LITERALS: dict[Kind, tuple[str, ...]] = {
     INTS: ("ARRAY(1, 2)",),
     PLACE: ("NAMED_STRUCT('x', 1, 'y', 'north')",),
     DOUBLE: ("CAST(0.5 AS DOUBLE)",),
+    Kind.MAP: ("MAP('a', 1)",),
+    Kind.VARIANT: ("PARSE_JSON('[1]')",),
 }
 """The first of a kind is the one that shrinking ends at."""
 

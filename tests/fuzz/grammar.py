@@ -12,6 +12,7 @@ from fuzz.relations import Join, Table
 from fuzz.schema import Kind
 from fuzz.scope import Scope
 from fuzz.sources import Sources
+from fuzz.spellings import SPELLINGS, Piped, Spelled, all_keys_are_outputs, can_be_piped
 from fuzz.subqueries import Subqueries
 from fuzz.switches import Switches
 from fuzz.tree import Call, Column, Expr, Key, Literal, walk
@@ -54,7 +55,11 @@ class Grammar:
         if self.chooser.wants("recursion", 0.15):
             clauses.append(self._recursive())
         body = self.query(self.random.choice([0, 1, 1, 2]))
-        return With(tuple(clauses), body) if clauses else body
+        made = With(tuple(clauses), body) if clauses else body
+        for way in SPELLINGS:
+            if self.chooser.wants(way, 0.2):
+                made = Spelled(made, way, self.random.randrange(99))
+        return made
 
     def query(self, depth: int, shape: tuple[Kind, ...] | None = None) -> Query:
         word = self.chooser.pick(dict.fromkeys(_SETS, 1.0), "")
@@ -110,7 +115,7 @@ class Grammar:
         assert len(names) == len(right.outputs)
         return replace(made, top=self._top(0.1))  # type: ignore[type-var]
 
-    def _select(self, depth: int, shape: tuple[Kind, ...] | None) -> Select:
+    def _select(self, depth: int, shape: tuple[Kind, ...] | None) -> Query:
         start, joins, views = self.sources.several(None, depth)
         made = Select((), start, tuple(joins), tuple(views))
         scope = Scope(made.here.columns)  # type: ignore[arg-type]
@@ -123,7 +128,10 @@ class Grammar:
         else:
             made = self._rows(made, scope, shape, depth)
         self.windows.positioned = before
-        return replace(made, top=self._top(0.12))
+        made = replace(made, top=self._top(0.12))
+        if self.chooser.wants("pipe", 0.2) and can_be_piped(made):
+            return Piped(made)
+        return replace(made, from_first=self.chooser.wants("from first", 0.2))
 
     def _rows(
         self, made: Select, scope: Scope, shape: tuple[Kind, ...] | None, depth: int
@@ -180,6 +188,8 @@ class Grammar:
         having = None
         if self.chooser.wants("having", 0.12):
             having = self.expressions.condition(replace(inner, subqueries=asking), 2)
+        if self.chooser.wants("group by all", 0.3) and all_keys_are_outputs(group, outputs):
+            group = replace(group, all=True)
         made = replace(made, select=outputs, group=group, having=having)
         return replace(made, distinct=self.chooser.wants("distinct", 0.02))
 
@@ -214,7 +224,18 @@ class Grammar:
             while any(each.name.lower() == name.lower() for each in outputs):
                 name += "x"
             outputs.append(Output(name, value))
+        if not shape and self.chooser.wants("alias of output", 0.15):
+            outputs += self._of_an_output(outputs)
         return tuple(outputs)
+
+    def _of_an_output(self, outputs: list[Output]) -> list[Output]:
+        """A further output that names one of these, unless a table has a column of that name."""
+        numbers = [each for each in outputs if each.value.kind is Kind.INT]
+        if not numbers:
+            return []
+        named = Column(Kind.INT, "", self.random.choice(numbers).name)
+        text = self.random.choice(["({0} + 1)", "COALESCE({0}, -1)", "({0} * {0})"])
+        return [Output(f"z{len(outputs)}", Call(Kind.INT, text, (named,)))]
 
     def _top(self, chance: float) -> Top | None:
         if self.chooser.wants("limit", chance / 2):

@@ -32,14 +32,20 @@ class Group(Node):
     """`CUBE`, `ROLLUP`, `GROUPING SETS`, or nothing."""
     sets: tuple[tuple[int, ...], ...] = ()
     ordinal: bool = False
+    all: bool = False
+    """Written as `GROUP BY ALL`: every key is an output, and no other output names a key."""
 
-    droppable: ClassVar[dict[str, int]] = {"sets": 1}
+    droppable: ClassVar[dict[str, int]] = {"sets": 1, "all": 0}
 
     @property
     def constructs(self) -> tuple[str, ...]:
-        return (*((self.kind.lower(),) if self.kind else ()), *(("ordinal",) * self.ordinal))
+        words = {"ordinal": self.ordinal, "group by all": self.all}
+        kind = (self.kind.lower(),) if self.kind else ()
+        return (*kind, *(word for word, there in words.items() if there))
 
     def sql(self, here: Context, places: dict[int, int]) -> str:
+        if self.all:
+            return "ALL"
         texts = [
             str(places[i]) if self.ordinal and i in places else key.sql(here)
             for i, key in enumerate(self.keys)
@@ -86,10 +92,11 @@ class Select(Query):
     distinct: bool = False
     star: bool = False
     top: Top | None = None
+    from_first: bool = False
 
     droppable: ClassVar[dict[str, int]] = {
         "select": 1, "joins": 0, "views": 0, "where": 0, "group": 0, "having": 0, "qualify": 0,
-        "distinct": 0, "top": 0,
+        "distinct": 0, "top": 0, "from_first": 0,
     }  # fmt: skip
 
     @property
@@ -98,6 +105,8 @@ class Select(Query):
         windowed = [value for value in values if holds(Over, value)]
         words = {
             "distinct": self.distinct, "star": self.star, "having": self.having is not None,
+            "from first": self.from_first,
+            "alias of output": any(_names_an_output(value) for value in values),
             "qualify": self.qualify is not None,
             "grand total": self.group is not None and not self.group.keys,
             "window in expression": any(not isinstance(value, Over) for value in windowed),
@@ -124,9 +133,9 @@ class Select(Query):
     def sql(self) -> str:
         here = self.here
         outputs = "*" if self.star else ", ".join(each.sql(here) for each in self.select)
-        text = f"SELECT {'DISTINCT ' * self.distinct}{outputs} FROM {self.start.sql()}"
-        text += "".join(join.sql(here) for join in self.joins)
-        text += "".join(view.sql(here) for view in self.views)
+        select = f"SELECT {'DISTINCT ' * self.distinct}{outputs}"
+        text = f"{self.sources(here)} {select}" if self.from_first else ""
+        text = text or f"{select} {self.sources(here)}"
         if self.where:
             text += f" WHERE {self.where.sql(here)}"
         if self.group and self.group.keys:
@@ -142,6 +151,11 @@ class Select(Query):
             text += f" QUALIFY {self.qualify.sql(here)}"
         text += self._windows(here)
         return text + (self.top.sql([name for name, _ in self.outputs]) if self.top else "")
+
+    def sources(self, here: Context) -> str:
+        """The FROM clause."""
+        joins = "".join(join.sql(here) for join in self.joins)
+        return f"FROM {self.start.sql()}{joins}{''.join(v.sql(here) for v in self.views)}"
 
     def _windows(self, here: Context) -> str:
         parts = [*self.select, *([self.qualify] if self.qualify else [])]
@@ -176,8 +190,12 @@ class SetOperation(Query):
 
 
 def _side(query: Query) -> str:
-    plain = isinstance(query, Select) and query.top is None and "QUALIFY" not in query.sql()
-    return query.sql() if plain else f"({query.sql()})"
+    plain = isinstance(query, Select) and query.top is None and not query.from_first
+    return query.sql() if plain and "QUALIFY" not in query.sql() else f"({query.sql()})"
+
+
+def _names_an_output(value: Expr) -> bool:
+    return any(isinstance(each, Column) and not each.table for each in walk(value))
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,27 @@ class Pivoted(Relation):
 
 
 @dataclass(frozen=True)
+class Written(Relation):
+    """A derived table of one text."""
+
+    text: str
+    alias: str
+    names: Columns
+    about: str
+
+    @property
+    def constructs(self) -> tuple[str, ...]:
+        return (self.about,)
+
+    @property
+    def outputs(self) -> Columns:
+        return self.names
+
+    def sql(self) -> str:
+        return f"({self.text}) AS {self.alias}"
+
+
+@dataclass(frozen=True)
 class Function(Relation):
     """A table function of what stands to its left: `LATERAL explode(x) AS e(v)`."""
 

@@ -11,7 +11,7 @@ from compiler.database import Rows
 from fuzz.changes import change_script, script
 from fuzz.outcome import Outcome, Trial, Verdict
 from fuzz.schema import OWN_TABLES
-from fuzz.switches import CONSTRUCTS
+from fuzz.switches import CONSTRUCTS, OF_SPARK
 from fuzz.tree import constructs_of
 
 
@@ -75,7 +75,7 @@ class Tally:
         shown.add_column("construct")
         for word in words:
             shown.add_column(str(word), justify="right")
-        for construct in ("(any)", *CONSTRUCTS):
+        for construct in ("(any)", *CONSTRUCTS, *OF_SPARK):
             counted = self.by_construct.get(construct, Counter[str]())
             shown.add_row(construct, *(str(counted[word]) for word in words))
         return shown

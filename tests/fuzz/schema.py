@@ -21,6 +21,8 @@ class Kind(enum.StrEnum):
     TIMESTAMP = "timestamp"
     INTS = "array<int>"
     PLACE = "struct<x: int, y: string>"
+    MAP = "map<string, int>"
+    VARIANT = "variant"
 
 
 OWN_TABLES: dict[str, dict[str, str]] = {
@@ -34,6 +36,8 @@ OWN_TABLES: dict[str, dict[str, str]] = {
         "ok": "BOOLEAN",
     },
     "edges": {"id": "INT", "customer": "INT"},
+    # Read on Spark alone: to DuckDB a map is a list.
+    "bags": {"id": "INT", "m": "MAP<STRING, INT>", "s": "STRING"},
 }
 SOURCES: dict[str, dict[str, str]] = {**TABLES, **OWN_TABLES}
 
@@ -49,6 +53,7 @@ _KINDS = {
     "DOUBLE": Kind.DOUBLE,
     "ARRAY<INT>": Kind.INTS,
     "STRUCT<x: INT, y: STRING>": Kind.PLACE,
+    "MAP<STRING, INT>": Kind.MAP,
 }
 # Wide decimals and exact halves: what is summed is exact in any order.
 VALUES: dict[str, tuple[str, ...]] = {
@@ -68,6 +73,13 @@ VALUES: dict[str, tuple[str, ...]] = {
     ),
     "ARRAY<INT>": ("[1, 2]", "[2, NULL, 2]", "[]::INT[]", "NULL"),
     "STRUCT<x: INT, y: STRING>": ("{'x': 1, 'y': 'north'}", "{'x': 2, 'y': NULL}", "NULL"),
+    "MAP<STRING, INT>": (
+        "MAP {'a': 1, 'b': 2}",
+        "MAP {'b': 2, 'a': 1}",
+        "MAP {'a': NULL}",
+        "MAP([]::TEXT[], []::INT[])",
+        "NULL",
+    ),
 }
 """Few values of each type, so that rows meet; as literals of DuckDB."""
 

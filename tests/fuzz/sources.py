@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING
 from fuzz.expressions import comparable
 from fuzz.forms import LITERALS
 from fuzz.queries import Output, Select
-from fuzz.relations import Columns, Derived, Function, Join, Pivoted, Table, Values, View
+from fuzz.relations import (
+    Columns,
+    Derived,
+    Function,
+    Join,
+    Pivoted,
+    Table,
+    Values,
+    View,
+    Written,
+)
 from fuzz.schema import SOURCES, Kind
 from fuzz.scope import Scope
+from fuzz.spellings import TEXTS
 from fuzz.tree import Call, Column, Expr, Literal, Query, Relation
 
 if TYPE_CHECKING:
@@ -38,7 +49,10 @@ class Sources:
             name, columns = self.random.choice(self.clauses)
             return Table(name, alias, columns)
         if depth > 0:
-            options = {"derived table": 2.0, "values": 0.4, "pivot": 0.6, "join": 2.0}
+            options = {
+                "derived table": 2.0, "values": 0.4, "pivot": 0.6, "join": 2.0, "unpivot": 0.6,
+                "window of time": 0.6,
+            }  # fmt: skip
             word = self.chooser.pick(options, "join")
             if word == "derived table":
                 return self._derived(self.grammar.query(depth - 1), alias)
@@ -46,7 +60,11 @@ class Sources:
                 return self._values(alias)
             if word == "pivot":
                 return self._pivoted(alias)
+            if word in TEXTS:
+                text, names = self.random.choice(TEXTS[word])
+                return Written(text, alias, names, word)
         weights = _OFTEN | (_TYPED if self.chooser.flip(0.5) else {})
+        weights |= {"bags": 8} if self.chooser.wants("map", 0.2) else {}
         name = self.random.choices(list(weights), list(weights.values()))[0]
         if self.chooser.wants("column aliases", 0.08):
             renames = tuple(f"k{i}" for i in range(len(SOURCES[name])))

@@ -35,6 +35,16 @@ CONSTRUCTS: Mapping[str, float] = {
 }  # fmt: skip
 """Construct → weight. What every query has (scans, filters, projections) has no switch."""
 
+OF_SPARK: Mapping[str, float] = {
+    # functions
+    "text": 1, "number": 1, "date": 1, "instant": 1, "array function": 1, "json": 1, "map": 2,
+    "variant": 1, "more aggregates": 2,
+    # clauses
+    "from first": 1, "pipe": 2, "group by all": 1, "alias of output": 1, "unpivot": 1,
+    "window of time": 1, "loud": 1, "comment": 1,
+}  # fmt: skip
+"""What only Spark has, or DuckDB takes for something else: for the engine that runs on Spark."""
+
 IMPLIED: Mapping[str, tuple[str, ...]] = {
     "join": ("using", "natural join", "inequality join"),
     "cte": ("shared cte",),
@@ -69,8 +79,8 @@ class Switches:
         return Switches({name: w for name, w in self.weights.items() if random.random() < share})
 
 
-def all_switches() -> Switches:
-    return Switches(dict(CONSTRUCTS))
+def all_switches(*, of_spark: bool = False) -> Switches:
+    return Switches({**CONSTRUCTS, **(OF_SPARK if of_spark else {})})
 
 
 def only(words: Iterable[str]) -> Switches:
@@ -80,10 +90,11 @@ def only(words: Iterable[str]) -> Switches:
         ValueError: There is no construct of that name.
     """
     chosen: set[str] = set()
+    known = {**CONSTRUCTS, **OF_SPARK}
     for word in words:
-        if word not in CONSTRUCTS:
-            raise ValueError(f'there is no construct "{word}"; there are {", ".join(CONSTRUCTS)}')
+        if word not in known:
+            raise ValueError(f'there is no construct "{word}"; there are {", ".join(known)}')
         chosen |= {word, *IMPLIED.get(word, ())}
     kept = chosen | PLAIN
-    weights = {name: w * (2 if name in chosen else 1) for name, w in CONSTRUCTS.items()}
+    weights = {name: w * (2 if name in chosen else 1) for name, w in known.items()}
     return Switches({name: w for name, w in weights.items() if name in kept})

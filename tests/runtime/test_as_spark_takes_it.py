@@ -122,6 +122,8 @@ PIPES = [
     "FROM orders |> AGGREGATE MAX(id) AS m, SUM(amount) + customer AS s "
     "GROUP BY customer, amount % 2 AS odd |> SELECT customer, odd, m, s",
     "FROM orders |> AGGREGATE GROUP BY customer |> AGGREGATE COUNT(*) AS n",
+    "FROM orders |> AGGREGATE LISTAGG(note, ',') WITHIN GROUP (ORDER BY note) AS l GROUP BY "
+    "customer",
     "FROM orders, customers AS c |> WHERE customer = c.id |> SELECT c.id, note",
     "FROM orders AS o |> SELECT id, amount, customer "
     "|> SET customer = customer + amount, id = customer |> SET AMOUNT = amount * 2 |> WHERE id > 2",
@@ -129,6 +131,22 @@ PIPES = [
     "|> WHERE id > 1 |> ORDER BY id |> LIMIT 3 |> SET id = (SELECT MAX(id) FROM customers)",
     "FROM orders |> SELECT id, customer, amount "
     "|> AGGREGATE SUM(amount) AS s GROUP BY 2, id % 2 AS odd",
+    "FROM orders AS o JOIN customers AS c ON o.customer = c.id |> WHERE c.name <> 'b' "
+    "|> EXTEND o.amount * 2 AS twice, twice + 1 AS more |> WHERE more > 5 "
+    "|> AGGREGATE SUM(twice - 1) AS s, COUNT(*) AS n GROUP BY c.name, o.id % 2 AS odd "
+    "|> WHERE c.name > 'A' |> JOIN customers AS d ON d.name = c.name |> SELECT c.name, odd, s, d.id",
+    "FROM orders AS o, customers AS c |> WHERE o.customer = c.id |> ORDER BY o.amount "
+    "|> SELECT o.id, c.name, c.id AS customer |> WHERE o.id > 1 |> EXCEPT SELECT 5, 'a', 1 "
+    "|> WHERE c.name < 'z' AND o.id < 18",
+    "FROM orders AS o JOIN customers AS c ON o.customer = c.id |> WHERE o.amount > 2 "
+    "|> LEFT JOIN customers AS d ON d.id = o.id |> EXTEND d.name AS other |> SELECT *, 1 AS one "
+    "|> SELECT other, one, note",
+    "FROM orders AS o JOIN customers AS c ON o.customer = c.id |> EXTEND o.amount AS size "
+    "|> WHERE EXISTS (SELECT 1 FROM customers AS e WHERE size > 3) |> SELECT size, note",
+    "FROM orders AS o JOIN customers AS c USING (id) |> EXTEND UPPER(c.name) AS up, o.amount AS a "
+    "|> ORDER BY up DESC, o.id |> LIMIT 2 |> SELECT id, up, a",
+    "SELECT /*+ REPARTITION(3) */ customer, COUNT(*) AS n FROM orders WHERE id !> 9 AND id !< 1 "
+    "GROUP -- \"by\nBY customer HAVING MIN(note) IS /* `x */ NOT /**/ NULL",
 ]
 
 

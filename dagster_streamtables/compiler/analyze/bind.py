@@ -20,15 +20,17 @@ from sqlglot.schema import MappingSchema
 from dagster_streamtables.compiler.analyze.joins_by_name import settle_joins, spell_out_stars
 from dagster_streamtables.compiler.analyze.normalize import normalized
 from dagster_streamtables.compiler.analyze.orders_of_results import spell_out_orders
-from dagster_streamtables.compiler.analyze.outputs import distinct, names_of, tell_apart, unnamed
+from dagster_streamtables.compiler.analyze.outputs import distinct, names_of, unnamed
 from dagster_streamtables.compiler.analyze.pivots import settle_values
 from dagster_streamtables.compiler.analyze.refuse import refuse
+from dagster_streamtables.compiler.analyze.repeated_names import tell_apart
 from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.analyze.time_windows import settle_times
 from dagster_streamtables.compiler.analyze.unresolved import unresolved
 from dagster_streamtables.compiler.analyze.validate import check
 from dagster_streamtables.compiler.operators.columns import WEIGHT
 from dagster_streamtables.compiler.text.aggregate_calls import calls
+from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text, table_name, tables_in
 from dagster_streamtables.compiler.text.spark import DIALECT
@@ -96,6 +98,7 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
     }
     schema = _Schema(columns, dialect=DIALECT)
     try:
+        tell_apart(tree, schema)
         tree = qualify(tree, schema=schema, dialect=DIALECT, quote_identifiers=False)
         settle_joins(tree)
         _spell_out_group_by_all(tree)
@@ -103,7 +106,6 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
         tree = annotated(tree, schema)
         settle_times(tree)
         settle_values(tree)
-        tell_apart(tree)
     except (OptimizeError, SchemaError) as error:
         raise unresolved(text, str(error), sources) from None
     except SqlglotError as error:
@@ -235,7 +237,8 @@ def _names_of_star(
     text: Text, sources: Mapping[str, Columns], cased: Mapping[str, str]
 ) -> tuple[str, ...]:
     tree, _ = _qualified(text, sources)
-    return tuple(cased.get(name, name) for name in tree.named_selects)
+    names = map(repeated, tree.named_selects)
+    return tuple(cased.get(name, name) for name in names)
 
 
 def _require_no_weight(tree: exp.Query, text: Text) -> None:

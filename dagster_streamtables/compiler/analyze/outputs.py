@@ -84,27 +84,6 @@ def unstorable(name: str, *, field: bool = False) -> InvalidDefinition:
     )
 
 
-def tell_apart(tree: exp.Expr) -> None:
-    """Give columns of one name in a later operand of a set operation names of their own.
-
-    Operands are matched by position: only the names of the first are seen.
-    """
-    for operation in tree.find_all(exp.SetOperation):
-        operand = operation.right.unnest()
-        if isinstance(operand, exp.Select):
-            _tell_apart(operand)
-
-
-def _tell_apart(select: exp.Select) -> None:
-    seen: set[str] = set()
-    for number, item in enumerate(list(select.expressions)):
-        name = item.alias_or_name.lower()
-        if name in seen:
-            other = f"st_{number}_{name}"
-            item.replace(exp.alias_(item.unalias().copy(), other, quoted=True))
-        seen.add(name)
-
-
 # Columns that are added to the table's own while a change is computed, written and compared.
 _OURS = frozenset((WEIGHT, "__goes", "__row", "__side", "__n", "__close"))
 

@@ -6,10 +6,22 @@ name, joined by a dot. Both may contain dots, so those of the alias are escaped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Set
 
 JOINED = "st_joined_"
 """The beginning of the aliases of subqueries that the author wrote as joins in parentheses."""
+
+SAME = "st_same_"
+"""The beginning of the names of columns in a subquery that share a name."""
+
+
+def repeated(name: str) -> str:
+    """
+    >>> repeated("st_same_2_id"), repeated("id")
+    ('id', 'id')
+    """
+    return re.sub(f"^{SAME}[0-9]+_", "", name)
 
 
 def flat(table: str, column: str) -> str:

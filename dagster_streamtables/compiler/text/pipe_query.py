@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+from dagster_streamtables.compiler.text.pipe_names import STEP, Names, folded
 
 
 @dataclass(frozen=True)
@@ -17,23 +19,53 @@ class PipeQuery:
     offset: str = ""
     ordered: bool = False
     """Whether a step below put its rows into an order."""
+    several: bool = False
+    """Whether FROM has several tables, each with its name."""
+    loose: bool = False
+    """Whether a condition names a column without its table."""
+    made: tuple[tuple[str, str], ...] = ()
+    """What EXTEND added to the columns of several tables: a name, and an expression over them."""
+    kept: tuple[tuple[str, str], ...] = ()
+    """The columns of several tables that a step below has chosen: a table's name, a column's."""
 
-    def select(self, items: str = "*", group: str = "") -> str:
-        parts = [f"SELECT {items} FROM {self.from_}"]
+    @property
+    def names(self) -> Names:
+        """What names of an earlier step stand for."""
+        made = {(folded(name),): f"({value})" for name, value in self.made}
+        return {
+            **{(folded(t), folded(column)): f"{STEP}.{column}" for t, column in self.kept},
+            **made,
+        }
+
+    @property
+    def stars(self) -> str:
+        """All columns."""
+        return ", ".join(["*", *(f"{value} AS {name}" for name, value in self.made)])
+
+    def select(self, items: str = "", group: str = "") -> str:
+        parts = [f"SELECT {items or self.stars} FROM {self.from_}"]
         parts += ["WHERE " + " AND ".join(f"({each})" for each in self.where)] if self.where else []
         parts += [f"GROUP BY {group}"] if group else []
         return "\n".join([*parts, *filter(None, (self.order, self.offset))])
 
     @property
     def is_plain(self) -> bool:
-        return not (self.where or self.order or self.offset)
+        return not (self.where or self.order or self.offset or self.made)
 
     def below(self, sql: str, *, ordered: bool = False) -> PipeQuery:
         """The query over the rows of another, which stands for this one and its name."""
-        name = f" AS {self.alias}" if self.alias else ""
-        return PipeQuery(f"(\n{sql}\n){name}", self.alias, ordered=ordered)
+        named = self.alias or (STEP if self.kept else "")
+        from_ = f"(\n{sql}\n) AS {named}" if named else f"(\n{sql}\n)"
+        return PipeQuery(from_, self.alias, ordered=ordered, kept=self.kept)
 
     @property
     def closed(self) -> PipeQuery:
         kept = self.ordered or bool(self.order)
         return self if self.is_plain else self.below(self.select(), ordered=kept)
+
+    @property
+    def unordered(self) -> PipeQuery:
+        """The query for a step after which its order is gone."""
+        if self.order and self.several and not self.offset:
+            return replace(self, order="", ordered=True)
+        return self.closed if self.order or self.offset else self

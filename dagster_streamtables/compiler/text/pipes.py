@@ -9,8 +9,9 @@
            |> JOIN u ON …                   … FROM (…) AS t JOIN u ON …
            |> ORDER BY a |> LIMIT 3         SELECT * FROM (…) AS t ORDER BY a LIMIT 3
 
-Joins and conditions right after FROM stay in one SELECT, so that all of its names stay visible.
 Later steps see the name of the table that the query began with, as in Spark, if that was only one.
+If they are several, what stands before SELECT or AGGREGATE stays in one SELECT as far as it can, so
+that all names stay visible, and what these choose keeps its name, see `pipe_names`.
 """
 
 from __future__ import annotations
@@ -18,8 +19,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-
-from sqlglot.tokenizer_core import Token, TokenType
 
 from dagster_streamtables.compiler.text.pipe_columns import (
     SPARK_ONLY,
@@ -29,9 +28,9 @@ from dagster_streamtables.compiler.text.pipe_columns import (
     with_value,
 )
 from dagster_streamtables.compiler.text.pipe_query import PipeQuery
+from dagster_streamtables.compiler.text.pipe_words import PipeWords, is_pipe
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.compiler.text.token_ranges import TokenRanges
-from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
+from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 _SETS = {"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"}
 _JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "LATERAL"}
@@ -74,24 +73,17 @@ def counts_columns(text: Text) -> bool:
     return bool(asked)
 
 
-def _is_pipe(token: Token) -> bool:
-    return token.token_type is TokenType.PIPE_GT
-
-
-class _Writer:
+class _Writer(PipeWords):
     """Writes queries of a text again, each as the words between two of its tokens."""
 
     def __init__(self, text: Text, columns_of: ColumnsOf) -> None:
-        self._text = text
+        super().__init__(text)
         self._columns_of = columns_of
-        self._tokens = text.tokens
-        self._words = [text.sql[t.start : t.end + 1].upper().split()[0] for t in text.tokens]
-        self._ranges = TokenRanges(self._tokens, self._words)
 
     def query(self, start: int, stop: int) -> str:
         """The query of a range of tokens; what has no pipe stays as it is."""
         begin = self._ranges.after_with(start, stop)
-        pipes = [i for i in self._ranges.outer(begin, stop) if _is_pipe(self._tokens[i])]
+        pipes = [i for i in self._ranges.outer(begin, stop) if is_pipe(self._tokens[i])]
         if not pipes:
             return self._copied(start, stop)
         found = self._first(begin, pipes[0])
@@ -107,13 +99,7 @@ class _Writer:
             return PipeQuery(f"(\n{self._operand(start, stop)}\n)")
         several = bool(_SEVERAL & set(words))
         alias = "" if several else self._alias(start + 1, stop)
-        return PipeQuery(self._copied(start + 1, stop), alias)
-
-    def _alias(self, start: int, stop: int) -> str:
-        """The name by which the only table of FROM qualifies columns."""
-        last = self._tokens[stop - 1]
-        named = last.token_type is not TokenType.R_PAREN
-        return self._text.sql[last.start : last.end + 1] if named and stop > start else ""
+        return PipeQuery(self._copied(start + 1, stop), alias, several=several)
 
     def _step(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
         word = self._words[start] if start < stop else ""
@@ -123,16 +109,16 @@ class _Writer:
             below = f"{query.closed.select()}\n{words} {self._operand(operand, stop)}"
             return query.below(below)
         if word in _JOINS:
-            below = query.closed
-            return PipeQuery(f"{below.from_}\n{self._copied(start, stop)}")
+            return self._joined(query, start, stop)
         match word:
             case "WHERE":
-                kept = query if not (query.order or query.offset) else query.closed
-                return replace(kept, where=(*kept.where, self._copied(start + 1, stop)))
+                below, [asked] = self._settled(query.unordered, (start + 1, stop))
+                loose = below.loose or self._names.is_loose(start + 1, stop)
+                return replace(below, where=(*below.where, asked), loose=loose)
             case "SELECT":
                 return self._select(query, start + 1, stop)
             case "EXTEND":
-                return self._over(query, f"*, {self._copied(start + 1, stop)}")
+                return self._extended(query.unordered, start + 1, stop)
             case "DROP":
                 return self._over(query, f"* EXCEPT ({self._copied(start + 1, stop)})")
             case "SET":
@@ -140,16 +126,17 @@ class _Writer:
                     query = self._assigned(query, *item)
                 return query
             case "AS":
-                named = replace(query, alias=self._copied(start + 1, stop))
+                named = replace(query, alias=self._copied(start + 1, stop), kept=())
                 return named.below(query.select(), ordered=query.ordered or bool(query.order))
             case "AGGREGATE":
-                return self._aggregate(query.closed, start + 1, stop)
+                return self._aggregate(query.unordered, start + 1, stop)
             case "PIVOT" | "UNPIVOT" | "TABLESAMPLE":
                 below = query.below(query.select())
                 return replace(below, from_=f"{below.from_} {self._copied(start, stop)}").closed
             case "ORDER":
                 below = query if not (query.order or query.offset) else query.closed
-                return replace(below, order=self._copied(start, stop))
+                below, [order] = self._settled(below, (start, stop))
+                return replace(below, order=order)
             case "LIMIT" | "OFFSET":
                 return self._first_rows(query, word, start, stop)
         raise UnsupportedQuery(
@@ -167,45 +154,93 @@ class _Writer:
             f"SELECT * FROM {self._copied(start + 1, stop)}" if table else self._copied(start, stop)
         )
 
+    def _settled(
+        self, query: PipeQuery, *ranges: tuple[int, int]
+    ) -> tuple[PipeQuery, Sequence[str]]:
+        """The words of ranges over the query; closed, if they may mean other columns."""
+        if query.names:
+            told = [self._names.retold(*each, query.names, query.stars) for each in ranges]
+            if None not in told:
+                return query, [each or "" for each in told]
+            query = query.closed
+        return query, [self._copied(*each) for each in ranges]
+
+    def _joined(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
+        words = {self._words[i] for i in self._ranges.outer(start, stop)}
+        # A condition may come after these joins, if the new table has none of the names in it.
+        stays = query.several and not (words & {"RIGHT", "FULL"} or query.loose or query.made)
+        below = query if stays and not (query.order or query.offset) else query.closed
+        below, [told] = self._settled(below, (start, stop))
+        from_ = f"{below.from_}\n{told}"
+        return PipeQuery(from_, where=below.where, several=True, kept=below.kept)
+
+    def _extended(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
+        """Columns of several tables stay open, whose names later steps may say."""
+        open_ = query if query.several else None
+        for each in self._ranges.items(start, stop):
+            open_ = self._with_value(open_, *each) if open_ is not None else None
+        if open_ is not None:
+            return open_
+        below, [items] = self._settled(query.closed if query.made else query, (start, stop))
+        return self._over(below, f"*, {items}")
+
+    def _with_value(self, query: PipeQuery, start: int, stop: int) -> PipeQuery | None:
+        found = self._names.value(start, stop)
+        told = found and self._names.retold(start, found[1], query.names, "*")
+        if found is None or told is None or found[0] in dict(query.made):
+            return None
+        return replace(query, made=(*query.made, (found[0], told)))
+
     def _over(self, query: PipeQuery, items: str) -> PipeQuery:
-        below = query.closed if query.order or query.offset else query
+        below = query.closed if query.made else query.unordered
         return below.below(below.select(items), ordered=below.ordered)
 
     def _select(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
         window = next(
             (i for i in self._ranges.outer(start, stop) if self._defines_window(i, stop)), stop
         )
-        below = query.closed if query.order or query.offset else query
-        sql = below.select(self._copied(start, window))
-        return below.below(f"{sql}\n{self._copied(window, stop)}", ordered=below.ordered)
+        below, [items, windows] = self._settled(query.unordered, (start, window), (window, stop))
+        sql = below.select(items)
+        begin = start + (self._words[start] in ("DISTINCT", "ALL"))
+        below = self._choosing(below, self._ranges.items(begin, window))
+        return below.below(f"{sql}\n{windows}", ordered=below.ordered)
+
+    def _choosing(self, query: PipeQuery, items: Sequence[tuple[int, int]]) -> PipeQuery:
+        return query if query.alias else replace(query, kept=self._names.chosen(items))
 
     def _defines_window(self, at: int, stop: int) -> bool:
         return self._words[at] == "WINDOW" and at + 2 < stop and self._words[at + 2] == "AS"
 
     def _aggregate(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
-        group = next(
-            (i for i in self._ranges.outer(start, stop) if self._words[i] == "GROUP"), stop
-        )
-        calls = self._copied(start, group)
+        group = next((i for i in self._ranges.outer(start, stop) if self._groups(i)), stop)
         keys = self._ranges.items(self._after_group(group), stop) if group < stop else []
-        named = [self._copied(*each) for each in keys]
-        plain = [self._key(query, *each) for each in keys]
-        named = [key if each.isdigit() else each for each, key in zip(named, plain, strict=True)]
-        items = ", ".join(filter(None, [*named, calls]))
-        return query.below(query.select(items, ", ".join(plain)))
+        if any(self._words[i].isdigit() for i, _ in keys) and query.made:
+            query = query.closed
+        values = [self._key(*each) for each in keys]
+        query, told = self._settled(query, (start, group), *keys, *values)
+        calls, named, plain = told[0], told[1 : len(keys) + 1], told[len(keys) + 1 :]
+        numbers = {each for each in plain if each.isdigit()}
+        found = {each: self._numbered(query, each, keys[plain.index(each)][0]) for each in numbers}
+        items = ", ".join(filter(None, [*(found.get(each, each) for each in named), calls]))
+        sql = query.select(items, ", ".join(found.get(each, each) for each in plain))
+        return self._choosing(query, keys).below(sql)
+
+    def _groups(self, at: int) -> bool:
+        """Whether GROUP BY begins there, and not the order of a LISTAGG."""
+        return self._words[at] == "GROUP" and self._words[at - 1] != "WITHIN"
 
     def _after_group(self, group: int) -> int:
         """The token after GROUP BY, which is one or two."""
         return group + 1 + (self._words[group + 1 : group + 2] == ["BY"])
 
-    def _key(self, query: PipeQuery, start: int, stop: int) -> str:
+    def _key(self, start: int, stop: int) -> tuple[int, int]:
         """A key without its alias."""
-        words = [self._words[i] for i in self._ranges.outer(start, stop)]
-        require_key(words, self._shown(start))
-        if words[0].isdigit() and len(words) == 1:
-            return at_number(self._names(query, start), int(words[0]), self._shown(start))
+        require_key([self._words[i] for i in self._ranges.outer(start, stop)], self._shown(start))
         named = next((i for i in self._ranges.outer(start, stop) if self._words[i] == "AS"), stop)
-        return self._copied(start, named)
+        return start, named
+
+    def _numbered(self, query: PipeQuery, number: str, at: int) -> str:
+        return at_number(self._columns(query, at), int(number), self._shown(at))
 
     def _assigned(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
         """One assignment of SET, to which those before it have already happened."""
@@ -214,29 +249,17 @@ class _Writer:
                 "SET takes column = expression", where=self._shown(start), why=SPARK_ONLY,
                 fix="name the column alone, without its table",
             )  # fmt: skip
-        column, value = self._copied(start, start + 1), self._copied(start + 2, stop)
-        names = self._names(query, start)
+        query, [value] = self._settled(query.closed if query.made else query, (start + 2, stop))
+        column, names = self._copied(start, start + 1), self._columns(query, start)
         return self._over(query, with_value(names, column, value, self._shown(start)))
 
-    def _names(self, query: PipeQuery, at: int) -> Sequence[str]:
+    def _columns(self, query: PipeQuery, at: int) -> Sequence[str]:
         """The columns before the step of a token."""
         try:
             return self._columns_of(f"{self._defined(at)}{query.select()}")
         except InvalidDefinition as error:
             where = self._shown(at)
             raise type(error)(error.what, where=where, why=error.why, fix=error.fix) from None
-
-    def _defined(self, at: int) -> str:
-        """The definitions of WITH that end before a token."""
-        begins = {token.start: i for i, token in enumerate(self._tokens[:at])}
-        starts = [begins[each.start] for each in self._text.definitions if each.start in begins]
-        found = list[str]()
-        for start in starts:
-            body = next(i for i in self._ranges.outer(start, at) if self._words[i] == "AS") + 1
-            end = self._ranges.closing(body, len(self._tokens)) + 1
-            found += [self._copied(start, end)] if end <= at else []
-        recursive = "RECURSIVE " * ("RECURSIVE" in self._words[:at])
-        return f"WITH {recursive}{', '.join(found)}\n" if found else ""
 
     def _first_rows(self, query: PipeQuery, word: str, start: int, stop: int) -> PipeQuery:
         words = self._copied(start, stop)
@@ -253,25 +276,3 @@ class _Writer:
         below = query if word == "LIMIT" else query.closed
         sql = "\n".join([replace(below, order="", offset="").select(), *filter(None, ends)])
         return below.below(sql, ordered=bool(query.order))
-
-    def _shown(self, at: int) -> Place | str:
-        token = self._tokens[min(at, len(self._tokens) - 1)]
-        return self._text.shown(token.start, token.end)
-
-    def _copied(self, start: int, stop: int) -> str:
-        """The words of a range as written, with the queries inside it without pipes."""
-        if start >= stop:
-            return ""
-        sql, at = "", self._tokens[start].start
-        i = start
-        while i < stop:
-            end = (
-                self._ranges.closing(i, stop)
-                if self._tokens[i].token_type is TokenType.L_PAREN
-                else i
-            )
-            if any(_is_pipe(each) for each in self._tokens[i:end]):
-                sql += f"{self._text.sql[at : self._tokens[i].end + 1]}{self.query(i + 1, end)}"
-                at = self._tokens[end].start
-            i = end + 1
-        return sql + self._text.sql[at : self._tokens[stop - 1].end + 1]

@@ -96,6 +96,14 @@ class StreamTables(Spark):
             if name not in _AS_WRITTEN
         }
 
+    class Tokenizer(Spark.Tokenizer):
+        # A hint such as /*+ REPARTITION(3) */ says nothing about rows: it is a comment.
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            **{word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word != "/*+"},
+            "!<": TokenType.GTE,
+            "!>": TokenType.LTE,
+        }
+
     class Generator(Spark.Generator):
         EXPRESSIONS_WITHOUT_NESTED_CTES: ClassVar[set[type[exp.Expr]]] = set()
         TRANSFORMS: ClassVar[Builders] = {

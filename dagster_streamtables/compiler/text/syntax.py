@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 import sqlglot
 from sqlglot import exp
@@ -26,9 +27,23 @@ def tokens_of(sql: str, dialect: str) -> list[Token]:
         InvalidDefinition: A quote or a comment is not closed.
     """
     try:
-        return sqlglot.tokenize(sql, dialect=parser_of(dialect))
+        return sqlglot.tokenize(_without_comments(sql, dialect), dialect=parser_of(dialect))
     except TokenError as error:
         raise _cut_short(sql, error) from None
+
+
+def _without_comments(sql: str, dialect: str) -> str:
+    """The text with blanks for the comments between its tokens, which all stay where they are.
+
+    A keyword of several words, such as ORDER BY, may have one inside, and sqlglot reads it only
+    with nothing but white space there.
+    """
+    tokens = sqlglot.tokenize(sql, dialect=parser_of(dialect))
+    for before, after in pairwise(tokens):
+        gap = sql[before.end + 1 : after.start]
+        if gap and not gap.isspace():
+            sql = sql[: before.end + 1] + re.sub(r"\S", " ", gap) + sql[after.start :]
+    return sql
 
 
 def parsed(sql: str, dialect: str) -> exp.Query:
@@ -38,7 +53,8 @@ def parsed(sql: str, dialect: str) -> exp.Query:
     """
     tokens = tokens_of(sql, dialect)
     require_query(sql, tokens)
-    levels = Levels.apart(sql, tokens if dialect == DIALECT else [])
+    bare = _without_comments(sql, dialect)
+    levels = Levels.apart(bare, tokens if dialect == DIALECT else [])
     try:
         trees = sqlglot.parse(levels.sql, dialect=parser_of(dialect))
         [tree] = [each for each in trees if each is not None]

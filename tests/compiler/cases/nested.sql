@@ -161,3 +161,39 @@ INSERT INTO customers VALUES (3, '{"n": 5, "k": "x"}');
 --- delta
 -- -1 | 2
 -- +1 | 7
+
+--- case: a star over a join repeats a name that nothing mentions
+--- covers: Q12 columns of one name in a subquery
+WITH w AS (SELECT * FROM orders AS o JOIN customers AS c ON o.customer = c.id) SELECT region, amount FROM w WHERE amount > 5;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+--- change
+UPDATE orders SET amount = 8 WHERE id = 1;
+DELETE FROM customers WHERE id = 2;
+--- delta
+-- +1 | x | 8
+-- -1 | y | 7
+
+--- case: columns of one name in a derived table are told apart by position
+--- covers: Q12 columns of one name in a subquery
+SELECT a, b, n FROM (SELECT *, 1 AS id FROM (SELECT o.id, c.id, COUNT(*) AS n FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id GROUP BY ALL)) AS y(a, b, n, one);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (2, 3, 6);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+--- change
+INSERT INTO customers VALUES (3, 'z');
+--- delta
+-- +1 | 2 | 3 | 2
+-- -1 | 2 | NULL | 2
+
+--- case: operands of EXCEPT and the first rows of one repeat a name
+--- covers: Q12 columns of one name in a subquery; Q11 EXCEPT
+SELECT amount FROM (SELECT * FROM orders AS o JOIN customers AS c ON o.customer = c.id EXCEPT (SELECT * FROM orders AS o JOIN customers AS c ON o.customer = c.id ORDER BY o.amount, o.id LIMIT 1));
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO customers VALUES (1, 'x');
+--- change
+INSERT INTO orders VALUES (3, 1, 4);
+--- delta
+-- +1 | 5

@@ -196,3 +196,107 @@ DELETE FROM orders WHERE id = 2;
 -- -1 | 1 | 1 | False | 1
 -- +1 | 1 | 1 | False | 5
 -- -1 | 1 | 0 | True | 2
+
+--- case: columns added to joined tables along a pipe
+--- covers: Q29 EXTEND and DROP of a pipe
+FROM orders AS o JOIN customers AS c ON o.customer = c.id
+|> WHERE o.amount > 1
+|> EXTEND o.amount * 2 AS twice, twice + 1 AS more
+|> WHERE more > 5 AND c.id = o.customer
+|> AGGREGATE SUM(twice - 1) AS total, COUNT(*) AS n, MAX(o.id) AS most GROUP BY c.region
+|> WHERE c.region <> 'z';
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 1), (3, 2, 7), (4, 2, 2), (5, 3, 9);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y'), (3, 'z');
+--- change
+UPDATE orders SET amount = amount + 1;
+INSERT INTO customers VALUES (1, 'y');
+--- delta
+-- +1 | x | 11 | 1 | 1
+-- +1 | y | 31 | 3 | 4
+-- -1 | x | 9 | 1 | 1
+-- -1 | y | 13 | 1 | 3
+
+--- case: names of joined tables after a choice of their columns along a pipe
+--- covers: Q29 pipe syntax
+FROM orders AS o, customers AS c
+|> WHERE o.customer = c.id
+|> ORDER BY o.amount
+|> SELECT DISTINCT o.amount, c.region, c.id AS customer
+|> WHERE o.amount > 1
+|> JOIN regions AS r ON r.name = c.region
+|> SELECT o.amount, r.country, customer;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 5), (3, 2, 7), (4, 2, 1);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+INSERT INTO regions VALUES ('x', 'X'), ('y', 'Y');
+--- change
+DELETE FROM orders WHERE id = 3;
+UPDATE customers SET region = 'y' WHERE id = 1;
+--- delta
+-- +1 | 5 | Y | 1
+-- -1 | 5 | X | 1
+-- -1 | 7 | Y | 2
+
+--- case: joins after a condition on joined tables along a pipe
+--- covers: Q29 pipe syntax
+FROM orders AS o JOIN customers AS c ON o.customer = c.id
+|> WHERE c.region = 'x' OR o.amount > 6
+|> LEFT JOIN regions AS r ON r.name = c.region
+|> EXTEND o.id + c.id AS id
+|> SELECT o.id AS o, c.id AS c, id, r.country;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 5), (3, 2, 7);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+INSERT INTO regions VALUES ('y', 'Y');
+--- change
+INSERT INTO regions VALUES ('x', 'X');
+INSERT INTO orders VALUES (4, 2, 8), (5, 2, 6);
+--- delta
+-- +1 | 1 | 1 | 2 | X
+-- +1 | 4 | 2 | 6 | Y
+-- -1 | 1 | 1 | 2 | NULL
+
+--- case: a column that a pipe adds has the name of one inside of a subquery
+--- covers: Q29 EXTEND and DROP of a pipe
+FROM orders AS o JOIN customers AS c ON o.customer = c.id
+|> EXTEND o.amount + 1 AS name, UPPER(c.region) AS place
+|> WHERE EXISTS (SELECT 1 FROM regions AS r WHERE name = 'x') AND EXISTS (SELECT 1 FROM regions AS r WHERE r.country = place)
+|> SELECT name, place;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 5);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+INSERT INTO regions VALUES ('x', 'X');
+--- change
+INSERT INTO regions VALUES ('q', 'Y');
+UPDATE orders SET amount = 8 WHERE id = 1;
+--- delta
+-- +1 | 6 | Y
+-- +1 | 9 | X
+-- -1 | 6 | X
+
+--- case: all columns of joined tables and one that a pipe adds
+--- covers: Q29 EXTEND and DROP of a pipe
+FROM orders AS o JOIN regions AS r ON o.id = LENGTH(r.name)
+|> EXTEND o.amount * 2 AS twice
+|> SELECT *, twice + o.amount AS more
+|> SELECT twice, more, country, name, amount;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 5);
+INSERT INTO regions VALUES ('x', 'X'), ('yy', 'Y');
+--- change
+UPDATE orders SET amount = 8 WHERE id = 1;
+--- delta
+-- +1 | 16 | 24 | X | x | 8
+-- -1 | 10 | 15 | X | x | 5
+
+--- case: a list in order along a pipe, whose words hold another GROUP
+--- covers: Q29 AGGREGATE of a pipe
+FROM customers |> AGGREGATE LISTAGG(region, ',') WITHIN GROUP (ORDER BY region DESC) AS l GROUP BY id % 2 AS odd;
+--- before
+INSERT INTO customers VALUES (1, 'x'), (2, 'y'), (3, 'z');
+--- change
+INSERT INTO customers VALUES (5, 'a');
+--- delta
+-- +1 | 1 | z,x,a
+-- -1 | 1 | z,x

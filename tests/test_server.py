@@ -20,6 +20,7 @@ from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.spark import jars
 from dagster_streamtables.runtime.spark.connect import is_connect
 from dagster_streamtables.runtime.spark.home import home
+from dagster_streamtables.runtime.spark.reading import read_as_usual
 from dagster_streamtables.runtime.spark.server import ensure_server, server_status, stop_server
 from dagster_streamtables.runtime.spark.session import open_session
 from dagster_streamtables.runtime.spark.settings import COMMIT_SETTINGS
@@ -255,6 +256,20 @@ def test_a_session_that_is_given_is_used() -> None:
 
     assert open_session(session) is session
     assert is_connect(session)
+
+
+@pytest.mark.spark
+def test_a_session_that_reads_sql_in_another_way_is_refused_or_set() -> None:
+    """The compiler would read a text in double quotes, which is a column to such a session."""
+    setting = "spark.sql.ansi.doubleQuotedIdentifiers"
+    session = open_session(session_id=str(uuid.uuid4()))
+    session.conf.set(setting, "true")
+    with pytest.raises(EnvironmentProblem, match=f"{setting} set to true") as raised:
+        open_session(session)
+    assert "to false" in raised.value.fix
+    read_as_usual(session)
+    assert session.conf.get(setting) == "false"
+    assert open_session(session) is session
 
 
 @pytest.mark.spark

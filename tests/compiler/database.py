@@ -310,7 +310,13 @@ def over(text: Text, moment: str) -> str:
     """The user's own text over the sources at a moment: the independent oracle."""
     sql = text.over(lambda table: f"`{table}@{moment}`")
     sql = re.sub(r" MAX RECURSION LEVEL \d+", "", sql)  # Spark's only
+    # Two quotes inside of a text are one, which sqlglot's Spark does not know.
+    sql = re.sub(r"'(?:[^'\\]|\\.|'')*'", lambda text: _with_single_quotes(text[0]), sql)
     return in_duckdb(sql.replace(f"{NOW}()", f"`{NOW}@{moment}`"))
+
+
+def _with_single_quotes(literal: str) -> str:
+    return "'" + literal[1:-1].replace("''", r"\'") + "'"
 
 
 def _sql(statement: Statement) -> str:

@@ -134,7 +134,8 @@ PIPES = [
     "FROM orders AS o JOIN customers AS c ON o.customer = c.id |> WHERE c.name <> 'b' "
     "|> EXTEND o.amount * 2 AS twice, twice + 1 AS more |> WHERE more > 5 "
     "|> AGGREGATE SUM(twice - 1) AS s, COUNT(*) AS n GROUP BY c.name, o.id % 2 AS odd "
-    "|> WHERE c.name > 'A' |> JOIN customers AS d ON d.name = c.name |> SELECT c.name, odd, s, d.id",
+    "|> WHERE c.name > 'A' |> JOIN customers AS d ON d.name = c.name "
+    "|> SELECT c.name, odd, s, d.id",
     "FROM orders AS o, customers AS c |> WHERE o.customer = c.id |> ORDER BY o.amount "
     "|> SELECT o.id, c.name, c.id AS customer |> WHERE o.id > 1 |> EXCEPT SELECT 5, 'a', 1 "
     "|> WHERE c.name < 'z' AND o.id < 18",
@@ -146,7 +147,7 @@ PIPES = [
     "FROM orders AS o JOIN customers AS c USING (id) |> EXTEND UPPER(c.name) AS up, o.amount AS a "
     "|> ORDER BY up DESC, o.id |> LIMIT 2 |> SELECT id, up, a",
     "SELECT /*+ REPARTITION(3) */ customer, COUNT(*) AS n FROM orders WHERE id !> 9 AND id !< 1 "
-    "GROUP -- \"by\nBY customer HAVING MIN(note) IS /* `x */ NOT /**/ NULL",
+    'GROUP -- "by\nBY customer HAVING MIN(note) IS /* `x */ NOT /**/ NULL',
 ]
 
 

@@ -48,6 +48,24 @@ def test_a_literal_stays_as_it_is(spark: SparkSession, lake: Lake, clock: str) -
     assert stored(lake, "mart.odd", columns) == {tuple(LITERALS): 6}
 
 
+def test_quotes_inside_of_texts(lake: Lake) -> None:
+    """Two quotes are one, as in every SQL; two texts side by side are one text."""
+    write(lake, "names", pa.table({"name": ["O'Brien", "OBrien", "it's", "its"]}))
+    outputs = ", ".join(
+        ["'it''s' AS a", '"say ""x""" AS b', "'a' 'b' AS c", "'a" + "\\" + "'''b' AS d"]
+    )
+    query = f"SELECT name, {outputs} FROM names WHERE name = 'O''Brien' OR name LIKE '%''s'"
+    table = StreamTable("mart.quoted", query, differential_max_change_ratio=0)
+    refreshed(lake, table)
+    write(lake, "names", pa.table({"name": ["O'Brien", "OBrien", "Jill's", "Jills"]}))
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL
+    found = stored(lake, "mart.quoted", ["name", "a", "b", "c", "d"])
+    assert found == {
+        (name, "it's", 'say "x"', "ab", "a''b"): n
+        for name, n in (("O'Brien", 2), ("it's", 1), ("Jill's", 1))
+    }
+
+
 def test_a_column_may_be_called_like_a_relation_or_like_the_time(
     spark: SparkSession, lake: Lake
 ) -> None:

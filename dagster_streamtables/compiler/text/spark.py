@@ -97,6 +97,8 @@ class StreamTables(Spark):
         }
 
     class Tokenizer(Spark.Tokenizer):
+        # 'it''s' is it's since Spark 4.0. To sqlglot it is two texts, as in Hive: its.
+        STRING_ESCAPES: ClassVar[list[str]] = ["\\", "'", '"']
         # A hint such as /*+ REPARTITION(3) */ says nothing about rows: it is a comment.
         KEYWORDS: ClassVar[dict[str, TokenType]] = {
             **{word: kind for word, kind in Spark.Tokenizer.KEYWORDS.items() if word != "/*+"},

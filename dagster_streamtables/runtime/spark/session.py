@@ -28,6 +28,7 @@ from dagster_streamtables.runtime.spark.connect import is_connect
 from dagster_streamtables.runtime.spark.environment import variable
 from dagster_streamtables.runtime.spark.home import home, lock
 from dagster_streamtables.runtime.spark.jars import check_java, jars_setting
+from dagster_streamtables.runtime.spark.reading import ZONE, read_as_usual, require_fitting
 from dagster_streamtables.runtime.spark.server import Key, ensure_server, key_of
 from dagster_streamtables.runtime.spark.session_cleanup import take_over
 from dagster_streamtables.runtime.spark.settings import spark_settings
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
 _USER = "streamtables"
 _CLIENT = "pyspark.sql.connect.session"
 _CONNECT_SECONDS = 5.0
-_ZONE = "spark.sql.session.timeZone"
-_UTC = ("UTC", "Etc/UTC", "Z", "GMT", "Etc/GMT")
-
 _TRIES = 100
 
 _here: weakref.WeakSet[SparkSession] = weakref.WeakSet()
@@ -69,10 +67,10 @@ def open_session(
 
     Raises:
         EnvironmentProblem: Nothing answers at the address, the local server cannot start, or the
-            given session has another time zone.
+            given session has another time zone or reads SQL in another way.
     """
     if spark is not None and not isinstance(spark, str):
-        _require_zone(spark, zone)
+        require_fitting(spark, zone)
         return spark
     address = spark or variable("STREAMTABLES_SPARK")
     with _opening:
@@ -134,7 +132,7 @@ def _connect(address: str, session_id: str | None, zone: str | None) -> SparkSes
                 continue
             opened = _open(address, name)
             if _is_known(opened, address, zone) and (name is None or take_over(opened)):
-                opened.conf.set("spark.sql.variable.substitute", "false")
+                read_as_usual(opened)
                 _sessions[address, session_id] = opened
                 _taken[opened] = taken.pop_all()
                 return opened
@@ -214,9 +212,9 @@ def _is_known(session: SparkSession, address: str, zone: str | None) -> bool:
     from pyspark.errors import PySparkException
 
     try:
-        has = session.conf.get(_ZONE)
+        has = session.conf.get(ZONE)
         if zone is not None and has != zone:
-            session.conf.set(_ZONE, zone)
+            session.conf.set(ZONE, zone)
     except PySparkException as error:
         if "SESSION" in (error.getCondition() or ""):
             return False
@@ -246,23 +244,10 @@ def _no_answer(address: str, error: Exception) -> EnvironmentProblem:
     )
 
 
-def _require_zone(session: SparkSession, zone: str | None) -> None:
-    """Other threads of its owner may use the session, so its zone must not be changed."""
-    has = session.conf.get(_ZONE)
-    if zone is None or has == zone or {has, zone} <= set(_UTC):
-        return
-    raise EnvironmentProblem(
-        f"the given Spark session has the time zone {has}, and the query needs {zone}",
-        why="days and hours begin at other times there, and a refresh does not change your session",
-        fix=f"set {_ZONE} to {zone} on it, give the stream table session_timezone={has!r}, or pass "
-        "an address instead of the session",
-    )
-
-
 def _classic(master: str, zone: str | None) -> SparkSession:
     """One session for each time zone, shared by threads; all have one Spark context."""
     first = _first_classic(master)
-    if zone is None or first.conf.get(_ZONE) == zone:
+    if zone is None or first.conf.get(ZONE) == zone:
         return first
     kept = _sessions.get((master, zone))
     if kept is None or kept.sparkContext._jsc is None:
@@ -270,7 +255,7 @@ def _classic(master: str, zone: str | None) -> SparkSession:
         for name, value in spark_settings().items():
             if kept.conf.isModifiable(name):
                 kept.conf.set(name, value)
-        kept.conf.set(_ZONE, zone)
+        kept.conf.set(ZONE, zone)
     return kept
 
 

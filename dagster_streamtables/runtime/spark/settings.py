@@ -16,6 +16,7 @@ from dagster_streamtables.runtime.spark.data_files import MOST_FILES
 from dagster_streamtables.runtime.spark.environment import memory_bytes, variable
 from dagster_streamtables.runtime.spark.home import home
 from dagster_streamtables.runtime.spark.jars import jars_setting
+from dagster_streamtables.runtime.spark.reading import READING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +37,7 @@ WRITE_SETTINGS: Mapping[str, str] = {
 """How every data file of a stream table is written, in any session."""
 
 _RELIED_ON = (
+    *READING,
     *WRITE_SETTINGS,
     "spark.sql.extensions",
     "spark.sql.catalog.spark_catalog",
@@ -54,6 +56,7 @@ def spark_settings() -> dict[str, str]:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.session.timeZone": "UTC",
+        **READING,
         **WRITE_SETTINGS,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.adaptive.enabled": "false",

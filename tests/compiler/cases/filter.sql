@@ -213,3 +213,14 @@ INSERT INTO customers VALUES (5, 'south');
 -- +1 | True | 3 | 0 | NORTH
 -- -1 | False | 2 | 1 | SOUTH
 -- +1 | False | 2 | 2 | SOUTH
+
+--- case: quotes inside of texts
+--- covers: Q1 literals
+SELECT id, 'it''s' AS a, "say ""x""" AS b, 'a' 'b' AS c, 'a\'''b' AS d FROM customers WHERE region = 'O''Brien' OR region LIKE '%''s';
+--- before
+INSERT INTO customers VALUES (1, 'O\'Brien'), (2, 'OBrien'), (3, 'Jack\'s'), (4, 'Jacks');
+--- change
+INSERT INTO customers VALUES (5, 'O\'Brien'), (6, 'OBrien'), (7, 'Jill\'s'), (8, 'Jills');
+--- delta
+-- +1 | 5 | it's | say "x" | ab | a''b
+-- +1 | 7 | it's | say "x" | ab | a''b

@@ -40,6 +40,8 @@ TABLES: dict[str, dict[str, str]] = {
 }
 """Source → column → type in Spark's words, as `compile_query` takes them."""
 
+_QUOTED = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`[^`]*`")
+
 Literals = tuple[str, ...]
 """A row as SQL literals."""
 Rows = Counter[tuple[str, ...]]
@@ -311,12 +313,19 @@ def over(text: Text, moment: str) -> str:
     sql = text.over(lambda table: f"`{table}@{moment}`")
     sql = re.sub(r" MAX RECURSION LEVEL \d+", "", sql)  # Spark's only
     # Two quotes inside of a text are one, which sqlglot's Spark does not know.
-    sql = re.sub(r"'(?:[^'\\]|\\.|'')*'", lambda text: _with_single_quotes(text[0]), sql)
+    sql = _QUOTED.sub(lambda text: _with_single_quotes(text[0]), sql)
     return in_duckdb(sql.replace(f"{NOW}()", f"`{NOW}@{moment}`"))
 
 
 def _with_single_quotes(literal: str) -> str:
-    return "'" + literal[1:-1].replace("''", r"\'") + "'"
+    mark, inside = literal[0], literal[1:-1]
+    if mark != "`":
+        inside = re.sub(r"\\.|''|\"\"", lambda text: _one_of_two(text[0], mark), inside)
+    return f"{mark}{inside}{mark}"
+
+
+def _one_of_two(text: str, mark: str) -> str:
+    return f"\\{mark}" if text == mark * 2 else text
 
 
 def _sql(statement: Statement) -> str:

@@ -146,6 +146,11 @@ PIPES = [
     "|> WHERE EXISTS (SELECT 1 FROM customers AS e WHERE size > 3) |> SELECT size, note",
     "FROM orders AS o JOIN customers AS c USING (id) |> EXTEND UPPER(c.name) AS up, o.amount AS a "
     "|> ORDER BY up DESC, o.id |> LIMIT 2 |> SELECT id, up, a",
+    "SELECT region, amount FROM (SELECT *, name AS region FROM orders AS o "
+    "JOIN customers AS c ON o.customer = c.id) AS x WHERE amount > 2",
+    "SELECT id, hash(*) AS h, to_json(struct(orders.*)) AS j FROM orders WHERE hash(*) <> 1",
+    "WITH w AS (SELECT struct(* EXCEPT (id, tags), 1 AS one) AS s FROM orders) SELECT w.s.* FROM w",
+    "SELECT customer, size(collect_list(struct(*))) AS n FROM orders GROUP BY customer",
     "SELECT /*+ REPARTITION(3) */ customer, COUNT(*) AS n FROM orders WHERE id !> 9 AND id !< 1 "
     'GROUP -- "by\nBY customer HAVING MIN(note) IS /* `x */ NOT /**/ NULL',
 ]

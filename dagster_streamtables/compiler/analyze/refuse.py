@@ -130,6 +130,13 @@ def _refuse_clause(node: exp.Expr, text: Text) -> None:
             why="Spark matches columns by position only",
             fix="list the columns of both sides in one order",
         )  # fmt: skip
+    cut = node.args.get("limit") or node.args.get("offset")
+    if cut and any(node.args.get(each) for each in ("sort", "cluster", "distribute")):
+        raise _at(
+            cut, text, "the first rows of SORT BY, CLUSTER BY or DISTRIBUTE BY",
+            why="it orders the rows of each partition alone, so they may be others each time",
+            fix="write ORDER BY",
+        )  # fmt: skip
     if isinstance(node, exp.Distinct) and node.args.get("on"):
         raise _at(
             node, text, "Spark has no DISTINCT ON", why=_SPARK_ONLY,

@@ -10,15 +10,12 @@ name. The output of the whole query is left as it is.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import Schema
 
+from dagster_streamtables.compiler.analyze.stars import from_inside, outputs_alone
 from dagster_streamtables.compiler.text.column_names import JOINED, SAME
-from dagster_streamtables.compiler.text.spark import DIALECT
 
 
 def tell_apart(tree: exp.Query, schema: Schema) -> None:
@@ -30,21 +27,9 @@ def tell_apart(tree: exp.Query, schema: Schema) -> None:
     outermost: exp.Expr = tree
     while isinstance(outermost, exp.SetOperation | exp.Subquery):
         outermost = outermost.this
-    for select in _from_inside(tree):
+    for select in from_inside(tree):
         if select is not outermost and not _is_settled_later(select):
             _tell_apart(select, schema)
-
-
-def _from_inside(node: exp.Expr) -> Iterator[exp.Select]:
-    """What a SELECT reads comes before it."""
-    clause = node.args.get("with_")
-    if isinstance(clause, exp.Expr):
-        yield from _from_inside(clause)
-    for each in list(node.iter_expressions()):
-        if each is not clause:
-            yield from _from_inside(each)
-    if isinstance(node, exp.Select):
-        yield node
 
 
 def _is_settled_later(select: exp.Select) -> bool:
@@ -71,30 +56,5 @@ def _items(select: exp.Select, schema: Schema) -> list[exp.Expr]:
     alone = len(outputs) == 1 and not (select.args.get("joins") or select.args.get("laterals"))
     if alone or not any(each.is_star for each in outputs):
         return list(outputs)
-    apart = select.copy()
-    apart.set("with_", _definitions(select))
-    try:
-        qualify(apart, schema=schema, dialect=DIALECT, quote_identifiers=False)
-    except SqlglotError:
-        # It mentions a row of the query around it, or there is an error, which is told there.
-        return []
-    return list(apart.selects)
-
-
-def _definitions(select: exp.Select) -> exp.With | None:
-    """What WITH defines for it, in its own query and in those around it."""
-    found = dict[str, exp.CTE]()
-    around: exp.Expr | None = select
-    inside: exp.Expr | None = None
-    while around is not None:
-        clause = around.args.get("with_")
-        if isinstance(clause, exp.With):
-            before = list[exp.CTE]()
-            for cte in clause.expressions:
-                if cte is inside:
-                    break
-                before.append(cte)
-            found = {each.alias.lower(): each.copy() for each in before} | found
-        inside = around if isinstance(around, exp.CTE) else inside
-        around = around.parent
-    return exp.With(expressions=list(found.values())) if found else None
+    # Where they are not known, it is told elsewhere, or they mention a row of the query around.
+    return outputs_alone(select, outputs, schema) or []

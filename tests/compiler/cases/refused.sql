@@ -915,3 +915,15 @@ SELECT id FROM orders MAX RECURSION LEVEL 9;
 SELECT id FROM orders) MAX RECURSION LEVEL 9 AS (SELECT 1);
 --- error
 -- the query cannot be parsed
+
+--- case: a star in a function of two arguments
+--- covers: Q29 stars inside of calls
+SELECT abs(*) AS a FROM orders;
+--- error
+-- * inside of an expression is not supported here
+
+--- case: first rows of an order in each partition
+--- covers: Q29 SORT BY with LIMIT
+SELECT id FROM orders SORT BY amount LIMIT 2;
+--- error
+-- the first rows of SORT BY, CLUSTER BY or DISTRIBUTE BY

@@ -1,0 +1,173 @@
+"""Stars that stand for columns inside of an expression, and for the fields of a struct.
+
+    hash(*), to_json(struct(t.*))     hash(a, b), to_json(struct(t.a AS a, t.b AS b))
+    s.*, of a column s                s.x AS x, s.y AS y
+
+The qualifier knows only stars that stand for columns of a table among the outputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from itertools import takewhile
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.qualify import qualify
+from sqlglot.schema import Schema
+
+from dagster_streamtables.compiler.analyze.storable_types import annotated
+from dagster_streamtables.compiler.text.aliases import own_aliases
+from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.spark import DIALECT
+
+
+def outputs_alone(
+    select: exp.Select, outputs: list[exp.Expr], schema: Schema
+) -> list[exp.Expr] | None:
+    """What a SELECT over the same FROM returns, each column with its table and its type.
+
+    Args:
+        select: It stays as it is.
+        outputs: Stars, or expressions over the columns of its tables.
+        schema: The columns of the tables in it.
+
+    Returns:
+        None if they are not known: it mentions a row of the query around it, or has an error.
+    """
+    apart = exp.Select(from_=select.args.get("from_"), joins=select.args.get("joins")).copy()
+    views = takewhile(lambda view: not _holds(view, outputs), select.args.get("laterals") or [])
+    apart.set("laterals", [each.copy() for each in views])
+    apart.set("expressions", [each.copy() for each in outputs])
+    apart.set("with_", _definitions(select))
+    try:
+        found = annotated(
+            qualify(apart, schema=schema, dialect=DIALECT, quote_identifiers=False), schema
+        )
+    except SqlglotError:
+        return None
+    return list(found.selects) if isinstance(found, exp.Select) else None
+
+
+def _holds(view: exp.Expr, outputs: list[exp.Expr]) -> bool:
+    """Whether an output stands in a LATERAL VIEW, which sees what is before it."""
+    return any(node is output for node in view.walk() for output in outputs)
+
+
+def from_inside(node: exp.Expr) -> Iterator[exp.Select]:
+    """The SELECTs of a tree, after those that they read."""
+    clause = node.args.get("with_")
+    if isinstance(clause, exp.Expr):
+        yield from from_inside(clause)
+    for each in list(node.iter_expressions()):
+        if each is not clause:
+            yield from from_inside(each)
+    if isinstance(node, exp.Select):
+        yield node
+
+
+def spell_out_inner_stars(tree: exp.Query, schema: Schema) -> None:
+    """
+    Args:
+        tree: It is changed.
+        schema: The columns of the tables in it.
+    """
+    for select in from_inside(tree):
+        for star in list(_stars(select)):
+            _replace(star, _meant(select, star, schema))
+
+
+def _stars(select: exp.Select) -> Iterator[exp.Expr]:
+    """The stars of a SELECT that the qualifier does not know."""
+    tables = {alias.lower() for alias in own_aliases(select)}
+    for star in select.find_all(exp.Star):
+        node = star.parent if isinstance(star.parent, exp.Column) else star
+        around = node.parent
+        if node.find_ancestor(exp.Select) is not select or isinstance(around, exp.Count):
+            continue
+        if _is_of_struct(node, tables) or not isinstance(around, exp.Select):
+            yield node
+
+
+def _is_of_struct(star: exp.Expr, tables: Set[str]) -> bool:
+    return isinstance(star, exp.Column) and (
+        star.table.lower() not in tables or bool(star.args.get("db"))
+    )
+
+
+def _meant(select: exp.Select, star: exp.Expr, schema: Schema) -> list[exp.Expr] | None:
+    """What a star stands for: outputs, fields of a struct, or arguments."""
+    tables = {alias.lower() for alias in own_aliases(select)}
+    if isinstance(star, exp.Column) and _is_of_struct(star, tables):
+        alone = _fields(select, star, schema)
+    else:
+        alone = outputs_alone(select, [star], schema)
+    if alone is None or isinstance(star.parent, exp.Select):
+        return alone
+    named = isinstance(star.parent, exp.Struct)
+    return [_field(each) if named else each.unalias() for each in alone]
+
+
+def _field(column: exp.Expr) -> exp.Expr:
+    name = exp.to_identifier(column.alias_or_name, quoted=True)
+    return exp.PropertyEQ(this=name, expression=column.unalias())
+
+
+def _fields(select: exp.Select, star: exp.Column, schema: Schema) -> list[exp.Expr] | None:
+    table, column = star.args.get("db"), star.args["table"]
+    struct = exp.Column(this=column.copy(), table=table and table.copy())
+    found = outputs_alone(select, [struct], schema)
+    kind = found[0].type if found else None
+    if kind is None or not kind.is_type(exp.DataType.Type.STRUCT):
+        return None
+    return [
+        exp.alias_(exp.Dot(this=struct.copy(), expression=each.this.copy()), each.name, quoted=True)
+        for each in kind.expressions
+    ]
+
+
+def _replace(star: exp.Expr, items: list[exp.Expr] | None) -> None:
+    around, at = star.parent, star.index
+    if items is None or around is None:
+        raise _unknown(star)
+    copies = [each.copy() for each in items]
+    if at is not None and star.arg_key is not None:
+        listed = around.args[star.arg_key]
+        listed[at : at + 1] = copies
+        around.set(star.arg_key, listed)
+    elif isinstance(around, exp.Func) and around.is_var_len_args and star.arg_key == "this":
+        around.set("this", copies[0])
+        around.set("expressions", [*copies[1:], *around.expressions])
+    elif len(copies) == 1:
+        star.replace(copies[0])
+    else:
+        raise _unknown(star)
+
+
+def _unknown(star: exp.Expr) -> Refusal:
+    return Refusal(
+        star,
+        "* inside of an expression is not supported here",
+        why="the columns that it stands for are known only in a query that mentions no row of "
+        "the query around it, and only functions of any number of arguments take them",
+        fix="list the columns, or choose mode FULL",
+    )
+
+
+def _definitions(select: exp.Select) -> exp.With | None:
+    """What WITH defines for it, in its own query and in those around it."""
+    found = dict[str, exp.CTE]()
+    around: exp.Expr | None = select
+    inside: exp.Expr | None = None
+    while around is not None:
+        clause = around.args.get("with_")
+        if isinstance(clause, exp.With):
+            before = list[exp.CTE]()
+            for cte in clause.expressions:
+                if cte is inside:
+                    break
+                before.append(cte)
+            found = {each.alias.lower(): each.copy() for each in before} | found
+        inside = around if isinstance(around, exp.CTE) else inside
+        around = around.parent
+    return exp.With(expressions=list(found.values())) if found else None

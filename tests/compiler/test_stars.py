@@ -1,0 +1,75 @@
+"""Stars inside of calls, stars of structs, and columns of one name: the plan is that of the query
+with its columns written out. Spark answers the same in `runtime/test_as_spark_takes_it.py`."""
+
+from __future__ import annotations
+
+import pytest
+
+from compiler.database import TABLES
+from dagster_streamtables.compiler import Plan, compile_query
+from dagster_streamtables.errors import InvalidDefinition
+
+JOINED = "orders AS o JOIN customers AS c ON o.customer = c.id"
+ALIKE = [
+    (
+        "SELECT hash(*) AS h FROM orders",
+        "SELECT hash(orders.id, orders.customer, orders.amount) AS h FROM orders",
+    ),
+    (
+        f"SELECT o.id, struct(c.*, 1 AS one) AS s FROM {JOINED}",
+        f"SELECT o.id, struct(c.id AS id, c.region AS region, 1 AS one) AS s FROM {JOINED}",
+    ),
+    (
+        "SELECT to_json(struct(* EXCEPT (id))) AS j FROM orders",
+        "SELECT to_json(struct(orders.customer AS customer, orders.amount AS amount)) AS j "
+        "FROM orders",
+    ),
+    (
+        "SELECT id FROM orders WHERE coalesce(*) > 1",
+        "SELECT id FROM orders WHERE coalesce(orders.id, orders.customer, orders.amount) > 1",
+    ),
+    (
+        "SELECT place.* FROM visits",
+        "SELECT visits.place.x AS x, visits.place.y AS y FROM visits",
+    ),
+    (
+        "SELECT v.place.*, id FROM visits AS v",
+        "SELECT v.place.x AS x, v.place.y AS y, id FROM visits AS v",
+    ),
+    (
+        "WITH w AS (SELECT struct(*) AS s FROM regions) SELECT s.* FROM w",
+        "WITH w AS (SELECT struct(regions.name AS name, regions.country AS country) AS s "
+        "FROM regions) SELECT w.s.name AS name, w.s.country AS country FROM w",
+    ),
+    (
+        f"SELECT x.region FROM (SELECT * FROM {JOINED}) AS x",
+        "SELECT x.region FROM (SELECT o.id AS st_same_0_id, o.customer, o.amount, "
+        f"c.id AS st_same_3_id, c.region FROM {JOINED}) AS x",
+    ),
+]
+
+
+def _bare(plan: Plan) -> str:
+    """Quotes aside: a name that is not the author's is quoted."""
+    return plan.change_sql().replace("`", "")
+
+
+@pytest.mark.parametrize(("query", "written_out"), ALIKE)
+def test_the_columns_are_those_written_out(query: str, written_out: str) -> None:
+    plan, other = compile_query(query, TABLES), compile_query(written_out, TABLES)
+    assert plan.stored_columns == other.stored_columns
+    assert _bare(plan) == _bare(other)
+
+
+@pytest.mark.parametrize(
+    ("query", "what"),
+    [
+        (f"SELECT * FROM (SELECT * FROM {JOINED})", 'two output columns are called "id"'),
+        (f"SELECT x.id FROM (SELECT * FROM {JOINED}) AS x", 'column "x.id" does not exist'),
+        (f"SELECT id, amount FROM (SELECT * FROM {JOINED})", 'column "id" does not exist'),
+    ],
+)
+def test_a_repeated_name_cannot_be_mentioned(query: str, what: str) -> None:
+    with pytest.raises(InvalidDefinition) as raised:
+        compile_query(query, TABLES)
+    assert raised.value.what == what

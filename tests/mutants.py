@@ -52,6 +52,7 @@ OWN = {
     "validate_comparisons": "test_refused.py",
     "numeric": "test_postgres_rules.py",
     "output_names": "test_output_names.py",
+    "stars": "test_stars.py",
 }
 """The tests of modules that have some of their own; those of the others are the cases."""
 CONFTEST = """\

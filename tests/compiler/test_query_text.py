@@ -245,3 +245,47 @@ def test_compiled_modules_of_sqlglot_are_refused() -> None:
 def test_a_path_into_a_variant_is_a_call(path: str, meant: str) -> None:
     [call] = read(f"SELECT {path}::INT AS x FROM t").tree.find_all(exp.Anonymous)
     assert [each.name for each in call.expressions] == ["v", meant, "variant"]
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("a | b << c", "a | (b << c)"),
+        ("a << b + c", "a << (b + c)"),
+        ("a & b << c >> d", "a & ((b << c) >> d)"),
+        ("a | b & c ^ d", "a | ((b & c) ^ d)"),
+        ("a ^ b | c & d", "(a ^ b) | (c & d)"),
+        ("a || b + c || d", "((a || b) + c) || d"),
+        ("a << b || c", "a << (b || c)"),
+        ("a + b * c || d", "(a + (b * c)) || d"),
+        ("a & b = c | d", "(a & b) = (c | d)"),
+        ("~a & b", "(~a) & b"),
+        ("a >>> b | c", "shiftrightunsigned(a, b) | c"),
+    ],
+)
+def test_operators_bind_as_in_the_grammar_of_spark(written: str, meant: str) -> None:
+    """https://github.com/apache/spark/blob/v4.2.0/sql/api/src/main/antlr4/, valueExpression."""
+    assert _without_parentheses(written) == _without_parentheses(meant)
+
+
+def _without_parentheses(expression: str) -> exp.Expr:
+    tree = read(f"SELECT {expression} AS x FROM t").tree
+    for each in list(tree.find_all(exp.Paren)):
+        each.replace(each.this)
+    return tree
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ("'it''s'", "it's"),
+        ('"say ""x"""', 'say "x"'),
+        ("''''", "'"),
+        (r"'a\''''", "a''"),
+        ('"it\'s"', "it's"),
+        ("''", ""),
+    ],
+)
+def test_two_quotes_inside_of_a_text_are_one(written: str, meant: str) -> None:
+    [found] = read(f"SELECT {written} AS x FROM t").tree.find_all(exp.Literal)
+    assert found.this == meant

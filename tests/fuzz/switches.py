@@ -80,7 +80,8 @@ class Switches:
 
 
 def all_switches(*, of_spark: bool = False) -> Switches:
-    return Switches({**CONSTRUCTS, **(OF_SPARK if of_spark else {})})
+    # Spark's CORR divides by zero where all values are equal.
+    return Switches({**CONSTRUCTS, **(OF_SPARK | {"correlation": 0} if of_spark else {})})
 
 
 def only(words: Iterable[str]) -> Switches:

@@ -150,6 +150,8 @@ PIPES = [
     "JOIN customers AS c ON o.customer = c.id) AS x WHERE amount > 2",
     "SELECT id, hash(*) AS h, to_json(struct(orders.*)) AS j FROM orders WHERE hash(*) <> 1",
     "WITH w AS (SELECT struct(* EXCEPT (id, tags), 1 AS one) AS s FROM orders) SELECT w.s.* FROM w",
+    "SELECT id, 1 | amount << 1 AS a, '1' || id + 1 AS b, amount & 6 | 1 ^ 3 AS c, id >>> 1 AS d "
+    "FROM orders",
     "SELECT customer, size(collect_list(struct(*))) AS n FROM orders GROUP BY customer",
     "SELECT /*+ REPARTITION(3) */ customer, COUNT(*) AS n FROM orders WHERE id !> 9 AND id !< 1 "
     'GROUP -- "by\nBY customer HAVING MIN(note) IS /* `x */ NOT /**/ NULL',

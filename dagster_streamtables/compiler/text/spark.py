@@ -9,7 +9,7 @@ subquery.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
@@ -64,6 +64,18 @@ def _path_of(part: exp.JSONPathPart) -> str:
     return f"['{part.name}']" if part.args.get("quoted") else f".{part.name}"
 
 
+def _unsigned(this: exp.Expr | None, expression: exp.Expr | None) -> exp.Expr:
+    return exp.Anonymous(this="shiftrightunsigned", expressions=[this, expression])
+
+
+_LEVELS: Sequence[Mapping[TokenType, Any]] = (
+    {TokenType.AMP: exp.BitwiseAnd},
+    {TokenType.CARET: exp.BitwiseXor},
+    {TokenType.PIPE: exp.BitwiseOr},
+)
+"""The bitwise operators, the tightest first."""
+
+
 class StreamTables(Spark):
     class Parser(Spark.Parser):
         def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
@@ -73,6 +85,35 @@ class StreamTables(Spark):
                 if is_window and following.token_type is TokenType.L_PAREN:
                     token.token_type = TokenType.VAR
             return super().parse(raw_tokens, sql)
+
+        # To sqlglot, || and << bind like &, | and ^. To Spark, || binds like +, and << before &,
+        # & before ^, and ^ before |.
+        TERM: ClassVar[Builders] = {**Spark.Parser.TERM, TokenType.DPIPE: exp.DPipe}
+
+        def _parse_bitwise(self) -> exp.Expr | None:
+            return self._left_to_right(_LEVELS)
+
+        def _left_to_right(self, levels: Sequence[Mapping[TokenType, Any]]) -> exp.Expr | None:
+            """Operators of the last level, over those that bind before them."""
+            if not levels:
+                return self._shifted()
+            [*tighter, level] = levels
+            this = self._left_to_right(tighter)
+            while self._match_set(level):
+                made = level[self._prev.token_type]
+                this = self.expression(made(this=this, expression=self._left_to_right(tighter)))
+            return this
+
+        def _shifted(self) -> exp.Expr | None:
+            this = self._parse_term()
+            while True:
+                if self._match_pair(TokenType.LT, TokenType.LT):
+                    made: Any = exp.BitwiseLeftShift
+                elif self._match_pair(TokenType.GT, TokenType.GT):
+                    made = _unsigned if self._match(TokenType.GT) else exp.BitwiseRightShift
+                else:
+                    return this
+                this = self.expression(made(this=this, expression=self._parse_term()))
 
         COLON_IS_VARIANT_EXTRACT: ClassVar[bool] = True
 

@@ -150,6 +150,12 @@ PIPES = [
     "JOIN customers AS c ON o.customer = c.id) AS x WHERE amount > 2",
     "SELECT id, hash(*) AS h, to_json(struct(orders.*)) AS j FROM orders WHERE hash(*) <> 1",
     "WITH w AS (SELECT struct(* EXCEPT (id, tags), 1 AS one) AS s FROM orders) SELECT w.s.* FROM w",
+    "WITH W AS (SELECT * FROM ((orders)) AS o) SELECT t.name, u.name AS other, w.Id "
+    "FROM (orders AS o JOIN customers AS c ON o.customer = c.id) AS t LEFT JOIN ((customers)) AS u "
+    "ON u.id = t.amount JOIN (((SELECT id FROM w))) AS w ON w.id = t.amount",
+    "SELECT id FROM orders WHERE id NOT IN ((SELECT MAX(id) FROM customers WHERE name = 'z')) "
+    "AND EXISTS ((SELECT 1 FROM customers WHERE id = 1))",
+    "FROM orders SELECT * EXCEPT (tags, seen), customer + 1 AS more",
     "SELECT id, 1 | amount << 1 AS a, '1' || id + 1 AS b, amount & 6 | 1 ^ 3 AS c, id >>> 1 AS d "
     "FROM orders",
     "SELECT customer, size(collect_list(struct(*))) AS n FROM orders GROUP BY customer",

@@ -32,6 +32,27 @@ def kind_of(join: exp.Join) -> str:
     return str(join.meta.get(_KIND, join.args.get("kind") or ""))
 
 
+def name_relations(tree: exp.Query) -> None:
+    """Write parentheses that have a name of their own as a subquery, and superfluous ones once.
+
+    (a JOIN b ON p) AS t       (SELECT * FROM a JOIN b ON p) AS t
+    ((SELECT …))               (SELECT …)
+    """
+    for relation in reversed(list(tree.find_all(exp.Subquery))):
+        inner, around = relation.this, relation.parent
+        while isinstance(around, exp.Subquery):
+            around = around.parent
+        is_relation = isinstance(around, exp.From | exp.Join | exp.Lateral)
+        if not is_relation or not isinstance(inner, exp.Table | exp.Subquery):
+            continue
+        if relation.alias:
+            select = exp.select("*").from_(inner, copy=False)
+            select.set("joins", _taken(inner))
+            relation.set("this", select)
+        elif isinstance(inner, exp.Subquery) and not (inner.alias or relation.args.get("joins")):
+            relation.replace(inner)
+
+
 def open_joins(select: exp.Select) -> None:
     """Write the joins in parentheses of one FROM as one chain."""
     clause = select.args.get("from_")

@@ -7,7 +7,9 @@ SELECT DISTINCT a … ORDER BY f(a) LIMIT n  the order in a query around it, see
 (… ORDER BY x LIMIT n) AS t (a, b)         renamed one level up: ORDER BY means the old names;
                                            also the first SELECT of a UNION, and of WITH t (a, b)
 FROM (a JOIN b ON …) JOIN c ON …           without the parentheses
+(a JOIN b …) AS t, ((SELECT …))            a subquery, likewise
 a JOIN (b JOIN c …) USING (x)              the parentheses as a subquery, see `joins_by_name`
+x IN ((SELECT …))                          a list of one value, as to Spark, and not a subquery
 EXISTS (SELECT * FROM …)                   SELECT 1: no column is needed, so none is read
 SEMI JOIN d ON d.n = …, where d is also    another alias: the qualifier would read the field n of
 a column or a LATERAL VIEW                 the column, or the column n of the view
@@ -28,7 +30,7 @@ from dagster_streamtables.compiler.analyze.collations import open_collations
 from dagster_streamtables.compiler.analyze.definitions_in_subqueries import open_definitions
 from dagster_streamtables.compiler.analyze.generators import open_generator
 from dagster_streamtables.compiler.analyze.joins_by_name import close_joins
-from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_joins
+from dagster_streamtables.compiler.analyze.joins_in_parentheses import name_relations, open_joins
 from dagster_streamtables.compiler.analyze.numbered_columns import open_numbers
 from dagster_streamtables.compiler.analyze.orders_of_results import open_orders
 from dagster_streamtables.compiler.analyze.pivots import open_pivots
@@ -49,6 +51,8 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
         columns: All columns of all sources, and their types.
     """
     tree = tree.copy()
+    name_relations(tree)
+    _settle_double_parentheses(tree)
     open_pivots(tree)
     open_definitions(tree)
     _name_outputs(tree, columns)
@@ -78,6 +82,18 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
     for number, lateral in enumerate(tree.find_all(exp.Lateral)):
         _name_columns(lateral, number, columns)
     return tree
+
+
+def _settle_double_parentheses(tree: exp.Query) -> None:
+    for asked in tree.find_all(exp.In):
+        query = asked.args.get("query")
+        if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Subquery):
+            asked.set("query", None)
+            asked.set("expressions", [query.this])
+    for call in list(tree.find_all(exp.Anonymous)):
+        # The parser takes EXISTS ((SELECT …)) for the function of arrays.
+        if call.name.lower() == "exists" and isinstance(call.expressions[0], exp.Query):
+            call.replace(exp.Exists(this=call.expressions[0].unnest()))
 
 
 def _put_order_inside(renamed: exp.Subquery | exp.CTE) -> None:

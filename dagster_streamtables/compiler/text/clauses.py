@@ -24,6 +24,8 @@ def outermost(tokens: list[Token], kind: TokenType, *, last: bool = False) -> To
 _AFTER_LIST = frozenset({"FROM", "WHERE", "GROUP", "HAVING", "ORDER", "SORT", "CLUSTER", "LIMIT"}
     | {"DISTRIBUTE", "OFFSET", "QUALIFY", "LATERAL", "UNION", "EXCEPT", "INTERSECT"})  # fmt: skip
 
+_WITHIN_LIST = {("WITHIN", "GROUP"), ("*", "EXCEPT")}
+
 
 def end_of_list(sql: str, tokens: list[Token]) -> int:
     """The position after the outermost SELECT list, which FROM may stand before."""
@@ -35,6 +37,8 @@ def end_of_list(sql: str, tokens: list[Token]) -> int:
         depth += deeper(token)
         if depth == 0 and token.start > select.start and position not in comparing:
             word = sql[token.start : token.end + 1].upper().split()[0]
+            if (tokens[position - 1].text.upper(), word) in _WITHIN_LIST:
+                continue
             if word in _AFTER_LIST or (word == "WINDOW" and _defines_window(tokens, position)):
                 return token.start
     return len(sql)

@@ -289,4 +289,5 @@ def table_name(table: exp.Table) -> str:
 
 
 def _is_cte(table: exp.Table, scope: object) -> bool:
-    return not table.db and table.name in getattr(scope, "cte_sources", {})
+    defined = (name.lower() for name in getattr(scope, "cte_sources", {}))
+    return not table.db and table.name.lower() in defined

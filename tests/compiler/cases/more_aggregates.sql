@@ -292,3 +292,14 @@ UPDATE customers SET region = 'd' WHERE id = 4;
 -- +1 | 0 | d,C
 -- -1 | 1 | B,b
 -- +1 | 1 | c,B,b
+
+--- case: columns are added before the clauses of a query that begins with FROM
+--- covers: Q8 WITHIN GROUP
+FROM customers SELECT LISTAGG(region, ',') WITHIN GROUP (ORDER BY region) AS l GROUP BY id % 2;
+--- before
+INSERT INTO customers VALUES (1, 'x'), (2, 'y'), (3, 'z');
+--- change
+INSERT INTO customers VALUES (5, 'a');
+--- delta
+-- +1 | a,x,z
+-- -1 | x,z

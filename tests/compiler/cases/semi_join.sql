@@ -183,3 +183,17 @@ DELETE FROM customers WHERE id = 1;
 --- delta
 -- -1 | 1
 -- +1 | 2
+
+--- case: a query in two pairs of parentheses is one value
+--- covers: Q13 IN with a list that holds a query
+SELECT id, amount NOT IN ((SELECT MAX(id) FROM customers WHERE region = 'x')) AS other, id IN ((SELECT MAX(id) FROM customers), 7) AS one FROM orders;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO customers VALUES (1, 'y');
+--- change
+INSERT INTO customers VALUES (5, 'x');
+--- delta
+-- +1 | 1 | False | False
+-- +1 | 2 | True | False
+-- -1 | 1 | NULL | True
+-- -1 | 2 | NULL | False

@@ -153,7 +153,7 @@ PIPES = [
     "WITH W AS (SELECT * FROM ((orders)) AS o) SELECT t.name, u.name AS other, w.Id "
     "FROM (orders AS o JOIN customers AS c ON o.customer = c.id) AS t LEFT JOIN ((customers)) AS u "
     "ON u.id = t.amount JOIN (((SELECT id FROM w))) AS w ON w.id = t.amount",
-    "SELECT id FROM orders WHERE id NOT IN ((SELECT MAX(id) FROM customers WHERE name = 'z')) "
+    "SELECT id FROM orders WHERE id NOT IN ((SELECT id FROM customers WHERE name = 'z')) "
     "AND EXISTS ((SELECT 1 FROM customers WHERE id = 1))",
     "FROM orders SELECT * EXCEPT (tags, seen), customer + 1 AS more",
     "SELECT id, 1 | amount << 1 AS a, '1' || id + 1 AS b, amount & 6 | 1 ^ 3 AS c, id >>> 1 AS d "

@@ -49,13 +49,15 @@ class PipeNames:
             stars: What ``*`` for all columns stands for.
 
         Returns:
-            None if a name may mean another column: one of a query inside of the range, or a
-            parameter of a lambda.
+            None if a name may mean another column: one of a query inside of the range, a parameter
+            of a lambda, or a struct that is called like a table.
         """
         edits = list[tuple[int, int, str]]()
         outer = set(self.ranges.outer(start, stop))
         i = start
         while i < stop:
+            if self.words[i + 1 : i + 2] == ["."] and (self._name(i),) in names:
+                return None
             length, told = self._at(i, start, stop, names)
             if i in outer and self._is_star(i, start) and stars != "*":
                 length, told = 1, stars
@@ -124,6 +126,7 @@ class PipeNames:
     def value(self, start: int, stop: int) -> tuple[str, int] | None:
         """The name of an item ``e AS x`` of one row, and the token after ``e``."""
         named = stop - start > 2 and self.words[stop - 2] == "AS"
+        named = named and self.tokens[stop - 1].token_type in _NAMES
         if not named or _MANY & {word.lstrip("`") for word in self.words[start:stop]}:
             return None
         return self.written(stop - 1), stop - 2

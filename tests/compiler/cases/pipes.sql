@@ -300,3 +300,18 @@ INSERT INTO customers VALUES (5, 'a');
 --- delta
 -- +1 | 1 | z,x,a
 -- -1 | 1 | z,x
+
+--- case: structs, and names that are words of SQL, that a pipe adds to joined tables
+--- covers: Q29 EXTEND and DROP of a pipe
+FROM visits AS v JOIN orders AS o ON o.id = v.id
+|> EXTEND named_struct('x', o.amount) AS s, CAST(v.happened AS DATE) AS date
+|> WHERE date > DATE '2013-01-01' AND s.x > 1
+|> AGGREGATE SUM(s.x) AS total GROUP BY date;
+--- before
+INSERT INTO visits VALUES (1, TIMESTAMP '2013-01-31 10:00:00', NULL, NULL), (2, TIMESTAMP '2013-01-31 11:00:00', NULL, NULL);
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+--- change
+UPDATE orders SET amount = 7 WHERE id = 2;
+--- delta
+-- +1 | 2013-01-31 | 12
+-- -1 | 2013-01-31 | 11

@@ -86,6 +86,9 @@ class StreamTables(Spark):
                     token.token_type = TokenType.VAR
             return super().parse(raw_tokens, sql)
 
+        # After GROUP BY ALL, sqlglot takes UNION (SELECT …) for the call of a function.
+        FUNC_TOKENS: ClassVar[set[TokenType]] = Spark.Parser.FUNC_TOKENS - {TokenType.UNION}
+
         # To sqlglot, || and << bind like &, | and ^. To Spark, || binds like +, and << before &,
         # & before ^, and ^ before |.
         TERM: ClassVar[Builders] = {**Spark.Parser.TERM, TokenType.DPIPE: exp.DPipe}

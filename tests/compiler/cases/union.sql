@@ -211,3 +211,15 @@ INSERT INTO orders VALUES (1, 2, 5);
 INSERT INTO customers VALUES (3, 'x');
 --- delta
 -- +1 | 3 | 3
+
+--- case: a union in parentheses after GROUP BY ALL
+--- covers: Q11 UNION
+SELECT customer, COUNT(*) AS n FROM orders GROUP BY ALL UNION (SELECT id, 1 FROM customers);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+--- change
+INSERT INTO orders VALUES (3, 2, 7);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 1 | 2

@@ -56,14 +56,24 @@ def _holds(view: exp.Expr, outputs: list[exp.Expr]) -> bool:
 
 def from_inside(node: exp.Expr) -> Iterator[exp.Select]:
     """The SELECTs of a tree, after those that they read."""
+    # No recursion: a chain of a thousand ORs is as deep.
+    around = [(node, _below(node))]
+    while around:
+        here, rest = around[-1]
+        child = next(rest, None)
+        if child is not None:
+            around.append((child, _below(child)))
+            continue
+        around.pop()
+        if isinstance(here, exp.Select):
+            yield here
+
+
+def _below(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The nodes right below it, WITH before the rest."""
     clause = node.args.get("with_")
-    if isinstance(clause, exp.Expr):
-        yield from from_inside(clause)
-    for each in list(node.iter_expressions()):
-        if each is not clause:
-            yield from from_inside(each)
-    if isinstance(node, exp.Select):
-        yield node
+    below = list(node.iter_expressions())
+    return iter(sorted(below, key=lambda each: each is not clause))
 
 
 def spell_out_inner_stars(tree: exp.Query, schema: Schema) -> None:

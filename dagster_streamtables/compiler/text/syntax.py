@@ -26,24 +26,25 @@ def tokens_of(sql: str, dialect: str) -> list[Token]:
     Raises:
         InvalidDefinition: A quote or a comment is not closed.
     """
-    try:
-        return sqlglot.tokenize(_without_comments(sql, dialect), dialect=parser_of(dialect))
-    except TokenError as error:
-        raise _cut_short(sql, error) from None
+    return _without_comments(sql, dialect)[1]
 
 
-def _without_comments(sql: str, dialect: str) -> str:
+def _without_comments(sql: str, dialect: str) -> tuple[str, list[Token]]:
     """The text with blanks for the comments between its tokens, which all stay where they are.
 
     A keyword of several words, such as ORDER BY, may have one inside, and sqlglot reads it only
     with nothing but white space there.
     """
-    tokens = sqlglot.tokenize(sql, dialect=parser_of(dialect))
+    try:
+        tokens = sqlglot.tokenize(sql, dialect=parser_of(dialect))
+    except TokenError as error:
+        raise _cut_short(sql, error) from None
+    bare = sql
     for before, after in pairwise(tokens):
         gap = sql[before.end + 1 : after.start]
         if gap and not gap.isspace():
-            sql = sql[: before.end + 1] + re.sub(r"\S", " ", gap) + sql[after.start :]
-    return sql
+            bare = bare[: before.end + 1] + re.sub(r"\S", " ", gap) + bare[after.start :]
+    return bare, tokens if bare == sql else sqlglot.tokenize(bare, dialect=parser_of(dialect))
 
 
 def parsed(sql: str, dialect: str) -> exp.Query:
@@ -51,9 +52,8 @@ def parsed(sql: str, dialect: str) -> exp.Query:
     Raises:
         InvalidDefinition: sqlglot cannot parse the text as one query of the dialect.
     """
-    tokens = tokens_of(sql, dialect)
+    bare, tokens = _without_comments(sql, dialect)
     require_query(sql, tokens)
-    bare = _without_comments(sql, dialect)
     levels = Levels.apart(bare, tokens if dialect == DIALECT else [])
     try:
         trees = sqlglot.parse(levels.sql, dialect=parser_of(dialect))

@@ -17,14 +17,15 @@ import psutil
 import pytest
 
 from dagster_streamtables.errors import EnvironmentProblem
-from dagster_streamtables.runtime.spark import jars
+from dagster_streamtables.runtime.observe import processes
+from dagster_streamtables.runtime.spark import jars, supervisor
 from dagster_streamtables.runtime.spark.connect import is_connect
 from dagster_streamtables.runtime.spark.home import home
 from dagster_streamtables.runtime.spark.reading import read_as_usual
 from dagster_streamtables.runtime.spark.server import ensure_server, server_status, stop_server
 from dagster_streamtables.runtime.spark.session import open_session
 from dagster_streamtables.runtime.spark.settings import COMMIT_SETTINGS
-from dagster_streamtables.runtime.spark.supervisor import ServerState, read_state
+from dagster_streamtables.runtime.spark.supervisor import ServerState, birth, read_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -157,15 +158,40 @@ def test_an_idle_server_stops_but_not_under_a_client(
 
 
 def test_a_state_file_of_another_time_is_no_server(own_home: Path) -> None:
-    # The numbers are those of a living process, this one, but it was not created then.
+    # The numbers are those of a living process, this one, but it was not born then.
     me = os.getpid()
-    stale = {"pid": me, "pid_created": 1.0, "supervisor": me, "supervisor_created": 1.0}
+    stale = {"pid": me, "pid_birth": "1", "supervisor": me, "supervisor_birth": "1"}
     stale |= {"port": 1, "started": 1.0, "answers": True}
     (own_home / "server.json").write_text(json.dumps(stale))
 
     assert server_status() is None
     assert not stop_server()
     assert not (own_home / "server.json").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a birth is kept as it was told")
+def test_a_clock_that_is_set_makes_no_process_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Linux adds the time since its start to what the clock says was then."""
+    me, told = os.getpid(), psutil.Process.create_time
+    born = birth(me)
+    assert born is not None
+    state = ServerState(me, born, me, born, port=1, started=1.0)
+    named = processes.named(me)
+    monkeypatch.setattr(psutil.Process, "create_time", lambda each: told(each) + 60)
+    assert state.is_alive
+    assert not processes.are_gone(named)
+    assert processes.are_gone(named + "0")
+
+
+def test_files_of_a_server_that_no_state_names_are_left(own_home: Path) -> None:
+    (own_home / "tmp").mkdir()
+    used = own_home / "tmp" / "shuffled"
+    used.touch()
+    with supervisor.only_one(own_home):
+        assert not stop_server()
+        assert used.exists()
+    stop_server()
+    assert not used.exists()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}'])

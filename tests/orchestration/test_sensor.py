@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
-import psutil
 import pyarrow as pa
 import pytest
 from dagster import DagsterRunStatus
@@ -37,6 +36,7 @@ from dagster_streamtables.runtime.model.state import Seen, State
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe import processes
 from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat, Lease
+from dagster_streamtables.runtime.spark.supervisor import birth
 from orchestration.conftest import Write
 from runtime.orders import ACCOUNT
 
@@ -250,7 +250,7 @@ def test_tables_in_unfinished_runs_are_left_out_until_the_run_is_taken_for_dead(
 def test_a_run_whose_process_is_gone_is_ended(logs: StreamTablesResource) -> None:
     location = Location(logs, PAID, TOTALS, OTHER)
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        mark = f"{process.pid}@{psutil.Process(process.pid).create_time():.0f}"
+        mark = f"{process.pid}@{birth(process.pid)}"
         run = _started(location, "paid", f"{processes.machine()} {mark}")
         elsewhere = _started(location, "other", f"another.machine {mark}")
         assert selections(location.tick()) == []
@@ -266,8 +266,8 @@ def test_a_run_whose_process_is_gone_is_ended(logs: StreamTablesResource) -> Non
 
 def test_a_process_that_has_the_number_of_one_that_is_gone(logs: StreamTablesResource) -> None:
     location = Location(logs, PAID, TOTALS)
-    begun = psutil.Process().create_time()
-    run = _started(location, "paid", f"{processes.machine()} {os.getpid()}@{begun - 60:.0f}")
+    begun = float(birth(os.getpid()).partition(".")[2])
+    run = _started(location, "paid", f"{processes.machine()} {os.getpid()}@{begun - 60}")
     location.tick()
     assert location.instance.get_run_by_id(run.run_id).status is DagsterRunStatus.FAILURE
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.runtime.observe import processes
+from dagster_streamtables.runtime.spark.supervisor import birth
 
 LEASE = timedelta(seconds=60)
 
@@ -17,16 +18,15 @@ class Worker:
     id: str
     host: str
     process: int
-    started: float
-    """Of the process, in seconds since 1970: another may get its number."""
+    birth: str
+    """Of the process: another may get its number."""
     until: datetime
 
     @classmethod
     def here(cls) -> Worker:
         """A new one, of this process."""
         pid, until = os.getpid(), datetime.now(UTC) + LEASE
-        started = processes.begun(pid) or 0.0
-        return cls(uuid.uuid4().hex, processes.machine(), pid, started, until)
+        return cls(uuid.uuid4().hex, processes.machine(), pid, birth(pid) or "", until)
 
     def renewed(self) -> Worker:
         return replace(self, until=datetime.now(UTC) + LEASE)
@@ -41,7 +41,7 @@ class Worker:
         return self.until > datetime.now(UTC) and not self._is_gone()
 
     def _is_gone(self) -> bool:
-        return self.host == processes.machine() and processes.is_gone(self.process, self.started)
+        return self.host == processes.machine() and processes.is_gone(self.process, self.birth)
 
     def __str__(self) -> str:
         return f"process {self.process} on {self.host}"

@@ -1,7 +1,7 @@
 """Processes that are named to others, on any machine: whether one still lives.
 
 A number alone is not enough, as a process gets that of one that has ended: what was named is gone
-if the process with its number began at another time.
+if the process with its number has another birth.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import socket
 import uuid
 from functools import cache
 
-_SAME = 5.0
-"""Seconds by which the system may tell the beginning of a process differently: clocks are set."""
+import psutil
+
+from dagster_streamtables.runtime.spark.supervisor import birth
 
 
 def machine() -> str:
@@ -25,35 +26,17 @@ def _machine(_process: int) -> str:
     return f"{socket.gethostname()}/{uuid.getnode():012x}"
 
 
-def begun(pid: int) -> float | None:
-    """When a process of this machine began, in seconds since 1970; None if none works any more.
-
-    Raises:
-        psutil.Error: The system does not tell.
-    """
-    import psutil
-
-    try:
-        process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
-    except psutil.NoSuchProcess:
-        return None
-
-
-def is_gone(pid: int, began: float) -> bool:
+def is_gone(pid: int, born: str) -> bool:
     """Whether a process of this machine is known to have ended."""
-    import psutil
-
     try:
-        found = begun(pid)
+        return birth(pid) != born
     except psutil.Error:
         return False
-    return found is None or abs(found - began) > _SAME
 
 
 def named(*pids: int) -> str:
-    """This machine and some processes of it: ``machine pid@begun …``, of those that live."""
-    marks = (f"{pid}@{began:.0f}" for pid in pids if (began := begun(pid)) is not None)
+    """This machine and some processes of it: ``machine pid@birth …``, of those that live."""
+    marks = (f"{pid}@{born}" for pid in pids if (born := birth(pid)) is not None)
     return " ".join([machine(), *marks])
 
 
@@ -64,5 +47,5 @@ def are_gone(name: str) -> bool:
     return (
         where == machine()
         and bool(parts)
-        and all(is_gone(int(pid), float(began)) for pid, _, began in parts)
+        and all(is_gone(int(pid), born) for pid, _, born in parts)
     )

@@ -25,6 +25,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import psutil
+from filelock import Timeout
 
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.spark import supervisor
@@ -197,8 +198,10 @@ def _clear_away(state: ServerState | None) -> None:
         for process in (*supervising, last):
             if process is not None:
                 stop_processes([process])
-    (home() / "server.json").unlink(missing_ok=True)
-    shutil.rmtree(temporary(), ignore_errors=True)
+    # Where a supervisor lives that no readable state names, its server's files are in use.
+    with contextlib.suppress(Timeout), supervisor.only_one(home()):
+        (home() / "server.json").unlink(missing_ok=True)
+        shutil.rmtree(temporary(), ignore_errors=True)
     for folder in (temporary(), home() / "warehouse"):
         folder.mkdir(mode=0o700, exist_ok=True)
 

@@ -34,15 +34,12 @@ _POLL_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class ServerState:
-    """The contents of the state file: two processes, each with the time it was created.
-
-    A process id alone proves nothing, since the system reuses it.
-    """
+    """The contents of the state file: two processes, each with its birth."""
 
     pid: int
-    pid_created: float
+    pid_birth: str
     supervisor: int
-    supervisor_created: float
+    supervisor_birth: str
     port: int
     started: float
     token: str = field(default="", repr=False)
@@ -55,8 +52,34 @@ class ServerState:
 
     def processes(self) -> list[psutil.Process]:
         """Those of the two that are alive, the supervisor first."""
-        named = ((self.supervisor, self.supervisor_created), (self.pid, self.pid_created))
-        return [found for pid, created in named if (found := _living(pid, created))]
+        named = ((self.supervisor, self.supervisor_birth), (self.pid, self.pid_birth))
+        return [psutil.Process(pid) for pid, born in named if _lives(pid, born)]
+
+
+def birth(pid: int) -> str | None:
+    """What a process of this machine has and no other with its number; None if none works.
+
+    Linux counts it from its start, and tells each start by an id. The time of day would not do:
+    Linux derives that of a birth from the clock, so that all processes seem to be others once the
+    clock is set, as it is after a virtual machine was paused.
+
+    Raises:
+        psutil.Error: The system does not tell.
+    """
+    try:
+        process = psutil.Process(pid)
+        if process.status() == psutil.STATUS_ZOMBIE:
+            return None
+        return _birth_on_linux(pid) if psutil.LINUX else f"{process.create_time():.3f}"
+    except (psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+        return None
+
+
+def _birth_on_linux(pid: int) -> str:
+    # The name of the program, in parentheses, may have spaces and parentheses of its own.
+    _, _, fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")
+    started = Path("/proc/sys/kernel/random/boot_id")
+    return f"{started.read_text()[:8] if started.exists() else ''}.{fields.split()[19]}"
 
 
 def read_state(folder: Path) -> ServerState | None:
@@ -70,6 +93,11 @@ def read_state(folder: Path) -> ServerState | None:
 def heartbeat_file(folder: Path) -> Path:
     """The file whose modification time is when a program last used the server."""
     return folder / "heartbeat"
+
+
+def only_one(folder: Path) -> FileLock:
+    """The lock that a supervisor holds throughout, not waited for."""
+    return FileLock(folder / "supervisor.lock", mode=0o600, timeout=0)
 
 
 def stop_processes(processes: Sequence[psutil.Process]) -> None:
@@ -192,9 +220,9 @@ def _has_connection(server: psutil.Popen, port: int, status: str) -> bool:
 
 
 def _state_of(server: psutil.Popen, port: int, token: str) -> ServerState:
-    me = psutil.Process()
+    me = os.getpid()
     return ServerState(
-        server.pid, server.create_time(), me.pid, me.create_time(), port, time.time(), token
+        server.pid, birth(server.pid) or "", me, birth(me) or "", port, time.time(), token
     )
 
 
@@ -208,14 +236,11 @@ def _write_state(folder: Path, state: ServerState) -> None:
     written.replace(_state_file(folder))
 
 
-def _living(pid: int, created: float) -> psutil.Process | None:
+def _lives(pid: int, born: str) -> bool:
     try:
-        process = psutil.Process(pid)
-        # Two readings of one process differ slightly if the clock was set in between.
-        same = abs(process.create_time() - created) < 2
-        return process if same and process.status() != psutil.STATUS_ZOMBIE else None
+        return birth(pid) == born
     except psutil.Error:
-        return None
+        return False
 
 
 def _main() -> None:
@@ -226,10 +251,7 @@ def _main() -> None:
     parser.add_argument("later", type=json.loads, help="a command, as JSON")
     parser.add_argument("command", nargs="+")
     given = parser.parse_args()
-    with (
-        contextlib.suppress(Timeout),
-        FileLock(given.folder / "supervisor.lock", mode=0o600, timeout=0),
-    ):
+    with contextlib.suppress(Timeout), only_one(given.folder):
         supervise(given.folder, given.port, given.idle_seconds, given.command, given.later)
 
 

@@ -22,7 +22,8 @@ class Aggregates:
         if not scope.aggregates or scope.keys is None:
             return None
         same = scope.of(kind)
-        if same and self.chooser.wants("any_value", 0.1):
+        # Of the rows of a subtotal, which have several keys, it would be any.
+        if same and not scope.subtotals and self.chooser.wants("any_value", 0.1):
             return Aggregate(kind, "ANY_VALUE({0})", (self.random.choice(same),), "any_value")
         rows = scope.rows()
         there = {atom.kind for atom in rows.atoms}

@@ -180,7 +180,7 @@ class Grammar:
         group = self._group(tuple(keys))
         asking = int(self.chooser.wants("subquery in having", 0.1))
         over = self.chooser.wants("window over groups", 0.1) and bool(keys)
-        inner = replace(scope, keys=group.keys, aggregates=True)
+        inner = replace(scope, keys=group.keys, subtotals=bool(group.kind), aggregates=True)
         outputs = self._outputs(replace(inner, windows=over), self.random.randint(1, 4), shape)
         if group.kind and self.chooser.wants("grouping", 0.4) and not shape:
             grouping = self.aggregates.grouping(inner)
@@ -220,6 +220,7 @@ class Grammar:
         for i, kind in enumerate(kinds):
             value = self.expressions.value(kind, scope, 2)
             bare = isinstance(value, Column) and not shape and self.chooser.flip(0.3)
+            bare = bare and " " not in value.name  # no column of a stream table is called so
             name = value.name if bare else f"{prefix}{i}"  # type: ignore[attr-defined]
             while any(each.name.lower() == name.lower() for each in outputs):
                 name += "x"

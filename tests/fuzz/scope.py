@@ -15,6 +15,8 @@ class Scope:
     """The columns of the query around, for a correlated one; one level, as Spark allows."""
     keys: tuple[Expr, ...] | None = None
     """The keys of GROUP BY, where expressions are of groups."""
+    subtotals: bool = False
+    """Whether there are groups of other keys, too."""
     subqueries: int = 0
     """How deep subqueries may nest in expressions here."""
     windows: bool = False

@@ -174,9 +174,16 @@ class Prepared:
 
 
 @cache
+def plan_of(query: str) -> Plan:
+    """The plan of a query over `TABLES`, made once: modules choose their cases by it when they are
+    imported, and then test it."""
+    return compile_query(query, TABLES)
+
+
+@cache
 def staged(query: str, *, over_intermediates: bool = False) -> Prepared:
     """The plan of a query whose stages run first."""
-    plan = compile_query(query, TABLES)
+    plan = plan_of(query)
     return Prepared(plan.with_intermediates if over_intermediates else plan, staged=True)
 
 

@@ -18,9 +18,17 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from compiler import casefile
 from compiler.casefile import Case
-from compiler.database import TABLES, Database, Literals, Prepared, Rows, change_of, statements
+from compiler.database import (
+    TABLES,
+    Database,
+    Literals,
+    Prepared,
+    Rows,
+    change_of,
+    plan_of,
+    statements,
+)
 from compiler.intermediate import stored_in
-from dagster_streamtables.compiler import compile_query
 
 cases = [case for case in casefile.load() if not (case.error or case.spark)]
 assert len({str(case) for case in cases}) == len(cases), "two cases have one title"
@@ -38,7 +46,7 @@ thorough = settings(quick, max_examples=300, derandomize=False)
 
 @cache
 def prepared(case: Case) -> Prepared:
-    return Prepared(compile_query(case.query, TABLES))
+    return Prepared(plan_of(case.query))
 
 
 @pytest.mark.parametrize("case", cases, ids=str)
@@ -101,7 +109,7 @@ def test_a_refresh_after_every_statement(case: Case, database: Database) -> None
 def test_a_scalar_subquery_of_two_rows_fails_the_refresh(database: Database) -> None:
     region = "(SELECT c.region FROM customers AS c WHERE c.id = o.customer)"
     query = f"SELECT o.id, {region} AS region FROM orders AS o"
-    plan = Prepared(compile_query(query, TABLES))
+    plan = Prepared(plan_of(query))
     with database.fresh():
         database.hold("orders@before", [("10", "1", "5")])
         database.hold("orders@after", [("10", "1", "5")])

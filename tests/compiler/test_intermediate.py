@@ -10,28 +10,28 @@ from sqlglot import exp
 
 from compiler import casefile
 from compiler.casefile import Case, most_are_long
-from compiler.database import TABLES, Database, Prepared, staged
+from compiler.database import Database, Prepared, plan_of, staged
 from compiler.test_cases import follow_case, follow_windows, quick
-from dagster_streamtables.compiler import Plan, compile_query
+from dagster_streamtables.compiler import Plan
 from dagster_streamtables.compiler.maintain.partial import Adding
 from dagster_streamtables.compiler.maintain.strategy import FoldStrategy
 
 
 @cache
-def plan_of(case: Case) -> Plan:
-    return compile_query(case.query, TABLES).with_intermediates
+def over_intermediates(case: Case) -> Plan:
+    return plan_of(case.query).with_intermediates
 
 
 cases = [
     case
     for case in casefile.load()
-    if not (case.error or case.spark) and plan_of(case).intermediates
+    if not (case.error or case.spark) and over_intermediates(case).intermediates
 ]
 
 
 @pytest.mark.parametrize("case", cases, ids=str)
 def test_the_delta_is_the_one_written_down(case: Case, database: Database) -> None:
-    follow_case(Prepared(plan_of(case)), case, database)
+    follow_case(Prepared(over_intermediates(case)), case, database)
 
 
 @pytest.mark.parametrize("case", most_are_long(cases), ids=str)
@@ -57,7 +57,7 @@ def test_a_recursion_reads_them(database: Database, data: st.DataObject) -> None
 
 
 def tables_of(query: str) -> int:
-    return len(compile_query(query, TABLES).with_intermediates.intermediates)
+    return len(plan_of(query).with_intermediates.intermediates)
 
 
 def test_a_group_at_the_root_is_the_table_itself() -> None:
@@ -85,7 +85,7 @@ def test_what_can_fail_is_asked_for_the_keys_that_are_there() -> None:
 def test_sums_of_floats_are_made_again() -> None:
     """What stands above may compare them, and a last digit would be another row."""
     query = "SELECT s.product FROM sales AS s WHERE s.mass > (SELECT AVG(mass) FROM sales)"
-    [below] = compile_query(query, TABLES).with_intermediates.intermediates
+    [below] = plan_of(query).with_intermediates.intermediates
     double = exp.DataType.build("DOUBLE")
 
     assert isinstance(below.strategy, FoldStrategy)
@@ -117,7 +117,7 @@ def test_groups_of_two_recursions_of_one_name_have_two_names() -> None:
             f" SELECT o.id FROM r JOIN orders AS o ON {step})"
             " SELECT n FROM (SELECT id, COUNT(*) AS n FROM r GROUP BY id) WHERE n > 1"
         )
-        [table] = compile_query(query, TABLES).with_intermediates.intermediates
+        [table] = plan_of(query).with_intermediates.intermediates
         return table.name
 
     assert name("o.customer = r.id") == name("o.customer = r.id")

@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import pytest
 
 from compiler import casefile
 from compiler.casefile import Case
-from compiler.database import TABLES, Database, Prepared, Stored, in_duckdb
+from compiler.database import Database, Prepared, Stored, in_duckdb, plan_of
 from compiler.test_cases import difference, play
-from dagster_streamtables.compiler import Invariants, Plan, StrategyKind, compile_query
+from dagster_streamtables.compiler import Invariants, StrategyKind
 
 TABLE = f"`{Stored.TABLE}`"
 cases = [case for case in casefile.load() if not (case.error or case.spark)]
-
-
-@cache
-def plan_of(query: str) -> Plan:
-    return compile_query(query, TABLES)
 
 
 keyed = [case for case in cases if plan_of(case.query).strategy_kind is not StrategyKind.BAG]

@@ -6,8 +6,7 @@ import pytest
 
 from compiler import casefile
 from compiler.casefile import Case
-from compiler.database import TABLES
-from dagster_streamtables.compiler import compile_query
+from compiler.database import TABLES, plan_of
 
 maintained = [case for case in casefile.load() if not case.error]
 LOWER = {table: {name.lower() for name in columns} for table, columns in TABLES.items()}
@@ -15,7 +14,7 @@ LOWER = {table: {name.lower() for name in columns} for table, columns in TABLES.
 
 @pytest.mark.parametrize("case", maintained, ids=str)
 def test_every_output_has_its_origins(case: Case) -> None:
-    plan = compile_query(case.query, TABLES)
+    plan = plan_of(case.query)
     lineage = plan.lineage()
     assert list(lineage) == list(plan.schema)
     for origins in lineage.values():
@@ -96,4 +95,4 @@ REGION = ("customers", "region")
 def test_the_origins_are_the_values_that_a_column_is_computed_from(
     query: str, origins: tuple[tuple[str, str], ...]
 ) -> None:
-    assert set(compile_query(query, TABLES).lineage()["x"]) == set(origins)
+    assert set(plan_of(query).lineage()["x"]) == set(origins)

@@ -7,9 +7,8 @@ from hypothesis import given, strategies as st
 
 from compiler import casefile
 from compiler.casefile import Case, most_are_long
-from compiler.database import TABLES, Database, staged
+from compiler.database import Database, plan_of, staged
 from compiler.test_cases import follow_windows, quick
-from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.operators.interning import rebuild
 from dagster_streamtables.compiler.rewrite.stages import next_stage, with_rows
 
@@ -17,7 +16,7 @@ cases = [case for case in casefile.load() if not (case.error or case.spark)]
 
 
 def has_stages(case: Case) -> bool:
-    plan = compile_query(case.query, TABLES)
+    plan = plan_of(case.query)
     return next_stage(plan.change(stored=_guessed(plan.stored_columns))) is not None
 
 
@@ -41,14 +40,14 @@ def test_cheap_plans_have_none() -> None:
         "SELECT o.id, c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id",
         "SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer",
     ):
-        plan = compile_query(query, TABLES)
+        plan = plan_of(query)
         assert next_stage(plan.change(stored=_guessed(plan.stored_columns))) is None
 
 
 def test_a_part_of_a_recursion_is_no_stage() -> None:
     """It reads the rows of a round, which are not there before the recursion runs."""
     for case in (case for case in STAGED if "RECURSIVE" in case.query):
-        plan = compile_query(case.query, TABLES)
+        plan = plan_of(case.query)
         step = rebuild(plan.change(stored=_guessed(plan.stored_columns)))
         while (stage := next_stage(step)) is not None:
             assert not stage.open

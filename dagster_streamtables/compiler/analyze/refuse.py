@@ -15,6 +15,7 @@ from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.foreign_syntax import require_spark_syntax
 from dagster_streamtables.compiler.text.places import place, place_of_word
 from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.repeated_definitions import repeated_in_one_with
 from dagster_streamtables.errors import Place, UnsupportedQuery
 
 _FULL = "choose mode FULL, which reruns the query whenever a source has changed"
@@ -80,7 +81,7 @@ def refuse(text: Text) -> None:
         _refuse_construct(node, text)
         _refuse_clause(node, text)
         _refuse_unknown_function(node, text)
-    _refuse_shadowing(text)
+    _refuse_repetitions(text)
 
 
 def _refuse_construct(node: exp.Expr, text: Text) -> None:
@@ -212,16 +213,13 @@ def _refuse_known(word: str, where: Place | str, called: str) -> None:
         )  # fmt: skip
 
 
-def _refuse_shadowing(text: Text) -> None:
-    seen: set[str] = set()
-    for cte in text.tree.find_all(exp.CTE):
-        if cte.alias.lower() in seen:
-            raise _at(
-                cte, text, f'two common table expressions are called "{cte.alias}"',
-                why="the meaning of the name would depend on its position",
-                fix="give each its own name",
-            )  # fmt: skip
-        seen.add(cte.alias.lower())
+def _refuse_repetitions(text: Text) -> None:
+    for cte in repeated_in_one_with(text.tree):
+        raise _at(
+            cte, text, f'two common table expressions are called "{cte.alias}"',
+            why="Spark takes a name once in a WITH, in mode FULL too",
+            fix="give each its own name",
+        )  # fmt: skip
 
 
 def _no_rule(node: exp.Expr, text: Text, called: str, fix: str) -> UnsupportedQuery:

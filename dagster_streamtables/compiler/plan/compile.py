@@ -17,6 +17,7 @@ from dagster_streamtables.compiler.text.pipes import counts_columns, without_pip
 from dagster_streamtables.compiler.text.quantified import without_quantifiers
 from dagster_streamtables.compiler.text.query_text import Text, as_written, without_parentheses
 from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.repeated_definitions import without_repetitions
 from dagster_streamtables.errors import InvalidDefinition
 
 
@@ -84,4 +85,4 @@ def _without_pipes(text: Text, sources: Mapping[str, Columns]) -> Text:
 
 
 def _plain(text: Text) -> Text:
-    return with_clock(without_quantifiers(without_parentheses(text)))
+    return with_clock(without_quantifiers(without_repetitions(without_parentheses(text))))

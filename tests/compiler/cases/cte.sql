@@ -112,3 +112,50 @@ INSERT INTO orders VALUES (11, 1, 6);
 --- delta
 -- -1 | 10
 -- +1 | 11
+
+--- case: a definition inside of a query hides that of its name around it
+--- covers: Q17 a CTE of a name that is taken
+WITH a AS (SELECT id FROM orders) SELECT a.id, t.id AS other FROM (WITH A AS (SELECT id FROM customers) SELECT a.id FROM a) AS t JOIN a ON a.id >= t.id;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO orders VALUES (2, 1, 6);
+INSERT INTO customers VALUES (4, 'south');
+--- delta
+-- +1 | 10 | 4
+-- +1 | 2 | 1
+
+--- case: definitions of one name in two queries beside each other
+--- covers: Q17 a CTE of a name that is taken
+SELECT x.id FROM (WITH t AS (SELECT id FROM orders) SELECT * FROM t) AS x JOIN (WITH t AS (SELECT customer FROM orders) SELECT t.* FROM t) AS y ON x.id = y.customer;
+--- before
+INSERT INTO orders VALUES (1, 2, 5);
+--- change
+INSERT INTO orders VALUES (2, 1, 6);
+--- delta
+-- +1 | 1
+-- +1 | 2
+
+--- case: a definition that reads the one it hides
+--- covers: Q17 a CTE of a name that is taken
+WITH a AS (SELECT id, amount FROM orders), b AS (WITH a AS (SELECT * FROM a WHERE amount > 5) SELECT id FROM a) SELECT id FROM a WHERE id NOT IN (SELECT id FROM b);
+--- before
+INSERT INTO orders VALUES (1, 2, 5), (2, 2, 6);
+--- change
+UPDATE orders SET amount = 11 - amount;
+--- delta
+-- +1 | 2
+-- -1 | 1
+
+--- case: a definition inside of a subquery that has the name of one around it
+--- covers: Q17 a CTE of a name that is taken
+WITH a AS (SELECT id FROM orders) SELECT id FROM customers AS c WHERE EXISTS (WITH a AS (SELECT customer FROM orders) SELECT 1 FROM a WHERE a.customer = c.id) AND id IN (SELECT id FROM a);
+--- before
+INSERT INTO orders VALUES (1, 2, 5), (3, 3, 6);
+INSERT INTO customers VALUES (1, 'north'), (2, 'north'), (3, 'south');
+--- change
+INSERT INTO orders VALUES (2, 1, 6);
+--- delta
+-- +1 | 1
+-- +1 | 2

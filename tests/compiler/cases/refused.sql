@@ -180,7 +180,7 @@ SELECT 1 AS one;
 
 --- case: two common table expressions of one name
 --- covers: Q29 two common table expressions of one name
-WITH a AS (SELECT id FROM orders) SELECT id FROM (WITH a AS (SELECT id FROM customers) SELECT id FROM a) AS t;
+WITH a AS (SELECT id FROM orders), A AS (SELECT id FROM customers) SELECT id FROM a;
 --- error
 -- two common table expressions are called "a"
 

@@ -268,6 +268,9 @@ def check_seen(asking: Question, node: exp.Expr) -> None:
     # Columns of a derived table that is a question of its own; see `correlated_from`.
     for alias in asking.question.find_all(exp.TableAlias):
         seen |= {each.name for each in alias.columns}
+    # Only columns of tables have names with dots here, and outputs that the query calls so.
+    for select in asking.question.find_all(exp.Select):
+        seen |= set(select.named_selects)
     names = {each.name for each in asking.question.find_all(exp.Column)}
     if any("." in name for name in names - seen):
         raise Refusal(

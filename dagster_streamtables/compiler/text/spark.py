@@ -93,6 +93,14 @@ class StreamTables(Spark):
         # & before ^, and ^ before |.
         TERM: ClassVar[Builders] = {**Spark.Parser.TERM, TokenType.DPIPE: exp.DPipe}
 
+        def _parse_table(self, *args: Any, joins: bool = False, **options: Any) -> exp.Expr | None:
+            table = super()._parse_table(*args, joins=joins, **options)
+            # In a query that begins with FROM, sqlglot looks for joins only after other relations.
+            if joins and isinstance(table, exp.Values | exp.Lateral | exp.Unnest):
+                for join in self._parse_joins():
+                    table.append("joins", join)
+            return table
+
         def _parse_bitwise(self) -> exp.Expr | None:
             return self._left_to_right(_LEVELS)
 

@@ -478,3 +478,13 @@ INSERT INTO orders VALUES (10, 1, 5), (11, NULL, 6);
 UPDATE orders SET customer = 1 WHERE id = 11;
 --- delta
 -- +1 | 11 | 1
+
+--- case: a query that begins with FROM and rows of its own, joined
+--- covers: Q2 INNER JOIN
+FROM VALUES (10), (11) AS v(x) JOIN orders AS o ON o.id = v.x SELECT o.id, v.x + 1 AS next;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 5), (12, 1, 5);
+--- delta
+-- +1 | 11 | 12

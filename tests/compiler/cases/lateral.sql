@@ -196,3 +196,17 @@ DELETE FROM visits WHERE id = 1;
 -- -1 | 1 | 2
 -- +1 | 3 | NULL
 -- +1 | 2 | 4
+
+--- case: the first row of each row, with a column whose name has a dot
+--- covers: Q15 LATERAL with LIMIT
+SELECT l.* FROM odd AS c JOIN LATERAL (SELECT o.id, c.`a.b` FROM orders AS o WHERE o.id >= c.`a.b` ORDER BY o.id LIMIT 1) AS l;
+--- before
+INSERT INTO odd (`Order`, `a.b`) VALUES (1, 5);
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO odd (`Order`, `a.b`) VALUES (1, 10);
+INSERT INTO orders VALUES (6, 1, 5);
+--- delta
+-- +1 | 10 | 10
+-- +1 | 6 | 5
+-- -1 | 10 | 5

@@ -481,6 +481,7 @@ UPDATE orders SET customer = 1 WHERE id = 11;
 
 --- case: a query that begins with FROM and rows of its own, joined
 --- covers: Q2 INNER JOIN
+--- spark: sqlglot's own parser of Spark's SQL reads no join after VALUES there
 FROM VALUES (10), (11) AS v(x) JOIN orders AS o ON o.id = v.x SELECT o.id, v.x + 1 AS next;
 --- before
 INSERT INTO orders VALUES (10, 1, 5);

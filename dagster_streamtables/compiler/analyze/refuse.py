@@ -10,12 +10,12 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler.analyze.collations import kept_collations
+from dagster_streamtables.compiler.analyze.repeated_definitions import repeated_in_one_with
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.foreign_syntax import require_spark_syntax
 from dagster_streamtables.compiler.text.places import place, place_of_word
 from dagster_streamtables.compiler.text.query_text import Text
-from dagster_streamtables.compiler.text.repeated_definitions import repeated_in_one_with
 from dagster_streamtables.errors import Place, UnsupportedQuery
 
 _FULL = "choose mode FULL, which reruns the query whenever a source has changed"

@@ -8,6 +8,7 @@ from sqlglot.errors import SqlglotError
 
 from dagster_streamtables.compiler.analyze.bind import Columns, Parsed, output_columns, parse
 from dagster_streamtables.compiler.analyze.make_deterministic import determined
+from dagster_streamtables.compiler.analyze.repeated_definitions import without_repetitions
 from dagster_streamtables.compiler.analyze.storable_types import forget
 from dagster_streamtables.compiler.lower import lower
 from dagster_streamtables.compiler.maintain.strategy import strategy_of
@@ -17,7 +18,6 @@ from dagster_streamtables.compiler.text.pipes import counts_columns, without_pip
 from dagster_streamtables.compiler.text.quantified import without_quantifiers
 from dagster_streamtables.compiler.text.query_text import Text, as_written, without_parentheses
 from dagster_streamtables.compiler.text.refusal import Refusal
-from dagster_streamtables.compiler.text.repeated_definitions import without_repetitions
 from dagster_streamtables.errors import InvalidDefinition
 
 

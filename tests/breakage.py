@@ -23,7 +23,8 @@ def module_of(package: Path, rule: str, within: str = "") -> Path:
     places = [
         path
         for path in sorted(package.rglob("*.py"))
-        for _ in range(_scope(path.read_text(), within).count(rule))
+        if rule in (source := path.read_text())
+        for _ in range(_scope(source, within).count(rule))
     ]
     if len(places) != 1:
         where = f"in {within} " if within else ""

@@ -27,7 +27,7 @@ from fuzz.tree import constructs_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SEED, NUMBERS, ON_SPARK = 1, range(60), range(4)
+SEED, NUMBERS, ON_SPARK = 1, range(30), range(4)
 
 
 @pytest.fixture(scope="module")

@@ -246,6 +246,7 @@ def test_a_session_is_one_programs_at_a_time() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_session_in_which_a_statement_of_a_killed_program_runs_is_left_alone() -> None:
     name = str(uuid.uuid4())
     show = "print(session.session_id, flush=True)\n"

@@ -166,6 +166,7 @@ def test_the_first_page_of_the_guide_runs_from_the_wheel(
     assert '"mart.revenue"' in shown
 
 
+@pytest.mark.long
 def test_the_code_of_a_user_is_typed_strictly(environment: Environment, tmp_path: Path) -> None:
     (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
     (tmp_path / "user.py").write_text((PROJECT / "tests" / "user_code.py").read_text())

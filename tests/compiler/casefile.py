@@ -78,16 +78,13 @@ def load(pattern: str = "*.sql") -> list[Case]:
     return [case for path in sorted(CASES.glob(pattern)) for case in _read(path)]
 
 
-_ONE_IN = 4
-
-
-def most_are_long(cases: Iterable[Case]) -> list[pytest.ParameterSet]:
-    """Parameters of a test, of which the first of a file, and of every four, are not long."""
+def most_are_long(cases: Iterable[Case], *, one_in: int = 4) -> list[pytest.ParameterSet]:
+    """Parameters of a test, of which the first of a file, and one in so many, are not long."""
     found: list[pytest.ParameterSet] = []
     for _, group in groupby(cases, key=lambda case: case.file):
         of_file = list(group)
         for n, case in enumerate(of_file):
-            is_long = n % _ONE_IN != 0
+            is_long = n % one_in != 0
             found.append(pytest.param(case, marks=[pytest.mark.long] if is_long else []))
     return found
 

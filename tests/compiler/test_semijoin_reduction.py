@@ -48,7 +48,7 @@ QUERIES = {
 
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
-@settings(quick, max_examples=5)
+@settings(quick, max_examples=3)
 def test_it_is_the_same_relation(name: str, database: Database, data: st.DataObject) -> None:
     follow_windows(staged(QUERIES[name]), database, data)
 

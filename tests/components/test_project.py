@@ -128,6 +128,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
     return project
 
 
+@pytest.mark.long
 def test_the_scaffolded_component_is_checked_and_joins_the_graph(project: Project) -> None:
     listed = project.json("list", "components", "--json")["items"]
     assert TYPE in {item["key"] for item in listed}

@@ -42,6 +42,11 @@ def by_component(resource: StreamTablesResource, tables: list[StreamTable]) -> d
     return dg.build_defs_for_component(component)
 
 
+EITHER = pytest.mark.parametrize(
+    "build", [by_call, pytest.param(by_component, marks=pytest.mark.long)]
+)
+
+
 class Watched(Lake):
     """Counts the refreshes that are under way. Where told to, each waits for others to be so, at
     its beginning and at its end: alone it would wait until the barrier breaks."""
@@ -105,7 +110,7 @@ def rows(resource: StreamTablesResource, name: str) -> list[tuple[object, ...]]:
     return sorted(tuple(row) for row in resource.lake().read(name).collect())
 
 
-@pytest.mark.parametrize("build", [by_call, by_component])
+@EITHER
 def test_tables_that_do_not_read_each_other_are_refreshed_at_once(
     build: Build, instance: dg.DagsterInstance, resource: StreamTablesResource
 ) -> None:
@@ -114,7 +119,7 @@ def test_tables_that_do_not_read_each_other_are_refreshed_at_once(
     assert (rows(ours, "a"), rows(ours, "b")) == ([(2,), (3,)], [(3,)])
 
 
-@pytest.mark.parametrize("build", [by_call, by_component])
+@EITHER
 def test_never_more_than_allowed(
     build: Build, instance: dg.DagsterInstance, resource: StreamTablesResource
 ) -> None:

@@ -61,7 +61,7 @@ def test_a_feed_that_leaves_rows_out_is_not_read(spark: SparkSession, tmp_path: 
     ("table", "driver_rows"),
     [
         pytest.param(TOTALS, 1000, id="groups, here"),
-        pytest.param(TOTALS, 0, id="groups, spark"),
+        pytest.param(TOTALS, 0, id="groups, spark", marks=pytest.mark.long),
         pytest.param(LARGE, 1000, id="bag, here", marks=pytest.mark.long),
         pytest.param(LARGE, 0, id="bag, spark", marks=pytest.mark.long),
     ],
@@ -92,7 +92,11 @@ ODD = pa.table(
 EVERYTHING = StreamTable("e", "SELECT * FROM odd", differential_max_change_ratio=0)
 
 
-@pytest.mark.parametrize("partition", [None, ["part"]], ids=["whole", "partitioned"])
+@pytest.mark.parametrize(
+    "partition",
+    [pytest.param(None, marks=pytest.mark.long), ["part"]],
+    ids=["whole", "partitioned"],
+)
 def test_without_a_feed_small_files_are_read_here(
     partition: list[str] | None,
     spark: SparkSession,

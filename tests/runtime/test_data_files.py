@@ -133,7 +133,9 @@ def _no_files(log: TableLog) -> list[str] | None:
     raise AssertionError("read from data files")
 
 
-@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
+@pytest.mark.parametrize(
+    "most", [pytest.param(None, marks=pytest.mark.long), 0], ids=["here", "spark"]
+)
 def test_the_last_second_of_9999_in_new_york_is_a_time(
     spark: SparkSession, tmp_path: Path, most: int | None
 ) -> None:

@@ -55,6 +55,12 @@ HAPPENED: Transactions = {
 }
 
 
+EITHER = pytest.mark.parametrize(
+    "table",
+    [pytest.param(BY_ID, id="a key"), pytest.param(BAG, id="whole rows", marks=pytest.mark.long)],
+)
+
+
 @pytest.fixture
 def place(spark: SparkSession, tmp_path: Path) -> Place:
     return Place(spark, tmp_path / "t")
@@ -71,7 +77,7 @@ def fill(place: Place, settings: Mapping[str, str]) -> None:
     [
         pytest.param(BY_ID, INT96, id="a key, INT96"),
         pytest.param(BY_TIME, LEGACY, id="a key of the time, old calendar"),
-        pytest.param(BAG, INT96, id="whole rows, INT96"),
+        pytest.param(BAG, INT96, id="whole rows, INT96", marks=pytest.mark.long),
         pytest.param(BY_TIME, INT96, id="a key of the time, INT96", marks=pytest.mark.long),
         pytest.param(BY_ID, LEGACY, id="a key, old calendar", marks=pytest.mark.long),
         pytest.param(BAG, LEGACY, id="whole rows, old calendar", marks=pytest.mark.long),
@@ -93,7 +99,7 @@ def test_times_in_other_encodings_stay(
     assert position_of(place.target) == 6
 
 
-@pytest.mark.parametrize("table", [BY_ID, BAG], ids=["a key", "whole rows"])
+@EITHER
 def test_columns_that_were_widened_keep_their_values(place: Place, table: PublishedTable) -> None:
     widening = "TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
     place.create("id INT, at TIMESTAMP, n INT", widening)
@@ -115,7 +121,7 @@ def test_columns_that_were_widened_keep_their_values(place: Place, table: Publis
     assert place.rows() == counted(model.rows)
 
 
-@pytest.mark.parametrize("table", [BY_ID, BAG], ids=["a key", "whole rows"])
+@EITHER
 def test_columns_are_found_in_any_case(place: Place, table: PublishedTable) -> None:
     """CONVERT TO DELTA takes files whose columns are spelled otherwise than the table's."""
     place.path.mkdir()

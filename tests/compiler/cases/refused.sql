@@ -182,7 +182,7 @@ SELECT 1 AS one;
 --- covers: Q29 two common table expressions of one name
 WITH a AS (SELECT id FROM orders), A AS (SELECT id FROM customers) SELECT id FROM a;
 --- error
--- two common table expressions are called "a"
+-- two common table expressions are called "A"
 
 --- case: SET of no column along a pipe
 --- covers: Q29 SET of no column along a pipe

@@ -1,13 +1,23 @@
-"""A query that asks for the time and cannot be maintained, or shall not be: it is run again."""
+"""Queries that ask for the time: one that is run again, and those whose clock is set back."""
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta, tzinfo
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 
 from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.runtime.refresh import context
 from runtime.delta import refreshed, stored
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -40,3 +50,47 @@ def test_a_check_of_another_definition_that_asks_for_the_time_is_answered(lake: 
     table = StreamTable("mart.day", "SELECT id FROM orders", "FULL")
     refreshed(lake, table)
     assert lake.check(replace(table, query=DAY)).equal
+
+
+RECENT = {
+    "mart.recent": "SELECT id, at FROM visits WHERE at > now() - INTERVAL 1 HOUR",
+    "mart.halves": "SELECT id % 2 AS half, COUNT(*) AS n, MAX(at) AS last FROM visits"
+    " WHERE at > now() - INTERVAL 1 HOUR GROUP BY id % 2",
+    "mart.followed": "SELECT v.id FROM visits AS v WHERE EXISTS (SELECT 1 FROM visits AS w"
+    " WHERE w.id = v.id + 1 AND w.at > now() - INTERVAL 1 HOUR)",
+    "mart.today": "SELECT id FROM visits WHERE at >= current_date()",
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
+def test_a_clock_that_is_set_back_brings_back_what_left(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int | None
+) -> None:
+    noon = datetime(2024, 5, 5, 12, tzinfo=UTC)
+
+    class Clock(datetime):
+        time = noon
+
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> datetime:
+            return cls.time
+
+    monkeypatch.setattr(context, "datetime", Clock)
+    lake = Lake(tmp_path, spark=spark, driver_rows=most)
+    place = lake.location("visits")
+    visits = {"id": list(range(12)), "at": [noon - timedelta(minutes=20 * n) for n in range(12)]}
+    write_deltalake(place, pa.table(visits))
+    tables = [StreamTable(n, q, differential_max_change_ratio=0) for n, q in RECENT.items()]
+    for step, minutes in enumerate((0, 30, -60, -120, 15, -1440, 10)):
+        Clock.time = noon + timedelta(minutes=minutes)
+        if step % 3 == 0:
+            came = pa.table({"id": [100 + step], "at": [Clock.time]})
+            write_deltalake(place, came, mode="append")
+        for table in tables:
+            refreshed(lake, table)
+            text = table.query.replace("now()", f"TIMESTAMP '{Clock.time.isoformat()}'")
+            text = text.replace("current_date()", f"DATE '{Clock.time.date()}'")
+            expected = spark.sql(text.replace("FROM visits", f"FROM delta.`{place}`"))
+            found = lake.read(table.name).select(expected.columns)
+            assert Counter(found.collect()) == Counter(expected.collect()), (table.name, minutes)

@@ -183,13 +183,20 @@ def test_a_clock_that_is_set_makes_no_process_another(monkeypatch: pytest.Monkey
     assert processes.are_gone(named + "0")
 
 
-def test_files_of_a_server_that_no_state_names_are_left(own_home: Path) -> None:
+@pytest.mark.parametrize("do", [ensure_server, stop_server])
+def test_a_server_that_no_state_names_is_told_and_keeps_its_files(
+    own_home: Path, do: Callable[[], object]
+) -> None:
     (own_home / "tmp").mkdir()
     used = own_home / "tmp" / "shuffled"
     used.touch()
-    with supervisor.only_one(own_home):
-        assert not stop_server()
-        assert used.exists()
+    with (
+        supervisor.only_one(own_home),
+        pytest.raises(EnvironmentProblem, match="its state file does not name") as raised,
+    ):
+        do()
+    assert raised.value.where == str(own_home)
+    assert used.exists()
     stop_server()
     assert not used.exists()
 

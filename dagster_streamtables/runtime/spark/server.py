@@ -96,7 +96,11 @@ def server_status() -> ServerStatus | None:
 
 
 def stop_server() -> bool:
-    """Stop the server and wait until it has ended; False if none was running."""
+    """Stop the server and wait until it has ended; False if none was running.
+
+    Raises:
+        EnvironmentProblem: One runs that its state file does not name.
+    """
     with _changing():
         state = read_state(home())
         was_running = state is not None and state.is_alive
@@ -192,16 +196,30 @@ def _supervise(java: Path, archive: ClassArchive | None) -> threading.Thread:
 
 
 def _clear_away(state: ServerState | None) -> None:
-    """End the remaining processes of a server, and delete the files that a killed one leaves."""
+    """End the remaining processes of a server, and delete the files that a killed one leaves.
+
+    Raises:
+        EnvironmentProblem: A supervisor lives that no readable state names, so that the files of
+            its server are in use.
+    """
     if state is not None:
         *supervising, last = state.processes() or [None]
         for process in (*supervising, last):
             if process is not None:
                 stop_processes([process])
-    # Where a supervisor lives that no readable state names, its server's files are in use.
-    with contextlib.suppress(Timeout), supervisor.only_one(home()):
-        (home() / "server.json").unlink(missing_ok=True)
-        shutil.rmtree(temporary(), ignore_errors=True)
+    try:
+        # A supervisor deletes its state shortly before it ends.
+        with supervisor.only_one(home(), wait=2):
+            (home() / "server.json").unlink(missing_ok=True)
+            shutil.rmtree(temporary(), ignore_errors=True)
+    except Timeout:
+        raise EnvironmentProblem(
+            "a local Spark server runs that its state file does not name",
+            where=str(home()),
+            why="supervisor.lock is held, and server.json is missing or of another version",
+            fix="end its process, whose command line has supervisor.py and this folder, or name "
+            "another folder in STREAMTABLES_HOME",
+        ) from None
     for folder in (temporary(), home() / "warehouse"):
         folder.mkdir(mode=0o700, exist_ok=True)
 

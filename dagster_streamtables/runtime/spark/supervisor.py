@@ -95,9 +95,9 @@ def heartbeat_file(folder: Path) -> Path:
     return folder / "heartbeat"
 
 
-def only_one(folder: Path) -> FileLock:
-    """The lock that a supervisor holds throughout, not waited for."""
-    return FileLock(folder / "supervisor.lock", mode=0o600, timeout=0)
+def only_one(folder: Path, wait: float = 0) -> FileLock:
+    """The lock that a supervisor holds throughout, waited for so many seconds."""
+    return FileLock(folder / "supervisor.lock", mode=0o600, timeout=wait)
 
 
 def stop_processes(processes: Sequence[psutil.Process]) -> None:

@@ -138,7 +138,7 @@ class Grammar:
     ) -> Select:
         if self.chooser.wants("star", 0.05) and not shape and not (made.joins or made.views):
             names = [column.name for column in scope.columns]
-            if len(set(names)) == len(names):
+            if len(set(names)) == len(names) and not any(map(_is_refused, names)):
                 outputs = tuple(Output(c.name, c) for c in scope.columns)
                 return replace(made, select=outputs, star=True)
         asking = int(self.chooser.wants("subquery in output", 0.2))
@@ -220,7 +220,7 @@ class Grammar:
         for i, kind in enumerate(kinds):
             value = self.expressions.value(kind, scope, 2)
             bare = isinstance(value, Column) and not shape and self.chooser.flip(0.3)
-            bare = bare and " " not in value.name  # no column of a stream table is called so
+            bare = bare and not _is_refused(value.name)
             name = value.name if bare else f"{prefix}{i}"  # type: ignore[attr-defined]
             while any(each.name.lower() == name.lower() for each in outputs):
                 name += "x"
@@ -271,3 +271,8 @@ class Grammar:
 
 
 _REACH = (("n", Kind.INT), ("d", Kind.INT))
+
+
+def _is_refused(name: str) -> bool:
+    """Whether no column of a stream table may be called so."""
+    return " " in name

@@ -122,7 +122,7 @@ def test_the_shrinker_takes_out_what_does_not_matter() -> None:
 
     small = shrink(Trial.of(query, story), fails, seconds=20)
 
-    assert len(small.text) < 80
+    assert len(small.text) < 60
     assert len(small.story.before) == 1
     assert [row.sign for window in small.story.windows for row in window.rows] == [-1]
 

@@ -169,7 +169,9 @@ def test_a_state_file_of_another_time_is_no_server(own_home: Path) -> None:
     assert not (own_home / "server.json").exists()
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a birth is kept as it was told")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="only Linux derives the time of a birth from the clock"
+)
 def test_a_clock_that_is_set_makes_no_process_another(monkeypatch: pytest.MonkeyPatch) -> None:
     """Linux adds the time since its start to what the clock says was then."""
     me, told = os.getpid(), psutil.Process.create_time

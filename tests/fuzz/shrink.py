@@ -15,7 +15,7 @@ from typing import Any
 from fuzz.changes import Row, Story
 from fuzz.forms import LITERALS
 from fuzz.outcome import Engine, Outcome, Trial, Verdict
-from fuzz.queries import Group
+from fuzz.queries import Group, Select
 from fuzz.relations import Derived, Pivoted, Table
 from fuzz.schema import SOURCES, VALUES
 from fuzz.tree import Column, Expr, Literal, Node, Query, Relation, walk
@@ -166,6 +166,8 @@ def _instead(node: Node) -> Iterator[Node]:
     if isinstance(node, Query):
         below = [each for each in walk(node) if isinstance(each, Query) and each is not node]
         yield from below
+        if isinstance(node, Select) and node.joins:
+            yield replace(node, start=node.joins[0].relation, joins=node.joins[1:])
     elif isinstance(node, Expr):
         for each in walk(node):
             if isinstance(each, Expr) and each is not node and each.kind is node.kind:

@@ -9,7 +9,9 @@ it. The other steps know a definition by its name alone, wherever it is mentione
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count
+from typing import TypeVar
 
 from sqlglot import exp
 
@@ -17,6 +19,8 @@ from dagster_streamtables.compiler.text.edits import Edit
 from dagster_streamtables.compiler.text.query_text import Text, exchanged
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.table_mentions import Definition
+
+_Named = TypeVar("_Named")
 
 
 def without_repetitions(text: Text) -> Text:
@@ -31,35 +35,32 @@ def without_repetitions(text: Text) -> Text:
 def repeated_in_one_with(tree: exp.Query) -> Iterator[exp.CTE]:
     """The definitions that are called like one before them in the same WITH."""
     for clause in tree.find_all(exp.With):
-        seen: set[str] = set()
-        for cte in clause.expressions:
-            if cte.alias.lower() in seen:
-                yield cte
-            seen.add(cte.alias.lower())
+        yield from _repeated(clause.expressions, lambda cte: cte.alias)
 
 
 def _renamed(text: Text) -> dict[Definition, str]:
     """The definitions that are called like one before them, with a name that nothing has."""
-    if len({each.name.lower() for each in text.definitions}) == len(text.definitions):
-        return {}
-    if any(repeated_in_one_with(text.tree)):
+    repeated = list(_repeated(text.definitions, lambda definition: definition.name))
+    if not repeated or any(repeated_in_one_with(text.tree)):
         return {}
     taken = {token.text.lower() for token in text.tokens}
+    return {each: _free(each.name, taken) for each in repeated}
+
+
+def _repeated(definitions: Iterable[_Named], name: Callable[[_Named], str]) -> Iterator[_Named]:
+    """Those that are called like one before them."""
     seen: set[str] = set()
-    renamed: dict[Definition, str] = {}
-    for each in text.definitions:
-        if each.name.lower() in seen:
-            renamed[each] = _free(each.name, taken)
-        seen.add(each.name.lower())
-    return renamed
+    for each in definitions:
+        if name(each).lower() in seen:
+            yield each
+        seen.add(name(each).lower())
 
 
 def _free(name: str, taken: set[str]) -> str:
-    number = 2
-    while f"{name}_{number}".lower() in taken:
-        number += 1
-    taken.add(f"{name}_{number}".lower())
-    return f"{name}_{number}"
+    """A name that is not taken, and is from now on."""
+    free = next(n for i in count(2) if (n := f"{name}_{i}").lower() not in taken)
+    taken.add(free.lower())
+    return free
 
 
 def _edits(text: Text, renamed: dict[Definition, str]) -> Iterator[Edit]:

@@ -53,7 +53,7 @@ class ServerState:
     def processes(self) -> list[psutil.Process]:
         """Those of the two that are alive, the supervisor first."""
         named = ((self.supervisor, self.supervisor_birth), (self.pid, self.pid_birth))
-        return [psutil.Process(pid) for pid, born in named if _lives(pid, born)]
+        return [found for pid, born in named if (found := _living(pid, born))]
 
 
 def birth(pid: int) -> str | None:
@@ -236,11 +236,11 @@ def _write_state(folder: Path, state: ServerState) -> None:
     written.replace(_state_file(folder))
 
 
-def _lives(pid: int, born: str) -> bool:
+def _living(pid: int, born: str) -> psutil.Process | None:
     try:
-        return birth(pid) == born
+        return psutil.Process(pid) if birth(pid) == born else None
     except psutil.Error:
-        return False
+        return None
 
 
 def _main() -> None:

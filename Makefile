@@ -27,13 +27,14 @@ java:
 	[ "$${version:-0}" -ge 17 ] || { \
 	  echo "Spark needs Java 17 or newer, and $$java is $${version:+Java }$${version:-missing}; install Java 17 or 21, and put it on PATH or name its folder in JAVA_HOME" >&2; exit 1; }
 
-# The server is stopped whether the tests pass or not, and the last line is pytest's summary.
+# The server begins while the types are checked, and is stopped whether the tests pass or not; the
+# last line is pytest's summary.
 test: java venv
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/pyright
-	@STREAMTABLES_CLASS_ARCHIVE=false JAVA_TOOL_OPTIONS="$(JAVA_OF_TESTS)" $(BIN)/streamtables spark start
-	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; $(BIN)/pytest --numprocesses 2 --timeout 180
+	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
+	STREAMTABLES_CLASS_ARCHIVE=false JAVA_TOOL_OPTIONS="$(JAVA_OF_TESTS)" $(BIN)/streamtables spark start & \
+	$(BIN)/pyright || { wait $$!; exit 1; }; wait $$! && $(BIN)/pytest --numprocesses 2 --timeout 180
 
 demo: java venv
 	$(BIN)/python -m example_defs.demo

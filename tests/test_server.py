@@ -242,6 +242,7 @@ def test_a_session_is_found_again_by_the_next_program_without_what_was_left_in_i
 
 
 @pytest.mark.spark
+@pytest.mark.long
 def test_a_session_is_one_programs_at_a_time() -> None:
     name = str(uuid.uuid4())
     show = "print(session.session_id, flush=True)\n"

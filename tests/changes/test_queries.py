@@ -1,8 +1,8 @@
 """The cases of tests/compiler/cases/ as subscriptions: nothing is stored, and what changed is what
 the case says.
 
-By default one case of every twelfth file, and one whose change touches no group. `-m long` runs all
-of them, as they are written and on random rows.
+By default one case of every twentieth file, and one whose change touches no group. `-m long` runs
+all of them, as they are written and on random rows.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.spark
 
 _IDLE = "a change that WHERE keeps out touches no group, not even the one of no keys"
 FEW = [
-    *(richest(group) for group in by_file[::12]),
+    *(richest(group) for group in by_file[::20]),
     *(case for case in cases if case.name == _IDLE),
 ]
 SEED, WINDOWS = 7, 3

@@ -83,7 +83,7 @@ def play(case: Case, database: Database, sources: Iterable[str]) -> None:
 several = [case for case in cases if len(statements(case.change)) > 1]
 
 
-@pytest.mark.parametrize("case", most_are_long(several, one_in=2), ids=str)
+@pytest.mark.parametrize("case", most_are_long(several), ids=str)
 def test_a_refresh_after_every_statement(case: Case, database: Database) -> None:
     """Whatever windows a change falls into, the table is the same afterwards."""
     sources = prepared(case).plan.sources
@@ -121,7 +121,7 @@ def test_a_scalar_subquery_of_two_rows_fails_the_refresh(database: Database) -> 
             stored.refresh()
 
 
-@pytest.mark.parametrize("case", most_are_long(cases, one_in=2), ids=str)
+@pytest.mark.parametrize("case", most_are_long(cases), ids=str)
 @given(data=st.data())
 @quick
 def test_before_plus_change_is_after(case: Case, database: Database, data: st.DataObject) -> None:

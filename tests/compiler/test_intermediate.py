@@ -29,12 +29,12 @@ cases = [
 ]
 
 
-@pytest.mark.parametrize("case", most_are_long(cases), ids=str)
+@pytest.mark.parametrize("case", most_are_long(cases, one_in=6), ids=str)
 def test_the_delta_is_the_one_written_down(case: Case, database: Database) -> None:
     follow_case(Prepared(over_intermediates(case)), case, database)
 
 
-@pytest.mark.parametrize("case", most_are_long(cases, one_in=12), ids=str)
+@pytest.mark.parametrize("case", most_are_long(cases, one_in=24), ids=str)
 @given(data=st.data())
 @quick
 def test_before_plus_change_is_after(case: Case, database: Database, data: st.DataObject) -> None:

@@ -99,16 +99,19 @@ def _insert(postgres: Any, lake: Lake, rows: list[Row]) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "zone",
+    ("zone", "names"),
     [
-        "Europe/Berlin",
-        pytest.param("America/New_York", marks=pytest.mark.long),
-        pytest.param("Asia/Kolkata", marks=pytest.mark.long),
-        pytest.param("Australia/Lord_Howe", marks=pytest.mark.long),
+        pytest.param("Europe/Berlin", ["columns", "days"], id="Europe/Berlin, two queries"),
+        *(
+            pytest.param(zone, list(QUERIES), id=zone, marks=pytest.mark.long)
+            for zone in (
+                "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Australia/Lord_Howe",
+            )
+        ),
     ],
-)
+)  # fmt: skip
 def test_what_is_stored_is_what_postgres_returns(
-    spark: SparkSession, lake: Lake, postgres: Any, zone: str
+    spark: SparkSession, lake: Lake, postgres: Any, zone: str, names: list[str]
 ) -> None:
     columns = ", ".join(f"{name} {type_}" for name, (type_, _) in TYPES.items())
     postgres.execute(f"SET timezone = '{zone}'; DROP TABLE IF EXISTS z CASCADE")
@@ -116,13 +119,13 @@ def test_what_is_stored_is_what_postgres_returns(
     tables = [
         StreamTable(
             name.replace(" ", "_"),
-            query,
+            QUERIES[name],
             dialect="postgres",
             views=(SPANS,),
             session_timezone=zone,
             differential_max_change_ratio=0,
         )
-        for name, query in QUERIES.items()
+        for name in names
     ]
     spark.conf.set(_ZONE, zone)
     try:

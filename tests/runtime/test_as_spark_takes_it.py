@@ -180,6 +180,7 @@ def test_a_pipe_is_maintained_as_what_spark_answers(
     assert tables.check(table).equal
 
 
+@pytest.mark.long
 def test_a_key_by_number_follows_the_order_of_the_columns(
     spark: SparkSession, tables: Lake
 ) -> None:

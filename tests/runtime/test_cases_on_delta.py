@@ -1,8 +1,7 @@
 """The cases of tests/compiler/cases/ on Spark, with real Delta tables.
 
-By default a few cases of each construct follow one window together, all over the same sources:
-every fourth of those that DuckDB cannot run, and of every tenth file the one with the most kinds of
-operators.
+By default a few cases follow one window together, all over the same sources: every eighth of those
+that DuckDB cannot run, and of every twentieth file the one with the most kinds of operators.
 `-m long` runs every case as it is written, merged and statement by statement, and on random rows.
 """
 
@@ -53,7 +52,7 @@ ONLY_HERE = [case for case in cases if case.spark]
 # They share a table, and `corr` fails where another case makes its values equal.
 FEW = [
     case
-    for case in dict.fromkeys([*map(richest, by_file[::14]), *ONLY_HERE[::6]])
+    for case in dict.fromkeys([*map(richest, by_file[::20]), *ONLY_HERE[::8]])
     if "corr(" not in case.query
 ]
 
@@ -106,9 +105,7 @@ def together(
 
 
 @pytest.mark.parametrize("case", FEW, ids=str)
-def test_a_few_cases_of_each_construct(
-    case: Case, together: tuple[Together, dict[Case, Future[Refresh]]]
-) -> None:
+def test_a_few_cases(case: Case, together: tuple[Together, dict[Case, Future[Refresh]]]) -> None:
     few, refreshes = together
 
     done = refreshes[case].result()

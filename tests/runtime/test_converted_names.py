@@ -25,6 +25,11 @@ QUERIES = {
 
 
 @pytest.mark.parametrize(
+    "names",
+    [("groups",), pytest.param(tuple(QUERIES), marks=pytest.mark.long)],
+    ids=["groups", "all"],
+)
+@pytest.mark.parametrize(
     ("most", "feed"),
     [
         pytest.param(None, True, id="here, feed"),
@@ -34,7 +39,7 @@ QUERIES = {
     ],
 )
 def test_columns_are_found_in_any_case(
-    spark: SparkSession, tmp_path: Path, feed: bool, most: int | None
+    spark: SparkSession, tmp_path: Path, feed: bool, most: int | None, names: tuple[str, ...]
 ) -> None:
     lake = Lake(tmp_path, spark=spark, driver_rows=most)
     folder = Path(lake.location("src"))
@@ -48,7 +53,7 @@ def test_columns_are_found_in_any_case(
     if feed:
         [(name, value)] = FEED.items()
         spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ('{name}' = '{value}')")
-    tables = [StreamTable(n, q, differential_max_change_ratio=0) for n, q in QUERIES.items()]
+    tables = [StreamTable(n, QUERIES[n], differential_max_change_ratio=0) for n in names]
     for change in (
         "DELETE FROM {} WHERE id = 1",
         "UPDATE {} SET s = 'a' WHERE id = 4",

@@ -50,7 +50,7 @@ def stored_bytes(lake: Lake, name: str) -> list[tuple[object, ...]]:
     "feed", [True, pytest.param(False, marks=pytest.mark.long)], ids=["feed", "no feed"]
 )
 @pytest.mark.parametrize(
-    "names", [("bag", "groups"), pytest.param(tuple(QUERIES), marks=pytest.mark.long)]
+    "names", [("groups",), pytest.param(tuple(QUERIES), marks=pytest.mark.long)]
 )
 @pytest.mark.parametrize(
     "most", [None, pytest.param(0, marks=pytest.mark.long)], ids=["here", "spark"]
@@ -75,9 +75,10 @@ def test_bytes_stay_as_they_are(
     spark.sql(f"INSERT INTO {place} VALUES (6, 'é')")
     done = [refreshed(lake, table) for table in tables]
     assert {each.action for each in done} == {"DIFFERENTIAL"}
-    assert stored_bytes(lake, "bag") == [
-        (1, "61"), (2, "C3A9"), (4, "61"), (5, "FF61"), (6, "C3A9")
-    ]  # fmt: skip
+    if "bag" in names:
+        assert stored_bytes(lake, "bag") == [
+            (1, "61"), (2, "C3A9"), (4, "61"), (5, "FF61"), (6, "C3A9")
+        ]  # fmt: skip
     assert stored_bytes(lake, "groups") == [("61", 2, 4), ("C3A9", 2, 6), ("FF61", 1, 5)]
 
 
@@ -106,11 +107,19 @@ def test_a_group_is_found_whatever_the_log_says_of_its_file(
     assert len(stored_bytes(lake, "joined")) == 5
 
 
+DAYS = {
+    "rows": "SELECT id, d, unix_micros(t) AS t, unix_date(l[0]) AS l FROM src",
+    "most": "SELECT id > 1 AS high, MAX(d) AS d, MAX(unix_micros(t)) AS t, "
+    "MAX(unix_date(l[0])) AS l FROM src GROUP BY id > 1",
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param("rows", marks=pytest.mark.long), "most"])
 @pytest.mark.parametrize(
     "most", [pytest.param(None, marks=pytest.mark.long), 0], ids=["here", "spark"]
 )
 def test_days_that_the_old_calendar_skips(
-    spark: SparkSession, tmp_path: Path, most: int | None
+    spark: SparkSession, tmp_path: Path, most: int | None, name: str
 ) -> None:
     """They are values, and the reader of the feed moves them: as the greatest of a group, too."""
     lake = Lake(tmp_path, spark=spark, driver_rows=most)
@@ -121,23 +130,15 @@ def test_days_that_the_old_calendar_skips(
         f"INSERT INTO {place} VALUES "
         + ", ".join(f"({row.format(n, day, day, day)})" for n, day in enumerate(days))
     )
-    tables = [
-        StreamTable(name, query, differential_max_change_ratio=0)
-        for name, query in {
-            "rows": "SELECT id, d, unix_micros(t) AS t, unix_date(l[0]) AS l FROM src",
-            "most": "SELECT id > 1 AS high, MAX(d) AS d, MAX(unix_micros(t)) AS t, "
-            "MAX(unix_date(l[0])) AS l FROM src GROUP BY id > 1",
-        }.items()
-    ]
+    table = StreamTable(name, DAYS[name], differential_max_change_ratio=0)
     for change in (
         "UPDATE {} SET d = DATE '1582-10-10', t = TIMESTAMP '1582-10-10 01:00:00', "
         "l = array(DATE '1582-10-06') WHERE id < 2",
         "DELETE FROM {} WHERE id = 2",
     ):
-        for table in tables:
-            refreshed(lake, table)
+        refreshed(lake, table)
         spark.sql(change.format(place))
-    assert {refreshed(lake, table).action for table in tables} == {"DIFFERENTIAL"}
+    assert refreshed(lake, table).action == "DIFFERENTIAL"
 
 
 def test_who_follows_is_told(spark: SparkSession, tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def _step(chance: random.Random) -> str:
 @pytest.mark.parametrize(
     ("vectors", "seed", "steps", "names"),
     [
-        pytest.param("false", 1, 2, ["whole", "chosen"], id="files"),
+        pytest.param("false", 1, 1, ["whole", "chosen"], id="files"),
         pytest.param("true", 2, 5, [*TABLES], id="vectors", marks=pytest.mark.long),
         pytest.param("false", 3, 5, [*TABLES], id="files, to the end", marks=pytest.mark.long),
     ],
@@ -242,6 +242,7 @@ def _json(spark: SparkSession, name: str, place: str) -> Counter[str]:
     return Counter(repr(list(row.values())) for row in rows)
 
 
+@pytest.mark.long
 def test_a_table_gets_variants_where_it_had_none(spark: SparkSession, tmp_path: Path) -> None:
     """Delta allows a table only the types of its features, unless it is a new one."""
     lake = Lake(tmp_path, spark=spark)

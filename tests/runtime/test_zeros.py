@@ -38,7 +38,8 @@ ROWS = (
         pytest.param(0, False, (DEEP,), id="spark", marks=pytest.mark.long),
         pytest.param(0, False, (FLAT, ONCE), id="spark, flat", marks=pytest.mark.long),
         pytest.param(None, False, (FLAT, DEEP, ONCE), id="files", marks=pytest.mark.long),
-        pytest.param(None, True, (FLAT, DEEP, ONCE), id="feed"),
+        pytest.param(None, True, (FLAT,), id="feed, flat", marks=pytest.mark.long),
+        pytest.param(None, True, (DEEP, ONCE), id="feed"),
     ],
 )
 def test_both_zeros_stay_what_they_are(

@@ -27,7 +27,7 @@ def java(tmp_path: Path) -> Path:
 
 
 def _of(java: Path, jars: list[Path]) -> ClassArchive:
-    found = class_archive(java, jars)
+    found = class_archive(home(), java, jars)
     assert found is not None
     return found
 
@@ -77,7 +77,7 @@ def test_classes_are_listed_until_there_is_an_archive_and_no_more_after_a_failur
 def test_an_archive_can_be_declined(java: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("STREAMTABLES_CLASS_ARCHIVE", "false")
 
-    assert class_archive(java, []) is None
+    assert class_archive(home(), java, []) is None
 
 
 def test_of_a_process_that_is_no_server_none_is_made(tmp_path: Path) -> None:

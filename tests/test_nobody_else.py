@@ -191,4 +191,4 @@ def test_a_server_without_a_token_is_not_used(
 
     from dagster_streamtables.runtime.spark.server import _running
 
-    assert _running() is None
+    assert _running(home()) is None

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+from filelock import FileLock
 
 from dagster_streamtables.errors import EnvironmentProblem
 from dagster_streamtables.runtime.observe import processes
@@ -201,6 +202,29 @@ def test_a_server_that_no_state_names_is_told_and_keeps_its_files(
     assert used.exists()
     stop_server()
     assert not used.exists()
+
+
+def test_a_folder_that_is_named_in_the_meantime_keeps_its_files(
+    own_home: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thread may start the server while a test of another one puts the variable back."""
+    other, locked = tmp_path_factory.mktemp("other"), supervisor.only_one
+    other.chmod(0o700)
+    (other / "tmp").mkdir()
+    used = [other / "server.json", other / "tmp" / "shuffled"]
+    for file in used:
+        file.touch()
+
+    def then_another(folder: Path, wait: float = 0) -> FileLock:
+        monkeypatch.setenv("STREAMTABLES_HOME", str(other))
+        return locked(folder, wait)
+
+    (own_home / "tmp").mkdir()
+    (own_home / "tmp" / "left").touch()
+    monkeypatch.setattr(supervisor, "only_one", then_another)
+    stop_server()
+    assert all(file.exists() for file in used)
+    assert not list((own_home / "tmp").iterdir())
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": 1}'])

@@ -93,6 +93,7 @@ def run(
 
         if module or file or workspace:
             folder, root = _given(context, "folder"), _given(context, "root")
+        place = Place(module, file, workspace, folder, root, name, report, report_every)
         declared_in = " ".join((module, file, workspace, folder))
         start_early(declared_in, local=bool(folder) and not variable("STREAMTABLES_SPARK"))
         # The worker is the only command that needs it.
@@ -106,7 +107,6 @@ def run(
             heartbeat=timedelta(seconds=heartbeat),
             grace=timedelta(seconds=grace),
         )
-        place = Place(module, file, workspace, folder, root, name, report, report_every)
         found = place.reloads()
         remember(declared_in, [each.first for each in found])
         works = Several([Worker(each.first, settings, reload=each.start()) for each in found])

@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Place:
-    """The options of a worker that name its declarations."""
+    """The options of a worker that name its declarations.
+
+    Raises:
+        InvalidDefinition: No place is named, or several.
+    """
 
     module: str
     file: str
@@ -33,18 +37,20 @@ class Place:
     report: bool
     report_every: float
 
-    def reloads(self) -> list[Reload]:
-        """What each worker drives: one for each resource of stream tables.
-
-        Raises:
-            InvalidDefinition: No place is named, or several, or there is nothing to drive.
-        """
+    def __post_init__(self) -> None:
         named = (self.folder, self.module, self.file, self.workspace)
         if len([each for each in named if each]) != 1:
             raise InvalidDefinition(
                 "a worker needs the declarations of one place",
                 fix="give one of --module, --file, --workspace, and --tables with --root",
             )
+
+    def reloads(self) -> list[Reload]:
+        """What each worker drives: one for each resource of stream tables.
+
+        Raises:
+            InvalidDefinition: There is nothing to drive.
+        """
         if self.folder:
             return [self._of_folder()]
         return self._of_workspace() if self.workspace else [self._of_location()]

@@ -21,7 +21,6 @@ from pathlib import Path
 
 from dagster_streamtables.runtime.spark import class_dump
 from dagster_streamtables.runtime.spark.environment import memory_bytes, variable
-from dagster_streamtables.runtime.spark.home import home
 from dagster_streamtables.runtime.spark.settings import driver_memory
 
 _WIDE_POINTERS = 32 * 2**30
@@ -72,14 +71,14 @@ class ClassArchive:
         return was
 
 
-def class_archive(java: Path, jars: Sequence[Path]) -> ClassArchive | None:
-    """The archive for a Java and all JARs of a server; None if it should have none."""
+def class_archive(folder: Path, java: Path, jars: Sequence[Path]) -> ClassArchive | None:
+    """That of the server of a folder, for a Java and all JARs; None if it should have none."""
     if not variable("STREAMTABLES_CLASS_ARCHIVE"):
         return None
     wide = memory_bytes(driver_memory()) >= _WIDE_POINTERS
     about = [str(wide), os.environ.get("SPARK_CONF_DIR", ""), *_stamps([*_java(java), *jars])]
     key = hashlib.sha256("\n".join(about).encode()).hexdigest()[:16]
-    return ClassArchive(home() / "classes", key)
+    return ClassArchive(folder / "classes", key)
 
 
 def _java(folder: Path) -> Iterator[Path]:

@@ -48,15 +48,15 @@ def home() -> Path:
     return folder
 
 
-def temporary() -> Path:
+def temporary(folder: Path | None = None) -> Path:
     """The server's temporary files. Emptied before a server starts, also of files that a killed
     server or refresh left."""
-    return home() / "tmp"
+    return (folder or home()) / "tmp"
 
 
-def lock(*place: str, blocking: bool = True) -> FileLock:
+def lock(*place: str, folder: Path | None = None, blocking: bool = True) -> FileLock:
     """A lock file in the folder, for processes and threads."""
-    file = home().joinpath(*place)
+    file = (folder or home()).joinpath(*place)
     file.parent.mkdir(mode=0o700, exist_ok=True)
     return FileLock(file, mode=0o600, blocking=blocking, thread_local=False)
 

@@ -68,17 +68,19 @@ def ensure_server() -> str:
         EnvironmentProblem: There is no Java, Delta's JARs cannot be downloaded, or the server ends
             or does not answer; the message then shows the end of its log.
     """
-    touch()
-    state = read_state(home())
+    folder = home()
+    _touch(folder)
+    state = read_state(folder)
     if state is None or not (state.answers and state.token and state.is_alive):
-        with _changing():
-            state = _running() or _start()
+        with _changing(folder):
+            state = _running(folder) or _start(folder)
     return _address(state)
 
 
 def server_status() -> ServerStatus | None:
     """The server of this folder; None if none runs."""
-    state = read_state(home())
+    folder = home()
+    state = read_state(folder)
     if state is None or not state.is_alive:
         return None
     try:
@@ -90,8 +92,8 @@ def server_status() -> ServerStatus | None:
         address=_address(state),
         started=datetime.fromtimestamp(state.started, UTC),
         memory_bytes=memory,
-        idle_seconds=max(0.0, time.time() - supervisor.heartbeat_file(home()).stat().st_mtime),
-        log=_log(),
+        idle_seconds=max(0.0, time.time() - supervisor.heartbeat_file(folder).stat().st_mtime),
+        log=_log(folder),
     )
 
 
@@ -101,10 +103,11 @@ def stop_server() -> bool:
     Raises:
         EnvironmentProblem: One runs that its state file does not name.
     """
-    with _changing():
-        state = read_state(home())
+    folder = home()
+    with _changing(folder):
+        state = read_state(folder)
         was_running = state is not None and state.is_alive
-        _clear_away(state)
+        _clear_away(folder, state)
         return was_running
 
 
@@ -132,37 +135,45 @@ def key_of(address: str) -> Key | None:
 
 def touch() -> None:
     """Mark the server as in use, which postpones its stop."""
-    supervisor.heartbeat_file(home()).touch(mode=0o600)
+    _touch(home())
 
 
-def _running() -> ServerState | None:
+# What follows is given its folder: a program may name another one in the meantime, as tests do, and
+# files must not be deleted from there on the word of a lock that is here.
+
+
+def _touch(folder: Path) -> None:
+    supervisor.heartbeat_file(folder).touch(mode=0o600)
+
+
+def _running(folder: Path) -> ServerState | None:
     """The running server, once it answers; None if there is none or it ends while starting."""
-    while (state := read_state(home())) is not None and state.token and state.is_alive:
+    while (state := read_state(folder)) is not None and state.token and state.is_alive:
         if state.answers:
             return state
         time.sleep(0.05)
     return None
 
 
-def _start() -> ServerState:
+def _start(folder: Path) -> ServerState:
     """Start the server; try again if another program took its port in the meantime."""
-    _clear_away(read_state(home()))
+    _clear_away(folder, read_state(folder))
     java = check_java()
-    archive = class_archive(java, [*class_path(), *jars_of_spark()])
+    archive = class_archive(folder, java, [*class_path(), *jars_of_spark()])
     for _ in range(_TRIES):
-        supervising = _supervise(java, archive)
+        supervising = _supervise(folder, java, archive)
         while supervising.is_alive():
-            if state := _running():
+            if state := _running(folder):
                 return state
             time.sleep(0.05)
-        taken = "Address already in use" in _log_end()
+        taken = "Address already in use" in _log_end(folder)
         # It should fit, since Java checks it; but nothing may depend on it.
         if not taken and not (archive is not None and archive.discard()):
             break
     raise EnvironmentProblem(
         "the local Spark server ended while it was starting",
-        where=_log_end(),
-        why=f"its log is {_log()}",
+        where=_log_end(folder),
+        why=f"its log is {_log(folder)}",
         fix="if there was too little memory, set STREAMTABLES_SPARK_MEMORY, for example to 1g; "
         "to use your own Spark, set STREAMTABLES_SPARK to its address",
     )
@@ -173,16 +184,16 @@ def idle_minutes() -> float:
     return variable("STREAMTABLES_IDLE_MINUTES")
 
 
-def _supervise(java: Path, archive: ClassArchive | None) -> threading.Thread:
+def _supervise(folder: Path, java: Path, archive: ClassArchive | None) -> threading.Thread:
     """Start the supervisor; the thread lives as long as it does."""
     port, idle_seconds = _free_port(), 60 * idle_minutes()
     later = json.dumps([] if archive is None else archive.making())
-    command = server_command(port, [] if archive is None else archive.java_options())
-    arguments = [str(home()), str(port), str(idle_seconds), later, "--", *command]
+    command = server_command(folder, port, [] if archive is None else archive.java_options())
+    arguments = [str(folder), str(port), str(idle_seconds), later, "--", *command]
     # -P keeps this folder off the path, where a module might hide one of the standard library.
     process = subprocess.Popen(
         [sys.executable, "-P", supervisor.__file__, *arguments],
-        cwd=home(),
+        cwd=folder,
         env=server_environment(java),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -195,7 +206,7 @@ def _supervise(java: Path, archive: ClassArchive | None) -> threading.Thread:
     return waiting
 
 
-def _clear_away(state: ServerState | None) -> None:
+def _clear_away(folder: Path, state: ServerState | None) -> None:
     """End the remaining processes of a server, and delete the files that a killed one leaves.
 
     Raises:
@@ -209,19 +220,19 @@ def _clear_away(state: ServerState | None) -> None:
                 stop_processes([process])
     try:
         # A supervisor deletes its state shortly before it ends.
-        with supervisor.only_one(home(), wait=2):
-            (home() / "server.json").unlink(missing_ok=True)
-            shutil.rmtree(temporary(), ignore_errors=True)
+        with supervisor.only_one(folder, wait=2):
+            (folder / "server.json").unlink(missing_ok=True)
+            shutil.rmtree(temporary(folder), ignore_errors=True)
     except Timeout:
         raise EnvironmentProblem(
             "a local Spark server runs that its state file does not name",
-            where=str(home()),
+            where=str(folder),
             why="supervisor.lock is held, and server.json is missing or of another version",
             fix="end its process, whose command line has supervisor.py and this folder, or name "
             "another folder in STREAMTABLES_HOME",
         ) from None
-    for folder in (temporary(), home() / "warehouse"):
-        folder.mkdir(mode=0o700, exist_ok=True)
+    for made in (temporary(folder), folder / "warehouse"):
+        made.mkdir(mode=0o700, exist_ok=True)
 
 
 def _address(state: ServerState) -> str:
@@ -234,18 +245,18 @@ def _free_port() -> int:
         return probe.getsockname()[1]
 
 
-def _log() -> Path:
-    return home() / "server.log"
+def _log(folder: Path) -> Path:
+    return folder / "server.log"
 
 
-def _log_end(lines: int = 5) -> str:
+def _log_end(folder: Path, lines: int = 5) -> str:
     with contextlib.suppress(OSError):
-        return "\n".join(_log().read_text(errors="replace").splitlines()[-lines:])
+        return "\n".join(_log(folder).read_text(errors="replace").splitlines()[-lines:])
     return ""
 
 
 @contextlib.contextmanager
-def _changing() -> Iterator[None]:
+def _changing(folder: Path) -> Iterator[None]:
     """Hold the lock under which the server is started and stopped."""
-    with lock("server.lock"):
+    with lock("server.lock", folder=folder):
         yield

@@ -13,16 +13,18 @@ from dagster_streamtables.runtime.spark.jars import class_path, spark_folder
 from dagster_streamtables.runtime.spark.settings import driver_memory, spark_settings
 
 
-def server_command(port: int, java_options: Sequence[str]) -> list[str]:
+def server_command(folder: Path, port: int, java_options: Sequence[str]) -> list[str]:
     """Starts the server, as the process of Java itself in the end.
 
     Args:
+        folder: That of the server.
         port: Where it listens, on 127.0.0.1.
         java_options: More options of Java.
     """
-    options = [f"-Djava.io.tmpdir={temporary()}", *java_options]
+    options = [f"-Djava.io.tmpdir={temporary(folder)}", *java_options]
     settings = spark_settings() | {
-        "spark.local.dir": str(temporary()),
+        "spark.local.dir": str(temporary(folder)),
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
         # Its driver listens on two more ports, for executors, which do not exist here. They accept
         # serialized Java objects, by which anybody could run anything. Spark creates the key.
         "spark.authenticate": "true",

@@ -7,6 +7,7 @@ BIN := .venv/bin
 # Of thousands of small statements on two cores, concurrent collection would take a third, and Java's
 # second compiler, without which less memory would be set aside for compiled code, a sixth.
 JAVA_OF_TESTS := -XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m
+START = STREAMTABLES_CLASS_ARCHIVE=false JAVA_TOOL_OPTIONS="$(JAVA_OF_TESTS)" $(BIN)/streamtables spark start
 export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 
 .PHONY: venv java test demo demo-headless docs bench crash histories races soak tpch tpcds object-store test-long clean
@@ -32,8 +33,7 @@ java:
 test: java venv
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
-	STREAMTABLES_CLASS_ARCHIVE=false JAVA_TOOL_OPTIONS="$(JAVA_OF_TESTS)" $(BIN)/streamtables spark start & \
+	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; $(START) & \
 	$(BIN)/pyright || { wait $$!; exit 1; }; wait $$! && $(BIN)/pytest --numprocesses 2 --timeout 180
 
 demo: java venv
@@ -83,7 +83,9 @@ soak: java venv
 
 # More of what `make test` shows: every variant of a refresh, and the operational traps.
 test-long: java venv
-	$(BIN)/pytest -m long tests/runtime tests/changes tests/cli tests/orchestration tests/components tests/replication/lake tests/serve tests/traps tests/test_docs.py tests/test_site.py tests/test_wheel.py tests/test_server.py tests/test_example.py tests/test_fuzz.py tests/compiler/test_stages.py tests/compiler/test_intermediate.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py
+	@$(START)
+	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
+	$(BIN)/pytest --numprocesses 2 -m long tests/runtime tests/changes tests/cli tests/orchestration tests/components tests/replication/lake tests/serve tests/traps tests/test_docs.py tests/test_site.py tests/test_wheel.py tests/test_server.py tests/test_example.py tests/test_fuzz.py tests/compiler/test_stages.py tests/compiler/test_intermediate.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py
 
 clean:
 	@[ ! -x $(BIN)/streamtables ] || $(BIN)/streamtables spark stop

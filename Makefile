@@ -12,13 +12,15 @@ export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 
 .PHONY: venv java test demo demo-headless docs bench crash histories races soak tpch tpcds object-store test-long clean
 
+# PySpark is published as source: pip makes a wheel of 450 MB of it, and would compress it first.
 venv: .venv/.stamp
 
 .venv/.stamp: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	  echo "Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>&1); name one with: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --no-compile --editable '.[dev]'
+	@printf '[bdist_wheel]\ncompression = stored\n' > .venv/build.cfg
+	DIST_EXTRA_CONFIG=$(CURDIR)/.venv/build.cfg $(BIN)/pip install --quiet --no-compile --editable '.[dev]'
 	@touch $@
 
 # The first line of `java -version` is like: openjdk version "17.0.15" 2025-04-15

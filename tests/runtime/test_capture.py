@@ -141,6 +141,7 @@ def test_files_of_which_a_deletion_vector_went_are_left_to_spark(
     assert (done.action, done.deleted) == (Action.DIFFERENTIAL, 9)
 
 
+@pytest.mark.long
 def test_nested_columns_of_two_ends_are_compared_by_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -80,6 +80,7 @@ def test_another_query_under_the_name_is_maintained_again(lake: Lake) -> None:
 
 @pytest.mark.spark
 @pytest.mark.falls_back
+@pytest.mark.long
 def test_an_intermediate_table_that_cannot_be_stored_is_not_kept(
     spark: SparkSession, lake: Lake
 ) -> None:

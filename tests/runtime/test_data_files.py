@@ -133,18 +133,17 @@ def _no_files(log: TableLog) -> list[str] | None:
     raise AssertionError("read from data files")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "query",
     [
-        pytest.param("SELECT id, t FROM src", id="bag", marks=pytest.mark.long),
+        pytest.param("SELECT id, t FROM src", id="bag"),
         pytest.param(
             "SELECT id % 2 AS odd, MAX(t) AS t FROM src GROUP BY id % 2", id="most of a group"
         ),
     ],
 )
-@pytest.mark.parametrize(
-    "most", [pytest.param(None, marks=pytest.mark.long), 0], ids=["here", "spark"]
-)
+@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
 def test_the_last_second_of_9999_in_new_york_is_a_time(
     spark: SparkSession, tmp_path: Path, most: int | None, query: str
 ) -> None:

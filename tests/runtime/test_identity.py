@@ -69,10 +69,10 @@ def test_a_file_that_is_added_again_as_new_data_is_still_the_same_file(lake: Lak
     assert refreshed(lake, TOTALS).row_count == 3
 
 
+# What Spark matches by path is shown by the test after this one, too.
+@pytest.mark.long
 @pytest.mark.parametrize(
-    "driver_rows",
-    # What Spark matches by path is shown by the test after this one, too.
-    [pytest.param(1000, id="here"), pytest.param(0, id="in Spark", marks=pytest.mark.long)],
+    "driver_rows", [pytest.param(1000, id="here"), pytest.param(0, id="in Spark")]
 )
 def test_files_of_one_name_in_several_partitions(
     driver_rows: int, spark: SparkSession, tmp_path: Path

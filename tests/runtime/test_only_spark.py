@@ -82,9 +82,8 @@ def test_bytes_stay_as_they_are(
     assert stored_bytes(lake, "groups") == [("61", 2, 4), ("C3A9", 2, 6), ("FF61", 1, 5)]
 
 
-@pytest.mark.parametrize(
-    "most", [None, pytest.param(0, marks=pytest.mark.long)], ids=["here", "spark"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
 def test_a_group_is_found_whatever_the_log_says_of_its_file(
     spark: SparkSession, tmp_path: Path, most: int | None
 ) -> None:
@@ -114,10 +113,9 @@ DAYS = {
 }
 
 
-@pytest.mark.parametrize("name", [pytest.param("rows", marks=pytest.mark.long), "most"])
-@pytest.mark.parametrize(
-    "most", [pytest.param(None, marks=pytest.mark.long), 0], ids=["here", "spark"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*DAYS])
+@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
 def test_days_that_the_old_calendar_skips(
     spark: SparkSession, tmp_path: Path, most: int | None, name: str
 ) -> None:

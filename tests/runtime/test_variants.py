@@ -151,7 +151,7 @@ def _step(chance: random.Random) -> str:
 @pytest.mark.parametrize(
     ("vectors", "seed", "steps", "names"),
     [
-        pytest.param("false", 1, 1, ["whole", "chosen"], id="files"),
+        pytest.param("false", 1, 1, ["whole"], id="files"),
         pytest.param("true", 2, 5, [*TABLES], id="vectors", marks=pytest.mark.long),
         pytest.param("false", 3, 5, [*TABLES], id="files, to the end", marks=pytest.mark.long),
     ],

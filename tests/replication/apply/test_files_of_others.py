@@ -122,6 +122,7 @@ def test_columns_that_were_widened_keep_their_values(place: Place, table: Publis
 
 
 @EITHER
+@pytest.mark.long
 def test_columns_are_found_in_any_case(place: Place, table: PublishedTable) -> None:
     """CONVERT TO DELTA takes files whose columns are spelled otherwise than the table's."""
     place.path.mkdir()

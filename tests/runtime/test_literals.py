@@ -81,7 +81,7 @@ def test_a_column_may_be_called_like_a_relation_or_like_the_time(
     for i, name in enumerate(names):
         rows = rows.append_column(name.strip("`"), pa.array([i] * 3, pa.int64()))
     write(lake, "orders", rows, mode="overwrite", schema_mode="overwrite")
-    columns = ", ".join(f"o.{name}" for name in names)
+    columns = ", ".join(f"o.{name}" for name in names[:-1]) + f", o.{names[-1]} AS net_sales"
     table = StreamTable(
         "mart.odd", f"SELECT o.id, {columns} FROM orders AS o", differential_max_change_ratio=0
     )

@@ -94,10 +94,13 @@ NO_FILE = '"orders" names a file that is not there, or cannot be read'
 @writers
 @tables
 def test_a_disk_that_lets_no_file_grow(
-    table: StreamTable, driver_rows: int, lake: Lake, spark: SparkSession
+    table: StreamTable, driver_rows: int, lake: Lake, own_home: Path
 ) -> None:
-    lake = Lake(lake.root, spark=spark, driver_rows=driver_rows)
+    """Spark on a server of its own, since other tests may use the one of all."""
+    lake = Lake(lake.root, driver_rows=driver_rows)
     ready(lake, table)
+    refreshed(lake, table)  # Spark unpacks libraries, and never again where that failed
+    write(lake, "orders", orders(22))
     with unharmed(lake, table), no_large_files(400):
         told(lake, table, EnvironmentProblem, FULL)
     assert refreshed(lake, table).action is Action.DIFFERENTIAL

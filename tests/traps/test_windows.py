@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dagster_streamtables import Action, Lake, Mode, StreamTable
+from dagster_streamtables.runtime.refresh.decide import FEW_ROWS
 from runtime.delta import refreshed, run_on_delta, write
 from runtime.orders import LARGE, NOWHERE, TOTALS, merge_into, orders, source
 
@@ -107,11 +108,10 @@ def test_p21_modes_in_turns(lake: Lake) -> None:
 def test_p22_a_choice_recovers_when_the_data_has_grown(lake: Lake) -> None:
     table = StreamTable("mart.totals", TOTALS.query)
     refreshed(lake, table)
-    write(lake, "orders", orders(*range(20, 40)))
-    assert refreshed(lake, table).action is Action.FULL
-    write(lake, "orders", orders(*range(40, 4000)))
-    assert refreshed(lake, table).action is Action.FULL
-    write(lake, "orders", orders(4000))
+    for first in (20, 20 + 2 * FEW_ROWS):
+        write(lake, "orders", orders(*range(first, first + 2 * FEW_ROWS)))
+        assert refreshed(lake, table).action is Action.FULL
+    write(lake, "orders", orders(10**6))
 
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
 

@@ -27,6 +27,7 @@ from dagster_streamtables.runtime.delta.log_paths import commit_file
 from dagster_streamtables.runtime.delta.names import files_below, is_remote
 from dagster_streamtables.runtime.delta.parquet_files import opened_parquet
 from dagster_streamtables.runtime.delta.types import column_type
+from dagster_streamtables.runtime.errors.translate import log_explained
 
 
 @dataclass(frozen=True)
@@ -111,9 +112,14 @@ class TableLog:
         return snapshot.commit == (self.commit if at_end else self.commit_at(snapshot.version))
 
     def to_write(self) -> DeltaTable:
-        """A handle at this version for the caller's own use."""
+        """A handle at this version for the caller's own use.
+
+        Raises:
+            DamagedTable: The log was damaged since it was read.
+        """
         options = dict(self.storage_options or {}) or None
-        return DeltaTable(self.location, version=self.version, storage_options=options)
+        with log_explained(self.location):
+            return DeltaTable(self.location, version=self.version, storage_options=options)
 
     def query(self, sql: str, **others: DeltaTable) -> Any:
         """The rows of a query run by delta-rs's engine, in which this table is ``t``."""

@@ -124,6 +124,7 @@ def _never(*_: object) -> None:
     raise AssertionError("Spark was asked for a change that could be read here")
 
 
+@pytest.mark.long
 def test_files_of_which_a_deletion_vector_went_are_left_to_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:

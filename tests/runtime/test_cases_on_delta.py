@@ -1,7 +1,7 @@
 """The cases of tests/compiler/cases/ on Spark, with real Delta tables.
 
-By default a few cases follow one window together, all over the same sources: every eighth of those
-that DuckDB cannot run, and of every twentieth file the one with the most kinds of operators.
+By default a few cases follow one window together, all over the same sources: every sixteenth of
+those that DuckDB cannot run, and of every fortieth file the one with the most kinds of operators.
 `-m long` runs every case as it is written, merged and statement by statement, and on random rows.
 """
 
@@ -52,7 +52,7 @@ ONLY_HERE = [case for case in cases if case.spark]
 # They share a table, and `corr` fails where another case makes its values equal.
 FEW = [
     case
-    for case in dict.fromkeys([*map(richest, by_file[::20]), *ONLY_HERE[::8]])
+    for case in dict.fromkeys([*map(richest, by_file[::40]), *ONLY_HERE[::16]])
     if "corr(" not in case.query
 ]
 

@@ -24,22 +24,11 @@ QUERIES = {
 }
 
 
-@pytest.mark.parametrize(
-    "names",
-    [("groups",), pytest.param(tuple(QUERIES), marks=pytest.mark.long)],
-    ids=["groups", "all"],
-)
-@pytest.mark.parametrize(
-    ("most", "feed"),
-    [
-        pytest.param(None, True, id="here, feed"),
-        pytest.param(None, False, id="here, no feed", marks=pytest.mark.long),
-        pytest.param(0, True, id="spark, feed", marks=pytest.mark.long),
-        pytest.param(0, False, id="spark, no feed", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("feed", [True, False], ids=["feed", "no feed"])
+@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
 def test_columns_are_found_in_any_case(
-    spark: SparkSession, tmp_path: Path, feed: bool, most: int | None, names: tuple[str, ...]
+    spark: SparkSession, tmp_path: Path, feed: bool, most: int | None
 ) -> None:
     lake = Lake(tmp_path, spark=spark, driver_rows=most)
     folder = Path(lake.location("src"))
@@ -53,7 +42,7 @@ def test_columns_are_found_in_any_case(
     if feed:
         [(name, value)] = FEED.items()
         spark.sql(f"ALTER TABLE {place} SET TBLPROPERTIES ('{name}' = '{value}')")
-    tables = [StreamTable(n, QUERIES[n], differential_max_change_ratio=0) for n in names]
+    tables = [StreamTable(n, q, differential_max_change_ratio=0) for n, q in QUERIES.items()]
     for change in (
         "DELETE FROM {} WHERE id = 1",
         "UPDATE {} SET s = 'a' WHERE id = 4",

@@ -226,9 +226,8 @@ class Somebody:
         monkeypatch.setattr(module, "write", write)
 
 
-@pytest.mark.parametrize(
-    "table", [KEYED, pytest.param(BAG, marks=pytest.mark.long)], ids=["key", "bag"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("table", [KEYED, BAG], ids=["key", "bag"])
 def test_somebody_commits_first(
     place: Place, table: PublishedTable, monkeypatch: pytest.MonkeyPatch
 ) -> None:

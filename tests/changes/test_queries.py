@@ -24,7 +24,7 @@ from compiler.database import TABLES, Database
 from compiler.test_cases import DOMAINS
 from dagster_streamtables import Lake, subscribe
 from dagster_streamtables.compiler import compile_query
-from dagster_streamtables.errors import RefusedOperation
+from dagster_streamtables.errors import RefusedOperation, RejectedQuery
 from dagster_streamtables.runtime.spark.session_cleanup import drop_views
 from runtime.delta import _shown, run_on_delta, write, write_from
 from runtime.test_cases_on_delta import _numbers, by_file, cases, richest
@@ -157,3 +157,10 @@ def test_days_are_those_of_the_zone_that_is_asked_for(tmp_path: Path) -> None:
 
     with pytest.raises(RefusedOperation, match="of another subscription"):
         subscribe(lake, query, resume=token)
+
+
+def test_a_query_that_spark_does_not_run_is_told(new: Lake) -> None:
+    write(new, "orders", pa.table({"id": [1]}))
+    query = "SELECT id FROM orders ORDER BY (ROW_NUMBER() OVER (ORDER BY id DESC)), id LIMIT 1"
+    with pytest.raises(RejectedQuery, match="UNSUPPORTED_EXPR"):
+        subscribe(new, query)

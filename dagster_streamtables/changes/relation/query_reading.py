@@ -35,6 +35,7 @@ from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.types import json_for_variants, spark_type
+from dagster_streamtables.runtime.errors.translate import explained
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +67,7 @@ class _OwnText(Reading):
 
     @cached_property
     def _columns(self) -> StructType:
-        with closing(self.inputs(self.first, Times(_ANY, _ANY))) as inputs:
+        with closing(self.inputs(self.first, Times(_ANY, _ANY))) as inputs, explained():
             rows = self.rows(self.first, _ANY, inputs)
             require_comparable(spark_types(rows), self.key)
             return rows.schema

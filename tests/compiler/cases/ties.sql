@@ -211,7 +211,7 @@ INSERT INTO orders VALUES (3, 1, 5);
 
 --- case: the first rows by a window's number in parentheses
 --- covers: Q21 ORDER BY with LIMIT
-SELECT id FROM orders ORDER BY (ROW_NUMBER() OVER (ORDER BY (amount) DESC, id)), id LIMIT 1;
+SELECT id FROM (SELECT id, ROW_NUMBER() OVER (ORDER BY (amount) DESC, id) AS n FROM orders) ORDER BY (n), id LIMIT 1;
 --- before
 INSERT INTO orders VALUES (1, 1, 7), (2, 1, 7);
 --- change

@@ -20,7 +20,7 @@ venv: .venv/.stamp
 	  echo "Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>&1); name one with: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	@printf '[bdist_wheel]\ncompression = stored\n' > .venv/build.cfg
-	DIST_EXTRA_CONFIG=$(CURDIR)/.venv/build.cfg $(BIN)/pip install --quiet --no-compile --editable '.[dev]'
+	DIST_EXTRA_CONFIG="$(CURDIR)/.venv/build.cfg" $(BIN)/pip install --quiet --no-compile --editable '.[dev]'
 	@touch $@
 
 # The first line of `java -version` is like: openjdk version "17.0.15" 2025-04-15

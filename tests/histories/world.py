@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 INT96, MICROS = "INT96", "TIMESTAMP_MICROS"
+_REBASED = ("datetime", "int96")
 
 
 class Refused(Exception):
@@ -36,6 +37,8 @@ class World:
         self.aside = root / "aside"
         self.aside.mkdir(parents=True)
         self.spark_writes = INT96
+        self.old_calendar = False
+        """Whether Spark writes days before 1582 in the calendar of that time."""
         self.read: dict[str, tuple[tuple[str, int], DataFrame]] = {}
         """Of each source, the version that was read last, and its rows."""
         self.moved()
@@ -80,6 +83,8 @@ class World:
         """Run a statement on Spark; ``{t}`` in it is the table."""
         named = {name.replace("__", "."): value for name, value in settings.items()}
         named["spark.sql.parquet.outputTimestampType"] = self.spark_writes
+        mode = "LEGACY" if self.old_calendar else "CORRECTED"
+        named |= {f"spark.sql.parquet.{each}RebaseModeInWrite": mode for each in _REBASED}
         with settings_for_now(self.spark, named):
             self.spark.sql(text.replace("{t}", self.place))
 

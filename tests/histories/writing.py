@@ -44,6 +44,13 @@ def insert_other_timestamps(world: World, random: Random) -> None:
     insert(world, world.rows(random))
 
 
+@step(0.5)
+def insert_by_other_calendar(world: World, random: Random) -> None:
+    """From here on Spark writes the days of old in the other calendar."""
+    world.old_calendar = not world.old_calendar
+    insert(world, world.rows(random))
+
+
 @step(2)
 def delete_rows(world: World, random: Random) -> None:
     world.sql(f"DELETE FROM {{t}} WHERE {random.choice(_WHERE)}")

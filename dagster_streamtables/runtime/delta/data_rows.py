@@ -2,10 +2,7 @@
 
 Two engines may read different rows from one Parquet file:
 
-    INT96           Spark's default for timestamps. delta-rs converts it to nanoseconds, in which
-                    the year 9999 is 1816; pyarrow can keep microseconds.
-    old calendar    Spark may write days before 1582, and times before 1900, in the calendar of that
-                    time, and marks this in the footer. Only Spark converts them back.
+    times           See `time_encodings`. Of INT96, pyarrow can keep microseconds.
     CHAR(n)         a file may hold the text without its padding; Spark pads it for a reader.
     partitions      delta-rs may write the empty text as a value, which Spark reads as such;
                     delta-rs's own list of the files has NULL instead.
@@ -23,12 +20,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from dagster_streamtables.runtime.delta.arrow import plain_schema
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.far_times import (
+    far_files,
+    have_times,
+    paths_of,
+    statistic,
+    time_columns,
+)
 from dagster_streamtables.runtime.delta.live_files import UNTOLD, DataFile
 from dagster_streamtables.runtime.delta.only_spark import (
     OnlySpark,
@@ -36,21 +39,13 @@ from dagster_streamtables.runtime.delta.only_spark import (
     require_utf8,
 )
 from dagster_streamtables.runtime.delta.parquet_files import may_use_threads, opened_parquet
+from dagster_streamtables.runtime.delta.time_encodings import in_old_calendar, is_misread
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_OLD = (b"org.apache.spark.legacyDateTime", b"org.apache.spark.legacyINT96")
-_SPARK = b"org.apache.spark.version"
-_FIRST = b"3.1.0"
-"""Earlier versions of Spark use only the old calendar, without a mark in the footer."""
-_TOLD = re.compile(r"\b(date|timestamp|timestamp_ntz)\b")
-"""Types whose values depend on the reader. No engine writes TIMESTAMP_NTZ as INT96, but to delta-rs
-the INT96 of a folder that it converts is of that type."""
 _PADDED = re.compile(r"\bchar\(")
 _CHAR = "__CHAR_VARCHAR_TYPE_STRING"
-_SAFE = datetime(1900, 1, 2), datetime(2262, 1, 1)
-"""Between these, every engine reads all encodings of a time alike."""
 _AT_ONCE = 16
 _MOST_KNOWN = 100_000
 
@@ -84,7 +79,7 @@ def rows_of(log: TableLog, file: DataFile, columns: Sequence[str], *more: str) -
 
     schema = schema_of(log, columns)
     with opened_parquet(log.files, file.path) as opened:
-        if _in_old_calendar(opened.metadata) and _are_told(log, columns):
+        if in_old_calendar(opened.metadata) and have_times(log, columns):
             raise OnlySpark
         there = opened.schema_arrow
         own = pa.schema([field for field in schema if field.name not in file.partition])
@@ -136,11 +131,11 @@ def alike(log: TableLog, *, every: bool = False) -> bool:
     """
     if pads(log):
         return False
-    told = _told_columns(log)
-    doubtful = _doubtful(log, told) if told and log.adds.num_rows else []
-    paths = _paths(log.adds) if every and log.adds.num_rows else []
+    told = time_columns(log)
+    doubtful = far_files(log, told) if told and log.adds.num_rows else []
+    paths = paths_of(log.adds) if every and log.adds.num_rows else []
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        if any(list(pool.map(lambda path: _differs(log, unquote(path)), doubtful))):
+        if any(list(pool.map(lambda path: is_misread(log, unquote(path)), doubtful))):
             return False
         return all(list(pool.map(lambda path: _is_spelled_alike(log, unquote(path)), paths)))
 
@@ -154,7 +149,7 @@ def replaces_text(log: TableLog) -> bool:
     texts = [name for name, type_ in log.columns.items() if type_.startswith("string")]
     if not texts or not log.adds.num_rows:
         return False
-    ends = (_statistic(log, f"{end}.{name}") for name in texts for end in ("min", "max"))
+    ends = (statistic(log, f"{end}.{name}") for name in texts for end in ("min", "max"))
     return any(_is_replaced(values) for values in ends if values is not None)
 
 
@@ -162,59 +157,6 @@ def _is_replaced(values: Any) -> bool:
     import pyarrow.compute as pc
 
     return bool(pc.any(pc.match_substring(values, "\ufffd")).as_py())
-
-
-def depends_on_reader(log: TableLog) -> bool:
-    """Whether the table has columns that two engines may read differently from one file."""
-    return bool(_told_columns(log))
-
-
-def read_otherwise(log: TableLog, paths: Iterable[str]) -> bool:
-    """Whether delta-rs reads other rows than Spark from some of the files that a version has.
-
-    A rewrite by delta-rs then changes rows that it only carries over: to compact a file in INT96
-    makes the year 9999 1816. A file that is gone counts as read otherwise, unless the minimum and
-    maximum in the log say that it is not.
-    """
-    asked = set(paths)
-    if log.adds.num_rows:
-        doubtful = set(_doubtful(log, _told_columns(log)))
-        asked -= {unquote(path) for path in _paths(log.adds) if path not in doubtful}
-    return any(_differs(log, path) for path in sorted(asked))
-
-
-def _told_columns(log: TableLog) -> list[str]:
-    return [name for name in log.columns if _are_told(log, [name]) and name not in log.partitions]
-
-
-_known: dict[tuple[str, str, str], bool] = {}
-"""(Table, file) → whether delta-rs would read it differently. Files never change."""
-
-
-def _are_told(log: TableLog, columns: Iterable[str]) -> bool:
-    return any(_TOLD.search(log.columns[name]) for name in columns)
-
-
-def _in_old_calendar(footer: Any) -> bool:
-    said = footer.metadata or {}
-    return any(key in said for key in _OLD) or said.get(_SPARK, _FIRST) < _FIRST
-
-
-def _differs(log: TableLog, path: str) -> bool:
-    import pyarrow as pa
-
-    key = log.location, log.id, path
-    if key not in _known:
-        try:
-            with opened_parquet(log.files, path) as file:
-                footer = file.metadata
-        except (OSError, pa.ArrowException):
-            return True  # Spark's error will name the file
-        kinds = {footer.schema.column(each).physical_type for each in range(footer.num_columns)}
-        if len(_known) > _MOST_KNOWN:
-            _known.clear()
-        _known[key] = _in_old_calendar(footer) or "INT96" in kinds
-    return _known.get(key, True)
 
 
 _spelled: set[tuple[str, str, str]] = set()
@@ -239,37 +181,3 @@ def _is_spelled_alike(log: TableLog, path: str) -> bool:
         _spelled.clear()
     _spelled.add(key)
     return True
-
-
-def _doubtful(log: TableLog, names: Sequence[str]) -> list[str]:
-    """The files that may hold an unsafe value in these columns."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    safe = pa.array([True] * log.adds.num_rows)
-    for name in names:
-        low, high, nulls = (_statistic(log, f"{each}.{name}") for each in _STATISTICS)
-        if low is None or high is None or nulls is None:
-            return _paths(log.adds)
-        least, most = (pa.scalar(each, pa.timestamp("us")) for each in _SAFE)
-        within = pc.and_(pc.greater_equal(low, least), pc.less(high, most))
-        empty = pc.equal(nulls, log.adds.column("num_records"))
-        safe = pc.and_(safe, pc.fill_null(pc.or_kleene(within, empty), False))
-    return _paths(log.adds.filter(pc.invert(safe)))
-
-
-_STATISTICS = ("min", "max", "null_count")
-
-
-def _statistic(log: TableLog, name: str) -> Any:
-    import pyarrow as pa
-
-    # The path of a field in a struct may equal the name of a column with a dot.
-    if log.adds.column_names.count(name) != 1:
-        return None
-    values = log.adds.column(name)
-    return values.cast(pa.timestamp("us")) if pa.types.is_temporal(values.type) else values
-
-
-def _paths(adds: pa.Table) -> list[str]:
-    return adds.column("path").to_pylist()

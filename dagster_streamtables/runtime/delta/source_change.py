@@ -15,7 +15,7 @@ No data is read here: the log and the footers of a few files have all that is ne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import unquote
@@ -33,9 +33,15 @@ from dagster_streamtables.runtime.delta.changed_rows import (
     changed_rows,
     moves_of,
 )
-from dagster_streamtables.runtime.delta.data_rows import depends_on_reader, read_otherwise
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.live_files import DataFile, live_files, total_rows
+from dagster_streamtables.runtime.delta.rewrites import (
+    Rewrite,
+    cuts_times,
+    loses_empty_texts,
+    misreads,
+    rewrites_of,
+)
 
 
 @dataclass(frozen=True)
@@ -81,7 +87,9 @@ def change_between(log: TableLog, before: int, after: int | None = None) -> Sour
     seen = _read(log, before, after)
     if seen is None:
         return _lost(before, after)
-    if not seen.moved:
+    if not seen.moved or log.has_feed:
+        seen.altered = seen.altered or cuts_times(log, seen.rewrites)
+    if not (seen.moved or seen.altered):
         return SourceChange(before, after, Capture.FILES)
 
     def by_files() -> SourceChange:
@@ -103,7 +111,7 @@ def rows_moved(log: TableLog, before: int, after: int | None = None) -> bool:
     if before == after:
         return False
     seen = _read(log, before, after)
-    return seen is None or seen.moved
+    return seen is None or seen.moved or seen.altered or cuts_times(log, seen.rewrites)
 
 
 def _lost(before: int, after: int) -> SourceChange:
@@ -137,23 +145,12 @@ def _read(log: TableLog, before: int, after: int) -> _CommitTotals | None:
     if before > after:
         return None
     seen = _CommitTotals(_floats(log))
-    for _, commit in log.commits(before, after):
+    for version, commit in log.commits(before, after):
         if commit is None:
             return None
-        seen.add(commit)
-    seen.altered |= _are_altered(log, before, seen.rewritten)
-    seen.moved |= seen.altered
+        seen.add(version, commit)
+    seen.altered |= misreads(log, before, seen.rewritten)
     return seen
-
-
-def _are_altered(log: TableLog, before: int, rewritten: Collection[str]) -> bool:
-    """Whether delta-rs rewrote files of which it reads other rows than Spark does.
-
-    Rows that it only carries over change then, in a commit that says that none did, or whose feed
-    does not have them.
-    """
-    first = log.at(before) if rewritten and depends_on_reader(log) else None
-    return first is not None and read_otherwise(first, rewritten)
 
 
 class _CommitTotals:
@@ -167,12 +164,14 @@ class _CommitTotals:
         """The paths of files that a commit named with a deletion vector."""
         self.rewritten: set[str] = set()
         """The paths of files that delta-rs removed and whose rows it may have carried over."""
+        self.rewrites: list[Rewrite] = []
+        """The commits in which another engine may have carried over rows."""
         self._added: set[str] = set()
         self.moved = self.takes_away = self.redefined = self.misfed = False
         self.altered = False
         """Whether rows changed of which neither the commits nor their feed tell."""
 
-    def add(self, commit: Commit) -> None:
+    def add(self, version: int, commit: Commit) -> None:
         kinds, info = by_kind(commit), info_of(commit)
         adds, removes, feed = (kinds.get(kind, []) for kind in ("add", "remove", "cdc"))
         moves = moves_of(adds, removes, feed, info)
@@ -182,9 +181,11 @@ class _CommitTotals:
         self.takes_away |= bool(removes or feed)
         self.redefined |= "metaData" in kinds
         self.misfed |= bool(feed) and _is_misfed(info, self._floats)
-        self.altered |= _loses_empty_texts(adds, removes)
+        self.altered |= loses_empty_texts(adds, removes)
         if _is_by_delta_rs(info):
             self._rewrite(adds, removes)
+        else:
+            self.rewrites += rewrites_of(version, adds, removes, feed)
         named = (each for each in (*adds, *removes) if each.get("deletionVector") is not None)
         self.under_vectors |= {unquote(each["path"]) for each in named}
 
@@ -234,26 +235,12 @@ def _is_misfed(info: Mapping[str, Any], floats: Sequence[str]) -> bool:
     both rows, and the feed of DELETE or MERGE has 1.5 twice.
 
     All other feeds of Spark are correct, and those of delta-rs where it reads the files as Spark
-    does; see `_are_altered`.
+    does; see `misreads`.
     """
     if not _is_by_delta_rs(info):
         return False
     condition = str((info.get("operationParameters") or {}).get("predicate") or "")
     return info.get("operation") == "UPDATE" or any(name in condition for name in floats)
-
-
-def _loses_empty_texts(adds: Sequence[Action], removes: Sequence[Action]) -> bool:
-    """Whether rows of a partition whose text is empty may have moved to that of NULL.
-
-    Both engines may write such a partition, and read it as it is. Whatever rewrites one of its
-    files, OPTIMIZE by either engine, or UPDATE of another row by Spark, has NULL in place of the
-    text; the commit says that no rows changed, or has a feed without them.
-    """
-    came, went = (
-        [each.get("partitionValues") or {} for each in actions] for actions in (adds, removes)
-    )
-    empty = {name for values in went for name, value in values.items() if value == ""}
-    return any(values.get(name) is None for values in came for name in empty)
 
 
 def _is_by_delta_rs(info: Mapping[str, Any]) -> bool:

@@ -1,0 +1,152 @@
+"""Rewrites by Spark in an encoding that has not all times of the rows that they carry over."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dagster_streamtables import Action, Lake, StreamTable, subscribe
+from dagster_streamtables.runtime.spark.settings import settings_for_now
+from runtime.delta import refreshed
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+_AS = "spark.sql.parquet.outputTimestampType"
+INT96, MICROS, MILLIS = {_AS: "INT96"}, {_AS: "TIMESTAMP_MICROS"}, {_AS: "TIMESTAMP_MILLIS"}
+LEGACY = {**MICROS, "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY"}
+FEED, VECTORS = "'delta.enableChangeDataFeed' = 'true'", "'delta.enableDeletionVectors' = 'true'"
+BAG = StreamTable("bag", "SELECT id, at, day FROM src", differential_max_change_ratio=0)
+LAST = StreamTable("last", "SELECT MAX(at) AS at FROM src", differential_max_change_ratio=0)
+
+
+class Source:
+    """A table that Spark writes, each time with settings of its own."""
+
+    def __init__(self, lake: Lake, spark: SparkSession, properties: str = "'a' = 'b'") -> None:
+        self.spark, self.place = spark, f"delta.`{lake.location('src')}`"
+        self.do("CREATE TABLE {src} (id INT, at TIMESTAMP, day DATE) USING delta "
+                f"TBLPROPERTIES ({properties})", {})  # fmt: skip
+
+    def do(self, statement: str, settings: dict[str, str]) -> None:
+        with settings_for_now(self.spark, settings):
+            self.spark.sql(statement.format(src=self.place))
+
+    def add(self, first: int, settings: dict[str, str], day: str = "2024-05-06") -> None:
+        """Two rows in one file, and one in another."""
+        for ids in ((first, first + 1), (first + 2,)):
+            rows = ", ".join(f"({n}, TIMESTAMP'{day} 07:08:09.{n:06}', DATE'{day}')" for n in ids)
+            self.do(f"INSERT INTO {{src}} SELECT /*+ COALESCE(1) */ * FROM VALUES {rows}", settings)
+
+
+@pytest.mark.parametrize(
+    "written", [MICROS, pytest.param(INT96, marks=pytest.mark.long)], ids=["micros", "int96"]
+)
+def test_rows_that_a_rewrite_cuts_have_changed(
+    spark: SparkSession, tmp_path: Path, written: dict[str, str]
+) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    source = Source(lake, spark)
+    source.add(1, written)
+    refreshed(lake, BAG)
+    refreshed(lake, LAST)
+    followed = subscribe(lake, "src")
+    assert followed.fetch(None, timeout=0).num_rows == 3
+    source.do("OPTIMIZE {src}", MILLIS)
+    for table in (BAG, LAST):
+        done = refreshed(lake, table)
+        assert (done.action, done.windows["src"].capture) == (Action.DIFFERENTIAL, "snapshots")
+    changes = followed.fetch(None, timeout=0).to_pylist()
+    assert sorted((r["id"], r["_diff"], r["at"].microsecond) for r in changes) == [
+        (n, *change) for n in (1, 2, 3) for change in ((-1, n), (1, 0))
+    ]
+
+
+@pytest.mark.long
+def test_rewrites_that_cut_nothing_are_none(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    source = Source(lake, spark)
+    source.add(1, MILLIS)
+    refreshed(lake, BAG)
+    for settings in (MILLIS, LEGACY, MICROS):  # of days near to ours, whatever the calendar
+        source.do("OPTIMIZE {src} ZORDER BY (id)", settings)
+        done = refreshed(lake, BAG)
+        assert (done.action, done.windows["src"].capture) == (Action.NO_DATA, "files")
+
+
+@pytest.mark.long
+def test_ten_days_are_not_in_the_old_calendar(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    source = Source(lake, spark)
+    source.add(1, MICROS, "1582-10-10")
+    refreshed(lake, BAG)
+    source.do("OPTIMIZE {src}", LEGACY)
+    assert refreshed(lake, BAG).action is Action.DIFFERENTIAL
+    assert {str(row["day"]) for row in lake.read("bag").collect()} == {"1582-10-15"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("vectors", [False, True], ids=["files", "vectors"])
+@pytest.mark.parametrize("most", [None, 0], ids=["here", "spark"])
+def test_a_feed_that_was_cut_is_not_believed(
+    spark: SparkSession, tmp_path: Path, most: int | None, vectors: bool
+) -> None:
+    lake = Lake(tmp_path, spark=spark, driver_rows=most)
+    source = Source(lake, spark, f"{FEED}, {VECTORS}" if vectors else FEED)
+    source.add(1, MICROS)
+    source.add(11, MICROS)
+    tables = (BAG, LAST)
+    for table in tables:
+        refreshed(lake, table)
+    for change in (
+        "UPDATE {src} SET day = day + 1 WHERE id = 1",
+        "DELETE FROM {src} WHERE id = 12",
+    ):
+        for settings in (MILLIS, MICROS):
+            source.do(change, settings)
+            for table in tables:
+                refreshed(lake, table)
+            change = change.replace("1 W", "2 W").replace("id = 1", "id > 1")
+
+
+@pytest.mark.long
+def test_a_feed_of_milliseconds_alone_is_believed(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    source = Source(lake, spark, FEED)
+    source.add(1, MILLIS)
+    refreshed(lake, BAG)
+    source.do("UPDATE {src} SET day = day + 1 WHERE id = 1", MILLIS)
+    assert refreshed(lake, BAG).windows["src"].capture == "feed"
+
+
+@pytest.mark.long
+def test_a_rewrite_of_which_the_files_are_gone_may_have_cut(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    source = Source(lake, spark)
+    source.add(1, MICROS)
+    refreshed(lake, BAG)
+    source.do("OPTIMIZE {src}", MILLIS)
+    source.do("OPTIMIZE {src} ZORDER BY (id)", MICROS)
+    off = {"spark.databricks.delta.retentionDurationCheck.enabled": "false"}
+    source.do("VACUUM {src} RETAIN 0 HOURS", off)
+    assert refreshed(lake, BAG).action is Action.REINITIALIZE
+
+
+@pytest.mark.long
+def test_a_stream_table_that_was_cut_is_repaired(spark: SparkSession, tmp_path: Path) -> None:
+    lake = Lake(tmp_path, spark=spark)
+    source = Source(lake, spark)
+    source.add(1, MICROS)
+    refreshed(lake, BAG)
+    source.add(11, MICROS)
+    refreshed(lake, BAG)
+    with settings_for_now(spark, MILLIS):
+        spark.sql(f"OPTIMIZE delta.`{lake.location('bag')}`")
+    assert not lake.check(BAG).equal
+    assert refreshed(lake, BAG).action is Action.REINITIALIZE

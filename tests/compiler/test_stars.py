@@ -59,6 +59,23 @@ ALIKE = [
         "SELECT x.region FROM (SELECT o.id AS st_same_0_id, o.customer, o.amount, "
         f"c.id AS st_same_3_id, c.region FROM {JOINED}) AS x",
     ),
+    (
+        "SELECT x.region, hash(*) AS h, hash(x.* EXCEPT (amount)) AS k "
+        f"FROM (SELECT * FROM {JOINED}) AS x",
+        "SELECT x.region, hash(x.st_same_0_id, x.customer, x.amount, x.st_same_3_id, x.region) "
+        "AS h, hash(x.st_same_0_id, x.customer, x.st_same_3_id, x.region) AS k FROM (SELECT o.id "
+        "AS st_same_0_id, o.customer, o.amount, c.id AS st_same_3_id, c.region "
+        f"FROM {JOINED}) AS x",
+    ),
+    (
+        "SELECT COUNT(* EXCEPT (id)) AS n, COUNT(*, 1) AS m, COUNT(orders.*, id) AS k FROM orders",
+        "SELECT COUNT(customer, amount) AS n, COUNT(id, customer, amount, 1) AS m, "
+        "COUNT(id, customer, amount, id) AS k FROM orders",
+    ),
+    (
+        "SELECT COUNT(place.*) AS n FROM visits",
+        "SELECT COUNT(visits.place.x, visits.place.y) AS n FROM visits",
+    ),
 ]
 
 

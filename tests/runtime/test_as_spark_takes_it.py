@@ -146,6 +146,26 @@ PIPES = [
     "|> WHERE EXISTS (SELECT 1 FROM customers AS e WHERE size > 3) |> SELECT size, note",
     "FROM orders AS o JOIN customers AS c USING (id) |> EXTEND UPPER(c.name) AS up, o.amount AS a "
     "|> ORDER BY up DESC, o.id |> LIMIT 2 |> SELECT id, up, a",
+    "FROM orders AS o JOIN customers AS c ON o.customer = c.id |> ORDER BY o.amount, o.id "
+    "|> LIMIT 9 |> WHERE EXISTS (SELECT 1 FROM customers AS e WHERE e.id <= c.id) "
+    "|> SELECT o.tags, c.id, c.name, to_json(struct(c.*)) AS j, hash(*) AS h",
+    "FROM orders AS o |> JOIN customers AS c ON o.customer = c.id |> DROP note "
+    "|> SET amount = o.amount * 2, name = upper(name) |> SELECT o.id, amount, name, c.id AS cid",
+    "FROM customers AS c LEFT JOIN (SELECT id, customer, amount FROM orders) AS o "
+    "ON o.customer = c.id |> UNION SELECT 1, 'b', 2, 3, 4 "
+    "|> WHERE o.amount > 2 |> AGGREGATE COUNT(*) AS n, COUNT(o.id) AS k GROUP BY c.name",
+    "FROM orders AS o JOIN customers AS c ON o.customer = c.id "
+    "|> EXTEND RANK() OVER (PARTITION BY c.id ORDER BY o.amount, o.id) AS r |> WHERE r < 3 "
+    "|> LEFT JOIN customers AS d ON d.id = o.id |> SELECT r, o.id, c.name, d.name AS other",
+    "FROM orders AS o JOIN customers AS c ON o.customer = c.id |> AGGREGATE COUNT(*) AS n "
+    "GROUP BY 1, c.name",
+    "SELECT c.name, v.b, o.id FROM customers AS c JOIN (VALUES (1, 'x'), (2, 'y') AS v(a, b) "
+    "JOIN orders AS o ON o.id > v.a) ON o.customer = c.id",
+    "SELECT name, hash(*) AS h, hash(x.* EXCEPT (name)) AS k FROM (SELECT * FROM orders AS o "
+    "JOIN customers AS c ON o.customer = c.id) AS x",
+    "SELECT customer, COUNT(* EXCEPT (id)) AS n, COUNT(*, id) AS m FROM orders GROUP BY customer",
+    "SELECT customer, explode(array(1, COUNT(amount))) AS e, SUM(COUNT(amount)) OVER () AS every "
+    "FROM orders GROUP BY customer QUALIFY COUNT(*) OVER (PARTITION BY e) > 1 OR every > 9",
     "SELECT region, amount FROM (SELECT *, name AS region FROM orders AS o "
     "JOIN customers AS c ON o.customer = c.id) AS x WHERE amount > 2",
     "SELECT id, hash(*) AS h, to_json(struct(orders.*)) AS j FROM orders WHERE hash(*) <> 1",

@@ -23,8 +23,7 @@ from dagster_streamtables.compiler.analyze.orders_of_results import spell_out_or
 from dagster_streamtables.compiler.analyze.outputs import distinct, names_of, unnamed
 from dagster_streamtables.compiler.analyze.pivots import settle_values
 from dagster_streamtables.compiler.analyze.refuse import refuse
-from dagster_streamtables.compiler.analyze.repeated_names import tell_apart
-from dagster_streamtables.compiler.analyze.stars import spell_out_inner_stars
+from dagster_streamtables.compiler.analyze.repeated_names import settle_columns
 from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.analyze.time_windows import settle_times
 from dagster_streamtables.compiler.analyze.unresolved import unresolved
@@ -99,8 +98,7 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
     }
     schema = _Schema(columns, dialect=DIALECT)
     try:
-        spell_out_inner_stars(tree, schema)
-        tell_apart(tree, schema)
+        settle_columns(tree, schema)
         tree = qualify(tree, schema=schema, dialect=DIALECT, quote_identifiers=False)
         settle_joins(tree)
         _spell_out_group_by_all(tree)

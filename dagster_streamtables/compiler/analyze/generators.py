@@ -5,11 +5,14 @@ SELECT explode(o.tags) AS e                 SELECT e FROM explode(o.tags) AS g(e
                                                 a table of the query around
 SELECT k, explode(collect_list(x)) AS e     SELECT k, e FROM (SELECT k, collect_list(x) AS x FROM t
     FROM t GROUP BY k                           GROUP BY k) LATERAL VIEW explode(x) g AS e
+
+Of groups, the windows of the list come before the function. QUALIFY comes after it, and reads
+outputs, as ORDER BY does: that is Spark's order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
@@ -20,6 +23,7 @@ from dagster_streamtables.compiler.text.refusal import Refusal
 
 _MADE = "st_generated"
 _GROUPS = "st_groups"
+_OF_GROUPS = (exp.Column, exp.AggFunc, exp.Window)
 
 
 def open_generator(select: exp.Select, columns: Mapping[str, str]) -> None:
@@ -63,13 +67,14 @@ def _over_groups(select: exp.Select, place: int, call: exp.Expr, made_names: lis
     At the place of the call, the subquery has its first argument, so that the numbers in GROUP BY
     mean the same.
     """
-    _require_simple(select, made_names)
-    arguments = [each for each in call.iter_expressions() if each.find(exp.Column)]
+    _require_outputs(select, made_names)
+    arguments = [each for each in call.iter_expressions() if each.find(*_OF_GROUPS)]
     inner = select.copy()
-    for clause in ("with_", "distinct", "order", "limit", "offset"):
+    for clause in ("with_", "distinct", "qualify", "order", "limit", "offset"):
         inner.set(clause, None)
     items = [each.unalias().copy() for each in select.expressions]
-    listed = [*items[:place], *arguments[:1], *items[place + 1 :], *arguments[1:]]
+    first = arguments[:1] or [exp.Literal.number(1)]
+    listed = [*items[:place], *first, *items[place + 1 :], *arguments[1:]]
     named = [exp.alias_(each.copy(), f"st_{i}", quoted=True) for i, each in enumerate(listed)]
     inner.set("expressions", named)
     after = iter([place, *range(len(items), len(listed))])
@@ -82,7 +87,10 @@ def _over_groups(select: exp.Select, place: int, call: exp.Expr, made_names: lis
         exp.alias_(exp.column(f"st_{i}", table=_GROUPS), each.alias_or_name, quoted=True)
         for i, each in enumerate(select.expressions)
     ]
-    for clause in ("joins", "laterals", "where", "group", "having", "windows"):
+    found = {each.alias_or_name.lower(): each.unalias() for each in outputs}
+    found |= {name.lower(): exp.column(name, table=_MADE, quoted=True) for name in made_names}
+    _read_outputs(select, found)
+    for clause in ("joins", "laterals", "where", "group", "windows"):
         select.set(clause, None)
     select.set("expressions", outputs)
     select.set("from_", exp.From(this=exp.Subquery(this=inner, alias=exp.TableAlias(
@@ -91,23 +99,43 @@ def _over_groups(select: exp.Select, place: int, call: exp.Expr, made_names: lis
     return made
 
 
-def _require_simple(select: exp.Select, made: list[str]) -> None:
-    """Require that what comes after GROUP BY reads the result only."""
+def _read_outputs(select: exp.Select, outputs: Mapping[str, exp.Expr]) -> None:
+    """Make QUALIFY a condition over outputs."""
+    for column in list(_after(select, "qualify")):
+        if isinstance(column, exp.Column):
+            column.replace(outputs[column.name.lower()].copy())
+
+
+def _after(select: exp.Select, *clauses: str) -> Iterator[exp.Expr]:
+    """The columns and the aggregates of clauses, but for those of queries in them."""
+    for each in filter(None, map(select.args.get, clauses)):
+        for node in each.find_all(exp.Column, exp.AggFunc):
+            if node.find_ancestor(exp.Query) is select and not isinstance(node.parent, exp.Window):
+                yield node
+
+
+def _require_outputs(select: exp.Select, made: list[str]) -> None:
+    """Require that what comes after the function reads outputs only."""
+    if (having := select.args.get("having")) is not None:
+        raise Refusal(
+            having,
+            "HAVING beside a table function over groups",
+            why="Spark runs it only as the whole of a query, of which nothing else can read",
+            fix="group in a subquery, and apply the function to its result",
+        )
     names = {each.lower() for each in (*select.named_selects, *made)}
-    order = select.args.get("order")
-    ordered = [each.this for each in order.expressions] if order is not None else []
     beside = [
         each
-        for each in ordered
-        if not each.is_int and not (isinstance(each, exp.Column) and each.name.lower() in names)
+        for each in _after(select, "qualify", "order")
+        if not isinstance(each, exp.Column) or each.name.lower() not in names
     ]
     stars = [each for each in select.expressions if each.is_star]
-    clauses = [select.args.get(each) for each in ("having", "qualify")]
-    others = [each for each in (*clauses, select.find(exp.Window)) if each is not None]
-    if found := [*beside, *stars, *others]:
+    windows = list(select.find_all(exp.Window)) if select.args.get("windows") else []
+    named = [each for each in windows if each.find_ancestor(exp.Qualify)]
+    if found := [*beside, *stars, *named]:
         raise Refusal(
             found[0],
-            "a table function over groups, beside HAVING, a window or an order",
-            why="that would come after the function, and Spark takes little of it there",
+            "a table function over groups, beside QUALIFY or ORDER BY over what is no output",
+            why="that would come after the function, and Spark reads only outputs there",
             fix="group in a subquery, and apply the function to its result",
         )

@@ -14,12 +14,18 @@ from collections import Counter
 from sqlglot import exp
 from sqlglot.schema import Schema
 
-from dagster_streamtables.compiler.analyze.stars import from_inside, outputs_alone
+from dagster_streamtables.compiler.analyze.stars import (
+    from_inside,
+    outputs_alone,
+    require_spelled_out,
+    spell_out_inner_stars,
+)
 from dagster_streamtables.compiler.text.column_names import JOINED, SAME
 
 
-def tell_apart(tree: exp.Query, schema: Schema) -> None:
-    """
+def settle_columns(tree: exp.Query, schema: Schema) -> None:
+    """Tell columns of one name apart, and spell out the stars in expressions, which have them all.
+
     Args:
         tree: It is changed.
         schema: The columns of the tables in it.
@@ -28,8 +34,10 @@ def tell_apart(tree: exp.Query, schema: Schema) -> None:
     while isinstance(outermost, exp.SetOperation | exp.Subquery):
         outermost = outermost.this
     for select in from_inside(tree):
+        spell_out_inner_stars(select, schema)
         if select is not outermost and not _is_settled_later(select):
             _tell_apart(select, schema)
+    require_spelled_out(tree)
 
 
 def _is_settled_later(select: exp.Select) -> bool:

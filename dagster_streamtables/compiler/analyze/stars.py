@@ -18,6 +18,7 @@ from sqlglot.schema import Schema
 
 from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.text.aliases import own_aliases
+from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.refusal import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
 
@@ -76,15 +77,30 @@ def _below(node: exp.Expr) -> Iterator[exp.Expr]:
     return iter(sorted(below, key=lambda each: each is not clause))
 
 
-def spell_out_inner_stars(tree: exp.Query, schema: Schema) -> None:
+def spell_out_inner_stars(select: exp.Select, schema: Schema) -> None:
     """
     Args:
-        tree: It is changed.
+        select: It is changed. What it reads is settled: no two columns have one name.
         schema: The columns of the tables in it.
     """
-    for select in from_inside(tree):
-        for star in list(_stars(select)):
-            _replace(star, _meant(select, star, schema))
+    for star in list(_stars(select)):
+        _replace(star, _meant(select, star, schema))
+
+
+def require_spelled_out(tree: exp.Query) -> None:
+    """
+    Raises:
+        Refusal: A star stayed in an expression. It would have the weight of a row, too, and not
+            the columns that nothing else reads.
+    """
+    for star in tree.find_all(exp.Star):
+        node = star.parent if isinstance(star.parent, exp.Column) else star
+        if not isinstance(node.parent, exp.Select) and not _counts_rows(node, _table_of(node)):
+            raise _unknown(star)
+
+
+def _table_of(node: exp.Expr) -> Set[str]:
+    return {node.table.lower()} if isinstance(node, exp.Column) else set()
 
 
 def _stars(select: exp.Select) -> Iterator[exp.Expr]:
@@ -93,10 +109,20 @@ def _stars(select: exp.Select) -> Iterator[exp.Expr]:
     for star in select.find_all(exp.Star):
         node = star.parent if isinstance(star.parent, exp.Column) else star
         around = node.parent
-        if node.find_ancestor(exp.Select) is not select or isinstance(around, exp.Count):
+        if node.find_ancestor(exp.Select) is not select or _counts_rows(node, tables):
             continue
         if _is_of_struct(node, tables) or not isinstance(around, exp.Select):
             yield node
+
+
+def _counts_rows(node: exp.Expr, tables: Set[str]) -> bool:
+    """Whether it is the star of COUNT(*).
+
+    COUNT(s.*), COUNT(* EXCEPT (a)) and COUNT(*, a) count rows in which none of the columns is NULL.
+    """
+    star = node.this if isinstance(node, exp.Column) else node
+    counts = isinstance(node.parent, exp.Count) and not node.parent.expressions
+    return counts and not star.args.get("except_") and not _is_of_struct(node, tables)
 
 
 def _is_of_struct(star: exp.Expr, tables: Set[str]) -> bool:
@@ -119,7 +145,7 @@ def _meant(select: exp.Select, star: exp.Expr, schema: Schema) -> list[exp.Expr]
 
 
 def _field(column: exp.Expr) -> exp.Expr:
-    name = exp.to_identifier(column.alias_or_name, quoted=True)
+    name = exp.to_identifier(repeated(column.alias_or_name), quoted=True)
     return exp.PropertyEQ(this=name, expression=column.unalias())
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from sqlglot.tokenizer_core import Token, TokenType
 
@@ -22,8 +23,20 @@ _NAMES = (TokenType.VAR, TokenType.IDENTIFIER)
 _MANY = {"OVER", "SELECT", *(name.upper() for name in spark_functions.TABLE_VALUED)}
 """What is not a function of one row, or is better written once."""
 
+_BEFORE_STAR = (",", "(", "DISTINCT")
+_OPEN, _CLOSE = ("(", "["), (")", "]")
+
 Names = Mapping[tuple[str, ...], str]
 """A name in its parts, in lower case → what it stands for."""
+
+
+class Stars(NamedTuple):
+    """What all columns are that the user sees."""
+
+    hidden: Sequence[str] = ()
+    """Columns that are not among them."""
+    more: Sequence[str] = ()
+    """What is added to the columns of the tables."""
 
 
 def folded(name: str) -> str:
@@ -39,7 +52,7 @@ class PipeNames:
     words: Sequence[str]
     ranges: TokenRanges
 
-    def retold(self, start: int, stop: int, names: Names, stars: str) -> str | None:
+    def retold(self, start: int, stop: int, names: Names, stars: Stars) -> str | None:
         """The words of a range with what its names stand for.
 
         Args:
@@ -53,19 +66,49 @@ class PipeNames:
             of a lambda, or a struct that is called like a table.
         """
         edits = list[tuple[int, int, str]]()
-        outer = set(self.ranges.outer(start, stop))
         i = start
         while i < stop:
             if self.words[i + 1 : i + 2] == ["."] and (self._name(i),) in names:
                 return None
             length, told = self._at(i, start, stop, names)
-            if i in outer and self._is_star(i, start) and stars != "*":
-                length, told = 1, stars
             edits += [(i, i + length - 1, told)] if length else []
             i += length or 1
         if edits and self._is_doubtful(start, stop):
             return None
-        return self._edited(start, stop, edits)
+        found = self._stars(start, stop, stars)
+        return None if found is None else self._edited(start, stop, sorted([*edits, *found]))
+
+    def _stars(self, start: int, stop: int, stars: Stars) -> list[tuple[int, int, str]] | None:
+        """The edits of what stands for all columns; None if it must be closed before."""
+        found = list[tuple[int, int, str]]()
+        outer = set(self.ranges.outer(start, stop))
+        for i in range(start, stop):
+            if not self._is_star(i, start) or not (stars.hidden or stars.more):
+                continue
+            excepts = self.words[i + 1 : i + 3] == ["EXCEPT", "("]
+            if i not in outer and (self._counts(i) or self._is_of_query(i, start)):
+                continue
+            if stars.more and (excepts or i not in outer):
+                return None
+            hidden = ", ".join(stars.hidden)
+            if excepts:
+                found += [(i + 2, i + 2, f"({hidden}, ")]
+            else:
+                told = f"* EXCEPT ({hidden})" if hidden else "*"
+                found += [(i, i, ", ".join([told, *stars.more]))]
+        return found
+
+    def _counts(self, i: int) -> bool:
+        return self.words[i - 2 : i] == ["COUNT", "("] and self.words[i + 1 : i + 2] == [")"]
+
+    def _is_of_query(self, i: int, start: int) -> bool:
+        """Whether a star stands in the list of a SELECT of its own."""
+        depth = 0
+        for at in range(i - 1, start - 1, -1):
+            depth += (self.words[at] in _CLOSE) - (self.words[at] in _OPEN)
+            if depth < 0:
+                return self.words[at + 1] in ("SELECT", "FROM", "WITH")
+        return False
 
     def _at(self, i: int, start: int, stop: int, names: Names) -> tuple[int, str]:
         """How many tokens the name at a token has that is replaced, and by what; 0 for none."""
@@ -80,15 +123,11 @@ class PipeNames:
         return (1, told) if told else (0, "")
 
     def _is_star(self, i: int, start: int) -> bool:
-        return self.words[i] == "*" and (i == start or self.words[i - 1] in (",", "DISTINCT"))
+        return self.words[i] == "*" and (i == start or self.words[i - 1] in _BEFORE_STAR)
 
     def _is_doubtful(self, start: int, stop: int) -> bool:
         told = {*self.words[start:stop], *(each.text for each in self.tokens[start:stop])}
-        excepted = any(
-            self.words[i] == "*" and self.words[i + 1 : i + 2] == ["EXCEPT"]
-            for i in range(start, stop)
-        )
-        return excepted or bool(told & {"SELECT", "->", "|>", "FROM", "TABLE"})
+        return bool(told & {"SELECT", "->", "|>", "FROM", "TABLE"})
 
     def _edited(self, start: int, stop: int, edits: list[tuple[int, int, str]]) -> str:
         sql, at = "", self.tokens[start].start if start < stop else 0
@@ -102,6 +141,32 @@ class PipeNames:
 
     def written(self, i: int) -> str:
         return self.sql[self.tokens[i].start : self.tokens[i].end + 1]
+
+    def tables(self, start: int, stop: int, last: int) -> tuple[tuple[str, int], ...]:
+        """The tables of a FROM or a join.
+
+        Args:
+            start: The first token after FROM, or of the join.
+            stop: The token after it.
+            last: The token after the pipe.
+
+        Returns:
+            Each with the number of the last token that names a column by it later; -1 for none.
+        """
+        said = {self._name(i): i for i in range(stop, last - 1) if self.words[i + 1] == "."}
+        names = (self._table(*each) for each in self.ranges.joined(start, stop))
+        return tuple((name, said.get(folded(name), -1)) for name in names if name)
+
+    def _table(self, start: int, stop: int) -> str:
+        """The name of a table: ``t`` of ``orders AS t``, and of ``VALUES (1, 2) AS t(a, b)``."""
+        at = stop - 1
+        if self.words[start] == "VIEW":  # LATERAL VIEW explode(list) t AS a
+            at = self.ranges.closing(self.words.index("(", start), stop) + 1
+        elif self.words[at] == ")":
+            at = next(i for i in range(start, stop) if self.ranges.closing(i, stop) == at) - 1
+            at = at if self.words[at - 1] in ("AS", ")") else start
+        named = start < at < stop or at == start == stop - 1
+        return self.written(at) if named and self.tokens[at].token_type in _NAMES else ""
 
     def is_loose(self, start: int, stop: int) -> bool:
         """Whether a column stands there without its table."""

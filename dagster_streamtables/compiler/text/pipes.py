@@ -11,7 +11,11 @@
 
 Later steps see the name of the table that the query began with, as in Spark, if that was only one.
 If they are several, what stands before SELECT or AGGREGATE stays in one SELECT as far as it can, so
-that all names stay visible, and what these choose keeps its name, see `pipe_names`.
+that all names stay visible, and what these choose keeps its name, see `pipe_names`. Where the rows
+of several tables become those of a subquery, each table that a later step names is a struct there:
+
+    FROM a JOIN b ON … |> LIMIT 3           SELECT b.x FROM (SELECT *, STRUCT(b.*) AS b
+           |> SELECT b.x                        FROM a JOIN b ON … LIMIT 3)
 """
 
 from __future__ import annotations
@@ -20,15 +24,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from dagster_streamtables.compiler.text.pipe_columns import (
-    SPARK_ONLY,
-    ColumnsOf,
-    at_number,
-    require_key,
-    with_value,
-)
+from dagster_streamtables.compiler.text.pipe_columns import ColumnsOf, PipeColumns, require_key
+from dagster_streamtables.compiler.text.pipe_names import Stars
 from dagster_streamtables.compiler.text.pipe_query import PipeQuery
-from dagster_streamtables.compiler.text.pipe_words import PipeWords, is_pipe
+from dagster_streamtables.compiler.text.pipe_words import is_pipe
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
@@ -73,12 +72,8 @@ def counts_columns(text: Text) -> bool:
     return bool(asked)
 
 
-class _Writer(PipeWords):
+class _Writer(PipeColumns):
     """Writes queries of a text again, each as the words between two of its tokens."""
-
-    def __init__(self, text: Text, columns_of: ColumnsOf) -> None:
-        super().__init__(text)
-        self._columns_of = columns_of
 
     def query(self, start: int, stop: int) -> str:
         """The query of a range of tokens; what has no pipe stays as it is."""
@@ -86,30 +81,33 @@ class _Writer(PipeWords):
         pipes = [i for i in self._ranges.outer(begin, stop) if is_pipe(self._tokens[i])]
         if not pipes:
             return self._copied(start, stop)
-        found = self._first(begin, pipes[0])
+        found = self._first(begin, pipes[0], stop)
         for at, end in zip(pipes, [*pipes[1:], stop], strict=True):
-            found = self._step(found, at + 1, end)
+            found = self._step(replace(found, at=at), at + 1, end, stop)
         return f"{self._copied(start, begin)} {found.select()}".strip()
 
-    def _first(self, start: int, stop: int) -> PipeQuery:
+    def _first(self, start: int, stop: int, last: int) -> PipeQuery:
         words = [self._words[i] for i in self._ranges.outer(start, stop)]
         if self._words[start] == "TABLE" and not set(words) & _SETS:
-            return PipeQuery(self._copied(start + 1, stop), self._alias(start + 1, stop))
+            tables = self._names.tables(start + 1, stop, last)
+            name = self._alias(start + 1, stop)
+            return PipeQuery(self._copied(start + 1, stop), name, tables=tables)
         if self._words[start] != "FROM" or {"SELECT", "WHERE", *_SETS} & set(words[1:]):
             return PipeQuery(f"(\n{self._operand(start, stop)}\n)")
         several = bool(_SEVERAL & set(words))
         alias = "" if several else self._alias(start + 1, stop)
-        return PipeQuery(self._copied(start + 1, stop), alias, several=several)
+        tables = self._names.tables(start + 1, stop, last)
+        return PipeQuery(self._copied(start + 1, stop), alias, several=several, tables=tables)
 
-    def _step(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
+    def _step(self, query: PipeQuery, start: int, stop: int, last: int) -> PipeQuery:
         word = self._words[start] if start < stop else ""
         if word in _SETS:
             operand = self._after_set(start)
             words = self._copied(start, operand)
             below = f"{query.closed.select()}\n{words} {self._operand(operand, stop)}"
-            return query.below(below)
+            return self._united(query, below, start)
         if word in _JOINS:
-            return self._joined(query, start, stop)
+            return self._joined(query, self._names.tables(start, stop, last), start, stop)
         match word:
             case "WHERE":
                 below, [asked] = self._settled(query.unordered, (start + 1, stop))
@@ -120,13 +118,16 @@ class _Writer(PipeWords):
             case "EXTEND":
                 return self._extended(query.unordered, start + 1, stop)
             case "DROP":
-                return self._over(query, f"* EXCEPT ({self._copied(start + 1, stop)})")
+                query = query.closed if query.made else query
+                left_out = ", ".join([self._copied(start + 1, stop), *query.packed])
+                return self._over(query, f"* EXCEPT ({left_out})", stop)
             case "SET":
                 for item in self._ranges.items(start + 1, stop):
                     query = self._assigned(query, *item)
                 return query
             case "AS":
-                named = replace(query, alias=self._copied(start + 1, stop), kept=())
+                tables = self._names.tables(start + 1, stop, last)
+                named = replace(query, alias=self._copied(start + 1, stop), kept=(), tables=tables)
                 return named.below(query.select(), ordered=query.ordered or bool(query.order))
             case "AGGREGATE":
                 return self._aggregate(query.unordered, start + 1, stop)
@@ -154,25 +155,19 @@ class _Writer(PipeWords):
             f"SELECT * FROM {self._copied(start + 1, stop)}" if table else self._copied(start, stop)
         )
 
-    def _settled(
-        self, query: PipeQuery, *ranges: tuple[int, int]
-    ) -> tuple[PipeQuery, Sequence[str]]:
-        """The words of ranges over the query; closed, if they may mean other columns."""
-        if query.names:
-            told = [self._names.retold(*each, query.names, query.stars) for each in ranges]
-            if None not in told:
-                return query, [each or "" for each in told]
-            query = query.closed
-        return query, [self._copied(*each) for each in ranges]
-
-    def _joined(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
+    def _joined(
+        self, query: PipeQuery, tables: tuple[tuple[str, int], ...], start: int, stop: int
+    ) -> PipeQuery:
         words = {self._words[i] for i in self._ranges.outer(start, stop)}
         # A condition may come after these joins, if the new table has none of the names in it.
         stays = query.several and not (words & {"RIGHT", "FULL"} or query.loose or query.made)
         below = query if stays and not (query.order or query.offset) else query.closed
         below, [told] = self._settled(below, (start, stop))
         from_ = f"{below.from_}\n{told}"
-        return PipeQuery(from_, where=below.where, several=True, kept=below.kept)
+        return PipeQuery(
+            from_, where=below.where, several=True, kept=below.kept,
+            tables=(*below.tables, *tables), packed=below.packed,
+        )  # fmt: skip
 
     def _extended(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
         """Columns of several tables stay open, whose names later steps may say."""
@@ -182,18 +177,14 @@ class _Writer(PipeWords):
         if open_ is not None:
             return open_
         below, [items] = self._settled(query.closed if query.made else query, (start, stop))
-        return self._over(below, f"*, {items}")
+        return self._over(below, f"{below.stars}, {items}", stop)
 
     def _with_value(self, query: PipeQuery, start: int, stop: int) -> PipeQuery | None:
         found = self._names.value(start, stop)
-        told = found and self._names.retold(start, found[1], query.names, "*")
+        told = found and self._names.retold(start, found[1], query.names, Stars())
         if found is None or told is None or found[0] in dict(query.made):
             return None
         return replace(query, made=(*query.made, (found[0], told)))
-
-    def _over(self, query: PipeQuery, items: str) -> PipeQuery:
-        below = query.closed if query.made else query.unordered
-        return below.below(below.select(items), ordered=below.ordered)
 
     def _select(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
         window = next(
@@ -214,15 +205,16 @@ class _Writer(PipeWords):
     def _aggregate(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
         group = next((i for i in self._ranges.outer(start, stop) if self._groups(i)), stop)
         keys = self._ranges.items(self._after_group(group), stop) if group < stop else []
-        if any(self._words[i].isdigit() for i, _ in keys) and query.made:
-            query = query.closed
+        numbers = {
+            self._words[i]: i for i, end in keys if end - i == 1 and self._words[i].isdigit()
+        }
+        query, found = self._keyed(query, numbers, start) if numbers else (query, {})
         values = [self._key(*each) for each in keys]
         query, told = self._settled(query, (start, group), *keys, *values)
         calls, named, plain = told[0], told[1 : len(keys) + 1], told[len(keys) + 1 :]
-        numbers = {each for each in plain if each.isdigit()}
-        found = {each: self._numbered(query, each, keys[plain.index(each)][0]) for each in numbers}
-        items = ", ".join(filter(None, [*(found.get(each, each) for each in named), calls]))
-        sql = query.select(items, ", ".join(found.get(each, each) for each in plain))
+        items = [found[each][0] if each in found else each for each in named]
+        groups = [found[each][1] if each in found else each for each in plain]
+        sql = query.select(", ".join(filter(None, [*items, calls])), ", ".join(groups))
         return self._choosing(query, keys).below(sql)
 
     def _groups(self, at: int) -> bool:
@@ -239,28 +231,6 @@ class _Writer(PipeWords):
         named = next((i for i in self._ranges.outer(start, stop) if self._words[i] == "AS"), stop)
         return start, named
 
-    def _numbered(self, query: PipeQuery, number: str, at: int) -> str:
-        return at_number(self._columns(query, at), int(number), self._shown(at))
-
-    def _assigned(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
-        """One assignment of SET, to which those before it have already happened."""
-        if self._words[start + 1 : start + 2] != ["="] or start + 2 >= stop:
-            raise InvalidDefinition(
-                "SET takes column = expression", where=self._shown(start), why=SPARK_ONLY,
-                fix="name the column alone, without its table",
-            )  # fmt: skip
-        query, [value] = self._settled(query.closed if query.made else query, (start + 2, stop))
-        column, names = self._copied(start, start + 1), self._columns(query, start)
-        return self._over(query, with_value(names, column, value, self._shown(start)))
-
-    def _columns(self, query: PipeQuery, at: int) -> Sequence[str]:
-        """The columns before the step of a token."""
-        try:
-            return self._columns_of(f"{self._defined(at)}{query.select()}")
-        except InvalidDefinition as error:
-            where = self._shown(at)
-            raise type(error)(error.what, where=where, why=error.why, fix=error.fix) from None
-
     def _first_rows(self, query: PipeQuery, word: str, start: int, stop: int) -> PipeQuery:
         words = self._copied(start, stop)
         if not query.order and query.ordered:
@@ -274,5 +244,5 @@ class _Writer(PipeWords):
             return replace(query, offset=words)
         ends = (query.order, words, query.offset) if word == "LIMIT" else (query.order, words)
         below = query if word == "LIMIT" else query.closed
-        sql = "\n".join([replace(below, order="", offset="").select(), *filter(None, ends)])
-        return below.below(sql, ordered=bool(query.order))
+        bare = replace(below, order="", offset="")
+        return bare.over(bare.stars, ordered=bool(query.order), ends=ends)

@@ -101,6 +101,27 @@ class StreamTables(Spark):
                     table.append("joins", join)
             return table
 
+        def _parse_derived_table_values(self, *args: Any, **options: Any) -> exp.Values | None:
+            # sqlglot takes (VALUES for rows in parentheses, which may have joins in them, too.
+            return (
+                None
+                if self._joins_values()
+                else super()._parse_derived_table_values(*args, **options)
+            )
+
+        def _joins_values(self) -> bool:
+            """Whether parentheses begin with VALUES, and have a join."""
+            after = self._tokens[self._index :]
+            if [each.token_type for each in after[:2]] != [TokenType.L_PAREN, TokenType.VALUES]:
+                return False
+            depth = 0
+            for token in after:
+                kind = token.token_type
+                depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+                if depth == 0 or (depth == 1 and kind is TokenType.JOIN):
+                    return depth == 1
+            return False
+
         def _parse_bitwise(self) -> exp.Expr | None:
             return self._left_to_right(_LEVELS)
 

@@ -8,6 +8,10 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 _OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET)
+_JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "LATERAL",
+          ","}  # fmt: skip
+_CONDITIONS = {"ON", "USING"}
+_QUERIES = {"SELECT", "VALUES", "WITH", "FROM", "TABLE"}
 
 
 class TokenRanges:
@@ -42,6 +46,25 @@ class TokenRanges:
         """What the commas of a range separate."""
         commas = [i for i in self.outer(start, stop) if self._words[i] == ","]
         return list(zip([start, *(i + 1 for i in commas)], [*commas, stop], strict=True))
+
+    def joined(self, start: int, stop: int) -> list[tuple[int, int]]:
+        """The tables of a FROM, without conditions; of a join in parentheses those inside."""
+        found, begin, asks = list[tuple[int, int]](), start, False
+        for i in [*self.outer(start, stop), stop]:
+            ends = i == stop or (self._words[i] in _JOINS and not self._is_call(i, stop))
+            if ends or self._words[i] in _CONDITIONS:
+                found += self._unpacked(begin, i) if begin < i and not asks else []
+                begin, asks = i + 1, not ends
+        return found
+
+    def _is_call(self, i: int, stop: int) -> bool:
+        """Whether it is the function, not the join: ``ON LEFT(a, 1) = b``."""
+        return self._words[i] in ("LEFT", "RIGHT") and self._words[i + 1 : i + 2] == ["("]
+
+    def _unpacked(self, start: int, stop: int) -> list[tuple[int, int]]:
+        inner = self._words[start] == "(" and self.closing(start, stop) == stop - 1
+        joins = inner and self._words[start + 1] not in _QUERIES
+        return self.joined(start + 1, stop - 1) if joins else [(start, stop)]
 
     def after_with(self, start: int, stop: int) -> int:
         """The first token after the definitions of WITH."""

@@ -683,3 +683,18 @@ INSERT INTO orders VALUES (2, 1, 6);
 --- delta
 -- -1 | 1 | 5
 -- +1 | 1 | 11
+
+--- case: rows that are counted where none of some columns is NULL
+--- covers: Q6 COUNT of several columns by a star
+--- spark: to DuckDB, a star in COUNT is that of COUNT(*)
+SELECT customer, COUNT(*) AS n, COUNT(* EXCEPT (id)) AS known, COUNT(*, 1) AS every FROM orders GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, NULL), (3, 2, 7);
+--- change
+INSERT INTO orders VALUES (4, 1, NULL), (NULL, 2, 8);
+UPDATE orders SET amount = 6 WHERE id = 2;
+--- delta
+-- -1 | 1 | 2 | 1 | 1
+-- +1 | 1 | 3 | 2 | 2
+-- -1 | 2 | 1 | 1 | 1
+-- +1 | 2 | 2 | 2 | 1

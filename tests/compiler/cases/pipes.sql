@@ -315,3 +315,89 @@ UPDATE orders SET amount = 7 WHERE id = 2;
 --- delta
 -- +1 | 2013-01-31 | 12
 -- -1 | 2013-01-31 | 11
+
+--- case: names of several tables after the first rows of a pipe
+--- covers: Q29 names of several tables along a pipe
+--- spark: DuckDB has no struct of a table's columns by a star
+FROM orders AS o JOIN customers AS c ON o.customer = c.id
+|> ORDER BY o.amount DESC, o.id |> LIMIT 2
+|> WHERE c.region <> 'z' |> EXTEND o.amount + c.id AS more
+|> SELECT o.id, c.id AS customer, c.region, more;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+--- change
+UPDATE orders SET amount = 9 WHERE id = 1;
+UPDATE customers SET region = 'z' WHERE id = 2;
+--- delta
+-- -1 | 3 | 2 | y | 9
+-- -1 | 2 | 1 | x | 7
+-- +1 | 1 | 1 | x | 10
+
+--- case: names of several tables after a pipe left out and changed columns
+--- covers: Q29 names of several tables along a pipe
+--- spark: DuckDB has no struct of a table's columns by a star
+FROM orders AS o |> LEFT JOIN customers AS c ON o.customer = c.id
+|> DROP customer |> SET amount = o.amount * 10, region = coalesce(region, 'none')
+|> WHERE c.id IS NULL OR c.id < 3 |> SELECT o.id, amount, region, c.id AS c;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, NULL, 6), (3, 3, 7);
+INSERT INTO customers VALUES (1, 'x'), (3, 'y');
+--- change
+UPDATE orders SET amount = 8 WHERE id < 3;
+UPDATE customers SET id = 2 WHERE id = 3;
+--- delta
+-- -1 | 1 | 50 | x | 1
+-- +1 | 1 | 80 | x | 1
+-- -1 | 2 | 60 | none | NULL
+-- +1 | 2 | 80 | none | NULL
+-- +1 | 3 | 70 | none | NULL
+
+--- case: names of several tables after a set operation along a pipe
+--- covers: Q29 names of several tables along a pipe
+FROM orders AS o JOIN customers AS c ON o.customer = c.id
+|> UNION ALL (SELECT id, 0, id * 100, id, 'all' FROM orders)
+|> WHERE o.amount > 5 AND c.region <> 'y' |> AGGREGATE COUNT(*) AS n, SUM(o.id * 10 - c.id) AS total GROUP BY c.region;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+--- change
+UPDATE orders SET amount = 7 WHERE id = 1;
+DELETE FROM orders WHERE id = 3;
+--- delta
+-- -1 | x | 1 | 19
+-- +1 | x | 2 | 28
+-- -1 | all | 3 | 54
+-- +1 | all | 2 | 27
+
+--- case: a column of a pipe's joined tables by its number
+--- covers: Q29 names of several tables along a pipe
+FROM orders AS o |> JOIN customers AS c ON o.customer = c.id |> AGGREGATE SUM(amount) AS total GROUP BY 4, region |> WHERE id < 9;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y'), (9, 'z');
+--- change
+UPDATE orders SET customer = 2 WHERE id = 1;
+INSERT INTO orders VALUES (4, 9, 1);
+--- delta
+-- -1 | 1 | x | 11
+-- +1 | 1 | x | 6
+-- -1 | 2 | y | 7
+-- +1 | 2 | y | 12
+
+--- case: a join of a pipe after an expression over several tables
+--- covers: Q29 names of several tables along a pipe
+--- spark: DuckDB has no struct of a table's columns by a star
+FROM orders AS o JOIN customers AS c ON o.customer = c.id
+|> EXTEND o.amount + 1 AS more
+|> LEFT JOIN regions AS r ON r.name = c.region AND o.amount > 5
+|> SELECT o.id, more, r.country, c.region;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO customers VALUES (1, 'x');
+INSERT INTO regions VALUES ('x', 'here');
+--- change
+UPDATE orders SET amount = 7 WHERE id = 1;
+--- delta
+-- -1 | 1 | 6 | NULL | x
+-- +1 | 1 | 8 | here | x

@@ -196,11 +196,11 @@ FROM orders |> SET orders.amount = 1;
 --- error
 -- SET takes column = expression
 
---- case: SET after two columns of one name along a pipe
---- covers: Q29 SET after two columns of one name along a pipe
-FROM orders AS o |> JOIN customers AS c ON o.customer = c.id |> SET region = upper(region) |> SELECT region;
+--- case: SET of two columns of one name along a pipe
+--- covers: Q29 SET of two columns along a pipe
+FROM orders AS o |> JOIN customers AS c ON o.customer = c.id |> SET id = 1 |> SELECT region;
 --- error
--- SET after two columns that are called id
+-- SET of id, which is two columns
 
 --- case: SET after a column that does not exist along a pipe
 --- covers: Q29 SET of no column along a pipe
@@ -856,17 +856,17 @@ SELECT session_window(sold) AS w FROM sales;
 --- error
 -- session_window() of 1 arguments
 
---- case: a table function over groups, beside a window
---- covers: Q16 a table function over groups, beside a window
-SELECT explode(collect_list(id)) AS e, SUM(COUNT(*)) OVER () AS n FROM orders GROUP BY customer;
---- error
--- a table function over groups, beside HAVING, a window or an order
-
 --- case: a table function over groups that HAVING chooses
 --- covers: Q16 a table function over groups, beside HAVING
-SELECT explode(collect_list(id)) AS e FROM orders GROUP BY customer HAVING COUNT(*) > 1;
+SELECT explode(collect_list(id)) AS e FROM orders GROUP BY customer HAVING customer > 1;
 --- error
--- a table function over groups, beside HAVING, a window or an order
+-- HAVING beside a table function over groups
+
+--- case: a table function over groups that QUALIFY chooses by what is no output
+--- covers: Q16 a table function over groups, beside QUALIFY over what is no output
+SELECT explode(collect_list(id)) AS e FROM orders GROUP BY customer QUALIFY RANK() OVER (ORDER BY customer) = 1;
+--- error
+-- a table function over groups, beside QUALIFY or ORDER BY over what is no output
 
 --- case: a pivot right after a table
 --- covers: Q31 PIVOT of a table that is joined

@@ -333,3 +333,44 @@ INSERT INTO orders VALUES (1, 2, 3);
 --- delta
 -- +1 | 3 | 5
 -- +1 | 3 | 6
+
+--- case: a table function over groups beside windows over the groups
+--- covers: Q16 a table function over groups, beside a window
+--- spark: DuckDB makes rows of the list before it counts them
+SELECT explode(collect_list(id)) AS e, customer, SUM(COUNT(*)) OVER () AS n, array(1) AS one FROM orders GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+--- change
+DELETE FROM orders WHERE id = 1;
+--- delta
+-- -1 | 1 | 1 | 3 | [1]
+-- -1 | 2 | 1 | 3 | [1]
+-- -1 | 3 | 2 | 3 | [1]
+-- +1 | 2 | 1 | 2 | [1]
+-- +1 | 3 | 2 | 2 | [1]
+
+--- case: rows of a table function over groups that QUALIFY chooses
+--- covers: Q16 a table function over groups, beside a window
+--- spark: DuckDB has no table functions over groups
+SELECT customer, explode(collect_list(amount)) AS e FROM orders GROUP BY customer QUALIFY COUNT(*) OVER (PARTITION BY customer) = 2;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 1);
+--- change
+INSERT INTO orders VALUES (4, 2, 3), (5, 1, 1);
+--- delta
+-- -1 | 1 | 5
+-- -1 | 1 | 6
+-- +1 | 2 | 1
+-- +1 | 2 | 3
+
+--- case: the first rows of a table function of constants over groups, by an expression
+--- covers: Q16 a table function over groups, beside an order
+--- spark: DuckDB has no table functions over groups
+SELECT customer, explode(array(1, 2)) AS e, COUNT(*) AS n FROM orders GROUP BY customer ORDER BY n + e DESC, customer LIMIT 2;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 7);
+--- change
+INSERT INTO orders VALUES (4, 2, 1), (5, 2, 1);
+--- delta
+-- -1 | 1 | 1 | 2
+-- +1 | 2 | 2 | 3

@@ -105,3 +105,19 @@ INSERT INTO orders VALUES (10, 1, 5), (11, 2, 7);
 DELETE FROM orders WHERE id = 10;
 --- delta
 -- -1 | 10 | [1, 2] | {'a': 1, 'b': ['x']}
+
+--- case: constants that are joined in parentheses
+--- covers: Q12 VALUES that is joined in parentheses
+--- spark: DuckDB joins no VALUES without parentheses
+SELECT c.id, v.b, o.amount FROM customers AS c LEFT JOIN (VALUES (1, 'one'), (2, 'two') AS v(a, b) JOIN orders AS o ON o.id = v.a) ON o.customer = c.id;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (3, 2, 7);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+--- change
+INSERT INTO orders VALUES (2, 2, 6);
+DELETE FROM orders WHERE id = 1;
+--- delta
+-- -1 | 1 | one | 5
+-- +1 | 1 | NULL | NULL
+-- -1 | 2 | NULL | NULL
+-- +1 | 2 | two | 6

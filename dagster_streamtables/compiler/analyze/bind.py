@@ -8,7 +8,8 @@ has its type if it can be inferred, and the tree contains only what the operator
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -32,7 +33,8 @@ from dagster_streamtables.compiler.operators.columns import WEIGHT
 from dagster_streamtables.compiler.text.aggregate_calls import calls
 from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.places import place
-from dagster_streamtables.compiler.text.query_text import Text, table_name, tables_in
+from dagster_streamtables.compiler.text.query_text import Text, as_written, table_name, tables_in
+from dagster_streamtables.compiler.text.refusal import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.types import type_from
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
@@ -86,10 +88,19 @@ def output_columns(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...
     return _output_names(text, sources)
 
 
+def _known(sql: str, sources: Mapping[str, Columns]) -> Sequence[str]:
+    """The columns of a query inside of another; nothing if they are not known."""
+    with suppress(InvalidDefinition, UnsupportedQuery, Refusal):
+        return output_columns(as_written(sql), sources)
+    return ()
+
+
 def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
     every = {name: kind for columns in sources.values() for name, kind in columns.items()}
     tree = text.tree.copy()
-    spell_out_stars(tree, lambda source: list(sources[table_name(source)]))
+    spell_out_stars(
+        tree, lambda source: list(sources[table_name(source)]), lambda sql: _known(sql, sources)
+    )
     tree = normalized(tree, every)
     scans = _flatten_table_names(tree, text, sources)
     columns: dict[str, object] = {

@@ -15,10 +15,12 @@ from collections.abc import Callable, Iterator, Sequence
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.analyze.stars import definitions
 from dagster_streamtables.compiler.text.aliases import is_group, own_aliases
 from dagster_streamtables.compiler.text.column_names import JOINED, flat
 from dagster_streamtables.compiler.text.query_text import tables_in
 from dagster_streamtables.compiler.text.refusal import Refusal
+from dagster_streamtables.compiler.text.spark import DIALECT
 
 
 def close_joins(select: exp.Select) -> None:
@@ -28,12 +30,17 @@ def close_joins(select: exp.Select) -> None:
             _close(select, join)
 
 
-def spell_out_stars(tree: exp.Query, columns: Callable[[exp.Table], Sequence[str]]) -> None:
+def spell_out_stars(
+    tree: exp.Query,
+    columns: Callable[[exp.Table], Sequence[str]],
+    columns_of_query: Callable[[str], Sequence[str]],
+) -> None:
     """Write `t.*` as the columns of `t`, for each table in such parentheses.
 
     Args:
         tree: It is changed.
         columns: Those of a source.
+        columns_of_query: Those of a query; nothing where they are not known.
     """
     stars = [each for each in tree.find_all(exp.Column) if isinstance(each.this, exp.Star)]
     sources = {id(each): each for each in tables_in(tree)} if stars else {}
@@ -42,6 +49,8 @@ def spell_out_stars(tree: exp.Query, columns: Callable[[exp.Table], Sequence[str
         relation = _matched(select, star.table.lower()) if isinstance(select, exp.Select) else None
         source = sources.get(id(relation))
         names = columns(source) if source is not None else _named(relation)
+        if not names and relation is not None and isinstance(select, exp.Select):
+            names = columns_of_query(_alone(relation, select).sql(DIALECT))
         left_out = {each.name.lower() for each in star.this.args.get("except_") or []}
         changed = star.this.args.get("replace") or star.this.args.get("rename")
         around, key, at = star.parent, star.arg_key, star.index
@@ -109,6 +118,15 @@ def _named(relation: exp.Expr | None) -> list[str]:
     return names if all(names) and "*" not in names else []
 
 
+def _alone(relation: exp.Expr, select: exp.Select) -> exp.Select:
+    """All columns of a derived table in a SELECT, with what WITH defines for it."""
+    bare = relation.copy()
+    bare.set("joins", None)
+    alone = exp.select(exp.Star()).from_(bare, copy=False)
+    alone.set("with_", definitions(select))
+    return alone
+
+
 def _definition(table: exp.Table) -> exp.CTE | None:
     around = table.find_ancestor(exp.Query)
     while around is not None:
@@ -132,8 +150,7 @@ def _rename(mention: exp.Column, joined: str, made: dict[str, exp.Expr]) -> None
         raise Refusal(
             mention,
             "t.* of a join in parentheses that matches columns by name is not supported yet",
-            why="only those of a source, or of a query that lists its columns, are known where "
-            "the parentheses become a subquery",
+            why="its columns are not known where the parentheses become a subquery",
             fix="list its columns, or choose mode FULL",
         )
     hidden = flat(mention.table.lower(), mention.name.lower())

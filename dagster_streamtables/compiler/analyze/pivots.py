@@ -44,15 +44,6 @@ def open_pivots(tree: exp.Query) -> None:
     """Replace each PIVOT and UNPIVOT by the subquery that it means."""
     for select in list(tree.find_all(exp.Select)):
         _open_join(select)
-    for pivot in list(tree.find_all(exp.Pivot)):
-        relation = pivot.parent
-        if relation is None or not isinstance(relation.parent, exp.From):
-            raise Refusal(
-                pivot,
-                "PIVOT right after a table that is joined",
-                why="it is unclear whether it means the table or the join",
-                fix="write what it means as (SELECT … FROM …) AS name, and PIVOT that",
-            )
     for clause in list(tree.find_all(exp.From)):
         pivots = clause.this.args.get("pivots") or []
         if pivots:
@@ -60,17 +51,23 @@ def open_pivots(tree: exp.Query) -> None:
 
 
 def _open_join(select: exp.Select) -> None:
-    """Replace ``a JOIN b ON … PIVOT (…)``, which pivots the rows of the join."""
+    """Replace ``a JOIN b ON … PIVOT (…)``, and ``a, b PIVOT (…)``.
+
+    Both pivot the rows of all that is joined before, whatever the grammar says.
+    """
     joins: list[exp.Join] = select.args.get("joins") or []
     for place, join in enumerate(joins):
-        pivots = join.args.get("pivots") or []
-        if len(pivots) != 1 or pivots[0].args.get("unpivot"):
+        pivots = [*(join.this.args.get("pivots") or []), *(join.args.get("pivots") or [])]
+        if not pivots:
             continue
         join.set("pivots", None)
-        query = _pivoted(select.args["from_"].this, pivots[0])
+        join.this.set("pivots", None)
+        [pivot, *others] = pivots
+        relation = select.args["from_"].this
+        query = _opened(relation, pivot)
         query.set("joins", joins[: place + 1])
-        alias = exp.to_identifier(pivots[0].alias or "st_pivot", quoted=True)
-        relation = exp.Subquery(this=query, alias=exp.TableAlias(this=alias))
+        alias = exp.to_identifier(pivot.alias or "st_pivot", quoted=True)
+        relation = exp.Subquery(this=query, alias=exp.TableAlias(this=alias), pivots=others)
         select.set("from_", exp.From(this=relation))
         select.set("joins", joins[place + 1 :])
         _open_join(select)
@@ -84,13 +81,15 @@ def _open(clause: exp.From, pivots: list[exp.Expr]) -> None:
     relation.set("pivots", None)
     name = relation.alias_or_name
     for pivot in pivots:
-        query = (
-            _unpivoted(relation, pivot) if pivot.args.get("unpivot") else _pivoted(relation, pivot)
-        )
+        query = _opened(relation, pivot)
         alias = exp.to_identifier(pivot.alias or name or "st_pivot", quoted=True)
         relation = exp.Subquery(this=query, alias=exp.TableAlias(this=alias))
     relation.set("joins", joins)
     clause.set("this", relation)
+
+
+def _opened(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
+    return _unpivoted(relation, pivot) if pivot.args.get("unpivot") else _pivoted(relation, pivot)
 
 
 def _rest(columns: list[exp.Column]) -> exp.Star:

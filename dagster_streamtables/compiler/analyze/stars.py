@@ -40,7 +40,7 @@ def outputs_alone(
     views = takewhile(lambda view: not _holds(view, outputs), select.args.get("laterals") or [])
     apart.set("laterals", [each.copy() for each in views])
     apart.set("expressions", [each.copy() for each in outputs])
-    apart.set("with_", _definitions(select))
+    apart.set("with_", definitions(select))
     try:
         found = annotated(
             qualify(apart, schema=schema, dialect=DIALECT, quote_identifiers=False), schema
@@ -190,7 +190,7 @@ def _unknown(star: exp.Expr) -> Refusal:
     )
 
 
-def _definitions(select: exp.Select) -> exp.With | None:
+def definitions(select: exp.Select) -> exp.With | None:
     """What WITH defines for it, in its own query and in those around it."""
     found = dict[str, exp.CTE]()
     around: exp.Expr | None = select

@@ -489,3 +489,20 @@ INSERT INTO orders VALUES (10, 1, 5);
 INSERT INTO orders VALUES (11, 1, 5), (12, 1, 5);
 --- delta
 -- +1 | 11 | 12
+
+--- case: all columns of queries with stars of their own, in parentheses that are matched by names
+--- covers: Q2 t.* of a join in parentheses that matches columns by name
+WITH w AS (SELECT * FROM customers)
+SELECT o.amount, c.*, r.* EXCEPT (name) FROM orders AS o LEFT JOIN ((SELECT x.*, 1 AS one FROM w AS x) AS c JOIN (SELECT * FROM regions) AS r ON c.region = r.name) USING (id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO customers VALUES (1, 'x'), (2, 'y');
+INSERT INTO regions VALUES ('x', 'here');
+--- change
+INSERT INTO regions VALUES ('y', 'there');
+UPDATE customers SET region = 'z' WHERE id = 1;
+--- delta
+-- -1 | 5 | 1 | x | 1 | here
+-- +1 | 5 | NULL | NULL | NULL | NULL
+-- -1 | 6 | NULL | NULL | NULL | NULL
+-- +1 | 6 | 2 | y | 1 | there

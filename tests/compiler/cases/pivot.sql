@@ -156,3 +156,33 @@ INSERT INTO customers VALUES (1, 'x');
 INSERT INTO customers VALUES (2, 'y');
 --- delta
 -- +1 | 0 | 0 | NULL | 1 | y
+
+--- case: a pivot right after a table pivots all that is joined before
+--- covers: Q31 PIVOT of a table that is joined
+--- spark: DuckDB pivots the last table alone
+SELECT p.customer, x, y, two FROM (SELECT customer, amount FROM orders) AS a, (SELECT id FROM customers) AS b PIVOT (SUM(amount) FOR id IN (1 AS x, 2 AS y)) AS p JOIN (VALUES (2)) AS c(two);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 6);
+INSERT INTO customers VALUES (1, 'x');
+--- change
+INSERT INTO customers VALUES (2, 'y');
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 1 | 5 | NULL | 2
+-- +1 | 1 | 5 | 5 | 2
+-- -1 | 2 | 6 | NULL | 2
+
+--- case: an unpivot right after a table takes columns of all that is joined before
+--- covers: Q31 UNPIVOT of a table that is joined
+--- spark: DuckDB unpivots the last table alone
+SELECT u.id, n, v FROM orders AS o JOIN (SELECT id AS k FROM customers) AS c UNPIVOT (v FOR n IN (amount, k)) AS u;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+INSERT INTO customers VALUES (1, 'x');
+--- change
+INSERT INTO customers VALUES (2, 'y');
+UPDATE orders SET amount = 6;
+--- delta
+-- -1 | 1 | amount | 5
+-- +2 | 1 | amount | 6
+-- +1 | 1 | k | 2

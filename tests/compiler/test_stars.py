@@ -68,6 +68,13 @@ ALIKE = [
         f"FROM {JOINED}) AS x",
     ),
     (
+        "SELECT region, hash(*) AS h FROM (SELECT id, region FROM customers) WHERE id >= "
+        "(SELECT MIN(customer) FROM (SELECT id, customer FROM orders))",
+        "SELECT region, hash(st_rows_0.id, st_rows_0.region) AS h FROM (SELECT id, region FROM "
+        "customers) AS st_rows_0 WHERE st_rows_0.id >= "
+        "(SELECT MIN(customer) FROM (SELECT id, customer FROM orders))",
+    ),
+    (
         "SELECT COUNT(* EXCEPT (id)) AS n, COUNT(*, 1) AS m, COUNT(orders.*, id) AS k FROM orders",
         "SELECT COUNT(customer, amount) AS n, COUNT(id, customer, amount, 1) AS m, "
         "COUNT(id, customer, amount, id) AS k FROM orders",

@@ -16,6 +16,7 @@ from sqlglot.schema import Schema
 
 from dagster_streamtables.compiler.analyze.stars import (
     from_inside,
+    name_tables,
     outputs_alone,
     require_spelled_out,
     spell_out_inner_stars,
@@ -64,5 +65,6 @@ def _items(select: exp.Select, schema: Schema) -> list[exp.Expr]:
     alone = len(outputs) == 1 and not (select.args.get("joins") or select.args.get("laterals"))
     if alone or not any(each.is_star for each in outputs):
         return list(outputs)
+    name_tables(select)
     # Where they are not known, it is told elsewhere, or they mention a row of the query around.
     return outputs_alone(select, outputs, schema) or []

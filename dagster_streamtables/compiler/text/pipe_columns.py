@@ -11,6 +11,7 @@ AS __st_rows(__st_1, __st_2).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from sqlglot import exp
@@ -120,7 +121,7 @@ class PipeColumns(PipeWords):
             return query.below(sql)
         names = self._columns(query, at)
         every = [*query.packed, *(name for name, _ in query.tables)]
-        owned = _owned(names, {each: self._columns(query, at, f"{each}.*") for each in every})
+        owned = _owned(names, {each: self._columns_in(query, at, each) for each in every})
         structs = [f"NAMED_STRUCT({owned[each]}) AS {each}" for each in tables if owned[each]]
         from_ = _rows(sql, len(names))
         below = query.below(f"SELECT {', '.join([*_numbered(names), *structs])} FROM {from_}")
@@ -155,6 +156,12 @@ class PipeColumns(PipeWords):
             self._hiding(below, items, from_, below.packed), packed=(*hidden, *below.packed)
         )
         return below, {n: (f"{_KEY}{n} AS {name}", f"{_KEY}{n}") for n, name in named.items()}
+
+    def _columns_in(self, query: PipeQuery, at: int, table: str) -> Sequence[str]:
+        """The columns of a table; none, if it only chooses rows, as that of a SEMI JOIN."""
+        with suppress(InvalidDefinition):
+            return self._columns(query, at, f"{table}.*")
+        return ()
 
     def _columns(self, query: PipeQuery, at: int, items: str = "") -> Sequence[str]:
         """The columns before the step of a token, or what they are of some items."""

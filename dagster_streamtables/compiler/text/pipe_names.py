@@ -102,12 +102,13 @@ class PipeNames:
         return self.words[i - 2 : i] == ["COUNT", "("] and self.words[i + 1 : i + 2] == [")"]
 
     def _is_of_query(self, i: int, start: int) -> bool:
-        """Whether a star stands in the list of a SELECT of its own."""
+        """Whether a star stands in a query inside of the range."""
         depth = 0
         for at in range(i - 1, start - 1, -1):
             depth += (self.words[at] in _CLOSE) - (self.words[at] in _OPEN)
-            if depth < 0:
-                return self.words[at + 1] in ("SELECT", "FROM", "WITH")
+            if depth < 0 and self.words[at + 1] in ("SELECT", "FROM", "WITH"):
+                return True
+            depth = max(depth, 0)
         return False
 
     def _at(self, i: int, start: int, stop: int, names: Names) -> tuple[int, str]:

@@ -16,11 +16,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from dagster_streamtables.compiler import Plan
-from dagster_streamtables.errors import FailedQuery, InvalidDefinition, RejectedQuery
+from dagster_streamtables.errors import (
+    DamagedTable,
+    FailedQuery,
+    InvalidDefinition,
+    RejectedQuery,
+)
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
-from dagster_streamtables.runtime.errors.tables import lost_version
+from dagster_streamtables.runtime.errors.tables import LostHistory, lost_version
 from dagster_streamtables.runtime.errors.translate import explained
 from dagster_streamtables.runtime.model.definition import fingerprint_of, used_columns
 from dagster_streamtables.runtime.model.report import Refresh
@@ -80,7 +85,7 @@ def refresh_intermediates(
         before, made = _known(job, plan, inputs), None
         if before is None:
             then = then or _at_frontier(job, frontier)
-            before, made = _refreshed(job, plan, {**then, **done.before}, inputs, run)
+            before, made = _made_then(job, plan, {**then, **done.before}, inputs, run)
         done.before[plan.name] = before
         now[plan.name], last = _refreshed(job, plan, now, inputs, run)
         done.refreshes[plan.name] = made or last
@@ -107,6 +112,22 @@ def _at_frontier(job: Job, frontier: Mapping[str, int]) -> dict[str, TableLog]:
             raise lost_version(job.sources[name].log.location, version)
         found[name] = log
     return found
+
+
+def _made_then(
+    job: Job, plan: Plan, logs: Mapping[str, TableLog], inputs: Inputs, run: Run
+) -> tuple[TableLog, Refresh]:
+    """The table as it would be at the frontier.
+
+    Raises:
+        LostHistory: A source no longer has files of that version. It need not, so none is damaged.
+    """
+    try:
+        return _refreshed(job, plan, logs, inputs, run)
+    except DamagedTable as error:
+        if isinstance(error.__cause__, LostHistory):
+            raise error.__cause__ from error
+        raise
 
 
 def _refreshed(

@@ -238,46 +238,30 @@ def test_p09_a_vacuum_after_a_refresh_without_data_starts_the_table_anew(
     assert not done.fallback
 
 
-@pytest.mark.parametrize("driver_rows", [None, 0], ids=["here", "spark"])
-def test_p09_a_vacuum_of_what_a_join_needs_starts_the_table_anew(
-    driver_rows: int | None, spark: SparkSession, tmp_path: Path
-) -> None:
-    lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
-    write(lake, "orders", orders(*range(20)), feed=False)
-    pairs = StreamTable(
-        "pairs",
-        "SELECT a.id, b.id AS other FROM orders AS a JOIN orders AS b ON a.id < b.amount",
-        differential_max_change_ratio=0,
-    )
-    refreshed(lake, pairs)
-    source(lake).delete("id = 4")
-    source(lake).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
-    done = refreshed(lake, pairs)
-    assert done.action is Action.REINITIALIZE
-    assert done.reason == '"orders" no longer has all files of the window'
+PAIRS = "SELECT a.id, b.id AS other FROM orders AS a JOIN orders AS b ON a.id < b.amount"
+SIZES = (
+    "SELECT n, COUNT(*) AS groups FROM (SELECT customer, COUNT(*) AS n FROM orders "
+    "GROUP BY customer) AS g GROUP BY n"
+)
 
 
 @pytest.mark.parametrize("driver_rows", [None, 0], ids=["here", "spark"])
-def test_p09_a_vacuum_of_what_a_first_intermediate_table_needs_starts_the_table_anew(
-    driver_rows: int | None, spark: SparkSession, tmp_path: Path
+@pytest.mark.parametrize("query", [PAIRS, SIZES], ids=["a join", "a first intermediate table"])
+def test_p09_a_vacuum_of_what_a_change_needs_starts_the_table_anew(
+    query: str, driver_rows: int | None, spark: SparkSession, tmp_path: Path
 ) -> None:
-    """The first change makes it as it would have been before; no file of the source is damaged."""
+    """The first change makes an intermediate table as it would have been before."""
     lake = Lake(tmp_path, spark=spark, driver_rows=driver_rows)
     write(lake, "orders", orders(*range(20)), feed=False)
-    sizes = StreamTable(
-        "sizes",
-        "SELECT n, COUNT(*) AS groups FROM (SELECT customer, COUNT(*) AS n FROM orders "
-        "GROUP BY customer) AS g GROUP BY n",
-        differential_max_change_ratio=0,
-    )
-    refreshed(lake, sizes)
+    table = StreamTable("needing", query, differential_max_change_ratio=0)
+    refreshed(lake, table)
     source(lake).delete("id = 4")
     source(lake).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
-    done = refreshed(lake, sizes)
+    done = refreshed(lake, table)
     assert done.action is Action.REINITIALIZE
     assert done.reason == '"orders" no longer has all files of the window'
     source(lake).delete("id = 5")
-    assert refreshed(lake, sizes).action is Action.DIFFERENTIAL
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL
 
 
 def test_p13_a_column_renamed_in_a_table_of_an_old_protocol(

@@ -98,9 +98,7 @@ def _known(sql: str, sources: Mapping[str, Columns]) -> Sequence[str]:
 def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
     every = {name: kind for columns in sources.values() for name, kind in columns.items()}
     tree = text.tree.copy()
-    spell_out_stars(
-        tree, lambda source: list(sources[table_name(source)]), lambda sql: _known(sql, sources)
-    )
+    spell_out_stars(tree, lambda sql: _known(sql, sources))
     tree = normalized(tree, every)
     scans = _flatten_table_names(tree, text, sources)
     columns: dict[str, object] = {

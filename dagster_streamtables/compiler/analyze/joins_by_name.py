@@ -18,7 +18,6 @@ from sqlglot import exp
 from dagster_streamtables.compiler.analyze.stars import definitions
 from dagster_streamtables.compiler.text.aliases import is_group, own_aliases
 from dagster_streamtables.compiler.text.column_names import JOINED, flat
-from dagster_streamtables.compiler.text.query_text import tables_in
 from dagster_streamtables.compiler.text.refusal import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
 
@@ -30,27 +29,20 @@ def close_joins(select: exp.Select) -> None:
             _close(select, join)
 
 
-def spell_out_stars(
-    tree: exp.Query,
-    columns: Callable[[exp.Table], Sequence[str]],
-    columns_of_query: Callable[[str], Sequence[str]],
-) -> None:
+def spell_out_stars(tree: exp.Query, columns_of: Callable[[str], Sequence[str]]) -> None:
     """Write `t.*` as the columns of `t`, for each table in such parentheses.
 
     Args:
         tree: It is changed.
-        columns: Those of a source.
-        columns_of_query: Those of a query; nothing where they are not known.
+        columns_of: The columns of a query; nothing where they are not known.
     """
     stars = [each for each in tree.find_all(exp.Column) if isinstance(each.this, exp.Star)]
-    sources = {id(each): each for each in tables_in(tree)} if stars else {}
     for star in stars:
         select = _brought_by(star)
         relation = _matched(select, star.table.lower()) if isinstance(select, exp.Select) else None
-        source = sources.get(id(relation))
-        names = columns(source) if source is not None else _named(relation)
-        if not names and relation is not None and isinstance(select, exp.Select):
-            names = columns_of_query(_alone(relation, select).sql(DIALECT))
+        if relation is None or not isinstance(select, exp.Select):
+            continue
+        names = columns_of(_alone(relation, select).sql(DIALECT))
         left_out = {each.name.lower() for each in star.this.args.get("except_") or []}
         changed = star.this.args.get("replace") or star.this.args.get("rename")
         around, key, at = star.parent, star.arg_key, star.index
@@ -109,33 +101,13 @@ def _matched(select: exp.Select, alias: str) -> exp.Expr | None:
     return None
 
 
-def _named(relation: exp.Expr | None) -> list[str]:
-    """The columns of a derived table, or of a definition in WITH, that lists them."""
-    derived = _definition(relation) if isinstance(relation, exp.Table) else relation
-    if relation is None or derived is None:
-        return []
-    names = relation.alias_column_names or derived.alias_column_names or derived.this.named_selects
-    return names if all(names) and "*" not in names else []
-
-
 def _alone(relation: exp.Expr, select: exp.Select) -> exp.Select:
-    """All columns of a derived table in a SELECT, with what WITH defines for it."""
+    """All columns of a table in a SELECT, with what WITH defines for it."""
     bare = relation.copy()
     bare.set("joins", None)
     alone = exp.select(exp.Star()).from_(bare, copy=False)
     alone.set("with_", definitions(select))
     return alone
-
-
-def _definition(table: exp.Table) -> exp.CTE | None:
-    around = table.find_ancestor(exp.Query)
-    while around is not None:
-        clause = around.args.get("with_")
-        for cte in clause.expressions if clause is not None else ():
-            if cte.alias.lower() == table.name.lower():
-                return cte
-        around = around.find_ancestor(exp.Query)
-    return None
 
 
 def _of_table(star: exp.Column, name: str) -> exp.Column:

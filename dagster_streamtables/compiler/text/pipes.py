@@ -29,10 +29,10 @@ from dagster_streamtables.compiler.text.pipe_names import Stars
 from dagster_streamtables.compiler.text.pipe_query import PipeQuery
 from dagster_streamtables.compiler.text.pipe_words import is_pipe
 from dagster_streamtables.compiler.text.query_text import Text
+from dagster_streamtables.compiler.text.token_ranges import JOINS
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 
 _SETS = {"UNION", "EXCEPT", "INTERSECT", "MINUS", "SETMINUS"}
-_JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "LATERAL"}
 _SEVERAL = {"JOIN", ",", "LATERAL", "PIVOT", "UNPIVOT", "TABLESAMPLE"}
 _WHY = "no query without pipe syntax is known that means the same"
 _OR_FULL = "or choose mode FULL, which reruns the query whenever a source has changed"
@@ -106,7 +106,7 @@ class _Writer(PipeColumns):
             words = self._copied(start, operand)
             below = f"{query.closed.select()}\n{words} {self._operand(operand, stop)}"
             return self._united(query, below, start)
-        if word in _JOINS:
+        if word in JOINS:
             return self._joined(query, self._names.tables(start, stop, last), start, stop)
         match word:
             case "WHERE":

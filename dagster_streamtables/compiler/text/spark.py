@@ -111,11 +111,10 @@ class StreamTables(Spark):
 
         def _joins_values(self) -> bool:
             """Whether parentheses begin with VALUES, and have a join."""
-            after = self._tokens[self._index :]
-            if [each.token_type for each in after[:2]] != [TokenType.L_PAREN, TokenType.VALUES]:
+            if not self._match_pair(TokenType.L_PAREN, TokenType.VALUES, advance=False):
                 return False
             depth = 0
-            for token in after:
+            for token in self._tokens[self._index :]:
                 kind = token.token_type
                 depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
                 if depth == 0 or (depth == 1 and kind is TokenType.JOIN):

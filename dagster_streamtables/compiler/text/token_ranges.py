@@ -8,8 +8,8 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 _OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET)
 _CLOSE = (TokenType.R_PAREN, TokenType.R_BRACKET)
-_JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "LATERAL",
-          ","}  # fmt: skip
+JOINS = {"JOIN", "INNER", "LEFT", "RIGHT", "FULL", "CROSS", "NATURAL", "SEMI", "ANTI", "LATERAL"}
+"""The words with which a join may begin."""
 _CONDITIONS = {"ON", "USING"}
 _QUERIES = {"SELECT", "VALUES", "WITH", "FROM", "TABLE"}
 
@@ -51,7 +51,7 @@ class TokenRanges:
         """The tables of a FROM, without conditions; of a join in parentheses those inside."""
         found, begin, asks = list[tuple[int, int]](), start, False
         for i in [*self.outer(start, stop), stop]:
-            ends = i == stop or (self._words[i] in _JOINS and not self._is_call(i, stop))
+            ends = i == stop or (self._words[i] in {*JOINS, ","} and not self._is_call(i, stop))
             if ends or self._words[i] in _CONDITIONS:
                 found += self._unpacked(begin, i) if begin < i and not asks else []
                 begin, asks = i + 1, not ends

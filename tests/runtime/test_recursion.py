@@ -118,6 +118,29 @@ def test_a_recursion_that_ends_below_spark_s_own_limit_of_100_levels(
 
 
 @pytest.mark.long
+def test_a_recursion_in_each_round_of_another_goes_as_deep(spark: SparkSession, lake: Lake) -> None:
+    query = """
+    WITH RECURSIVE found(n) AS (
+      SELECT id FROM edges WHERE parent IS NULL
+      UNION ALL
+      SELECT k + 1000 FROM (
+        WITH RECURSIVE counted(k) AS (
+          SELECT n + 1 FROM found WHERE n < 1000 UNION ALL SELECT k + 1 FROM counted WHERE k < 130
+        )
+        SELECT k FROM counted
+      ) WHERE k = 130
+    )
+    SELECT n FROM found
+    """
+    table = StreamTable("found", query, differential_max_change_ratio=0)
+    edges(lake, (1, None), (2, 1))
+    refreshed(lake, table)
+    run_on_delta(spark, lake, "INSERT INTO edges VALUES (120, NULL)")
+    assert refreshed(lake, table).action is Action.DIFFERENTIAL
+    assert stored(lake, "found", ["n"]) == {("1",): 1, ("120",): 1, ("1130",): 2}
+
+
+@pytest.mark.long
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("operator", ["UNION ALL", "UNION"])
 def test_a_chain_of_a_thousand_levels(operator: str, spark: SparkSession, lake: Lake) -> None:

@@ -70,17 +70,19 @@ def _require_rounds(cte: exp.CTE, arms: list[exp.Expr], step: Operator) -> None:
             why="the query must be Spark SQL, in mode FULL too",
             fix="combine the rows after the recursion: SELECT … FROM it",
         )
-    if _has_recursion(step):
-        raise _refused(
-            cte, "a recursion over the rows of another one's round",
-            "its rounds would run in each round of the other",
-        )  # fmt: skip
+    if _has_closure(step):
+        raise Refusal(
+            cte,
+            "a recursion by UNION over the rows of another one's round",
+            why="Spark has no recursion by UNION, and reads the other one as it is written",
+            fix="write UNION ALL in the inner recursion",
+        )
 
 
-def _has_recursion(step: Step) -> bool:
-    """Whether there is a recursion below that reads the rows of this one."""
-    inside = isinstance(step, Recursion) and bool(step.open)
-    return inside or any(map(_has_recursion, step.inputs))
+def _has_closure(step: Step) -> bool:
+    """Whether there is a recursion by UNION below that reads the rows of this one."""
+    inside = isinstance(step, Closure) and bool(step.open)
+    return inside or any(map(_has_closure, step.inputs))
 
 
 def _arms(query: exp.Expr, name: str) -> list[exp.Expr]:

@@ -97,6 +97,9 @@ def closed(root: Step, evaluate: Evaluate, bound: RecursionLimits | None = None)
 
     def rule(step: Step, inputs: tuple[Step, ...]) -> Step:
         step = simplify(step.over(*inputs), unmoved=frozenset())
+        if step.open:
+            # What is inside the step of another recursion runs in each of its rounds.
+            return step
         if isinstance(step, Closure):
             return run.closure(step.step, step.reference, distinct(step.base), ())
         if isinstance(step, Recursion):
@@ -176,9 +179,16 @@ class _Run:
         reference = recursion.reference
 
         def following(new: Operator) -> Operator:
-            return with_reference(recursion.step, reference, new)
+            made = with_reference(recursion.step, reference, new)
+            return self._inner(made) if has_recursions(made) else made
 
         return self._rounds(reference, recursion.base, following, lambda rows, _: rows)
+
+    def _inner(self, step: Operator) -> Operator:
+        """The step of a round, whose own recursions have run."""
+        made = closed(step, self.evaluate, self.bound)
+        assert isinstance(made, Operator)
+        return made
 
     def closure(
         self, step: Operator, reference: Reference, start: Operator, known: tuple[Operator, ...]

@@ -72,7 +72,7 @@ class _Rounds:
         """The name of a view of all rows."""
         table, steps = self.table, self.table.steps
         in_types = self._types()
-        first = rows = in_types(self.relations.sql(table.statement(table.bases)))
+        first = rows = in_types(self._sql(table.statement(table.bases)))
         known: list[str] = []
         total = 0
         for level in itertools.count():
@@ -85,8 +85,13 @@ class _Rounds:
             if len(known) == _APART:
                 known = [self._made(self._all(known))[0] or new]
             following = table.statement(steps, new) + self._without(known)
-            rows = in_types(self.relations.sql(following))
+            rows = in_types(self._sql(following))
         raise AssertionError("rounds are counted without an end")
+
+    def _sql(self, statement: str) -> DataFrame:
+        """The rows of a statement, whose own recursions run in this round."""
+        inside = runnable(statement, self.relations, limit=self.limit, recursion=self.recursion)
+        return self.relations.sql(inside)
 
     def _without(self, known: list[str]) -> str:
         """For UNION: the SQL that removes the known rows."""

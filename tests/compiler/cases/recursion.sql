@@ -262,3 +262,26 @@ INSERT INTO orders VALUES (1, 1, 1);
 INSERT INTO orders VALUES (3, 2, 1);
 --- delta
 -- +1 | 2
+
+--- case: a recursion in each round of another
+--- covers: Q18 WITH RECURSIVE in the step of another
+WITH RECURSIVE r(n, lvl) AS (SELECT id, 0 FROM customers UNION ALL SELECT k, lvl + 1 FROM (WITH RECURSIVE s(k, lvl) AS (SELECT o.id, r.lvl FROM r JOIN orders AS o ON o.customer = r.n UNION ALL SELECT s.k + 1, s.lvl FROM s WHERE s.k < 4) SELECT k, lvl FROM s) AS t WHERE lvl < 2) SELECT n, lvl FROM r;
+--- before
+INSERT INTO customers VALUES (1, 'a');
+INSERT INTO orders VALUES (2, 1, 0);
+--- change
+INSERT INTO orders VALUES (5, 3, 0);
+--- delta
+-- +1 | 5 | 2
+
+--- case: rounds that combine their rows, in each round of others
+--- covers: Q18 WITH RECURSIVE in the step of another, both of which combine their rows
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT k + 10 FROM (WITH RECURSIVE s(k) AS (SELECT DISTINCT n FROM r WHERE n < 10 UNION ALL SELECT DISTINCT a.k + b.k FROM s AS a JOIN s AS b ON a.k = b.k WHERE a.k < 3) SELECT k FROM s) AS t) SELECT n FROM r;
+--- before
+INSERT INTO orders VALUES (1, 1, 1);
+--- change
+INSERT INTO orders VALUES (2, 1, 1);
+--- delta
+-- +1 | 2
+-- +1 | 12
+-- +1 | 14

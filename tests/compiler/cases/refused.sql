@@ -562,11 +562,11 @@ WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT o.id + 1 FROM ord
 --- error
 -- Spark reads no recursion in an aggregate
 
---- case: a recursion in each round of another
---- covers: Q18 a recursion in each round of another
-WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT k FROM (WITH RECURSIVE s(k) AS (SELECT n FROM r WHERE n < 3 UNION ALL SELECT k + 1 FROM s WHERE k < 5) SELECT k FROM s) AS t) SELECT n FROM r;
+--- case: a recursion by UNION in each round of another
+--- covers: Q18 a recursion by UNION in each round of another
+WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT k FROM (WITH RECURSIVE s(k) AS (SELECT n FROM r WHERE n < 3 UNION SELECT k + 1 FROM s WHERE k < 5) SELECT k FROM s) AS t) SELECT n FROM r;
 --- error
--- a recursion over the rows of another one's round is not maintained
+-- a recursion by UNION over the rows of another one's round
 
 --- case: a recursion by UNION that is joined to itself
 --- covers: Q18 a recursion by UNION that is joined to itself

@@ -29,6 +29,15 @@ def test_many_are_ranges_with_wide_gaps_between() -> None:
     assert ranges([chr(97 + i) for i in range(20)]) == ["'a'..'t'"]
 
 
+def test_no_range_begins_with_a_day_that_spark_moves_where_it_reads_parquet() -> None:
+    days = [date(1582, 10, n) for n in (10, 14)]
+    assert ranges(days[:1]) == ["CAST('1582-10-04' AS DATE)..CAST('1582-10-10' AS DATE)"]
+    assert ranges([date(1582, 10, 4), days[1], date(1582, 10, 15)]) == [
+        f"CAST('1582-10-{low}' AS DATE)..CAST('1582-10-{high}' AS DATE)"
+        for low, high in (("04", "04"), ("04", "14"), ("15", "15"))
+    ]
+
+
 def test_nulls_are_told_apart() -> None:
     for values, null in (([None, 1], True), ([1], False), ([None], True), ([], False)):
         found = bounds(pa.chunked_array([pa.array(values, pa.int32())]))

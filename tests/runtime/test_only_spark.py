@@ -139,6 +139,26 @@ def test_days_that_the_old_calendar_skips(
     assert refreshed(lake, table).action == "DIFFERENTIAL"
 
 
+@pytest.mark.long
+def test_such_a_day_is_found_in_a_file_that_has_no_other(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark looks for the 15th in its place, and skips the file."""
+    lake = Lake(tmp_path, spark=spark)
+    place = a_source(spark, lake, False, "id BIGINT, g INT, d DATE")
+    spark.sql(f"INSERT INTO {place} VALUES (1, 3, DATE '1582-10-10'), (2, 3, DATE '1582-10-10')")
+    spark.sql(f"INSERT INTO {place} VALUES (3, 1, DATE '1582-10-15'), (4, 2, DATE '1970-01-01')")
+    table = StreamTable(
+        "latest",
+        "SELECT a.id FROM src AS a JOIN (SELECT g, MAX(d) AS d FROM src GROUP BY g "
+        "HAVING COUNT(*) > 1) AS b ON a.g = b.g AND a.d = b.d",
+        differential_max_change_ratio=0,
+    )
+    refreshed(lake, table)
+    spark.sql(f"DELETE FROM {place} WHERE id > 1")
+    assert refreshed(lake, table).action == "DIFFERENTIAL"
+
+
 def test_who_follows_is_told(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)
     place = a_source(spark, lake, True)

@@ -30,6 +30,8 @@ _LONG = 200
 which Spark, in a user's session, replaces by a setting, even in quotes."""
 _DAYS = (-719_162, 2_932_896)
 """The years 1 to 9999, which a literal can have, as days since 1970."""
+_SKIPPED = (-141_437, -141_428)
+"""The days 5 to 14 of October 1582, which the old calendar does not have."""
 
 
 def bounds(values: pa.ChunkedArray) -> Bounds | None:
@@ -42,7 +44,7 @@ def bounds(values: pa.ChunkedArray) -> Bounds | None:
         days = _ranges(_distinct(values.cast(pa.int32())))
         if days and (days[0][0] < _DAYS[0] or days[-1][1] > _DAYS[1]):
             return None
-        ends = [(_date(low), _date(high)) for low, high in days]
+        ends = [(_date(_pushed(low)), _date(high)) for low, high in days]
     elif pa.types.is_string(values.type):
         texts = _texts(values)
         if any(len(each) > _LONG or "${" in each for pair in texts for each in pair):
@@ -102,6 +104,16 @@ def _texts(values: pa.ChunkedArray) -> list[tuple[str, str]]:
         return [(each, each) for each in some.sort().to_pylist()]
     ends = pc.min_max(some).as_py()
     return [(ends["min"], ends["max"])]
+
+
+def _pushed(low: int) -> int:
+    """The lowest day for Spark, which makes the 15th of a skipped day where it reads Parquet.
+
+    `d = DATE '1582-10-10'` skips all of a file's rows then, though one of them has that day; as the
+    highest day, it only reads more. (`spark.sql.datetime.java8API.enabled` would mend it, but Delta
+    fails with that.)
+    """
+    return _SKIPPED[0] - 1 if _SKIPPED[0] <= low <= _SKIPPED[1] else low
 
 
 def _date(days: int) -> exp.Expr:

@@ -36,7 +36,7 @@ test: java venv
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; $(START) & \
-	$(BIN)/pyright || { wait $$!; exit 1; }; wait $$! && $(BIN)/pytest --numprocesses 2 --timeout 180
+	$(BIN)/pyright || { wait $$!; exit 1; }; wait $$! && $(BIN)/pytest --numprocesses 2 --dist worksteal --timeout 180
 
 demo: java venv
 	$(BIN)/python -m example_defs.demo

@@ -145,6 +145,7 @@ def test_tests_and_what_only_they_need_are_not_in_the_environment(
     assert environment.run("python", "-c", program, cwd=tmp_path) == "[]\n"
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_first_page_of_the_guide_runs_from_the_wheel(
     environment: Environment, tmp_path: Path, spark: object

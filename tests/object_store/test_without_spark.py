@@ -36,7 +36,7 @@ from dagster_streamtables.runtime.storage.ledger import Ledger, OvertakenAppend
 from object_store.store import Store, losing, running
 
 APPENDS = 6
-NOBODY = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
+NOBODY = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "max_retries": "1"}
 
 
 @pytest.fixture(scope="module")

@@ -81,10 +81,11 @@ def test_a_full_refresh_gives_what_spark_answers(spark: SparkSession, tables: La
         assert stored(tables, table.name) == answer(spark, tables, table.query), table.query
 
 
+@pytest.mark.parametrize("step", [5, pytest.param(2, marks=pytest.mark.long)])
 def test_what_the_compiler_cannot_read_is_followed_in_auto(
-    spark: SparkSession, tables: Lake
+    step: int, spark: SparkSession, tables: Lake
 ) -> None:
-    followed = declared(tables, "AUTO", QUERIES[:6:2])
+    followed = declared(tables, "AUTO", QUERIES[:6:step])
     for table in followed:
         tables.refresh(table)
     run_on_delta(spark, tables, "DELETE FROM orders WHERE id IN (1, 4, 5)")

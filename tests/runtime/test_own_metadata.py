@@ -47,7 +47,7 @@ def rows(numbers: list[int], **more: list[Any]) -> pa.Table:
     [
         pytest.param(None, FEED, id="here, feed", marks=pytest.mark.long),
         pytest.param(None, {}, id="here, no feed", marks=pytest.mark.long),
-        pytest.param(0, FEED, id="spark, feed"),
+        pytest.param(0, FEED, id="spark, feed", marks=pytest.mark.long),
         pytest.param(0, {}, id="spark, no feed", marks=pytest.mark.long),
     ],
 )

@@ -257,6 +257,7 @@ def test_a_table_gets_variants_where_it_had_none(spark: SparkSession, tmp_path: 
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
 
 
+@pytest.mark.long
 def test_a_difference_in_a_type_alone_is_found(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)
     place = _source(spark, lake, "false")

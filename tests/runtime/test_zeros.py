@@ -39,7 +39,8 @@ ROWS = (
         pytest.param(0, False, (FLAT, ONCE), id="spark, flat", marks=pytest.mark.long),
         pytest.param(None, False, (FLAT, DEEP, ONCE), id="files", marks=pytest.mark.long),
         pytest.param(None, True, (FLAT,), id="feed, flat", marks=pytest.mark.long),
-        pytest.param(None, True, (DEEP, ONCE), id="feed"),
+        pytest.param(None, True, (DEEP,), id="feed, deep"),
+        pytest.param(None, True, (ONCE,), id="feed, once", marks=pytest.mark.long),
     ],
 )
 def test_both_zeros_stay_what_they_are(

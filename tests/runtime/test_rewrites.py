@@ -150,3 +150,44 @@ def test_a_stream_table_that_was_cut_is_repaired(spark: SparkSession, tmp_path: 
         spark.sql(f"OPTIMIZE delta.`{lake.location('bag')}`")
     assert not lake.check(BAG).equal
     assert refreshed(lake, BAG).action is Action.REINITIALIZE
+
+
+MAPPED = ("SET TBLPROPERTIES ('delta.columnMapping.mode' = 'name')",)
+UNMAPPED = ("SET TBLPROPERTIES ('delta.columnMapping.mode' = 'none')",)
+SWAPPED = ("RENAME COLUMN a TO c", "RENAME COLUMN b TO a", "RENAME COLUMN c TO b")
+
+
+@pytest.mark.parametrize(
+    ("steps", "action"),
+    [
+        pytest.param((*MAPPED, *SWAPPED, *UNMAPPED), Action.DIFFERENTIAL, id="swapped"),
+        pytest.param(
+            (*MAPPED, *SWAPPED, *UNMAPPED, *MAPPED, *SWAPPED, *UNMAPPED), Action.NO_DATA,
+            id="and back, between two rewrites", marks=pytest.mark.long,
+        ),
+        pytest.param(
+            (*MAPPED, "DROP COLUMN a", "ADD COLUMN a INT AFTER id", *UNMAPPED),
+            Action.DIFFERENTIAL, id="dropped and added", marks=pytest.mark.long,
+        ),
+        pytest.param(
+            (*MAPPED, *SWAPPED, *SWAPPED, *UNMAPPED), Action.NO_DATA, id="and back",
+            marks=pytest.mark.long,
+        ),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("properties", ["'a' = 'b'", pytest.param(FEED, marks=pytest.mark.long)])
+def test_columns_that_changed_their_names_while_they_were_mapped(
+    spark: SparkSession, tmp_path: Path, steps: tuple[str, ...], action: Action, properties: str
+) -> None:
+    """The schema is the one of before at the end, and the commit that rewrites the files says that
+    no row changed."""
+    lake = Lake(tmp_path, spark=spark)
+    place = f"delta.`{lake.location('src')}`"
+    spark.sql(f"CREATE TABLE {place} (id INT, a INT, b INT) USING delta "
+              f"TBLPROPERTIES ({properties})")  # fmt: skip
+    spark.sql(f"INSERT INTO {place} VALUES (1, 10, 20), (2, 30, 30)")
+    table = StreamTable("bag", "SELECT a, id FROM src", differential_max_change_ratio=0)
+    refreshed(lake, table)
+    for step in steps:
+        spark.sql(f"ALTER TABLE {place} {step}")
+    assert refreshed(lake, table).action is action

@@ -24,6 +24,26 @@ def encoding(field: Any) -> str:
     return json.dumps(found, sort_keys=True) if found else ""
 
 
+def maps_columns(metadata: Any) -> bool:
+    """Whether a ``metaData`` action maps the columns to other names in the files."""
+    mode = (metadata.get("configuration") or {}).get("delta.columnMapping.mode") or "none"
+    return mode.lower() != "none"
+
+
+def has_renamed(metadata: Any) -> bool:
+    """Whether a column, or a field in one, has another name in the files than in the schema."""
+    return maps_columns(metadata) and _has_renamed(json.loads(metadata["schemaString"]))
+
+
+def _has_renamed(node: Any) -> bool:
+    if isinstance(node, list):
+        return any(map(_has_renamed, node))
+    if not isinstance(node, dict):
+        return False
+    named = (node.get("metadata") or {}).get("delta.columnMapping.physicalName", node.get("name"))
+    return named != node.get("name") or any(_has_renamed(node.get(key)) for key in _INSIDE)
+
+
 def digest(content: bytes) -> str:
     """A digest of content that is only compared."""
     return hashlib.sha256(content).hexdigest()[:24]

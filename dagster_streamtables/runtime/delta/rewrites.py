@@ -5,6 +5,8 @@
     Spark       may write an encoding that has not all times: to compact a file in milliseconds cuts
                 off microseconds.
     both        make NULL of the empty text of a partition.
+    Spark       writes each column under its name when column mapping ends: two that were renamed
+                to each other have changed their values, and the schema is the one of before.
 
 The commits say that no row changed, or have a feed without these rows.
 """

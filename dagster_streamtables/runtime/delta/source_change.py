@@ -34,6 +34,7 @@ from dagster_streamtables.runtime.delta.changed_rows import (
     moves_of,
 )
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.encoding import has_renamed, maps_columns
 from dagster_streamtables.runtime.delta.live_files import DataFile, live_files, total_rows
 from dagster_streamtables.runtime.delta.rewrites import (
     Rewrite,
@@ -170,6 +171,8 @@ class _CommitTotals:
         self.moved = self.takes_away = self.redefined = self.misfed = False
         self.altered = False
         """Whether rows changed of which neither the commits nor their feed tell."""
+        self._renamed = False
+        """Whether the last schema has columns of other names than the files."""
 
     def add(self, version: int, commit: Commit) -> None:
         kinds, info = by_kind(commit), info_of(commit)
@@ -179,7 +182,10 @@ class _CommitTotals:
         self.fed += _fed(adds, removes, feed)
         self.moved |= bool(moves.came or moves.hidden_before or feed)
         self.takes_away |= bool(removes or feed)
-        self.redefined |= "metaData" in kinds
+        for metadata in kinds.get("metaData", ()):
+            self.redefined = True
+            self.altered |= self._renamed and not maps_columns(metadata)
+            self._renamed = has_renamed(metadata)
         self.misfed |= bool(feed) and _is_misfed(info, self._floats)
         self.altered |= loses_empty_texts(adds, removes)
         if _is_by_delta_rs(info):

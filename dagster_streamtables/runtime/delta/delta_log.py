@@ -255,6 +255,11 @@ class TableLog:
             content, place = self._log.read(version), f"{self.location}/{commit_file(version)}"
             yield version, None if content is None else actions_of(content, place)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is the version, and not what the clean-up of its log has left of it."""
+        return self._log.begins_before(self.version)
+
     @cached_property
     def _log(self) -> LocalLog | RemoteLog:
         if is_remote(self.location):
@@ -273,8 +278,10 @@ class TableLog:
 
 
 def log_at(location: str, version: int, options: Mapping[str, str] | None) -> TableLog | None:
+    """A table at a version; None if the log no longer has its state."""
     try:
         table = DeltaTable(location, version=version, storage_options=dict(options or {}) or None)
     except (TableNotFoundError, DeltaError):
         return None
-    return TableLog(location, table, options)
+    log = TableLog(location, table, options)
+    return log if log.is_whole else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +13,12 @@ from typing import Any, NamedTuple
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
-from dagster_streamtables.runtime.delta.log_paths import commit_file, log_folder, version_of
+from dagster_streamtables.runtime.delta.log_paths import (
+    checkpoint_of,
+    commit_file,
+    log_folder,
+    version_of,
+)
 from dagster_streamtables.runtime.delta.names import files_below, is_remote
 
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
@@ -54,6 +59,16 @@ class LocalLog:
         except FileNotFoundError:
             return None
         return Mark(found.st_ino, found.st_mtime_ns, found.st_size)
+
+    def begins_before(self, version: int) -> bool:
+        """Whether there is what the state of a version begins with: a checkpoint, or commit 0.
+
+        delta-rs reads a version without either as a table that has the files of the commits that
+        are left, if one of them has the schema (1.6.6).
+        """
+        if self.mark(0) is not None:
+            return True
+        return _has_checkpoint(os.listdir(log_folder(self._location)), version)  # noqa: PTH208
 
     def read(self, version: int) -> bytes | None:
         """The content of a commit; None if it was deleted or does not exist yet."""
@@ -110,6 +125,14 @@ class RemoteLog:
         [found] = self._files.get_file_info([commit_file(version)])
         return None if found.type.name == "NotFound" else Mark(0, found.mtime_ns, found.size)
 
+    def begins_before(self, version: int) -> bool:
+        if self.mark(0) is not None:
+            return True
+        from pyarrow.fs import FileSelector
+
+        listed = self._files.get_file_info(FileSelector(log_folder("").lstrip("/")))
+        return _has_checkpoint([each.base_name for each in listed], version)
+
     def read(self, version: int) -> bytes | None:
         try:
             with self._files.open_input_file(commit_file(version)) as stream:
@@ -120,6 +143,10 @@ class RemoteLog:
     @cached_property
     def _files(self) -> Any:
         return self._given or files_below(self._location, self._options)
+
+
+def _has_checkpoint(names: Iterable[str], version: int) -> bool:
+    return any(each is not None and each <= version for each in map(checkpoint_of, names))
 
 
 def log_at_place(location: str, options: Mapping[str, str] | None = None) -> LocalLog | RemoteLog:

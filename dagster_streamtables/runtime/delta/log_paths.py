@@ -31,6 +31,16 @@ def version_of(name: str) -> int | None:
     return int(number) if rest == ".json" and number.isdigit() else None
 
 
+def checkpoint_of(name: str) -> int | None:
+    """The version of a checkpoint, or of a part of one; None for any other file of the log.
+
+    >>> checkpoint_of("00000000000000000007.checkpoint.parquet"), checkpoint_of("_last_checkpoint")
+    (7, None)
+    """
+    number, rest = name[:_DIGITS], name[_DIGITS:]
+    return int(number) if rest.startswith(".checkpoint.") and number.isdigit() else None
+
+
 def is_table(folders: Collection[str]) -> bool:
     """Whether a folder with these subfolders is a Delta table."""
     return _FOLDER in folders

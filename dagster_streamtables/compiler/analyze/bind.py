@@ -91,12 +91,13 @@ def output_columns(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...
 def _known(sql: str, sources: Mapping[str, Columns]) -> Sequence[str]:
     """The columns of a query inside of another; nothing if they are not known."""
     with suppress(InvalidDefinition, UnsupportedQuery, Refusal):
-        return output_columns(as_written(sql), sources)
+        names = output_columns(as_written(sql), sources)
+        return () if "*" in names else names
     return ()
 
 
 def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
-    every = {name: kind for columns in sources.values() for name, kind in columns.items()}
+    every = _types(sources)
     tree = text.tree.copy()
     spell_out_stars(tree, lambda sql: _known(sql, sources))
     tree = normalized(tree, every)
@@ -126,6 +127,14 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
         ) from None
     assert isinstance(tree, exp.Query)
     return tree, scans
+
+
+def _types(sources: Mapping[str, Columns]) -> dict[str, str]:
+    """The types of all columns of all sources; empty where two of one name differ."""
+    found: dict[str, str] = {}
+    for name, kind in (each for columns in sources.values() for each in columns.items()):
+        found[name] = kind if found.get(name, kind) == kind else ""
+    return found
 
 
 class _Schema(MappingSchema):
@@ -227,7 +236,7 @@ def _output_names(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]
     while isinstance(select, exp.SetOperation | exp.Subquery):
         select = select.this
     cased = {name.lower(): name for columns in sources.values() for name in columns}
-    every = {name: kind for columns in sources.values() for name, kind in columns.items()}
+    every = _types(sources)
     names: list[str] = []
     for number, output in enumerate(select.selects, 1):
         if output.is_star:

@@ -21,6 +21,9 @@ from dagster_streamtables.compiler.text.column_names import JOINED, flat
 from dagster_streamtables.compiler.text.refusal import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
 
+_BY_NAME = "by name"
+"""Of a join: whether its condition has come from USING or NATURAL."""
+
 
 def close_joins(select: exp.Select) -> None:
     """Write such joins in one FROM as subqueries."""
@@ -39,10 +42,10 @@ def spell_out_stars(tree: exp.Query, columns_of: Callable[[str], Sequence[str]])
     stars = [each for each in tree.find_all(exp.Column) if isinstance(each.this, exp.Star)]
     for star in stars:
         select = _brought_by(star)
-        relation = _matched(select, star.table.lower()) if isinstance(select, exp.Select) else None
-        if relation is None or not isinstance(select, exp.Select):
+        group = _matched(select, star.table.lower()) if isinstance(select, exp.Select) else None
+        if group is None or not isinstance(select, exp.Select):
             continue
-        names = columns_of(_alone(relation, select).sql(DIALECT))
+        names = columns_of(_alone(star, group, select).sql(DIALECT))
         left_out = {each.name.lower() for each in star.this.args.get("except_") or []}
         changed = star.this.args.get("replace") or star.this.args.get("rename")
         around, key, at = star.parent, star.arg_key, star.index
@@ -56,6 +59,8 @@ def spell_out_stars(tree: exp.Query, columns_of: Callable[[str], Sequence[str]])
 def settle_joins(tree: exp.Expr) -> None:
     """Leave out the columns of such subqueries that share a name, once all columns are known.
 
+    USING and NATURAL match the first of them, as Spark does.
+
     Raises:
         Refusal: The query mentions one of them.
     """
@@ -65,17 +70,25 @@ def settle_joins(tree: exp.Expr) -> None:
             continue
         count = Counter(each.alias_or_name for each in select.selects)
         twice = {name for name, n in count.items() if n > 1}
+        matched = {id(each): each.name for each in _matching(joined)}
         for column in tree.find_all(exp.Column):
-            if column.table == joined.alias and column.name in twice:
+            if column.table == joined.alias and column.name in twice and id(column) not in matched:
                 raise _of_two(column)
-        select.set("expressions", [e for e in select.selects if e.alias_or_name not in twice])
+        first = {each.alias_or_name: each for each in reversed(select.selects)}
+        kept = [
+            first[name]
+            for name in dict.fromkeys(each.alias_or_name for each in select.selects)
+            if name not in twice or name in matched.values()
+        ]
+        select.set("expressions", kept)
 
 
 def _close(select: exp.Select, join: exp.Join) -> None:
     group = join.this
     inner = exp.select(exp.Star())
-    aliases = own_aliases(exp.Select(from_=exp.From(this=group.copy())))
+    aliases = _aliases(group)
     name = f"{JOINED}{aliases[0].lower()}"
+    join.meta[_BY_NAME] = _by_name(join)
     inside = {id(node) for node in group.walk()}
     owned = {alias.lower() for alias in aliases}
     made: dict[str, exp.Expr] = {}
@@ -91,21 +104,29 @@ def _close(select: exp.Select, join: exp.Join) -> None:
     close_joins(inner)
 
 
+def _matching(joined: exp.Subquery) -> Iterator[exp.Column]:
+    """The columns of such a subquery in what USING or NATURAL has become."""
+    join = joined.parent
+    condition = join.args.get("on") if join is not None and join.meta.get(_BY_NAME) else None
+    for column in condition.find_all(exp.Column) if condition is not None else ():
+        if column.table == joined.alias:
+            yield column
+
+
 def _matched(select: exp.Select, alias: str) -> exp.Expr | None:
-    """The table of this alias, if it is in parentheses that are closed."""
-    for join in _joins(select):
-        if _is_closed(join):
-            for each in join.this.find_all(exp.Table, exp.Subquery):
-                if not is_group(each) and each.alias_or_name.lower() == alias:
-                    return each
-    return None
+    """The parentheses with the table of this alias, if they are closed."""
+    closed = (join.this for join in _joins(select) if _is_closed(join))
+    return next((group for group in closed if alias in map(str.lower, _aliases(group))), None)
 
 
-def _alone(relation: exp.Expr, select: exp.Select) -> exp.Select:
-    """All columns of a table in a SELECT, with what WITH defines for it."""
-    bare = relation.copy()
-    bare.set("joins", None)
-    alone = exp.select(exp.Star()).from_(bare, copy=False)
+def _aliases(group: exp.Expr) -> list[str]:
+    return own_aliases(exp.Select(from_=exp.From(this=group.copy())))
+
+
+def _alone(star: exp.Column, group: exp.Expr, select: exp.Select) -> exp.Select:
+    """All columns of a table in parentheses, with what WITH defines for them."""
+    every = exp.Column(this=exp.Star(), table=star.args["table"].copy())
+    alone = exp.select(every).from_(group.copy(), copy=False)
     alone.set("with_", definitions(select))
     return alone
 
@@ -176,5 +197,5 @@ def _of_two(column: exp.Column) -> Refusal:
         column,
         f"{column.name} of two tables in a join in parentheses",
         why="each of them has a column of this name, and the join does not merge them",
-        fix="qualify it by its table, with ON in place of USING, and list columns in place of *",
+        fix="qualify it by its table, and list columns in place of *",
     )

@@ -79,8 +79,9 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
         open_time_windows(select)
         open_generator(select, columns)
         _spell_out_windows(select)
-    for number, lateral in enumerate(tree.find_all(exp.Lateral)):
-        _name_columns(lateral, number, columns)
+    functions = (each for each in tree.find_all(exp.Lateral, exp.Table) if _calls(each))
+    for number, function in enumerate(functions):
+        _name_columns(function, number, columns)
     return tree
 
 
@@ -133,15 +134,19 @@ def _spell_out_windows(select: exp.Select) -> None:
                 window.set(part, meant.copy().args.get(part))
 
 
-def _name_columns(lateral: exp.Lateral, number: int, columns: Mapping[str, str]) -> None:
+def _calls(relation: exp.Expr) -> bool:
+    return isinstance(relation, exp.Lateral) or isinstance(relation.this, exp.Func)
+
+
+def _name_columns(function: exp.Expr, number: int, columns: Mapping[str, str]) -> None:
     """Name the columns of a table function as Spark does, if the author names none."""
-    if lateral.alias_column_names:
+    if function.alias_column_names:
         return
-    names = columns_of_call(lateral.this, columns)
+    names = columns_of_call(function.this, columns)
     if names:
-        name = exp.to_identifier(lateral.alias or f"st_generated_{number}", quoted=True)
+        name = exp.to_identifier(function.alias or f"st_generated_{number}", quoted=True)
         named = [exp.to_identifier(each, quoted=True) for each in names]
-        lateral.set("alias", exp.TableAlias(this=name, columns=named))
+        function.set("alias", exp.TableAlias(this=name, columns=named))
 
 
 def _ask_for_no_column(query: exp.Expr) -> None:

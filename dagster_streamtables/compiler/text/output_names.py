@@ -19,6 +19,7 @@ from collections.abc import Collection, Mapping
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text import spark_functions
+from dagster_streamtables.compiler.text.types import type_from
 
 _UNSTORABLE = re.compile(r"[ ,;{}()\n\t=]+")
 """What Delta takes in the name of no column, unless the table maps names to others."""
@@ -113,14 +114,37 @@ def columns_of_call(call: exp.Expr, columns: Mapping[str, str]) -> list[str]:
     function = name_of_call(call).removesuffix("_outer")
     if f"{function}_outer" in spark_functions.VARIANT_TABLES:
         return ["pos", "key", "value"]
+    named = isinstance(call, exp.Anonymous)
+    given, *others = call.expressions if named else [call.this, *call.expressions]
     if function in ("explode", "posexplode"):
         place = ["pos"] if function == "posexplode" else []
-        is_map = _is_map(call.this, _maps(columns))
+        is_map = _is_map(given, _maps(columns))
         return [*place, *(["key", "value"] if is_map else ["col"])]
-    if function == "stack" and isinstance(call.this, exp.Literal):
-        rows = int(call.this.name)
-        return [f"col{each}" for each in range(-(-len(call.expressions) // rows))]
-    return []
+    if function == "stack" and isinstance(given, exp.Literal):
+        return [f"col{each}" for each in range(-(-len(others) // int(given.name)))]
+    if function == "json_tuple":
+        return [f"c{each}" for each in range(len(others))]
+    if function == "inline":
+        return _fields(given, columns)
+    return ["id"] if function == "range" else []
+
+
+def _fields(rows: exp.Expr, columns: Mapping[str, str]) -> list[str]:
+    """The fields of the structs in an array; empty if unknown."""
+    kind = _type_of(rows, columns)
+    first = [*rows.expressions, None][0] if isinstance(rows, exp.Array) else None
+    if kind is not None and kind.is_type("array"):
+        [first] = kind.expressions
+    struct = (first is not None and _type_of(first, columns)) or first
+    known = isinstance(struct, exp.Struct | exp.DataType)
+    return [each.name for each in struct.expressions] if known and struct is not None else []
+
+
+def _type_of(column: exp.Expr, columns: Mapping[str, str]) -> exp.DataType | None:
+    """Of a column whose name all sources use for one type."""
+    found = {name.lower(): kind for name, kind in columns.items()}
+    kind = found.get(column.name.lower()) if isinstance(column, exp.Column) else None
+    return type_from(kind) if kind else None
 
 
 def _is_map(value: exp.Expr, maps: Collection[str]) -> bool:

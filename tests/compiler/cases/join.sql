@@ -506,3 +506,28 @@ UPDATE customers SET region = 'z' WHERE id = 1;
 -- +1 | 5 | NULL | NULL | NULL | NULL
 -- -1 | 6 | NULL | NULL | NULL | NULL
 -- +1 | 6 | 2 | y | 1 | there
+
+--- case: all columns of a LATERAL query in parentheses that are matched by names
+--- covers: Q2 t.* of a join in parentheses that matches columns by name
+SELECT o.amount, t.* FROM orders AS o JOIN (customers AS c JOIN LATERAL (SELECT c.id + 1 AS y, c.region AS z) AS t ON TRUE) USING (id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+INSERT INTO customers VALUES (1, 'a');
+--- change
+UPDATE customers SET region = 'b';
+--- delta
+-- -1 | 5 | 2 | a
+-- +1 | 5 | 2 | b
+
+--- case: all columns of a table function and of VALUES in parentheses that are matched by names
+--- covers: Q2 t.* of a join in parentheses that matches columns by name
+--- spark: sqlglot writes something that DuckDB cannot read
+SELECT o.amount, t.*, v.* FROM orders AS o LEFT JOIN (customers AS c JOIN explode(array(7, 8)) AS t JOIN (VALUES (1, 'q')) AS v(n, s) ON c.id = v.n) USING (id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'a');
+--- delta
+-- -1 | 5 | NULL | NULL | NULL
+-- +1 | 5 | 7 | 1 | q
+-- +1 | 5 | 8 | 1 | q

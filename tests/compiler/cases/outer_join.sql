@@ -573,3 +573,16 @@ INSERT INTO regions VALUES ('b', 'there');
 -- +1 | 2 | 2 | here
 -- -1 | NULL | 3 | NULL
 -- +1 | NULL | 3 | there
+
+--- case: a column of two tables in parentheses, by which they are matched
+--- covers: Q2 USING with a column of two tables in parentheses
+--- spark: DuckDB calls the column ambiguous
+SELECT o.id AS o, c.region, d.region AS other FROM orders AS o LEFT JOIN (customers AS c JOIN customers AS d ON c.id = d.id - 1) USING (id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+INSERT INTO customers VALUES (1, 'a'), (2, 'b');
+--- change
+INSERT INTO customers VALUES (3, 'c');
+--- delta
+-- -1 | 2 | NULL | NULL
+-- +1 | 2 | b | c

@@ -18,7 +18,7 @@ SELECT id, uuid() AS r FROM orders;
 
 --- case: all columns of a table function whose names only Spark knows
 --- covers: Q24 all columns of a table function whose names only Spark knows
-SELECT * FROM visits LATERAL VIEW inline(array(place)) t;
+SELECT * FROM visits LATERAL VIEW inline(from_json('[]', 'array<struct<a: int>>')) t;
 --- error
 -- * over a table function whose columns have no names
 
@@ -588,15 +588,15 @@ WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT n + 1 FROM r) SEL
 
 --- case: all columns of a table function in parentheses that are matched by names
 --- covers: Q2 t.* of a table function in parentheses that match columns by name
-SELECT t.* FROM orders AS o LEFT JOIN (customers AS c JOIN json_tuple('{}', 'a') AS t) USING (id);
+SELECT t.* FROM orders AS o LEFT JOIN (customers AS c JOIN inline(from_json('[]', 'array<struct<a: int>>')) AS t) USING (id);
 --- error
 -- t.* of a join in parentheses that matches columns by name is not supported yet
 
 --- case: a column of two tables in parentheses that are matched by names
 --- covers: Q2 a column of two tables in parentheses that are matched by names
-SELECT o.id FROM orders AS o LEFT JOIN (customers AS c JOIN customers AS d ON c.id = d.id) USING (id);
+SELECT o.id, region FROM orders AS o LEFT JOIN (customers AS c JOIN customers AS d ON c.id = d.id) USING (id);
 --- error
--- id of two tables in a join in parentheses
+-- region of two tables in a join in parentheses
 
 --- case: a subquery that mentions the row around the one it stands in
 --- covers: Q29 a subquery that mentions the row around the one it stands in

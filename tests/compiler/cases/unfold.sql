@@ -374,3 +374,27 @@ INSERT INTO orders VALUES (4, 2, 1), (5, 2, 1);
 --- delta
 -- -1 | 1 | 1 | 2
 -- +1 | 2 | 2 | 3
+
+--- case: all columns of table functions without names, some after another
+--- covers: Q16 generators without names
+--- spark: DuckDB has no STACK, INLINE and JSON_TUPLE
+SELECT o.id, s.*, i.*, j.* FROM orders AS o LATERAL VIEW stack(1, amount) s LATERAL VIEW inline(array(named_struct('x', customer, 'y', amount))) i LATERAL VIEW json_tuple('{"a": 1}', 'a') j;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+UPDATE orders SET amount = 6;
+--- delta
+-- -1 | 10 | 5 | 1 | 5 | 1
+-- +1 | 10 | 6 | 1 | 6 | 1
+
+--- case: all columns of joined table functions without names
+--- covers: Q16 generators without names
+--- spark: sqlglot writes something that DuckDB cannot read
+SELECT o.amount, r.*, e.* FROM orders AS o JOIN range(2) AS r JOIN explode(array(7)) AS e;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 6);
+--- delta
+-- +1 | 6 | 0 | 7
+-- +1 | 6 | 1 | 7

@@ -130,11 +130,25 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
 
 
 def _types(sources: Mapping[str, Columns]) -> dict[str, str]:
-    """The types of all columns of all sources; empty where two of one name differ."""
+    """The types of all columns of all sources; empty where two of one name differ.
+
+    >>> _types({"a": {"x": "map<int,int>", "y": "int"}, "b": {"x": "map<int,date>", "y": "date"}})
+    {'x': 'map<void,void>', 'y': ''}
+    """
     found: dict[str, str] = {}
     for name, kind in (each for columns in sources.values() for each in columns.items()):
-        found[name] = kind if found.get(name, kind) == kind else ""
+        found[name] = _common(found.get(name, kind), kind)
     return found
+
+
+def _common(one: str, other: str) -> str:
+    """What is known of a column that has one of two types: whether it is an array or a map."""
+    if one == other:
+        return one
+    kinds = {each.lower().partition("<")[0] for each in (one, other)}
+    if kinds == {"array"}:
+        return "array<void>"
+    return "map<void,void>" if kinds == {"map"} else ""
 
 
 class _Schema(MappingSchema):

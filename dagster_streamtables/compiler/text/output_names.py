@@ -109,42 +109,50 @@ def columns_of_call(call: exp.Expr, columns: Mapping[str, str]) -> list[str]:
 
     Args:
         call: The call of a generator function.
-        columns: All columns of all sources, and their types.
+        columns: All columns of all sources, and their types; empty where sources differ.
     """
     function = name_of_call(call).removesuffix("_outer")
     if f"{function}_outer" in spark_functions.VARIANT_TABLES:
         return ["pos", "key", "value"]
-    named = isinstance(call, exp.Anonymous)
-    given, *others = call.expressions if named else [call.this, *call.expressions]
-    if function in ("explode", "posexplode"):
-        place = ["pos"] if function == "posexplode" else []
-        is_map = _is_map(given, _maps(columns))
-        return [*place, *(["key", "value"] if is_map else ["col"])]
-    if function == "stack" and isinstance(given, exp.Literal):
-        return [f"col{each}" for each in range(-(-len(others) // int(given.name)))]
-    if function == "json_tuple":
-        return [f"c{each}" for each in range(len(others))]
-    if function == "inline":
-        return _fields(given, columns)
-    return ["id"] if function == "range" else []
+    if function == "range":
+        return ["id"]
+    own = [] if isinstance(call, exp.Anonymous) else [call.this]
+    match function, [*own, *call.expressions]:
+        case "explode" | "posexplode", [rows, *_] if _told(rows, columns) != "":
+            place = ["pos"] if function == "posexplode" else []
+            is_map = _is_map(rows, _maps(columns))
+            return [*place, *(["key", "value"] if is_map else ["col"])]
+        case "stack", [exp.Literal() as rows, *values]:
+            return [f"col{each}" for each in range(-(-len(values) // int(rows.name)))]
+        case "json_tuple", [_, *fields]:
+            return [f"c{each}" for each in range(len(fields))]
+        case "inline", [rows, *_]:
+            return _fields(rows, columns)
+        case _:
+            return []
 
 
 def _fields(rows: exp.Expr, columns: Mapping[str, str]) -> list[str]:
     """The fields of the structs in an array; empty if unknown."""
-    kind = _type_of(rows, columns)
-    first = [*rows.expressions, None][0] if isinstance(rows, exp.Array) else None
-    if kind is not None and kind.is_type("array"):
-        [first] = kind.expressions
-    struct = (first is not None and _type_of(first, columns)) or first
-    known = isinstance(struct, exp.Struct | exp.DataType)
-    return [each.name for each in struct.expressions] if known and struct is not None else []
+    if isinstance(rows, exp.Array):
+        structs = [_type_of(each, columns) or each for each in rows.expressions]
+    else:
+        kind = _type_of(rows, columns)
+        structs = kind.expressions if kind is not None and kind.is_type("array") else []
+    known = [each for each in structs[:1] if isinstance(each, exp.Struct | exp.DataType)]
+    return [field.name for struct in known for field in struct.expressions]
 
 
-def _type_of(column: exp.Expr, columns: Mapping[str, str]) -> exp.DataType | None:
-    """Of a column whose name all sources use for one type."""
-    found = {name.lower(): kind for name, kind in columns.items()}
-    kind = found.get(column.name.lower()) if isinstance(column, exp.Column) else None
+def _type_of(value: exp.Expr, columns: Mapping[str, str]) -> exp.DataType | None:
+    """The type of a column; None of any other value, and if it is unknown."""
+    kind = _told(value, columns)
     return type_from(kind) if kind else None
+
+
+def _told(value: exp.Expr, columns: Mapping[str, str]) -> str | None:
+    """The type of a column of a source; empty where sources differ."""
+    found = {name.lower(): kind for name, kind in columns.items()}
+    return found.get(value.name.lower()) if isinstance(value, exp.Column) else None
 
 
 def _is_map(value: exp.Expr, maps: Collection[str]) -> bool:

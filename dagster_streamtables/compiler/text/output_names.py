@@ -144,9 +144,24 @@ def _fields(rows: exp.Expr, columns: Mapping[str, str]) -> list[str]:
 
 
 def _type_of(value: exp.Expr, columns: Mapping[str, str]) -> exp.DataType | None:
-    """The type of a column; None of any other value, and if it is unknown."""
+    """The type of a column of a source; None of any other value, and if it is unknown."""
     kind = _told(value, columns)
-    return type_from(kind) if kind else None
+    return type_from(kind) if kind and _is_of_source(value) else None
+
+
+def _is_of_source(column: exp.Expr) -> bool:
+    """Whether it cannot be a column of that name that the query itself makes."""
+    select = column.find_ancestor(exp.Select)
+    if select is None or select.args.get("from_") is None:
+        return False
+    joined = [join.this for join in select.args.get("joins") or []]
+    relations = [select.args["from_"].this, *joined]
+    known = all(isinstance(each, exp.Table | exp.Lateral) for each in relations)
+    tables = [each for each in relations if isinstance(each.this, exp.Identifier)]
+    made = {each.alias.lower() for each in column.root().find_all(exp.CTE)}
+    named = {each.name.lower() for a in select.find_all(exp.TableAlias) for each in a.columns}
+    mine = not any(each.name.lower() in made for each in tables)
+    return known and bool(tables) and mine and column.name.lower() not in named
 
 
 def _told(value: exp.Expr, columns: Mapping[str, str]) -> str | None:

@@ -22,6 +22,12 @@ SELECT * FROM visits LATERAL VIEW inline(from_json('[]', 'array<struct<a: int>>'
 --- error
 -- * over a table function whose columns have no names
 
+--- case: all columns of structs that the query makes under the name of a column of a source
+--- covers: Q24 all columns of a table function whose names only Spark knows
+SELECT v.id, t.* FROM (SELECT id, named_struct('q', id) AS place FROM visits) AS v LATERAL VIEW inline(array(place)) t;
+--- error
+-- * over a table function whose columns have no names
+
 --- case: a number that depends on the partition
 --- covers: Q24 a number that depends on the partition
 SELECT id, monotonically_increasing_id() AS r FROM orders;

@@ -398,3 +398,15 @@ INSERT INTO orders VALUES (11, 1, 6);
 --- delta
 -- +1 | 6 | 0 | 7
 -- +1 | 6 | 1 | 7
+
+--- case: all columns of structs that a source holds
+--- covers: Q16 generators without names
+--- spark: DuckDB has no INLINE
+SELECT id, t.* FROM visits LATERAL VIEW inline(array(place)) t;
+--- before
+INSERT INTO visits VALUES (1, '2013-01-31 10:00:00', ARRAY(5), NAMED_STRUCT('x', 7, 'y', 'a'));
+--- change
+UPDATE visits SET place = NAMED_STRUCT('x', 8, 'y', 'a');
+--- delta
+-- -1 | 1 | 7 | a
+-- +1 | 1 | 8 | a

@@ -29,6 +29,10 @@ from dagster_streamtables.errors import (
     LostStore,
     SourceProblem,
 )
+from dagster_streamtables.runtime.delta.log_cache import Logs
+from dagster_streamtables.runtime.delta.log_folder import log_at_place
+from dagster_streamtables.runtime.delta.log_paths import commit_file
+from dagster_streamtables.runtime.delta.names import files_below
 from dagster_streamtables.runtime.errors.stores import store_problem
 from dagster_streamtables.runtime.errors.verdict import is_lasting, may_pass
 from dagster_streamtables.runtime.observe.control import Controls
@@ -63,6 +67,21 @@ def change(store: Store, place: str) -> None:
 def held(store: Store, place: str) -> list[tuple[Any, ...]]:
     rows = pa.table(DeltaTable(place, storage_options=dict(store.options)).to_pyarrow_table())
     return sorted((row["id"], row["amount"]) for row in rows.to_pylist())
+
+
+def test_a_version_begins_with_a_commit_or_a_checkpoint(store: Store) -> None:
+    place = store.root("cleaned")
+    for number in range(3):
+        write(store, place, [{"id": number, "amount": 10}])
+    log = log_at_place(place, store.options)
+    assert log.begins_before(1)
+    DeltaTable(place, storage_options=dict(store.options)).create_checkpoint()
+    files_below(place, dict(store.options)).delete_file(commit_file(0))
+    assert [log.begins_before(version) for version in (1, 2)] == [False, True]
+    logs = Logs(store.options)
+    assert logs.at(place, 1) is None
+    found = logs.at(place, 2)
+    assert found is not None and found.adds.num_rows == 3
 
 
 def test_of_two_writers_of_a_version_one_succeeds(store: Store) -> None:

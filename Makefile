@@ -31,7 +31,8 @@ java:
 	  echo "Spark needs Java 17 or newer, and $$java is $${version:+Java }$${version:-missing}; install Java 17 or 21, and put it on PATH or name its folder in JAVA_HOME" >&2; exit 1; }
 
 # The server begins while the types are checked, and is stopped whether the tests pass or not; the
-# last line is pytest's summary.
+# last line is pytest's summary. A process keeps the tests of a module, whose fixtures it has made,
+# until the other one has none left.
 test: java venv
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check

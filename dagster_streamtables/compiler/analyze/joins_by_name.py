@@ -74,13 +74,11 @@ def settle_joins(tree: exp.Expr) -> None:
         for column in tree.find_all(exp.Column):
             if column.table == joined.alias and column.name in twice and id(column) not in matched:
                 raise _of_two(column)
-        first = {each.alias_or_name: each for each in reversed(select.selects)}
-        kept = [
-            first[name]
-            for name in dict.fromkeys(each.alias_or_name for each in select.selects)
-            if name not in twice or name in matched.values()
-        ]
-        select.set("expressions", kept)
+        first: dict[str, exp.Expr] = {}
+        for each in select.selects:
+            first.setdefault(each.alias_or_name, each)
+        left_out = twice - set(matched.values())
+        select.set("expressions", [each for name, each in first.items() if name not in left_out])
 
 
 def _close(select: exp.Select, join: exp.Join) -> None:

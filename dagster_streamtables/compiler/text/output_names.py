@@ -166,8 +166,10 @@ def _is_of_source(column: exp.Expr) -> bool:
 
 def _told(value: exp.Expr, columns: Mapping[str, str]) -> str | None:
     """The type of a column of a source; empty where sources differ."""
-    found = {name.lower(): kind for name, kind in columns.items()}
-    return found.get(value.name.lower()) if isinstance(value, exp.Column) else None
+    if not isinstance(value, exp.Column):
+        return None
+    found = {kind for name, kind in columns.items() if name.lower() == value.name.lower()}
+    return found.pop() if len(found) == 1 else "" if found else None
 
 
 def _is_map(value: exp.Expr, maps: Collection[str]) -> bool:

@@ -21,7 +21,7 @@ from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from dagster_streamtables.runtime.delta.actions import Commit, actions_of, committed_at, info_of
-from dagster_streamtables.runtime.delta.encoding import digest, encoding
+from dagster_streamtables.runtime.delta.encoding import digest, encoding, maps_columns
 from dagster_streamtables.runtime.delta.log_folder import LocalLog, RemoteLog
 from dagster_streamtables.runtime.delta.log_paths import commit_file
 from dagster_streamtables.runtime.delta.names import files_below, is_remote
@@ -165,8 +165,7 @@ class TableLog:
 
     @property
     def maps_columns(self) -> bool:
-        """Includes protocol version 5, which lists no features."""
-        return self.settings.get("delta.columnMapping.mode", "none").lower() != "none"
+        return maps_columns(self.settings)
 
     @cached_property
     def partitions(self) -> tuple[str, ...]:

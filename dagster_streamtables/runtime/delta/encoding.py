@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
 
 _HARMLESS = ("comment", "CURRENT_DEFAULT", "delta.invariants", "delta.generationExpression")
@@ -24,24 +25,27 @@ def encoding(field: Any) -> str:
     return json.dumps(found, sort_keys=True) if found else ""
 
 
-def maps_columns(metadata: Any) -> bool:
-    """Whether a ``metaData`` action maps the columns to other names in the files."""
-    mode = (metadata.get("configuration") or {}).get("delta.columnMapping.mode") or "none"
-    return mode.lower() != "none"
+def maps_columns(settings: Mapping[str, str | None]) -> bool:
+    """Whether a table of these properties maps its columns to other names in the files.
+
+    Includes protocol version 5, which lists no features.
+    """
+    return (settings.get("delta.columnMapping.mode") or "none").lower() != "none"
 
 
-def has_renamed(metadata: Any) -> bool:
-    """Whether a column, or a field in one, has another name in the files than in the schema."""
-    return maps_columns(metadata) and _has_renamed(json.loads(metadata["schemaString"]))
+def has_renamed(fields: Any) -> bool:
+    """Whether a column, or a field in one, has another name in the files than in the schema.
 
-
-def _has_renamed(node: Any) -> bool:
-    if isinstance(node, list):
-        return any(map(_has_renamed, node))
-    if not isinstance(node, dict):
+    Args:
+        fields: In the protocol's "Schema Serialization Format".
+    """
+    if isinstance(fields, list):
+        return any(map(has_renamed, fields))
+    if not isinstance(fields, dict):
         return False
-    named = (node.get("metadata") or {}).get("delta.columnMapping.physicalName", node.get("name"))
-    return named != node.get("name") or any(_has_renamed(node.get(key)) for key in _INSIDE)
+    name = fields.get("name")
+    named = (fields.get("metadata") or {}).get("delta.columnMapping.physicalName", name)
+    return named != name or any(has_renamed(fields.get(key)) for key in _INSIDE)
 
 
 def digest(content: bytes) -> str:

@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 
 from dagster_streamtables.runtime.delta.log_paths import (
+    FOLDER,
     checkpoint_of,
     commit_file,
     log_folder,
@@ -130,7 +131,7 @@ class RemoteLog:
             return True
         from pyarrow.fs import FileSelector
 
-        listed = self._files.get_file_info(FileSelector(log_folder("").lstrip("/")))
+        listed = self._files.get_file_info(FileSelector(FOLDER))
         return _has_checkpoint([each.base_name for each in listed], version)
 
     def read(self, version: int) -> bytes | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-_FOLDER = "_delta_log"
+FOLDER = "_delta_log"
 _DIGITS = 20
 
 
 def log_folder(location: str) -> str:
-    return f"{location}/{_FOLDER}"
+    return f"{location}/{FOLDER}"
 
 
 def commit_file(version: int) -> str:
@@ -18,7 +18,7 @@ def commit_file(version: int) -> str:
     >>> commit_file(7)
     '_delta_log/00000000000000000007.json'
     """
-    return f"{_FOLDER}/{version:0{_DIGITS}d}.json"
+    return f"{FOLDER}/{version:0{_DIGITS}d}.json"
 
 
 def version_of(name: str) -> int | None:
@@ -43,7 +43,7 @@ def checkpoint_of(name: str) -> int | None:
 
 def is_table(folders: Collection[str]) -> bool:
     """Whether a folder with these subfolders is a Delta table."""
-    return _FOLDER in folders
+    return FOLDER in folders
 
 
 def in_order_of_deletion(paths: Iterable[str]) -> list[str]:
@@ -55,5 +55,5 @@ def in_order_of_deletion(paths: Iterable[str]) -> list[str]:
     ['_delta_log/00000000000000000000.json', 'a.parquet']
     """
     files = list(paths)
-    log = {path for path in files if path.lstrip("/").startswith(f"{_FOLDER}/")}
+    log = {path for path in files if path.lstrip("/").startswith(f"{FOLDER}/")}
     return [*sorted(log, reverse=True), *(path for path in files if path not in log)]

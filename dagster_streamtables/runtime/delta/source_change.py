@@ -15,6 +15,7 @@ No data is read here: the log and the footers of a few files have all that is ne
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -184,8 +185,9 @@ class _CommitTotals:
         self.takes_away |= bool(removes or feed)
         for metadata in kinds.get("metaData", ()):
             self.redefined = True
-            self.altered |= self._renamed and not maps_columns(metadata)
-            self._renamed = has_renamed(metadata)
+            maps = maps_columns(metadata.get("configuration") or {})
+            self.altered |= self._renamed and not maps
+            self._renamed = maps and has_renamed(json.loads(metadata["schemaString"]))
         self.misfed |= bool(feed) and _is_misfed(info, self._floats)
         self.altered |= loses_empty_texts(adds, removes)
         if _is_by_delta_rs(info):

@@ -12,7 +12,8 @@ export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 
 .PHONY: venv java test demo demo-headless docs bench crash histories races soak tpch tpcds object-store test-long clean
 
-# PySpark is published as source: pip makes a wheel of 450 MB of it, and would compress it first.
+# PySpark is published as source: a wheel of 450 MB is made of it, which would be compressed first.
+# uv installs in half of pip's time, but reads none of pip's settings (an index of one's own).
 venv: .venv/.stamp
 
 .venv/.stamp: pyproject.toml
@@ -20,7 +21,9 @@ venv: .venv/.stamp
 	  echo "Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>&1); name one with: make PYTHON=python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
 	@printf '[bdist_wheel]\ncompression = stored\n' > .venv/build.cfg
-	DIST_EXTRA_CONFIG="$(CURDIR)/.venv/build.cfg" $(BIN)/pip install --quiet --no-compile --editable '.[dev]'
+	@export DIST_EXTRA_CONFIG="$(CURDIR)/.venv/build.cfg"; \
+	$(BIN)/pip install --quiet uv && $(BIN)/uv pip install --quiet --python $(BIN)/python --editable '.[dev]' || { \
+	  echo "uv could not install; pip tries" >&2; $(BIN)/pip install --quiet --no-compile --editable '.[dev]'; }
 	@touch $@
 
 # The first line of `java -version` is like: openjdk version "17.0.15" 2025-04-15

@@ -9,6 +9,10 @@ BIN := .venv/bin
 JAVA_OF_TESTS := -XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m
 START = STREAMTABLES_CLASS_ARCHIVE=false JAVA_TOOL_OPTIONS="$(JAVA_OF_TESTS)" $(BIN)/streamtables spark start
 export STREAMTABLES_HOME := $(CURDIR)/.streamtables
+# The tests start hundreds of processes: where the environment forbids bytecode beside the sources,
+# each would compile Dagster, PySpark and this package again.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
 
 .PHONY: venv java test demo demo-headless docs bench crash histories races soak tpch tpcds object-store test-long clean
 

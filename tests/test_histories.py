@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 SEED, NUMBER, STEPS, ROOTS = 5, 1, 3, 2
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_stream_tables_follow_a_random_history(spark: SparkSession) -> None:
     tally = Tally()

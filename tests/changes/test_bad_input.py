@@ -300,6 +300,7 @@ def test_a_column_that_is_added(lake: Lake, example: Table) -> None:
     assert read(lake, "t", as_of=7)[-1] == (8, 1, 7, "x", None)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_clone_whose_files_are_those_of_another_table(
     spark: SparkSession, lake: Lake, example: Table

@@ -95,6 +95,7 @@ def test_every_cut_by_versions(history: Lake, relation: str) -> None:
         assert ready(rest) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_every_cut_by_versions_with_a_slot(history: Lake, relation: str) -> None:
     end, name = COMMITS + 1, f"cut_{'table' if relation == 't' else 'select'}"

@@ -67,6 +67,7 @@ def test_two_threads_beside_a_writer(lake: Lake, t: Table, clock: Any) -> None:
     assert later[0] == later[1]
 
 
+@pytest.mark.long
 def test_two_processes_have_the_same_times(lake: Lake, t: Table, tmp_path: Path) -> None:
     t.insert((0, "a"))
     with subscribe(lake, "t", clock="ms") as here:

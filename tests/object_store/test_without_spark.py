@@ -187,6 +187,7 @@ def test_a_lake_in_the_store_replicates_another(store: Store) -> None:
     replications.drop("eu")
 
 
+@pytest.mark.long
 def test_commits_whose_answer_is_lost_are_made_once(store: Store) -> None:
     """delta-rs sends a commit again, meets its own, and would make it again as a new version."""
     shop = Lake(store.root("whole"), storage_options=store.options)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -58,6 +59,7 @@ class Fate(NamedTuple):
     reason: str = ""
 
 
+@cache
 def fate_of(entry: str) -> Fate:
     """What becomes of an entry."""
     try:

@@ -75,6 +75,7 @@ def declared(lake: Lake, mode: str, queries: list[str]) -> list[StreamTable]:
     return tables
 
 
+@pytest.mark.long
 def test_a_full_refresh_gives_what_spark_answers(spark: SparkSession, tables: Lake) -> None:
     for table in declared(tables, "FULL", QUERIES):
         tables.refresh(table)

@@ -92,9 +92,10 @@ ODD = pa.table(
 EVERYTHING = StreamTable("e", "SELECT * FROM odd", differential_max_change_ratio=0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "partition",
-    [pytest.param(None, marks=pytest.mark.long), ["part"]],
+    [None, ["part"]],
     ids=["whole", "partitioned"],
 )
 def test_without_a_feed_small_files_are_read_here(

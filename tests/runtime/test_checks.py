@@ -114,6 +114,7 @@ def test_the_filter_of_a_part_is_answered_below_the_groups(
     assert filters and groups and min(filters) > max(groups)
 
 
+@pytest.mark.long
 def test_a_table_that_refreshes_left_is_whole(orders: Orders) -> None:
     lake = orders.lake
     for begin in (ROWS, ROWS + 1_000):

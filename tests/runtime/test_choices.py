@@ -32,6 +32,7 @@ def captured(lake: Lake, mode: CdcMode) -> str:
     return refreshed(lake, replace(LARGE, cdc_mode=mode)).windows["orders"].capture
 
 
+@pytest.mark.long
 def test_a_source_moves_between_feed_and_snapshots_and_back(lake: Lake) -> None:
     refreshed(lake, LARGE)
     found: list[str] = []

@@ -73,6 +73,7 @@ def test_a_query_over_its_other_columns_follows_it(
     assert {row[:2] for row in stored(lake, "others")} == {("A", "1"), ("a", "1")}
 
 
+@pytest.mark.long
 def test_mode_full_compares_as_spark_does(collated: str, lake: Lake, spark: SparkSession) -> None:
     table = StreamTable("full", "SELECT COUNT(*) AS n FROM collated GROUP BY name", mode=Mode.FULL)
     refreshed(lake, table)

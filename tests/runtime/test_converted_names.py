@@ -55,6 +55,7 @@ def test_columns_are_found_in_any_case(
     assert {each.action for each in done} == {"DIFFERENTIAL"}
 
 
+@pytest.mark.long
 def test_who_follows_reads_them(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)
     folder = Path(lake.location("src"))

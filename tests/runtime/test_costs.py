@@ -145,6 +145,7 @@ def test_a_table_knows_what_its_refreshes_took(lake: Lake, monkeypatch: pytest.M
     ]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_ratio_goes_first_where_it_allows_nothing_or_everything(
     lake: Lake, monkeypatch: pytest.MonkeyPatch

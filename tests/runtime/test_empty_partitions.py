@@ -40,6 +40,7 @@ ways = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.long
 @ways
 def test_a_rewrite_that_makes_null_of_it_is_a_change(
     spark: SparkSession, tmp_path: Path, most: int | None, feed: bool

@@ -86,6 +86,7 @@ def test_names_and_values_that_spark_writes(spark: SparkSession, tmp_path: Path)
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_parts_of_a_struct(spark: SparkSession, tmp_path: Path) -> None:
     names = ["tick`s", "it's", ".path"]

@@ -102,6 +102,7 @@ def test_files_of_one_name_in_several_partitions(
     assert (back.action, back.row_count) == (Action.DIFFERENTIAL, 6)
 
 
+@pytest.mark.long
 def test_an_added_file_that_has_the_name_of_another(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark, driver_rows=0)
     place = Path(lake.location("orders"))
@@ -174,6 +175,7 @@ def test_a_source_that_was_put_back_and_overtaken(
     assert done.reason == '"orders" was restored: version 1 is not the one that was read last'
 
 
+@pytest.mark.long
 def test_a_source_that_was_put_back_under_a_table_that_had_read_less_of_it(lake: Lake) -> None:
     """Its frontier stands in both histories; what another table made Spark keep does not."""
     refreshed(lake, LARGE)
@@ -200,6 +202,7 @@ def test_rows_that_delta_rs_deletes_are_counted(feed: bool, lake: Lake) -> None:
     assert change_between(log, 0).without_feed.rows == 7
 
 
+@pytest.mark.long
 def test_rows_that_a_deletion_vector_takes_are_counted(spark: SparkSession, lake: Lake) -> None:
     place = lake.location("vectors")
     options = {"delta.enableDeletionVectors": "true"}
@@ -261,6 +264,7 @@ def test_a_log_that_is_held_stays_where_it_is(lake: Lake) -> None:
     assert held._table.get_add_actions().column("path").to_pylist() == files
 
 
+@pytest.mark.long
 def test_a_table_put_back_is_another_history_to_its_readers(lake: Lake, tmp_path: Path) -> None:
     """A stream table over a stream table, of which the lower one is put back and goes on."""
     upper = StreamTable("mart.sum", "SELECT SUM(total) AS total FROM mart.totals")

@@ -30,6 +30,7 @@ def rows(*values: int | None) -> pa.Table:
     return pa.table({"v": pa.array(values, pa.int64()), "f": pa.array(floats, pa.float64())})
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_rows_that_only_come_are_appended_with_their_copies(
     spark: SparkSession, tmp_path: Path

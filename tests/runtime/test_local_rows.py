@@ -158,6 +158,7 @@ def test_rows_go_along_where_no_file_can_be_written(
     assert arrow_rows(total).to_pylist() == [{"v": sum(range(MANY))}]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_refresh_deletes_its_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

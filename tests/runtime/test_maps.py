@@ -46,12 +46,12 @@ TABLES = {
 FOLLOWED = ["t", "whole", "SELECT k, m, s FROM t"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("vectors", "steps", "names"),
     [
-        pytest.param("false", STEPS[1:2], ["whole"], id="files"),
-        pytest.param("true", STEPS, [*TABLES], id="vectors", marks=pytest.mark.long),
-        pytest.param("false", STEPS, [*TABLES], id="files, to the end", marks=pytest.mark.long),
+        pytest.param("true", STEPS, [*TABLES], id="vectors"),
+        pytest.param("false", STEPS, [*TABLES], id="files"),
     ],
 )
 def test_maps_are_stored_grouped_and_followed(

@@ -43,9 +43,8 @@ class Source:
             self.do(f"INSERT INTO {{src}} SELECT /*+ COALESCE(1) */ * FROM VALUES {rows}", settings)
 
 
-@pytest.mark.parametrize(
-    "written", [MICROS, pytest.param(INT96, marks=pytest.mark.long)], ids=["micros", "int96"]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("written", [MICROS, INT96], ids=["micros", "int96"])
 def test_rows_that_a_rewrite_cuts_have_changed(
     spark: SparkSession, tmp_path: Path, written: dict[str, str]
 ) -> None:

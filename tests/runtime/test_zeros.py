@@ -32,15 +32,16 @@ ROWS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("driver_rows", "feed", "tables"),
     [
-        pytest.param(0, False, (DEEP,), id="spark", marks=pytest.mark.long),
-        pytest.param(0, False, (FLAT, ONCE), id="spark, flat", marks=pytest.mark.long),
-        pytest.param(None, False, (FLAT, DEEP, ONCE), id="files", marks=pytest.mark.long),
-        pytest.param(None, True, (FLAT,), id="feed, flat", marks=pytest.mark.long),
+        pytest.param(0, False, (DEEP,), id="spark"),
+        pytest.param(0, False, (FLAT, ONCE), id="spark, flat"),
+        pytest.param(None, False, (FLAT, DEEP, ONCE), id="files"),
+        pytest.param(None, True, (FLAT,), id="feed, flat"),
         pytest.param(None, True, (DEEP,), id="feed, deep"),
-        pytest.param(None, True, (ONCE,), id="feed, once", marks=pytest.mark.long),
+        pytest.param(None, True, (ONCE,), id="feed, once"),
     ],
 )
 def test_both_zeros_stay_what_they_are(

@@ -40,10 +40,8 @@ def test_cut_off_at_every_commit(history: History, serve: Callable[..., Served])
         assert copy.timestamps == versions
 
 
-@pytest.mark.parametrize("times", [1, pytest.param(3, marks=pytest.mark.long)])
-def test_the_server_is_killed_in_between(
-    times: int, history: History, serve: Callable[..., Served]
-) -> None:
+@pytest.mark.long
+def test_the_server_is_killed_in_between(history: History, serve: Callable[..., Served]) -> None:
     served, copy, seen = serve(), Copy(), []
     with served.events(f"{CHANGES}?as_of=0") as events:
         copy.take(next(events))
@@ -51,7 +49,7 @@ def test_the_server_is_killed_in_between(
             seen += (some := changed(history, 3))
             while not copy.timestamps or copy.timestamps[-1] < some[-1]:
                 copy.take(next(events))
-    for _ in range(times):
+    for _ in range(3):
         served.kill()
         copy.cut()
         seen += changed(history, 3)

@@ -72,15 +72,16 @@ def fill(place: Place, settings: Mapping[str, str]) -> None:
         place.sql(f"INSERT INTO {{t}} SELECT /*+ COALESCE(1) */ * FROM VALUES {values}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("table", "settings"),
     [
         pytest.param(BY_ID, INT96, id="a key, INT96"),
         pytest.param(BY_TIME, LEGACY, id="a key of the time, old calendar"),
-        pytest.param(BAG, INT96, id="whole rows, INT96", marks=pytest.mark.long),
-        pytest.param(BY_TIME, INT96, id="a key of the time, INT96", marks=pytest.mark.long),
-        pytest.param(BY_ID, LEGACY, id="a key, old calendar", marks=pytest.mark.long),
-        pytest.param(BAG, LEGACY, id="whole rows, old calendar", marks=pytest.mark.long),
+        pytest.param(BAG, INT96, id="whole rows, INT96"),
+        pytest.param(BY_TIME, INT96, id="a key of the time, INT96"),
+        pytest.param(BY_ID, LEGACY, id="a key, old calendar"),
+        pytest.param(BAG, LEGACY, id="whole rows, old calendar"),
     ],
 )
 def test_times_in_other_encodings_stay(

@@ -251,6 +251,7 @@ def test_somebody_commits_first(
     assert place.rows() == counted([{**{"own": None}, **each} for each in model.rows])
 
 
+@pytest.mark.long
 def test_a_digest_is_of_files_where_a_column_is_called_as_sparks_own(place: Place) -> None:
     place.create("id BIGINT, _metadata STRUCT<file_name: STRING>, __METADATA INT")
     place.sql("INSERT INTO {t} (id) VALUES (2)")

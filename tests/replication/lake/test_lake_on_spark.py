@@ -80,7 +80,8 @@ def test_rows_under_deletion_vectors_are_not_copied(lake: Lake, spark: SparkSess
     assert replica_of(lake, PublicationEntry("t")).rows[T] == {(7,): 1, (8,): 1}
 
 
-@pytest.mark.parametrize("where", [pytest.param("", marks=pytest.mark.long), "k <> 2"])
+@pytest.mark.long
+@pytest.mark.parametrize("where", ["", "k <> 2"])
 def test_deletion_vectors_and_renamed_columns(lake: Lake, spark: SparkSession, where: str) -> None:
     place = f"delta.`{lake.location('t')}`"
     spark.sql(
@@ -121,6 +122,7 @@ def test_an_empty_partition_value_is_no_null(lake: Lake) -> None:
     assert set(replica.rows[T]) == found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("type_", "value", "where"),
     [

@@ -123,6 +123,7 @@ def test_the_filter_may_use_columns_that_are_not_published(lake: Lake) -> None:
     assert sub.rows[T] == {("x",): 2}
 
 
+@pytest.mark.long
 def test_strange_names_types_and_copies(lake: Lake, spark: SparkSession) -> None:
     place = f"delta.`{lake.location('s.My Table')}`"
     spark.sql(
@@ -152,6 +153,7 @@ def test_strange_names_types_and_copies(lake: Lake, spark: SparkSession) -> None
     assert told == [("insert", None, row), ("delete", row, None), ("delete", row, None)]
 
 
+@pytest.mark.long
 def test_a_delete_of_everything_by_spark_is_a_truncate(lake: Lake, spark: SparkSession) -> None:
     place = f"delta.`{lake.location('t')}`"
     spark.sql(f"CREATE TABLE {place} (a INT, b INT) USING delta")

@@ -45,12 +45,8 @@ ways = pytest.mark.parametrize(
 @pytest.mark.timeout(3600)
 @ways
 def test_killed_a_hundred_times(program: str, slot: str, tmp_path: Path) -> None:
-    kill_and_compare(tmp_path, program, slot)
-
-
-def kill_and_compare(folder: Path, program: str, slot: str) -> None:
-    lake, dice = Lake(folder / "lake"), random.Random(KILLS)
-    place, database = lake.location("t"), folder / "sink.db"
+    lake, dice = Lake(tmp_path / "lake"), random.Random(KILLS)
+    place, database = lake.location("t"), tmp_path / "sink.db"
     write_deltalake(place, _rows(dice, 20), configuration={"delta.enableChangeDataFeed": "true"})
     for _ in range(KILLS):
         with _sink(program, lake, database, slot, FEW) as sink:

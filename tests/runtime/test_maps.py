@@ -47,15 +47,9 @@ FOLLOWED = ["t", "whole", "SELECT k, m, s FROM t"]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("vectors", "steps", "names"),
-    [
-        pytest.param("true", STEPS, [*TABLES], id="vectors"),
-        pytest.param("false", STEPS, [*TABLES], id="files"),
-    ],
-)
+@pytest.mark.parametrize("vectors", ["true", "false"], ids=["vectors", "files"])
 def test_maps_are_stored_grouped_and_followed(
-    spark: SparkSession, tmp_path: Path, vectors: str, steps: list[str], names: list[str]
+    spark: SparkSession, tmp_path: Path, vectors: str
 ) -> None:
     lake = Lake(tmp_path, spark=spark)
     place = f"delta.`{lake.location('t')}`"
@@ -64,14 +58,14 @@ def test_maps_are_stored_grouped_and_followed(
         f"TBLPROPERTIES (delta.enableDeletionVectors = {vectors})"
     )
     spark.sql(f"INSERT INTO {place} VALUES {FIRST}")
-    tables = [StreamTable(name, TABLES[name], differential_max_change_ratio=0) for name in names]
+    tables = [StreamTable(*each, differential_max_change_ratio=0) for each in TABLES.items()]
     for table in tables:
         refreshed(lake, table)
 
     with ExitStack() as held:
         followers = [held.enter_context(subscribe(lake, each)) for each in FOLLOWED]
         told: list[Counter[str]] = [Counter() for _ in followers]
-        for step in ["", *steps]:
+        for step in ["", *STEPS]:
             if step:
                 spark.sql(step.format(t=place))
                 for table in tables:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.changes.closing import Closing
 from dagster_streamtables.changes.follow import Event
 from dagster_streamtables.changes.position import Position
 from dagster_streamtables.changes.slot_reader import SlotReader
@@ -46,7 +46,7 @@ class Subscription:
         self._slot = slot
         self._position = self._before = start
         self._rest: pa.RecordBatch | None = None
-        self._closed = threading.Event()
+        self._closed = Closing()
         self._ended = False
         self._error: BaseException | None = None
         self.committed_at: float | None = None

@@ -6,16 +6,30 @@ import gc
 import logging
 from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
 import typer.testing
+from alembic.util import pyfiles
 
 from dagster_streamtables.runtime.spark.session import open_session
 from dagster_streamtables.runtime.spark.session_cleanup import drop_views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_load, _load_once = pyfiles.load_module_py, cache(pyfiles.load_module_py)
+
+
+def _load_migration(module_id: str, path: Path) -> ModuleType:
+    """Dagster has a hundred migrations, read for each database that it makes. `env.py` is a script,
+    which is run again."""
+    return _load(module_id, path) if path.name == "env.py" else _load_once(module_id, path)
+
+
+pyfiles.load_module_py = _load_migration
 
 # A runner would make the commands of their signatures at every call: a fifth of its tests' time.
 typer.testing._get_command = cache(typer.testing._get_command)

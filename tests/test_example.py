@@ -45,6 +45,7 @@ def ordered(table: pa.Table) -> pd.DataFrame:
     return frame.sort_values(list(frame.columns), ignore_index=True)
 
 
+@pytest.mark.long
 def test_a_replayed_week_holds_the_flights_of_the_data_set(week: tuple[Path, list[Commit]]) -> None:
     identity = ["month", "day", "carrier", "flight", "origin"]
     known = ["tailnum", "dest", "distance", "dep_delay", "arr_delay", "air_time"]
@@ -117,7 +118,10 @@ def test_the_change_between_two_moments_leads_from_one_state_to_the_other() -> N
             assert state == {row[source.key]: row for row in source.at(upto).to_pylist()}
 
 
-@pytest.mark.parametrize("killed_in", ["airports", "weather", "flights"])
+@pytest.mark.parametrize(
+    "killed_in",
+    ["flights", *(pytest.param(each, marks=pytest.mark.long) for each in ("airports", "weather"))],
+)
 def test_a_killed_replay_goes_on_where_it_was(
     killed_in: str, week: tuple[Path, list[Commit]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,7 @@ def test_every_construct_is_generated() -> None:
     assert found == set(CONSTRUCTS), set(CONSTRUCTS) ^ found
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("wrong_joins")
 def test_a_wrong_rule_is_found_and_its_case_is_small(engine: DuckEngine) -> None:
     for number in range(200):

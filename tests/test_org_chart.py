@@ -91,6 +91,7 @@ def test_a_server_that_does_not_answer_does_not_stop_the_sensor(
         assert moved() == ("its publisher",)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_three_levels_follow_a_row_of_postgresql(
     defs: dg.Definitions, database: Database, tmp_path: Path

@@ -115,6 +115,7 @@ def test_the_wheel_has_what_is_no_code_and_nothing_else_of_the_repository(
     assert tops == {"..", "dagster_streamtables", about.name}
 
 
+@pytest.mark.long
 def test_every_public_name_is_there_with_nothing_but_what_is_declared(
     environment: Environment, tmp_path: Path
 ) -> None:

@@ -219,6 +219,7 @@ def test_history_that_is_gone(lake: Lake, example: Table, lose: Callable[[Table]
         assert ready(subscription) == [(last + 1, 1, 8, "y")]
 
 
+@pytest.mark.long
 def test_a_vacuum_while_it_reads(lake: Lake, example: Table) -> None:
     with subscribe(lake, "t", as_of=1, on_history_lost="resnapshot") as subscription:
         assert len(subscription.fetch(2, timeout=0)) == 2

@@ -45,11 +45,17 @@ def test_nan_goes_although_the_feed_has_the_other_value_twice(change: Change, la
     assert math.isnan(second["f"])
 
 
-REWRITES: list[Change] = [
-    lambda place: DeltaTable(place).optimize.compact(),
-    lambda place: DeltaTable(place).optimize.z_order(["k"]),
-    lambda place: DeltaTable(place).delete("k = 2"),
-    lambda place: write_deltalake(place, _moments([2]), mode="overwrite", predicate="k = 2"),
+CHANGES: dict[str, Change] = {
+    "compact": lambda place: DeltaTable(place).optimize.compact(),
+    "z-order": lambda place: DeltaTable(place).optimize.z_order(["k"]),
+    "delete": lambda place: DeltaTable(place).delete("k = 2"),
+    "replace": lambda place: write_deltalake(
+        place, _moments([2]), mode="overwrite", predicate="k = 2"
+    ),
+}
+REWRITES = [
+    pytest.param(change, id=name, marks=[] if name in ("compact", "delete") else pytest.mark.long)
+    for name, change in CHANGES.items()
 ]
 
 
@@ -61,7 +67,7 @@ def _moments(keys: list[int]) -> pa.Table:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("rewrite", REWRITES, ids=["compact", "z-order", "delete", "replace"])
+@pytest.mark.parametrize("rewrite", REWRITES)
 @pytest.mark.parametrize("feed", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_delta_rs_changes_moments_that_it_only_carries_over(
     rewrite: Change, feed: bool, lake: Lake

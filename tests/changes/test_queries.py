@@ -36,8 +36,8 @@ pytestmark = pytest.mark.spark
 
 _IDLE = "a change that WHERE keeps out touches no group, not even the one of no keys"
 FEW = [
-    *(richest(group) for group in by_file[20::40]),
     *(case for case in cases if case.name == _IDLE),
+    *(pytest.param(richest(group), marks=pytest.mark.long) for group in by_file[20::40]),
 ]
 SEED, WINDOWS = 7, 3
 

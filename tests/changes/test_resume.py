@@ -74,6 +74,7 @@ def rows_and_tokens(subscription: Subscription) -> list[tuple[list[Any], str | N
     return [(sorted_within(plain(batch)), subscription.token) for batch in subscription]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("relation", RELATIONS)
 def test_every_cut_by_versions(history: Lake, relation: str) -> None:
     end = COMMITS + 1

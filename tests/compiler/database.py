@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
 from decimal import Decimal
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 
 import duckdb
 import sqlglot
@@ -339,16 +339,18 @@ def _sql(statement: Statement) -> str:
     return in_duckdb(render(statement.rows, pretty=False))
 
 
+@lru_cache(4096)
 def in_duckdb(spark: str) -> str:
     [tree] = sqlglot.parse(spark, read="spark")
     assert tree is not None
-    for node in list(tree.find_all(exp.TryCast)):
-        if not node.args.get("safe"):  # sqlglot takes Spark's CAST for one that gives NULL
+    for node in list(tree.find_all(exp.TryCast, exp.CountIf)):
+        if isinstance(node, exp.TryCast) and not node.args.get("safe"):
+            # sqlglot takes Spark's CAST for one that gives NULL.
             node.replace(exp.Cast(this=node.this, to=node.to))
-    for node in list(tree.find_all(exp.CountIf)):
-        if not isinstance(node.this, exp.Distinct):  # DuckDB's is NULL of no rows, Spark's is 0
+        elif isinstance(node, exp.CountIf) and not isinstance(node.this, exp.Distinct):
+            # DuckDB's is NULL of no rows, Spark's is 0.
             node.replace(exp.Count(this=exp.Case().when(node.this, exp.Literal.number(1))))
-    sql = tree.sql("duckdb").replace("UTF8_LCASE", "NOCASE")
+    sql = tree.sql("duckdb", copy=False).replace("UTF8_LCASE", "NOCASE")
     return re.sub(f'"({NOW}@[a-z]+)"', r"getvariable('\1')", sql)
 
 

@@ -29,9 +29,10 @@ cases = [
 ]
 
 
-@pytest.mark.parametrize("case", most_are_long(cases, one_in=6), ids=str)
-def test_the_delta_is_the_one_written_down(case: Case, database: Database) -> None:
-    follow_case(Prepared(over_intermediates(case)), case, database)
+@pytest.mark.parametrize("case", most_are_long(cases, one_in=12), ids=str)
+@pytest.mark.parametrize("told", [False, True])
+def test_the_delta_is_the_one_written_down(case: Case, database: Database, told: bool) -> None:
+    follow_case(Prepared(over_intermediates(case)), case, database, net=told, told=told)
 
 
 @pytest.mark.parametrize("case", most_are_long(cases, one_in=24), ids=str)
@@ -42,7 +43,7 @@ def test_before_plus_change_is_after(case: Case, database: Database, data: st.Da
 
 
 @given(data=st.data())
-@settings(quick, max_examples=10)
+@settings(quick, max_examples=5)
 def test_a_recursion_reads_them(database: Database, data: st.DataObject) -> None:
     query = (
         "WITH RECURSIVE r(id, customer, depth) AS (SELECT id, customer, 1 FROM orders"

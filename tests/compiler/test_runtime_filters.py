@@ -50,7 +50,7 @@ QUERIES = {
 
 @pytest.mark.parametrize("name", QUERIES)
 @given(data=st.data())
-@settings(quick, max_examples=6)
+@settings(quick, max_examples=4)
 def test_bounds_change_no_row(name: str, database: Database, data: st.DataObject) -> None:
     follow_windows(staged(QUERIES[name]), database, data)
 

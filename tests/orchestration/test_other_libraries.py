@@ -192,7 +192,9 @@ def test_a_code_location_with_a_lazy_session_loads_without_a_session(tmp_path: P
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("kind", [PySparkResource, LazyPySparkResource])
+@pytest.mark.parametrize(
+    "kind", [PySparkResource, pytest.param(LazyPySparkResource, marks=pytest.mark.long)]
+)
 def test_the_session_of_dagster_pyspark_refreshes(
     kind: type[Any], tmp_path: Path, write: Write
 ) -> None:

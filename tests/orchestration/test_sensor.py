@@ -398,6 +398,7 @@ def test_a_source_that_was_dropped_fails_the_refresh(
     assert not location.execute(request)
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_stream_table_that_was_dropped_by_hand_is_made_again(
     resource: StreamTablesResource, tmp_path: Path

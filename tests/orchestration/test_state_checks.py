@@ -154,6 +154,7 @@ def test_a_table_is_late_when_what_it_lacks_is_older_than_its_schedule(
     assert at(28)["totals"].passed
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_equality_check_says_which_part_it_compared(checked: Checked, write: Write) -> None:
     count = 5_000

@@ -96,6 +96,7 @@ def test_an_intermediate_table_that_cannot_be_stored_is_not_kept(
         write(lake, "orders", orders(102, 105))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_variant_is_stored_as_one(spark: SparkSession, lake: Lake) -> None:
     """Arrow has it as a struct of two columns of bytes, which delta-rs would store."""

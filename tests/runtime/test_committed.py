@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 
 
-@pytest.mark.parametrize("table", [LARGE, TOTALS], ids=["append", "merge"])
+@pytest.mark.parametrize(
+    "table",
+    [pytest.param(LARGE, id="append", marks=pytest.mark.long), pytest.param(TOTALS, id="merge")],
+)
 def test_a_checkpoint_that_fails_after_the_commit(table: StreamTable, lake: Lake) -> None:
     refreshed(lake, table)
     place = lake.location(table.name)

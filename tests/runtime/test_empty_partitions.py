@@ -59,13 +59,11 @@ def test_a_rewrite_that_makes_null_of_it_is_a_change(
     assert sorted(changes, key=str) == sorted(gone + [(n, None, 1) for n, _, _ in gone], key=str)
 
 
+@pytest.mark.long
 @ways
 @pytest.mark.parametrize(
     "change",
-    [
-        pytest.param("OPTIMIZE {}", marks=pytest.mark.long),
-        "UPDATE {} SET id = 7 WHERE id = 0",
-    ],
+    ["OPTIMIZE {}", "UPDATE {} SET id = 7 WHERE id = 0"],
 )
 def test_its_group_follows(
     spark: SparkSession, tmp_path: Path, most: int | None, feed: bool, change: str

@@ -34,6 +34,7 @@ def _alter(spark: SparkSession, lake: Lake, what: str) -> None:
     spark.sql(f"ALTER TABLE delta.`{lake.location('orders')}` {what}")
 
 
+@pytest.mark.long
 @feeds
 def test_files_that_are_added_again_are_no_new_files(
     feed: bool, spark: SparkSession, tmp_path: Path
@@ -215,12 +216,10 @@ def test_rows_that_a_deletion_vector_takes_are_counted(spark: SparkSession, lake
     assert change_between(TableLog(place, DeltaTable(place)), 1).rows == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "table",
-    [
-        pytest.param(TOTALS, id="groups"),
-        pytest.param(LARGE, id="bag", marks=pytest.mark.long),
-    ],
+    [pytest.param(TOTALS, id="groups"), pytest.param(LARGE, id="bag")],
 )
 def test_threads_that_refresh_one_table_apply_a_change_once(
     table: StreamTable, spark: SparkSession, lake: Lake

@@ -67,7 +67,7 @@ def test_a_gap_is_never_left(ledger: Ledger) -> None:
     assert ledger.read() == Entry(0, "first")
 
 
-@pytest.mark.parametrize("form", ["{}", "file://{}"])
+@pytest.mark.parametrize("form", ["{}", pytest.param("file://{}", marks=pytest.mark.long)])
 def test_two_processes_lose_nothing_and_overwrite_nothing(form: str, tmp_path: Path) -> None:
     place = form.format(tmp_path / "raced")
     started = [

@@ -268,7 +268,10 @@ def test_intermediate_tables_are_counted(lake: Lake) -> None:
     assert (kept.rows, kept.files >= 1, kept.bytes > 0) == (3, True, True)
 
 
-@pytest.mark.parametrize("remote", [False, True], ids=["folder", "store"])
+@pytest.mark.parametrize(
+    "remote",
+    [pytest.param(False, id="folder"), pytest.param(True, id="store", marks=pytest.mark.long)],
+)
 def test_a_dropped_table_leaves_nothing(remote: bool, lake: Lake, spark: SparkSession) -> None:
     root = f"file://{lake.root}" if remote else lake.root
     lake = Lake(root, spark=spark)

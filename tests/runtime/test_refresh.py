@@ -56,12 +56,10 @@ def test_a_column_that_the_query_does_not_use_changes_nothing(lake: Lake) -> Non
     assert DeltaTable(lake.location(TOTALS.name)).version() == before + 1, "the frontier"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "table",
-    [
-        pytest.param(LARGE, id="bag"),
-        pytest.param(TOTALS, id="groups", marks=pytest.mark.long),
-    ],
+    [pytest.param(LARGE, id="bag"), pytest.param(TOTALS, id="groups")],
 )
 def test_spark_commits_what_is_too_large_for_the_driver(
     table: StreamTable, lake: Lake, spark: SparkSession
@@ -224,6 +222,7 @@ def test_a_refresh_says_how_large_the_table_is_and_which_part_of_a_source_change
     assert done.change_ratio == 5 / 25
 
 
+@pytest.mark.long
 def test_changed_rows_are_shown_where_that_is_asked_for(spark: SparkSession, lake: Lake) -> None:
     refreshed(lake, LARGE)
     refreshed(lake, TOTALS)

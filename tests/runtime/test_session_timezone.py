@@ -64,7 +64,13 @@ CLOCKS = StreamTable(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("rows", [1, 2000], ids=["in a statement", "in a file"])
+@pytest.mark.parametrize(
+    "rows",
+    [
+        pytest.param(1, id="in a statement"),
+        pytest.param(2000, id="in a file", marks=pytest.mark.long),
+    ],
+)
 def test_a_time_without_a_zone_is_none_of_the_session(tmp_path: Path, rows: int) -> None:
     """On that night the clock of Berlin goes from 02:00 to 03:00, and 02:30 is no instant."""
     lake = Lake(tmp_path)

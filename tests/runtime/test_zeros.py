@@ -93,6 +93,7 @@ def test_rows_that_differ_by_a_zero_alone_keep_their_copies(
         assert _seen(lake.read("bag")) == _seen(spark.sql(bag.query))
 
 
+@pytest.mark.long
 def test_the_check_sees_a_zero_of_the_wrong_sign(spark: SparkSession, tmp_path: Path) -> None:
     lake = Lake(tmp_path, spark=spark)
     spark.sql(ROWS.format(0, 4)).write.format("delta").save(lake.location("t"))

@@ -172,6 +172,7 @@ def test_a_failure_of_a_worker_is_an_alert_and_so_is_its_end(
     worker.finish()
 
 
+@pytest.mark.long
 def test_a_table_that_a_worker_makes_anew_is_an_alert(
     defs: dg.Definitions, instance: dg.DagsterInstance, write: Write
 ) -> None:

@@ -152,8 +152,13 @@ class Crashes:
             self.left = None
 
 
-@pytest.mark.parametrize("capture", ["auto", "trigger"])
-@pytest.mark.parametrize("stride", [29, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("capture", "stride"),
+    [
+        ("trigger", 29),
+        *(pytest.param(each, 1, marks=pytest.mark.long) for each in ("auto", "trigger")),
+    ],
+)
 def test_a_crash_at_every_statement_of_a_switch(
     database: Database, monkeypatch: pytest.MonkeyPatch, capture: str, stride: int
 ) -> None:

@@ -37,14 +37,18 @@ java:
 	[ "$${version:-0}" -ge 17 ] || { \
 	  echo "Spark needs Java 17 or newer, and $$java is $${version:+Java }$${version:-missing}; install Java 17 or 21, and put it on PATH or name its folder in JAVA_HOME" >&2; exit 1; }
 
-# The server begins while the types are checked, and is stopped whether the tests pass or not; the
-# last line is pytest's summary. A process keeps the tests of a module, whose fixtures it has made,
-# until the other one has none left.
+# The types are checked at the same time, on what the tests leave of two cores: alone they would take
+# a minute. The server is stopped whether the tests pass or not; the last line is pytest's summary,
+# unless types are wrong. A process keeps the tests of a module, whose fixtures it has made, until the
+# other one has none left.
 test: java venv
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; $(START) & \
-	$(BIN)/pyright || { wait $$!; exit 1; }; wait $$! && $(BIN)/pytest --numprocesses 2 --dist worksteal --timeout 180
+	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
+	$(BIN)/pyright >.venv/types & types=$$!; \
+	$(START) || { kill $$types; exit 1; }; \
+	$(BIN)/pytest --numprocesses 2 --dist worksteal --timeout 180; tested=$$?; \
+	wait $$types || { cat .venv/types; exit 1; }; exit $$tested
 
 demo: java venv
 	$(BIN)/python -m example_defs.demo
@@ -95,7 +99,7 @@ soak: java venv
 test-long: java venv
 	@$(START)
 	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
-	$(BIN)/pytest --numprocesses 2 --dist worksteal -m long tests/runtime tests/changes tests/cli tests/orchestration tests/components tests/worker tests/replication/lake tests/replication/apply tests/postgres tests/object_store tests/serve tests/traps tests/test_docs.py tests/test_site.py tests/test_wheel.py tests/test_server.py tests/test_example.py tests/test_org_chart.py tests/test_fuzz.py tests/test_histories.py tests/compiler/test_stages.py tests/compiler/test_intermediate.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py
+	$(BIN)/pytest --numprocesses 2 --dist worksteal -m long tests/runtime tests/changes tests/cli tests/orchestration tests/components tests/worker tests/replication/lake tests/replication/apply tests/postgres tests/object_store tests/serve tests/traps tests/test_docs.py tests/test_site.py tests/test_wheel.py tests/test_server.py tests/test_example.py tests/test_org_chart.py tests/test_fuzz.py tests/test_histories.py tests/test_mutants.py tests/compiler/test_stages.py tests/compiler/test_intermediate.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py
 
 clean:
 	@[ ! -x $(BIN)/streamtables ] || $(BIN)/streamtables spark stop

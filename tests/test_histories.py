@@ -42,6 +42,7 @@ def test_stream_tables_follow_a_random_history(spark: SparkSession) -> None:
     assert tally.compared > ROOTS
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_oracle_tells_zeros_apart_and_counts_copies(
     spark: SparkSession, tmp_path: Path

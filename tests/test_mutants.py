@@ -32,6 +32,7 @@ def test_what_mutants_are_run_with_is_all_that_the_compiler_needs(tmp_path: Path
     assert run.stdout.startswith(str(tmp_path))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("command", ["tests.mutants", "tests.histories.relapse"])
 def test_the_commands_begin_as_a_shell_starts_them(command: str) -> None:
     """Without the paths on which pytest finds modules."""

@@ -19,7 +19,9 @@ import grpc
 import psutil
 import pytest
 from pyspark.sql.connect.proto import base_pb2
+from typer.testing import CliRunner
 
+from dagster_streamtables.cli import app
 from dagster_streamtables.runtime.spark.home import home
 from dagster_streamtables.runtime.spark.server import ensure_server, key_of, server_status
 from dagster_streamtables.runtime.spark.session import open_session
@@ -130,8 +132,9 @@ def test_the_token_is_told_to_nobody(state: ServerState, spark: SparkSession) ->
 
 def test_the_command_line_tells_it_when_it_is_asked(state: ServerState) -> None:
     def told(*words: str) -> str:
-        command = [sys.executable, "-m", "dagster_streamtables.cli", "spark", *words]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        done = CliRunner().invoke(app, ["spark", *words])
+        assert done.exit_code == 0, done.output
+        return done.output
 
     assert state.token not in told("status") + told("status", "--json") + told("start")
     assert told("url") == f"sc://localhost:{state.port}/;token={state.token}\n"

@@ -186,7 +186,7 @@ def test_a_clock_that_is_set_makes_no_process_another(monkeypatch: pytest.Monkey
     assert processes.are_gone(named + "0")
 
 
-@pytest.mark.parametrize("do", [ensure_server, stop_server])
+@pytest.mark.parametrize("do", [ensure_server, pytest.param(stop_server, marks=pytest.mark.long)])
 def test_a_server_that_no_state_names_is_told_and_keeps_its_files(
     own_home: Path, do: Callable[[], object]
 ) -> None:

@@ -132,6 +132,7 @@ def test_a_column_that_was_moved(spark: SparkSession, lake: Lake, t: Table, rela
             assert ready(again) == [(3, 1, 2, "b")]
 
 
+@pytest.mark.long
 @pytest.mark.spark
 @TABLE_OR_QUERY
 def test_a_column_that_was_dropped_and_added_between_two_looks(

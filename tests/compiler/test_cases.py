@@ -131,7 +131,7 @@ def test_a_scalar_subquery_of_two_rows_fails_the_refresh(database: Database) -> 
             stored.refresh()
 
 
-@pytest.mark.parametrize("case", most_are_long(cases), ids=str)
+@pytest.mark.parametrize("case", most_are_long(cases, one_in=8), ids=str)
 @given(data=st.data())
 @quick
 def test_before_plus_change_is_after(case: Case, database: Database, data: st.DataObject) -> None:

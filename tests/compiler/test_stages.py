@@ -27,7 +27,7 @@ def _guessed(names: tuple[str, ...]) -> dict[str, str]:
 STAGED = [case for case in cases if has_stages(case)]
 
 
-@pytest.mark.parametrize("case", most_are_long(STAGED, one_in=16), ids=str)
+@pytest.mark.parametrize("case", most_are_long(STAGED, one_in=32), ids=str)
 @given(data=st.data())
 @quick
 def test_stages_change_no_row(case: Case, database: Database, data: st.DataObject) -> None:

@@ -169,6 +169,7 @@ def test_changes_are_followed_with_a_slot(store: Store) -> None:
     }  # fmt: skip
 
 
+@pytest.mark.long
 def test_a_lake_in_the_store_replicates_another(store: Store) -> None:
     shop = Lake(store.root("shop"), storage_options=store.options)
     place = shop.location("sales.orders")

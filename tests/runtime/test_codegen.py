@@ -46,6 +46,7 @@ def test_what_reads_few_rows_is_interpreted_and_its_check_is_not(tmp_path: Path)
     assert is_interpreted(lake)
 
 
+@pytest.mark.long
 def test_what_reads_many_rows_is_compiled_and_a_small_change_of_them_is_not(tmp_path: Path) -> None:
     lake, place = Lake(tmp_path), str(tmp_path / "public" / "sales")
     write_deltalake(place, sales(FEW * 7 // 2))

@@ -121,6 +121,7 @@ def test_a_text_of_a_query_is_no_question_about_settings(spark: SparkSession) ->
     assert spark.sql("SELECT '${env:HOME}' AS x").collect()[0].x == "${env:HOME}"
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_folders(spark: SparkSession, tmp_path: Path) -> None:
     # delta-rs takes no folder with one of \\ [ ] ^ | in its name.

@@ -141,7 +141,7 @@ def _same(theirs: Any, ours: Any) -> bool:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("join", ["CROSS JOIN", "LEFT JOIN"])
+@pytest.mark.parametrize("join", [pytest.param("CROSS JOIN", marks=pytest.mark.long), "LEFT JOIN"])
 def test_the_elements_of_an_array_and_their_places_are_maintained(
     lake: Lake, postgres: Postgres, join: str
 ) -> None:

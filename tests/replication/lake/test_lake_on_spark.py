@@ -101,6 +101,7 @@ def test_deletion_vectors_and_renamed_columns(lake: Lake, spark: SparkSession, w
     assert replica.rows[T] == (rest if where else {(2, "b"): 1, **rest})
 
 
+@pytest.mark.long
 def test_char_is_compared_as_the_table_does(lake: Lake, spark: SparkSession) -> None:
     place = f"delta.`{lake.location('t')}`"
     spark.sql(f"CREATE TABLE {place} (k INT, c CHAR(5)) USING delta")

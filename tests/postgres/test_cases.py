@@ -25,10 +25,10 @@ _DIFFERENTIAL = (Action.DIFFERENTIAL, Action.NO_DATA)
 
 
 @pytest.mark.parametrize(
-    "begin", [0, *(pytest.param(begin, marks=pytest.mark.long) for begin in range(1, 4))]
+    "begin", [0, *(pytest.param(begin, marks=pytest.mark.long) for begin in range(1, 8))]
 )
 def test_everyday_queries_are_translated_and_maintained(begin: int) -> None:
-    for query in _ALL[begin::4]:
+    for query in _ALL[begin::8]:
         compile_query(translate(query, "postgres", COLUMNS), COLUMNS)
 
 

@@ -62,6 +62,7 @@ def test_a_replayed_week_holds_the_flights_of_the_data_set(week: tuple[Path, lis
     pd.testing.assert_frame_equal(expected, played, check_dtype=False)
 
 
+@pytest.mark.long
 def test_every_flight_of_the_week_has_ended_as_the_data_set_says(
     week: tuple[Path, list[Commit]],
 ) -> None:

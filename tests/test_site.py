@@ -12,6 +12,8 @@ import pytest
 
 from pages import PROJECT
 
+pytestmark = pytest.mark.long
+
 PARTS = ["docs", "dagster_streamtables", "tests/README.md", "mkdocs.yml"]
 PARTS += ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"]
 
@@ -59,7 +61,6 @@ def test_the_site_fetches_nothing(site: Path) -> None:
         )
 
 
-@pytest.mark.long
 def test_dead_links_and_pages_that_nobody_finds_are_told(tmp_path: Path) -> None:
     for part in PARTS:
         source, copy = PROJECT / part, tmp_path / part

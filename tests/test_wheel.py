@@ -22,6 +22,8 @@ from packaging.requirements import Requirement
 
 from pages import DOCS, PROJECT, blocks
 
+pytestmark = pytest.mark.long
+
 NAME = "dagster-streamtables"
 
 
@@ -115,7 +117,6 @@ def test_the_wheel_has_what_is_no_code_and_nothing_else_of_the_repository(
     assert tops == {"..", "dagster_streamtables", about.name}
 
 
-@pytest.mark.long
 def test_every_public_name_is_there_with_nothing_but_what_is_declared(
     environment: Environment, tmp_path: Path
 ) -> None:
@@ -146,7 +147,6 @@ def test_tests_and_what_only_they_need_are_not_in_the_environment(
     assert environment.run("python", "-c", program, cwd=tmp_path) == "[]\n"
 
 
-@pytest.mark.long
 @pytest.mark.spark
 def test_the_first_page_of_the_guide_runs_from_the_wheel(
     environment: Environment, tmp_path: Path, spark: object
@@ -168,7 +168,6 @@ def test_the_first_page_of_the_guide_runs_from_the_wheel(
     assert '"mart.revenue"' in shown
 
 
-@pytest.mark.long
 def test_the_code_of_a_user_is_typed_strictly(environment: Environment, tmp_path: Path) -> None:
     (tmp_path / "pyrightconfig.json").write_text('{"typeCheckingMode": "strict"}')
     (tmp_path / "user.py").write_text((PROJECT / "tests" / "user_code.py").read_text())

@@ -24,9 +24,10 @@ it and Spark answers otherwise than SQL says, `delta of Spark` has the change th
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from functools import cache
+from itertools import groupby, islice
 from pathlib import Path
 
 import pytest
@@ -87,6 +88,26 @@ def most_are_long(cases: Iterable[Case], *, one_in: int = 4) -> list[pytest.Para
             is_long = n % one_in != 0
             found.append(pytest.param(case, marks=[pytest.mark.long] if is_long else []))
     return found
+
+
+def choose(metafunc: pytest.Metafunc, fits: Callable[[Case], bool]) -> None:
+    """The cases that fit, for each test of a module: the first of a file, and, as long ones, the
+    others. Whether a case fits takes the compiler, so it is asked only of those that may be run."""
+    if "case" not in metafunc.fixturenames:
+        return
+    found: list[pytest.ParameterSet] = []
+    for _, group in groupby(of_duckdb(), key=lambda case: case.file):
+        fitting = filter(fits, group)
+        found += [pytest.param(case) for case in islice(fitting, 1)]
+        if metafunc.config.option.markexpr != "not long":
+            found += [pytest.param(case, marks=pytest.mark.long) for case in fitting]
+    metafunc.parametrize("case", found, ids=str)
+
+
+@cache
+def of_duckdb() -> list[Case]:
+    """Those of queries that can be maintained, and that DuckDB answers, too."""
+    return [case for case in load() if not (case.error or case.spark)]
 
 
 def _read(path: Path) -> Iterator[Case]:

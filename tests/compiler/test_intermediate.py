@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 from sqlglot import exp
 
 from compiler import casefile
-from compiler.casefile import Case, most_are_long
+from compiler.casefile import Case
 from compiler.database import Database, Prepared, plan_of, staged
 from compiler.test_cases import follow_case, follow_windows, quick
 from dagster_streamtables.compiler import Plan
@@ -22,20 +22,15 @@ def over_intermediates(case: Case) -> Plan:
     return plan_of(case.query).with_intermediates
 
 
-cases = [
-    case
-    for case in casefile.load()
-    if not (case.error or case.spark) and over_intermediates(case).intermediates
-]
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    casefile.choose(metafunc, lambda case: bool(over_intermediates(case).intermediates))
 
 
-@pytest.mark.parametrize("case", most_are_long(cases, one_in=12), ids=str)
 @pytest.mark.parametrize("told", [False, True])
 def test_the_delta_is_the_one_written_down(case: Case, database: Database, told: bool) -> None:
     follow_case(Prepared(over_intermediates(case)), case, database, net=told, told=told)
 
 
-@pytest.mark.parametrize("case", most_are_long(cases, one_in=24), ids=str)
 @given(data=st.data())
 @quick
 def test_before_plus_change_is_after(case: Case, database: Database, data: st.DataObject) -> None:

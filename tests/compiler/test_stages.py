@@ -6,13 +6,15 @@ import pytest
 from hypothesis import given, strategies as st
 
 from compiler import casefile
-from compiler.casefile import Case, most_are_long
+from compiler.casefile import Case
 from compiler.database import Database, plan_of, staged
 from compiler.test_cases import follow_windows, quick
 from dagster_streamtables.compiler.operators.interning import rebuild
 from dagster_streamtables.compiler.rewrite.stages import next_stage, with_rows
 
-cases = [case for case in casefile.load() if not (case.error or case.spark)]
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    casefile.choose(metafunc, has_stages)
 
 
 def has_stages(case: Case) -> bool:
@@ -24,10 +26,6 @@ def _guessed(names: tuple[str, ...]) -> dict[str, str]:
     return dict.fromkeys(names, "bigint")
 
 
-STAGED = [case for case in cases if has_stages(case)]
-
-
-@pytest.mark.parametrize("case", most_are_long(STAGED, one_in=32), ids=str)
 @given(data=st.data())
 @quick
 def test_stages_change_no_row(case: Case, database: Database, data: st.DataObject) -> None:
@@ -46,7 +44,8 @@ def test_cheap_plans_have_none() -> None:
 
 def test_a_part_of_a_recursion_is_no_stage() -> None:
     """It reads the rows of a round, which are not there before the recursion runs."""
-    for case in (case for case in STAGED if "RECURSIVE" in case.query):
+    recursive = [case for case in casefile.of_duckdb() if "RECURSIVE" in case.query]
+    for case in filter(has_stages, recursive):
         plan = plan_of(case.query)
         step = rebuild(plan.change(stored=_guessed(plan.stored_columns)))
         while (stage := next_stage(step)) is not None:

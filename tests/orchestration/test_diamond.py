@@ -17,6 +17,7 @@ TABLES = [
 ]
 
 
+@pytest.mark.long
 def test_rows_that_come_during_a_run_are_left_to_the_next(
     resource: StreamTablesResource, write: Write
 ) -> None:

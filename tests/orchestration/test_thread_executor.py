@@ -131,6 +131,7 @@ def test_never_more_than_allowed(
     assert lake.most == 2
 
 
+@pytest.mark.long
 def test_one_at_once(instance: dg.DagsterInstance, resource: StreamTablesResource) -> None:
     ours = watched(resource, together=1, at_once=1)
     assert run(instance, by_call(ours, [A, B])).success
@@ -139,6 +140,7 @@ def test_one_at_once(instance: dg.DagsterInstance, resource: StreamTablesResourc
     assert lake.most == 1
 
 
+@pytest.mark.long
 def test_a_run_may_be_launched_with_another_limit(
     instance: dg.DagsterInstance, resource: StreamTablesResource
 ) -> None:

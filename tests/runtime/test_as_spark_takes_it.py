@@ -82,7 +82,7 @@ def test_a_full_refresh_gives_what_spark_answers(spark: SparkSession, tables: La
         assert stored(tables, table.name) == answer(spark, tables, table.query), table.query
 
 
-@pytest.mark.parametrize("step", [5, pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [6, pytest.param(2, marks=pytest.mark.long)])
 def test_what_the_compiler_cannot_read_is_followed_in_auto(
     step: int, spark: SparkSession, tables: Lake
 ) -> None:

@@ -20,7 +20,7 @@ import pytest
 
 from compiler import casefile
 from compiler.casefile import Case
-from compiler.database import TABLES, Database, Literals, statements
+from compiler.database import TABLES, Database, Literals, plan_of, statements
 from compiler.test_cases import DOMAINS
 from dagster_streamtables import Action, Lake, Refresh, StreamTable
 from dagster_streamtables.compiler import compile_query
@@ -45,7 +45,7 @@ def kinds(step: Step) -> set[str]:
 def richest(group: list[Case]) -> Case:
     """The case whose query has the most kinds of operators."""
     plain = [case for case in group if "TINYINT" not in case.query]
-    return max(plain, key=lambda case: len(kinds(compile_query(case.query, TABLES).view)))
+    return max(plain, key=lambda case: len(kinds(plan_of(case.query).view)))
 
 
 ONLY_HERE = [case for case in cases if case.spark]

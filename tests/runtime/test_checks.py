@@ -63,9 +63,10 @@ def orders(tmp_path: Path, spark: SparkSession) -> Orders:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "table",
-    [pytest.param(GROUPS, id="groups"), pytest.param(BAG, id="bag", marks=pytest.mark.long)],
+    [pytest.param(GROUPS, id="groups"), pytest.param(BAG, id="bag")],
 )
 def test_a_part_is_compared_and_can_be_compared_again(table: StreamTable, orders: Orders) -> None:
     lake = orders.lake

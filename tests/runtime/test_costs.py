@@ -122,6 +122,7 @@ def test_only_so_much_is_kept() -> None:
     assert [each.sequence for each in machine.costs.full] == list(range(92, 100))
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_table_knows_what_its_refreshes_took(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     auto = replace(LARGE, mode=Mode.AUTO, differential_max_change_ratio=0.9)

@@ -99,6 +99,7 @@ def test_the_parts_of_a_struct(spark: SparkSession, tmp_path: Path) -> None:
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_text_that_spark_would_put_a_setting_into(spark: SparkSession, tmp_path: Path) -> None:
     # In a session of the user, Spark substitutes in all of a statement, in quotes as well.

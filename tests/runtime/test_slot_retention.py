@@ -291,6 +291,7 @@ def test_a_vacuum_leaves_what_slots_hold_until_it_is_forced(lake: Lake) -> None:
     assert health(lake, "current").lost == ""
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_force_takes_only_what_is_deleted(lake: Lake) -> None:
     follow(lake)

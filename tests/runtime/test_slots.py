@@ -43,7 +43,7 @@ def slot(name: str = "crm", *, deadline: timedelta | None = None, version: int =
     )  # fmt: skip
 
 
-@pytest.fixture(params=["folder", "uri"])
+@pytest.fixture(params=["folder", pytest.param("uri", marks=pytest.mark.long)])
 def slots(request: pytest.FixtureRequest, tmp_path: Path) -> Slots:
     return Slots(str(tmp_path) if request.param == "folder" else f"file://{tmp_path}")
 

@@ -85,6 +85,7 @@ def stale(defs: dg.Definitions, instance: dg.DagsterInstance) -> list[str]:
     return [key.to_user_string() for key, status in found.items() if status != StaleStatus.FRESH]
 
 
+@pytest.mark.long
 def test_a_report_says_what_a_run_would_say(
     defs: dg.Definitions, instance: dg.DagsterInstance, write: Write
 ) -> None:
@@ -108,6 +109,7 @@ def test_a_report_says_what_a_run_would_say(
     worker.finish()
 
 
+@pytest.mark.long
 def test_refreshes_between_two_reports_are_told_as_one(
     defs: dg.Definitions, instance: dg.DagsterInstance, write: Write, tmp_path: Path
 ) -> None:

@@ -100,6 +100,7 @@ def test_times_in_other_encodings_stay(
     assert position_of(place.target) == 6
 
 
+@pytest.mark.long
 @EITHER
 def test_columns_that_were_widened_keep_their_values(place: Place, table: PublishedTable) -> None:
     widening = "TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"

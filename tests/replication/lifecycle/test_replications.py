@@ -567,6 +567,7 @@ def test_rows_pass_two_links_of_a_circle_at_most(tmp_path: Path) -> None:
                    "c": {"new b", "new c"}}  # fmt: skip
 
 
+@pytest.mark.long
 def test_three_lakes_are_equal_by_pairs(tmp_path: Path) -> None:
     ring = Ring(tmp_path)
     for source, to in itertools.permutations("abc", 2):

@@ -155,7 +155,7 @@ class Crashes:
 @pytest.mark.parametrize(
     ("capture", "stride"),
     [
-        ("trigger", 29),
+        ("trigger", 59),
         *(pytest.param(each, 1, marks=pytest.mark.long) for each in ("auto", "trigger")),
     ],
 )

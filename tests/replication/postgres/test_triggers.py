@@ -371,6 +371,7 @@ def test_tables_whose_changes_triggers_do_not_see(database: Database) -> None:
         database.publisher(capture="trigger", origin="none").create_slot("s", [T])
 
 
+@pytest.mark.long
 def test_one_process_at_a_time(database: Database) -> None:
     database.run("CREATE TABLE t (id int PRIMARY KEY)", "CREATE PUBLICATION p FOR TABLE t")
     follower = Follower(database, T)

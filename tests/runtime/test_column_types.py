@@ -67,6 +67,7 @@ def test_auto_runs_in_full_what_turns_out_not_to_be_maintainable(
     assert lake.refresh(table).action is Action.NO_DATA
 
 
+@pytest.mark.long
 @pytest.mark.spark
 def test_another_query_under_the_name_is_maintained_again(lake: Lake) -> None:
     table = StreamTable("t", MAP, mode="AUTO")

@@ -191,6 +191,7 @@ def test_a_table_is_mentioned_again_beside_a_natural_join(lake: Lake) -> None:
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
 
 
+@pytest.mark.long
 def test_comments_and_spaces_are_no_other_definition(lake: Lake) -> None:
     first = refreshed(lake, LARGE)
     again = "-- those that matter\nselect id,\n  amount /* in cents */ from orders where amount > 3"

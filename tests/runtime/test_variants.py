@@ -72,7 +72,7 @@ ALIKE = [
 """Other bytes, and the same to every function."""
 
 
-@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+@pytest.mark.parametrize("zone", [pytest.param("UTC", marks=pytest.mark.long), "Europe/Berlin"])
 def test_a_form_tells_apart_what_spark_does(spark: SparkSession, zone: str) -> None:
     form = variant_form(exp.column("v")).sql("spark")
     made = " UNION ALL ".join(

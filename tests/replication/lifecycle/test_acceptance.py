@@ -18,7 +18,9 @@ from replication.postgres.database import Database
 SUBSCRIPTIONS = {"sub1": ["pub1"], "sub2": ["pub2"], "sub3": ["pub3a", "pub3b"]}
 
 
-@pytest.fixture(params=[pytest.param("lake", marks=pytest.mark.spark), "postgres"])
+@pytest.fixture(
+    params=[pytest.param("lake", marks=[pytest.mark.spark, pytest.mark.long]), "postgres"]
+)
 def filtering(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Origin, Lake]:
     """A publisher with row filters, which Spark decides for a lake, and a subscriber."""
     if request.param == "lake":

@@ -85,9 +85,10 @@ def spark_settings() -> dict[str, str]:
         # Otherwise the next commit of the session carries the transaction number of the last one
         # and Delta skips it.
         "spark.databricks.delta.write.txnVersion.autoReset.enabled": "true",
-        # The number of logs that Delta caches, each 2 MB however small the table. The default is
-        # 10,000, and a heap of 2 GB is full at 800.
-        "spark.databricks.delta.delta.log.cacheSize": str(_memory_mb() // 6),
+        # The number of logs that Delta caches, each 2 MB however small the table, and 4 MB with
+        # twenty columns. The default is 10,000. A collector that keeps a third of the heap for what
+        # is young had no room at 170 of these per GB, and did nothing but collect.
+        "spark.databricks.delta.delta.log.cacheSize": str(_memory_mb() // 10),
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",

@@ -5,7 +5,8 @@ PYTHON ?= python3
 DAYS ?= 30
 BIN := .venv/bin
 # Of thousands of small statements on two cores, concurrent collection would take a third, and Java's
-# second compiler, without which less memory would be set aside for compiled code, a sixth.
+# second compiler, without which less memory would be set aside for compiled code, a sixth: in minutes.
+# Where tests run for an hour, it pays.
 JAVA_OF_TESTS := -XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m
 START = STREAMTABLES_CLASS_ARCHIVE=false JAVA_TOOL_OPTIONS="$(JAVA_OF_TESTS)" $(BIN)/streamtables spark start
 export STREAMTABLES_HOME := $(CURDIR)/.streamtables
@@ -96,10 +97,11 @@ soak: java venv
 	$(BIN)/python -m tests.soak --minutes 60
 
 # More of what `make test` shows: every variant of a refresh, and the operational traps.
+test-long: JAVA_OF_TESTS := -XX:+UseParallelGC
 test-long: java venv
 	@$(START)
 	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
-	$(BIN)/pytest --numprocesses 2 --dist worksteal -m long tests/runtime tests/changes tests/cli tests/orchestration tests/components tests/worker tests/replication/lake tests/replication/apply tests/replication/lifecycle tests/replication/postgres tests/postgres tests/object_store tests/serve tests/traps tests/test_docs.py tests/test_site.py tests/test_wheel.py tests/test_server.py tests/test_example.py tests/test_org_chart.py tests/test_fuzz.py tests/test_histories.py tests/test_mutants.py tests/compiler/test_stages.py tests/compiler/test_intermediate.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py --deselect tests/replication/lifecycle/test_crashes.py --deselect tests/replication/postgres/test_trigger_histories.py
+	$(BIN)/pytest --numprocesses 3 --dist worksteal -m long tests/runtime tests/changes tests/cli tests/orchestration tests/components tests/worker tests/replication/lake tests/replication/apply tests/replication/lifecycle tests/replication/postgres tests/postgres tests/object_store tests/serve tests/traps tests/test_docs.py tests/test_site.py tests/test_wheel.py tests/test_server.py tests/test_example.py tests/test_org_chart.py tests/test_fuzz.py tests/test_histories.py tests/test_mutants.py tests/compiler/test_stages.py tests/compiler/test_intermediate.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py --deselect tests/replication/lifecycle/test_crashes.py --deselect tests/replication/postgres/test_trigger_histories.py
 
 clean:
 	@[ ! -x $(BIN)/streamtables ] || $(BIN)/streamtables spark stop

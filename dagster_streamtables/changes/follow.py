@@ -51,6 +51,9 @@ class Event:
     committed_at: float | None = None
     """When the newest commit that led here was made, in seconds since 1970; None for a snapshot,
     for what time alone changed, and if no commit says."""
+    reached: float | None = None
+    """Until when all has been given out with this event, in seconds since 1970; None within a
+    timestamp, and by a clock that does not tell the time."""
 
 
 @dataclass
@@ -168,10 +171,12 @@ class Follower:
                 yield Event(held, partial=True, snapshot=snapshot)
                 snapshot = False
             held = batch
-        yield Event(held, self._position(at), snapshot=snapshot)
+        last = Event(held, self._position(at), snapshot=snapshot)
         if self.progress and not self._is_finite:
+            yield last
             self._told = time.monotonic()
-            yield Event(self.shape.progress(at.timestamp + 1), self._position(at))
+            last = Event(self.shape.progress(at.timestamp + 1), self._position(at))
+        yield replace(last, reached=at.timestamp / 1000 if self.clock.tells_time else None)
 
     def _idle(self, last: Instant) -> Event | None:
         if not self.progress or time.monotonic() - self._told < self.progress_seconds:

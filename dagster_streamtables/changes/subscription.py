@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.changes.clock.clock import present
 from dagster_streamtables.changes.closing import Closing
 from dagster_streamtables.changes.follow import Event
 from dagster_streamtables.changes.position import Position
@@ -49,6 +51,7 @@ class Subscription:
         self._closed = Closing()
         self._ended = False
         self._error: BaseException | None = None
+        self._reached: float | None = None
         self.committed_at: float | None = None
         """When the newest commit was made whose change was given out last, in seconds since 1970;
         None for a snapshot, and for what time alone changed."""
@@ -97,8 +100,9 @@ class Subscription:
 
         Args:
             n: The most rows; None for all that are there. 0 begins the subscription.
-            timeout: Seconds to wait for `n` rows, or, for all, to collect them; 0 for what is
-                there now. None waits for one row and returns with it what is there.
+            timeout: Seconds to wait for `n` rows, or, for all, to collect them, and until the
+                timestamp that is then being computed is complete; 0 for what is there at the
+                time of the call. None waits for one row and returns with it what is there.
 
         Returns:
             Fewer rows, or none, if the time is over or the subscription has ended.
@@ -111,14 +115,17 @@ class Subscription:
         while n is None or count < n:
             if found and deadline is not None and timeout and time.monotonic() >= deadline:
                 break
-            enough = bool(found) and timeout is None
-            batch = self._next(time.monotonic() if enough else deadline)
+            batch = self._next(deadline)
             if batch is None:
                 break
             if n is not None and count + batch.num_rows > n:
                 batch, self._rest = batch.slice(0, n - count), batch.slice(n - count)
             found.append(batch)
             count += batch.num_rows
+            if self._is_beyond(deadline):
+                break
+            if deadline is None and timeout is None:
+                deadline = time.monotonic()
         if n == 0:
             self._begin()
         return pa.Table.from_batches(found, self.schema)
@@ -182,12 +189,16 @@ class Subscription:
             self._rest = self._next(time.monotonic())
 
     def _next(self, deadline: float | None) -> pa.RecordBatch | None:
-        """The next batch; None at the deadline, or if there is none any more."""
+        """The next batch; None at the deadline, or if there is none any more.
+
+        A deadline that is over asks for what was there at it, however long it takes to compute.
+        """
         if self._rest is not None:
             rest, self._rest = self._rest, None
             return rest
         if self._error is not None:
             raise self._error
+        end = math.inf if deadline is None or time.monotonic() >= deadline else deadline
         while not (self._ended or self._closed.is_set()):
             try:
                 event = self._event()
@@ -196,12 +207,27 @@ class Subscription:
                 if not self.keeps_slot:
                     self.close()
                 break
-            if event is not None:
-                if (batch := self._taken(event)) is not None:
-                    return batch
-            elif not self._wait(deadline):
+            if event is None:
+                if not self._wait(deadline):
+                    break
+                continue
+            if (batch := self._taken(event)) is not None:
+                return batch
+            if time.monotonic() >= end or self._is_beyond(deadline):
                 break
+            self._keep_slot()
         return None
+
+    def _is_beyond(self, deadline: float | None) -> bool:
+        """Whether all that was there at the deadline has been given out.
+
+        To go on for as long as there is more would never end where a query that uses the current
+        time takes longer than the second from one of its timestamps to the next.
+        """
+        if deadline is None or self._reached is None:
+            return False
+        ago = present().timestamp() - self._reached
+        return time.monotonic() - ago > deadline
 
     def _event(self) -> Event | None:
         """What comes next. An error comes again whenever more is asked for: an end would say that
@@ -222,12 +248,16 @@ class Subscription:
         self.snapshots += event.snapshot
         self.partial = event.partial
         self.committed_at = event.committed_at
+        self._reached = event.reached
         return event.batch
+
+    def _keep_slot(self) -> None:
+        if self._slot is not None:
+            self._slot.renew()
 
     def _wait(self, deadline: float | None) -> bool:
         """Wait for the next look; false if the deadline is over."""
-        if self._slot is not None:
-            self._slot.renew()
+        self._keep_slot()
         left = self.poll_interval if deadline is None else deadline - time.monotonic()
         if left <= 0:
             return False

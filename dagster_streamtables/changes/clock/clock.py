@@ -30,6 +30,8 @@ class Clock(Protocol):
     """One way to count time. Its answers are the same whenever they are asked for again."""
 
     name: ClassVar[str]
+    tells_time: ClassVar[bool]
+    """Whether its timestamps are milliseconds since 1970."""
 
     def instant(self, timestamp: int, frontier: Frontier) -> Instant:
         """A timestamp whose frontier is known."""

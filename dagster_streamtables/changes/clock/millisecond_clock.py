@@ -26,6 +26,7 @@ class MillisecondClock:
     timeline: Timeline
 
     name: ClassVar[str] = NAME
+    tells_time: ClassVar[bool] = True
 
     def instant(self, timestamp: int, frontier: Frontier) -> Instant:
         return Instant(timestamp, frontier, _iso(timestamp), self._versions(frontier))

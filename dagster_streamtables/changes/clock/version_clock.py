@@ -25,6 +25,7 @@ class VersionClock:
     source: str
 
     name: ClassVar[str] = NAME
+    tells_time: ClassVar[bool] = False
 
     @classmethod
     def of(cls, relation: Relation) -> VersionClock:

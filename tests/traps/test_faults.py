@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pyarrow as pa
 import pytest
+from pyarrow.parquet import write_table
 
 from dagster_streamtables import (
     Action,
@@ -29,6 +30,7 @@ from dagster_streamtables import (
 from dagster_streamtables.errors import DamagedTable, LostSpark
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.inputs import LIMIT
+from dagster_streamtables.runtime.errors.foreign_words import first_line, place_in
 from dagster_streamtables.runtime.errors.tables import LostHistory, MissingSource
 from dagster_streamtables.runtime.errors.translate import explained
 from dagster_streamtables.runtime.spark.server import server_status
@@ -232,9 +234,18 @@ def _short(folder: Path) -> None:
         file.write_bytes(file.read_bytes()[:200])
 
 
+def _spoilt(folder: Path) -> None:
+    """The pages are damaged, and what a reader plans by, the footer, is not."""
+    for file in folder.glob("*.parquet"):
+        content = bytearray(file.read_bytes())
+        footer = len(content) - 8 - int.from_bytes(content[-8:-4], "little")
+        content[4:footer] = b"\xff" * (footer - 4)
+        file.write_bytes(content)
+
+
 @writers
 @tables
-@pytest.mark.parametrize("damage", [_gone, _short], ids=["gone", "cut"])
+@pytest.mark.parametrize("damage", [_gone, _short, _spoilt], ids=["gone", "cut", "spoilt"])
 def test_files_of_a_source(
     damage: Callable[[Path], None],
     table: StreamTable,
@@ -251,6 +262,22 @@ def test_files_of_a_source(
         assert "part-" in told(lake, table, DamagedTable, NO_FILE)
     lake.controls.resume(table.name)
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
+
+
+@pytest.mark.parametrize("damage", [_short, _spoilt], ids=["cut", "spoilt"])
+def test_a_file_that_spark_cannot_read_while_it_writes_is_named(
+    damage: Callable[[Path], None], spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark's own error begins with the table that it writes."""
+    read = tmp_path / "read"
+    read.mkdir()
+    write_table(pa.table({"id": [1, 2]}), read / "part-1.parquet")
+    rows = spark.read.schema("id BIGINT").parquet(str(read))
+    damage(read)
+    with pytest.raises(LostHistory) as raised, explained():
+        rows.write.format("delta").save(str(tmp_path / "written"))
+    assert "part-1.parquet" in first_line(str(raised.value))
+    assert place_in(str(raised.value)).endswith("part-1.parquet")
 
 
 @pytest.mark.parametrize("emptied", [True, False], ids=["its log is empty", "all is gone"])

@@ -40,6 +40,10 @@ def line_of(message: str, pattern: re.Pattern[str]) -> str | None:
 
 
 def place_in(message: str) -> str:
-    """The first path in a message."""
+    """The first path in a message.
+
+    >>> place_in("Error while reading file:///lake/part-1.parquet. SQLSTATE: KD001")
+    '/lake/part-1.parquet'
+    """
     found = _PATH.search(message)
-    return found.group() if found else ""
+    return found.group().rstrip(".,:;") if found else ""

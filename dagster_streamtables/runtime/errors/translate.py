@@ -142,7 +142,12 @@ def meaning_of(error: Exception) -> Exception | None:
 
 
 def _lost_history(error: Exception) -> LostHistory | None:
-    return LostHistory(str(error)) if _GONE.search(str(error)) else None
+    """A file that is gone; where Spark was writing, only the cause of its error names it."""
+    message = str(error)
+    found = _GONE.search(message)
+    if found is None:
+        return None
+    return LostHistory(message[found.start() :] if found[1] else message)
 
 
 def _lost_race(error: Exception) -> ConflictingCommit | None:

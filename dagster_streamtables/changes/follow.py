@@ -53,7 +53,7 @@ class Event:
     for what time alone changed, and if no commit says."""
     reached: float | None = None
     """Until when all has been given out with this event, in seconds since 1970; None within a
-    timestamp, and by a clock that does not tell the time."""
+    timestamp, by a clock that does not tell the time, and where nothing can come any more."""
 
 
 @dataclass
@@ -176,7 +176,8 @@ class Follower:
             yield last
             self._told = time.monotonic()
             last = Event(self.shape.progress(at.timestamp + 1), self._position(at))
-        yield replace(last, reached=at.timestamp / 1000 if self.clock.tells_time else None)
+        told = self.clock.tells_time and not self._is_finite
+        yield replace(last, reached=at.timestamp / 1000 if told else None)
 
     def _idle(self, last: Instant) -> Event | None:
         if not self.progress or time.monotonic() - self._told < self.progress_seconds:

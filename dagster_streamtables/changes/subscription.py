@@ -92,7 +92,10 @@ class Subscription:
             yield batch
 
     def next_batch(self, timeout: float | None = None) -> pa.RecordBatch | None:
-        """The next batch; None if none comes within so many seconds, or if it has `ended`."""
+        """The next batch; None if none comes within so many seconds, or if it has `ended`.
+
+        Less than 0 seconds ask for what was there so long ago and has not been given out.
+        """
         return self._next(None if timeout is None else time.monotonic() + timeout)
 
     def fetch(self, n: int | None = 1, timeout: float | None = None) -> pa.Table:
@@ -122,8 +125,6 @@ class Subscription:
                 batch, self._rest = batch.slice(0, n - count), batch.slice(n - count)
             found.append(batch)
             count += batch.num_rows
-            if self._is_beyond(deadline):
-                break
             if deadline is None and timeout is None:
                 deadline = time.monotonic()
         if n == 0:
@@ -199,7 +200,7 @@ class Subscription:
         if self._error is not None:
             raise self._error
         end = math.inf if deadline is None or time.monotonic() >= deadline else deadline
-        while not (self._ended or self._closed.is_set()):
+        while not (self._ended or self._closed.is_set() or self._is_beyond(deadline)):
             try:
                 event = self._event()
             except StopIteration:
@@ -213,7 +214,7 @@ class Subscription:
                 continue
             if (batch := self._taken(event)) is not None:
                 return batch
-            if time.monotonic() >= end or self._is_beyond(deadline):
+            if time.monotonic() >= end:
                 break
             self._keep_slot()
         return None

@@ -68,12 +68,12 @@ class Stream:
         self._reached()
         while not self.sub.ended and not self._is_full:
             self._require_reader()
-            left = LOOK if end is None else min(LOOK, max(0.0, end - time.monotonic()))
+            left = LOOK if end is None else min(LOOK, end - time.monotonic())
             batch = self.sub.next_batch(left)
             if batch is None:
                 self._reached()
-                # Only here: a timeout is for waiting, and does not cut what is there already.
-                if end is not None and time.monotonic() >= end:
+                # A timeout is for waiting, and does not cut what is there at its end.
+                if left <= 0:
                     return
                 continue
             with ExitStack() as kept:

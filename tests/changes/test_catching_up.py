@@ -4,6 +4,7 @@ must end all the same."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -11,11 +12,13 @@ from datetime import UTC, datetime, timedelta
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
+from typer.testing import CliRunner
 
 from changes.reading import ready
 from changes.table import Table
 from dagster_streamtables import Lake, Subscription, subscribe
 from dagster_streamtables.changes.clock import millisecond_clock
+from dagster_streamtables.cli import app
 from dagster_streamtables.runtime.spark.session_cleanup import drop_views
 
 pytestmark = pytest.mark.spark
@@ -25,14 +28,18 @@ QUERY = "SELECT k FROM t WHERE until > CURRENT_TIMESTAMP()"
 
 
 @pytest.fixture
-def followed(
-    lake: Lake, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Subscription]:
+def leaving(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> Table:
     """Row 0 stays; thirty leave, one in each tenth of a second."""
     monkeypatch.setattr(millisecond_clock, "_TIMED_EVERY", 1)
     now = datetime.now(UTC)
-    leaving = [(k, now + timedelta(seconds=1 + k / 10)) for k in range(1, 31)]
-    Table.new(lake.location("t"), SCHEMA).insert((0, now + timedelta(days=1)), *leaving)
+    rows = [(k, now + timedelta(seconds=1 + k / 10)) for k in range(1, 31)]
+    table = Table.new(lake.location("t"), SCHEMA)
+    table.insert((0, now + timedelta(days=1)), *rows)
+    return table
+
+
+@pytest.fixture
+def followed(lake: Lake, leaving: Table, spark: SparkSession) -> Iterator[Subscription]:
     with subscribe(Lake(lake.root, spark=spark), QUERY, clock="ms") as subscription:
         yield subscription
     drop_views(spark)
@@ -46,11 +53,11 @@ def read_until_all_left(followed: Subscription) -> None:
             there[k] += diff
 
 
-def test_what_is_there_now_has_an_end(followed: Subscription, lake: Lake) -> None:
+def test_what_is_there_now_has_an_end(followed: Subscription, leaving: Table) -> None:
     read_until_all_left(followed)
     assert not ready(followed)
 
-    Table(lake.location("t"), SCHEMA).insert((31, datetime.now(UTC) + timedelta(days=1)))
+    leaving.insert((31, datetime.now(UTC) + timedelta(days=1)))
 
     assert [row[1:] for row in ready(followed)] == [(1, 31)]
 
@@ -59,3 +66,11 @@ def test_a_wait_ends_at_its_deadline(followed: Subscription) -> None:
     read_until_all_left(followed)
     assert followed.next_batch(timeout=1.0) is None
     assert followed.fetch(1, timeout=1.0).num_rows == 0
+
+
+@pytest.mark.usefixtures("leaving")
+def test_the_command_line_ends_after_its_timeout(lake: Lake) -> None:
+    command = ["subscribe", "--query", QUERY, "--timeout", "1s", "--format", "ndjson"]
+    done = CliRunner().invoke(app, command, env={"STREAMTABLES_ROOT": str(lake.root)})
+    assert done.exit_code == 0, done.output
+    assert 0 in [json.loads(line)["k"] for line in done.stdout.splitlines()]

@@ -51,7 +51,7 @@ class Subscription:
         self._closed = Closing()
         self._ended = False
         self._error: BaseException | None = None
-        self._reached: float | None = None
+        self._reached: float | None = None  # as `time.monotonic` counts
         self.committed_at: float | None = None
         """When the newest commit was made whose change was given out last, in seconds since 1970;
         None for a snapshot, and for what time alone changed."""
@@ -225,10 +225,7 @@ class Subscription:
         To go on for as long as there is more would never end where a query that uses the current
         time takes longer than the second from one of its timestamps to the next.
         """
-        if deadline is None or self._reached is None:
-            return False
-        ago = present().timestamp() - self._reached
-        return time.monotonic() - ago > deadline
+        return deadline is not None and self._reached is not None and self._reached > deadline
 
     def _event(self) -> Event | None:
         """What comes next. An error comes again whenever more is asked for: an end would say that
@@ -249,7 +246,11 @@ class Subscription:
         self.snapshots += event.snapshot
         self.partial = event.partial
         self.committed_at = event.committed_at
-        self._reached = event.reached
+        self._reached = None
+        if event.reached is not None:
+            # A timestamp of before the clock was set back is later than the present.
+            ago = max(0.0, present().timestamp() - event.reached)
+            self._reached = time.monotonic() - ago
         return event.batch
 
     def _keep_slot(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +10,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import Lake, subscribe
+from dagster_streamtables.changes import subscription
 from dagster_streamtables.changes.beginning import clock_of, follow
+from dagster_streamtables.changes.clock import millisecond_clock
 from dagster_streamtables.changes.slots import move_slot
 from dagster_streamtables.errors import HistoryUnavailable, RefusedOperation
 
@@ -77,3 +80,15 @@ def test_a_slot_is_not_moved_to_another_relation(lake: Lake) -> None:
     with pytest.raises(RefusedOperation, match="follows"):
         move_slot(lake.slots, "s", other, clock_of(lake, other, "version"), None, snapshot=True)
     assert lake.slots.read("s") == before
+
+
+def test_a_clock_that_is_set_back_hides_nothing(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with subscribe(lake, "t", clock="ms") as followed:
+        assert followed.fetch(None, 0).num_rows == 2
+        for module in (millisecond_clock, subscription):
+            monkeypatch.setattr(module, "present", lambda: datetime.now(UTC) - timedelta(hours=1))
+        for k in (3, 4):
+            write_deltalake(lake.location("t"), pa.table({"k": [k]}), mode="append")
+            assert followed.fetch(None, 0).column("k").to_pylist() == [k]

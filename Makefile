@@ -5,8 +5,7 @@ PYTHON ?= python3
 DAYS ?= 30
 BIN := .venv/bin
 # Of thousands of small statements on two cores, concurrent collection would take a third, and Java's
-# second compiler, without which less memory would be set aside for compiled code, a sixth: in minutes.
-# Where tests run for an hour, it pays.
+# second compiler, without which less memory would be set aside for compiled code, a sixth.
 JAVA_OF_TESTS := -XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m
 START = STREAMTABLES_CLASS_ARCHIVE=false JAVA_TOOL_OPTIONS="$(JAVA_OF_TESTS)" $(BIN)/streamtables spark start
 export STREAMTABLES_HOME := $(CURDIR)/.streamtables
@@ -96,7 +95,8 @@ races: java venv
 soak: java venv
 	$(BIN)/python -m tests.soak --minutes 60
 
-# More of what `make test` shows: every variant of a refresh, and the operational traps.
+# More of what `make test` shows: every variant of a refresh, and the operational traps. In hours, what
+# Java's second compiler takes comes back.
 test-long: JAVA_OF_TESTS := -XX:+UseParallelGC
 test-long: java venv
 	@$(START)

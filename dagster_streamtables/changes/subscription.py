@@ -125,7 +125,7 @@ class Subscription:
                 batch, self._rest = batch.slice(0, n - count), batch.slice(n - count)
             found.append(batch)
             count += batch.num_rows
-            if deadline is None and timeout is None:
+            if deadline is None:
                 deadline = time.monotonic()
         if n == 0:
             self._begin()
@@ -216,7 +216,7 @@ class Subscription:
                 return batch
             if time.monotonic() >= end:
                 break
-            self._keep_slot()
+            self.renew()
         return None
 
     def _is_beyond(self, deadline: float | None) -> bool:
@@ -253,13 +253,9 @@ class Subscription:
             self._reached = time.monotonic() - ago
         return event.batch
 
-    def _keep_slot(self) -> None:
-        if self._slot is not None:
-            self._slot.renew()
-
     def _wait(self, deadline: float | None) -> bool:
         """Wait for the next look; false if the deadline is over."""
-        self._keep_slot()
+        self.renew()
         left = self.poll_interval if deadline is None else deadline - time.monotonic()
         if left <= 0:
             return False

@@ -10,6 +10,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables import Action, Lake, StreamTable
+from dagster_streamtables.compiler.text.output_names import is_storable
+from dagster_streamtables.runtime.delta.quote import spark_name
 from runtime.delta import FEED, refreshed, write
 from runtime.orders import TOTALS, orders, source
 
@@ -36,7 +38,13 @@ def test_names_that_need_quotes(spark: SparkSession, tmp_path: Path) -> None:
         "COUNT(`{a`) AS `:n` FROM odd WHERE `@who` < 9 GROUP BY 1, 2",
         differential_max_change_ratio=0,
     )
-    bag = StreamTable("b", "SELECT * FROM odd WHERE `Order` > 1", differential_max_change_ratio=0)
+    # A stored table may have those that Spark writes without a mapping.
+    unstorable = ", ".join(spark_name(name) for name in odd if not is_storable(name))
+    bag = StreamTable(
+        "b",
+        f"SELECT * EXCEPT ({unstorable}) FROM odd WHERE `Order` > 1",
+        differential_max_change_ratio=0,
+    )
     for each in (table, bag):
         refreshed(lake, each)
     DeltaTable(lake.location("odd")).delete("\"two words\" = 'x'")

@@ -21,7 +21,14 @@ from sqlglot.schema import MappingSchema
 from dagster_streamtables.compiler.analyze.joins_by_name import settle_joins, spell_out_stars
 from dagster_streamtables.compiler.analyze.normalize import normalized
 from dagster_streamtables.compiler.analyze.orders_of_results import spell_out_orders
-from dagster_streamtables.compiler.analyze.outputs import distinct, names_of, unnamed
+from dagster_streamtables.compiler.analyze.outputs import (
+    distinct,
+    first_unnamed,
+    is_invented,
+    names_of,
+    spelled,
+    unnamed,
+)
 from dagster_streamtables.compiler.analyze.pivots import settle_values
 from dagster_streamtables.compiler.analyze.refuse import refuse
 from dagster_streamtables.compiler.analyze.repeated_names import settle_columns
@@ -254,7 +261,7 @@ def _output_names(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]
     names: list[str] = []
     for number, output in enumerate(select.selects, 1):
         if output.is_star:
-            return _names_of_star(text, sources, cased)
+            return _names_of_star(text, sources, {**cased, **spelled(text)})
         if isinstance(output, exp.Aliases):
             names += [each.name for each in output.expressions]
             continue
@@ -269,6 +276,9 @@ def _names_of_star(
     text: Text, sources: Mapping[str, Columns], cased: Mapping[str, str]
 ) -> tuple[str, ...]:
     tree, _ = _qualified(text, sources)
+    for number, name in enumerate(tree.named_selects, 1):
+        if is_invented(name) and name not in cased:
+            raise unnamed(text, first_unnamed(text, _types(sources)), number)
     names = map(repeated, tree.named_selects)
     return tuple(cased.get(name, name) for name in names)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from sqlglot import exp
@@ -18,6 +19,9 @@ from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.errors import InvalidDefinition, Place, UnsupportedQuery
 
+_INVENTED = re.compile(r"_col_\d+")
+_NAMED = {(exp.Alias, "alias"), (exp.TableAlias, "columns")}
+
 
 def names_of(output: exp.Expr, text: Text, columns: Mapping[str, str]) -> list[str]:
     """The names of the columns of one output; empty if it has none that Delta would take."""
@@ -25,6 +29,32 @@ def names_of(output: exp.Expr, text: Text, columns: Mapping[str, str]) -> list[s
         return [output.alias_or_name] if output.alias_or_name else []
     name = spark_name(output, text.aliases, columns)
     return columns_of_call(output, columns) if name is None else [name]
+
+
+def is_invented(name: str) -> bool:
+    """Whether sqlglot made a name for an output that has none."""
+    return _INVENTED.fullmatch(name) is not None
+
+
+def spelled(text: Text) -> dict[str, str]:
+    """Names of outputs in lower case → as the author spells them, in the outermost query first."""
+    found: dict[str, str] = {}
+    for each in text.tree.find_all(exp.Identifier):
+        parent = each.parent
+        chosen = isinstance(parent, exp.Column) and isinstance(parent.parent, exp.Select)
+        if (chosen and each.arg_key == "this") or (type(parent), each.arg_key) in _NAMED:
+            found.setdefault(each.name.lower(), each.name)
+    return found
+
+
+def first_unnamed(text: Text, columns: Mapping[str, str]) -> exp.Expr:
+    """The outermost output that has no name; the whole query, if all have one."""
+    for select in text.tree.find_all(exp.Select):
+        for output in select.selects:
+            named = output.is_star or isinstance(output, exp.Aliases)
+            if not named and not names_of(output, text, columns):
+                return output
+    return text.tree
 
 
 def unnamed(text: Text, output: exp.Expr, number: int) -> InvalidDefinition:

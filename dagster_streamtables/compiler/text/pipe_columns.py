@@ -67,20 +67,32 @@ class PipeColumns(PipeWords):
         self._columns_of = columns_of
 
     def _settled(
-        self, query: PipeQuery, *ranges: tuple[int, int]
+        self,
+        query: PipeQuery,
+        *ranges: tuple[int, int],
+        outputs: Sequence[tuple[int, int]] = (),
     ) -> tuple[PipeQuery, Sequence[str]]:
-        """The words of ranges over the query; closed, if they may mean other columns."""
+        """The words of lists of outputs, and of other ranges, over the query; closed, if they may
+        mean other columns, or give them other names."""
         for each in (query, query.closed):
-            told = self._retold(each, ranges)
+            told = self._retold(each, ranges, outputs)
             if told is not None:
                 return each, told
-        return query.closed, [self._copied(*each) for each in ranges]
+        return query.closed, [self._copied(*each) for each in (*outputs, *ranges)]
 
-    def _retold(self, query: PipeQuery, ranges: Sequence[tuple[int, int]]) -> Sequence[str] | None:
+    def _retold(
+        self,
+        query: PipeQuery,
+        ranges: Sequence[tuple[int, int]],
+        outputs: Sequence[tuple[int, int]],
+    ) -> Sequence[str] | None:
         if not (query.names or query.packed):
-            return [self._copied(*each) for each in ranges]
+            return [self._copied(*each) for each in (*outputs, *ranges)]
         stars = Stars(query.packed, [f"{value} AS {name}" for name, value in query.made])
-        told = [self._names.retold(*each, query.names, stars) for each in ranges]
+        told = [
+            *(self._names.outputs(*each, query.names, stars) for each in outputs),
+            *(self._names.retold(*each, query.names, stars) for each in ranges),
+        ]
         return None if None in told else [each or "" for each in told]
 
     def _over(self, query: PipeQuery, items: str, stop: int) -> PipeQuery:

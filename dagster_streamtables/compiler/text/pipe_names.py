@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -52,7 +52,23 @@ class PipeNames:
     words: Sequence[str]
     ranges: TokenRanges
 
-    def retold(self, start: int, stop: int, names: Names, stars: Stars) -> str | None:
+    def outputs(self, start: int, stop: int, names: Names, stars: Stars) -> str | None:
+        """The words of a list of outputs, each of which keeps its name; see `retold`.
+
+        Returns:
+            None also if Spark names an output by the words that would be replaced: `SUM(x)`.
+        """
+        items = [each for each in self.ranges.items(start, stop) if each[0] < each[1]]
+        alone = {first for first, end in items if end - first == 1}
+        for first, end in items:
+            unnamed = first not in alone and self.words[end - 2] != "AS"
+            if unnamed and any((self._name(i),) in names for i in range(first, end)):
+                return None
+        return self.retold(start, stop, names, stars, alone)
+
+    def retold(
+        self, start: int, stop: int, names: Names, stars: Stars, alone: Collection[int] = ()
+    ) -> str | None:
         """The words of a range with what its names stand for.
 
         Args:
@@ -60,6 +76,7 @@ class PipeNames:
             stop: The token after it.
             names: What is replaced.
             stars: What ``*`` for all columns stands for.
+            alone: Tokens that are outputs, whose names what replaces them gets.
 
         Returns:
             None if a name may mean another column: one of a query inside of the range, a parameter
@@ -71,6 +88,7 @@ class PipeNames:
             if self.words[i + 1 : i + 2] == ["."] and (self._name(i),) in names:
                 return None
             length, told = self._at(i, start, stop, names)
+            told += f" AS {self.written(i)}" if length and i in alone else ""
             edits += [(i, i + length - 1, told)] if length else []
             i += length or 1
         if edits and self._is_doubtful(start, stop):

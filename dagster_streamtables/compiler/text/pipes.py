@@ -190,9 +190,11 @@ class _Writer(PipeColumns):
         window = next(
             (i for i in self._ranges.outer(start, stop) if self._defines_window(i, stop)), stop
         )
-        below, [items, windows] = self._settled(query.unordered, (start, window), (window, stop))
-        sql = below.select(items)
         begin = start + (self._words[start] in ("DISTINCT", "ALL"))
+        below, [items, windows] = self._settled(
+            query.unordered, (window, stop), outputs=[(begin, window)]
+        )
+        sql = below.select(f"{self._copied(start, begin)} {items}".strip())
         below = self._choosing(below, self._ranges.items(begin, window))
         return below.below(f"{sql}\n{windows}", ordered=below.ordered)
 
@@ -210,7 +212,7 @@ class _Writer(PipeColumns):
         }
         query, found = self._keyed(query, numbers, start) if numbers else (query, {})
         values = [self._key(*each) for each in keys]
-        query, told = self._settled(query, (start, group), *keys, *values)
+        query, told = self._settled(query, *values, outputs=[(start, group), *keys])
         calls, named, plain = told[0], told[1 : len(keys) + 1], told[len(keys) + 1 :]
         items = [found[each][0] if each in found else each for each in named]
         groups = [found[each][1] if each in found else each for each in plain]

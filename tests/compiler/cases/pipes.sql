@@ -143,7 +143,7 @@ INSERT INTO customers VALUES (1, 'x'), (4, 'x');
 
 --- case: SET keeps the place of a column
 --- covers: Q29 SET of a pipe
-FROM orders AS o |> WHERE o.amount > 4 |> SET customer = customer + o.amount, `id` = customer * 10 |> WHERE o.id > 50;
+FROM orders AS o |> WHERE o.amount > 4 |> SET customer = customer + o.amount, `id` = customer * 10 |> WHERE id > 50;
 --- before
 INSERT INTO orders VALUES (1, 1, 5), (2, 2, 3), (3, 0, 6);
 --- change
@@ -243,8 +243,8 @@ UPDATE customers SET region = 'y' WHERE id = 1;
 FROM orders AS o JOIN customers AS c ON o.customer = c.id
 |> WHERE c.region = 'x' OR o.amount > 6
 |> LEFT JOIN regions AS r ON r.name = c.region
-|> EXTEND o.id + c.id AS id
-|> SELECT o.id AS o, c.id AS c, id, r.country;
+|> EXTEND o.id + c.id AS ids
+|> SELECT o.id AS o, c.id AS c, ids, r.country;
 --- before
 INSERT INTO orders VALUES (1, 1, 5), (2, 2, 5), (3, 2, 7);
 INSERT INTO customers VALUES (1, 'x'), (2, 'y');

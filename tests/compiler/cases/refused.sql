@@ -250,6 +250,18 @@ SELECT id, amount + 1 FROM orders;
 --- error
 -- output column 2 has no name
 
+--- case: an output without a name under a star
+--- covers: Q29 an output without a name
+WITH sums AS (SELECT customer, SUM(amount) FROM orders GROUP BY customer) SELECT * FROM sums;
+--- error
+-- output column 2 has no name
+
+--- case: an output without a name at the end of a pipe
+--- covers: Q29 an output without a name
+FROM orders |> AGGREGATE SUM(amount) GROUP BY customer;
+--- error
+-- output column 2 has no name
+
 --- case: two outputs of one name
 --- covers: Q29 two outputs of one name
 SELECT id, amount AS ID FROM orders;

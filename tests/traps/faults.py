@@ -97,8 +97,13 @@ def no_writing(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def no_reading(folder: Path) -> Iterator[None]:
-    """This process may not look into a folder; root becomes somebody else for that time."""
-    user, mode = os.geteuid(), folder.stat().st_mode
+    """This process may not look into a folder; root becomes somebody else for that time, who may
+    look into those above."""
+    user = os.geteuid()
+    above = () if user else folder.parents
+    modes = {each: each.stat().st_mode for each in (folder, *above)}
+    for each in above:
+        each.chmod(modes[each] | 0o555)
     folder.chmod(0)
     if not user:
         os.seteuid(_NOBODY)
@@ -106,4 +111,5 @@ def no_reading(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.seteuid(user)
-        folder.chmod(mode)
+        for each, mode in modes.items():
+            each.chmod(mode)

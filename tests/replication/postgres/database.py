@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,8 @@ if PROGRAMS:
     _commands.POSTGRES_BIN_PATH = postgres_server.POSTGRES_BIN_PATH = Path(PROGRAMS)
 VERSION = int(PROGRAMS.split("/")[-2].split(".")[0]) if PROGRAMS else 18
 
+_SECONDS_TO_START = 60
+
 GUARDED = "local all guarded scram-sha-256\n"
 """The role that needs a password."""
 
@@ -45,6 +49,14 @@ class LogicalServer(PostgresServer):
             file.write(SETTINGS)
         rules = self.pgdata / "pg_hba.conf"
         rules.write_text(GUARDED + rules.read_text())
+
+    def ensure_postgres_running(self) -> None:
+        """pg_ctl waits for ten seconds; on a busy machine the server is there later."""
+        for _ in range(_SECONDS_TO_START):
+            with suppress(subprocess.TimeoutExpired, AssertionError):
+                return super().ensure_postgres_running()
+            time.sleep(1)
+        return super().ensure_postgres_running()
 
 
 @dataclass

@@ -14,6 +14,8 @@ import pytest
 import typer.testing
 from alembic.util import pyfiles
 
+from dagster_streamtables.runtime.spark import jars
+from dagster_streamtables.runtime.spark.server import stop_server
 from dagster_streamtables.runtime.spark.session import open_session
 from dagster_streamtables.runtime.spark.session_cleanup import drop_views
 
@@ -78,3 +80,17 @@ def spark() -> Iterator[SparkSession]:
     session = open_session()
     yield session
     drop_views(session)
+
+
+@pytest.fixture
+def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder without a server; the JARs in it are the ones already fetched."""
+    fetched = jars.delta_jars()[0].parent.parent
+    (tmp_path / "jars").symlink_to(fetched)
+    monkeypatch.setenv("STREAMTABLES_HOME", str(tmp_path))
+    monkeypatch.setenv("STREAMTABLES_SPARK_MEMORY", "1g")
+    # On a slow machine, a process that makes one would be among those that are counted.
+    monkeypatch.setenv("STREAMTABLES_CLASS_ARCHIVE", "false")
+    monkeypatch.delenv("STREAMTABLES_SPARK", raising=False)
+    yield tmp_path
+    stop_server()

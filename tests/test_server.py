@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,20 +36,6 @@ import sys
 from dagster_streamtables.runtime.spark.session import open_session
 session = open_session(session_id=sys.argv[1])
 """
-
-
-@pytest.fixture
-def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder without a server; the JARs in it are the ones already fetched."""
-    fetched = jars.delta_jars()[0].parent.parent
-    (tmp_path / "jars").symlink_to(fetched)
-    monkeypatch.setenv("STREAMTABLES_HOME", str(tmp_path))
-    monkeypatch.setenv("STREAMTABLES_SPARK_MEMORY", "1g")
-    # On a slow machine, a process that makes one would be among those that are counted.
-    monkeypatch.setenv("STREAMTABLES_CLASS_ARCHIVE", "false")
-    monkeypatch.delenv("STREAMTABLES_SPARK", raising=False)
-    yield tmp_path
-    stop_server()
 
 
 def python(program: str, *arguments: str) -> subprocess.Popen[str]:

@@ -1,6 +1,7 @@
 """Beside dagster-pyspark and dagster-deltalake: their sessions refresh, their IO managers read."""
 
 # No `from __future__ import annotations`: Dagster reads the annotations of assets at run time.
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -245,7 +246,8 @@ print(resource.lake().refresh(table).action, resource.lake().check(table).equal)
 def classic(root: Path, delta: str) -> subprocess.CompletedProcess[str]:
     """In a process of its own: a process has sessions of one kind, and this one has Connect's."""
     command = [sys.executable, "-c", CLASSIC, str(root), delta, TOTALS]
-    return subprocess.run(command, capture_output=True, text=True)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("SPARK_")}
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
 
 
 @pytest.mark.spark

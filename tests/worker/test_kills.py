@@ -28,7 +28,7 @@ from deltalake import DeltaTable
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.observe.lease import Beats
-from dagster_streamtables.runtime.spark.server import server_status, stop_server
+from dagster_streamtables.runtime.spark.server import server_status
 from worker.conftest import Write
 
 CHAIN = {
@@ -161,7 +161,8 @@ def last_refresh(root: Path, name: str) -> int:
 
 
 @pytest.fixture
-def process(tmp_path: Path) -> Iterator[Process]:
+def process(tmp_path: Path, own_home: Path) -> Iterator[Process]:
+    """With a Spark server of its own, which may be killed."""
     made = Process(tmp_path)
     yield made
     made.kill()
@@ -267,4 +268,3 @@ def test_kills_at_random_moments_leave_nothing_wrong(
     process.kill()
     orders.commit()
     process.until(caught_up)
-    stop_server()

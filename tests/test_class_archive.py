@@ -12,9 +12,7 @@ from dagster_streamtables.runtime.spark.class_archive import ClassArchive, class
 from dagster_streamtables.runtime.spark.home import home
 from dagster_streamtables.runtime.spark.server import server_status, stop_server
 from dagster_streamtables.runtime.spark.session import open_session
-from tests.test_server import one, own_home, servers_of
-
-__all__ = ["own_home"]
+from tests.test_server import one, servers_of
 
 
 @pytest.fixture

@@ -99,11 +99,10 @@ def no_writing(folder: Path) -> Iterator[None]:
 def no_reading(folder: Path) -> Iterator[None]:
     """This process may not look into a folder; root becomes somebody else for that time, who may
     look into those above."""
-    user = os.geteuid()
-    above = () if user else folder.parents
-    modes = {each: each.stat().st_mode for each in (folder, *above)}
-    for each in above:
-        each.chmod(modes[each] | 0o555)
+    user, mode = os.geteuid(), folder.stat().st_mode
+    for each in () if user else folder.parents:
+        # They stay open: to close them would close them to another process of the tests.
+        each.chmod(each.stat().st_mode | 0o555)
     folder.chmod(0)
     if not user:
         os.seteuid(_NOBODY)
@@ -111,5 +110,4 @@ def no_reading(folder: Path) -> Iterator[None]:
         yield
     finally:
         os.seteuid(user)
-        for each, mode in modes.items():
-            each.chmod(mode)
+        folder.chmod(mode)

@@ -37,14 +37,12 @@ from dagster_streamtables.runtime.spark.server import server_status
 from dagster_streamtables.runtime.storage import spark_writer
 from runtime.delta import refreshed, stored, write
 from runtime.orders import LARGE, TOTALS, orders, source
-from test_server import own_home
 from traps.faults import filled, kept_aside, no_large_files, no_reading, no_writing, small_disk
 from traps.test_commits import tables, writers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["own_home"]
 pytestmark = [pytest.mark.spark, pytest.mark.long]
 
 DUMPS = ("JVM stacktrace", "\tat ", "<unknown>", "Traceback", "\x1b")

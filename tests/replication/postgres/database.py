@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +32,13 @@ if PROGRAMS:
     _commands.POSTGRES_BIN_PATH = postgres_server.POSTGRES_BIN_PATH = Path(PROGRAMS)
 VERSION = int(PROGRAMS.split("/")[-2].split(".")[0]) if PROGRAMS else 18
 
-_SECONDS_TO_START = 60
+
+def _pg_ctl(*args: Any, **options: Any) -> Any:
+    """The wheel waits for ten seconds; on a busy machine the server is there later."""
+    return _commands.pg_ctl(*args, **{**options, "timeout": 60})
+
+
+postgres_server.pg_ctl = _pg_ctl
 
 GUARDED = "local all guarded scram-sha-256\n"
 """The role that needs a password."""
@@ -49,14 +53,6 @@ class LogicalServer(PostgresServer):
             file.write(SETTINGS)
         rules = self.pgdata / "pg_hba.conf"
         rules.write_text(GUARDED + rules.read_text())
-
-    def ensure_postgres_running(self) -> None:
-        """pg_ctl waits for ten seconds; on a busy machine the server is there later."""
-        for _ in range(_SECONDS_TO_START):
-            with suppress(subprocess.TimeoutExpired, AssertionError):
-                return super().ensure_postgres_running()
-            time.sleep(1)
-        return super().ensure_postgres_running()
 
 
 @dataclass

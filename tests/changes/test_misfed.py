@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -66,13 +66,8 @@ def _moments(keys: list[int]) -> pa.Table:
     return pa.table({"k": pa.array(keys, pa.int64()), "at": times})
 
 
-@pytest.mark.spark
-@pytest.mark.parametrize("rewrite", REWRITES)
-@pytest.mark.parametrize("feed", [True, pytest.param(False, marks=pytest.mark.long)])
-def test_delta_rs_changes_moments_that_it_only_carries_over(
-    rewrite: Change, feed: bool, lake: Lake
-) -> None:
-    """Files as Spark writes them by default: INT96, without statistics of their own."""
+def _as_spark_writes(lake: Lake, configuration: Mapping[str, str | None] | None) -> str:
+    """Two files as Spark writes them by default: INT96, without statistics of their own."""
     place = lake.location("t")
     Path(place).mkdir(parents=True)
     for keys in ([1, 2], [3, 4]):
@@ -82,7 +77,17 @@ def test_delta_rs_changes_moments_that_it_only_carries_over(
             use_deprecated_int96_timestamps=True,
             store_schema=False,
         )
-    convert_to_deltalake(place, configuration=FEED if feed else None)
+    convert_to_deltalake(place, configuration=configuration)
+    return place
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("rewrite", REWRITES)
+@pytest.mark.parametrize("feed", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_delta_rs_changes_moments_that_it_only_carries_over(
+    rewrite: Change, feed: bool, lake: Lake
+) -> None:
+    place = _as_spark_writes(lake, FEED if feed else None)
 
     with subscribe(lake, "t", order_by="k") as found:
         before = found.fetch(4, timeout=10).to_pylist()
@@ -93,3 +98,33 @@ def test_delta_rs_changes_moments_that_it_only_carries_over(
     years = {(row["k"], row["_diff"]): row["at"].year for row in changed}
     assert years[1, -1] == 9999
     assert years[1, 1] == 1816, "delta-rs is mended: trust its rewrites again"
+
+
+def _merge_away(place: str) -> object:
+    rows = pa.table({"k": pa.array([1, 2], pa.int64())})
+    merge = DeltaTable(place).merge(rows, "s.k = t.k", "s", "t")
+    return merge.when_matched_delete().execute()
+
+
+def _delete_both(place: str) -> object:
+    return DeltaTable(place).delete("k < 3")
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("change", [_delete_both, _merge_away])
+def test_moments_that_go_with_all_rows_of_their_file(change: Change, lake: Lake) -> None:
+    """Nothing is carried over, so the commit adds no file: only its feed is wrong."""
+    place = _as_spark_writes(lake, FEED)
+
+    with subscribe(lake, "t", order_by="k") as found:
+        found.fetch(4, timeout=10)
+        change(place)
+        changed = found.fetch(None, timeout=0).to_pylist()
+
+    fed = pa.table(DeltaTable(place).load_cdf(starting_version=1))
+    assert 1816 in [at.year for at in fed["at"].to_pylist()], "delta-rs is mended"
+    assert not [path for path in DeltaTable(place).file_uris() if "1.parquet" in path]
+    assert [(row["k"], row["_diff"], row["at"].year) for row in changed] == [
+        (1, -1, 9999),
+        (2, -1, 2020),
+    ]

@@ -165,7 +165,7 @@ class _CommitTotals:
         self.under_vectors: set[str] = set()
         """The paths of files that a commit named with a deletion vector."""
         self.rewritten: set[str] = set()
-        """The paths of files that delta-rs removed and whose rows it may have carried over."""
+        """The paths of files that delta-rs removed and whose rows it may have written again."""
         self.rewrites: list[Rewrite] = []
         """The commits in which another engine may have carried over rows."""
         self._added: set[str] = set()
@@ -191,15 +191,20 @@ class _CommitTotals:
         self.misfed |= bool(feed) and _is_misfed(info, self._floats)
         self.altered |= loses_empty_texts(adds, removes)
         if _is_by_delta_rs(info):
-            self._rewrite(adds, removes)
+            self._rewrite(adds, removes, feed)
         else:
             self.rewrites += rewrites_of(version, adds, removes, feed)
         named = (each for each in (*adds, *removes) if each.get("deletionVector") is not None)
         self.under_vectors |= {unquote(each["path"]) for each in named}
 
-    def _rewrite(self, adds: Sequence[Action], removes: Sequence[Action]) -> None:
-        """Note what delta-rs rewrote. What it wrote itself, it reads as Spark does."""
-        if adds:
+    def _rewrite(
+        self, adds: Sequence[Action], removes: Sequence[Action], feed: Sequence[Action]
+    ) -> None:
+        """Note what delta-rs rewrote, to new data files or, where no row is left, to the feed.
+
+        What it wrote itself, it reads as Spark does.
+        """
+        if adds or feed:
             self.rewritten |= {unquote(each["path"]) for each in removes} - self._added
         self._added |= {unquote(each["path"]) for each in adds}
 

@@ -43,7 +43,7 @@ PROPERTIES = {
     "delta.randomizeFilePrefixes": ("true", 0.1),
 }
 """What a table may have from the beginning, and how often it does."""
-PARTITIONS = ("g", "txt", "d", "c")
+PARTITIONS = ("g", "txt", "d", "c", "ts", "nt", "v", "small")
 
 
 def some_properties(random: Random, **more: str) -> dict[str, str]:

@@ -5,6 +5,9 @@
     Spark       may write an encoding that has not all times: to compact a file in milliseconds cuts
                 off microseconds.
     both        make NULL of the empty text of a partition.
+    both        write a time that is a partition's value in their own form: Spark in UTC, and so
+                marked, delta-rs without a zone. Spark reads the latter in the zone of its session,
+                so in any zone but UTC the rows have another time afterwards.
     Spark       writes each column under its name when column mapping ends: two that were renamed
                 to each other have changed their values, and the schema is the one of before.
 
@@ -13,7 +16,8 @@ The commits say that no row changed, or have a feed without these rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from urllib.parse import unquote
@@ -30,6 +34,8 @@ from dagster_streamtables.runtime.delta.time_encodings import (
 
 _LOSING = frozenset({OLD_CALENDAR, MILLISECONDS})
 _AT_ONCE = 16
+_IN_ZONE = re.compile(r":\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$")
+"""How the text of a time ends that names its zone."""
 
 
 @dataclass(frozen=True)
@@ -118,8 +124,30 @@ def loses_empty_texts(adds: Sequence[Action], removes: Sequence[Action]) -> bool
     files, OPTIMIZE by either engine, or UPDATE of another row by Spark, has NULL in place of the
     text; the commit says that no rows changed, or has a feed without them.
     """
-    came, went = (
-        [each.get("partitionValues") or {} for each in actions] for actions in (adds, removes)
-    )
+    came, went = map(_partitions_of, (adds, removes))
     empty = {name for values in went for name, value in values.items() if value == ""}
     return any(values.get(name) is None for values in came for name in empty)
+
+
+def moves_times(written: Sequence[Action], removes: Sequence[Action]) -> bool:
+    """Whether rows, or their like in the feed, may be of another time for who reads them.
+
+    The columns are not looked up: a partition of such a text keeps it, so both forms are there only
+    where rows were written that were not before.
+    """
+    came, went = map(_forms, (written, removes))
+    return any(len(came[name] | went[name]) > 1 for name in came.keys() & went.keys())
+
+
+def _forms(actions: Sequence[Action]) -> dict[str, set[bool]]:
+    """Of each partition column, whether its values name a zone."""
+    found: dict[str, set[bool]] = {}
+    for values in _partitions_of(actions):
+        for name, value in values.items():
+            if value is not None:
+                found.setdefault(name, set()).add(bool(_IN_ZONE.search(value)))
+    return found
+
+
+def _partitions_of(actions: Sequence[Action]) -> list[Mapping[str, str | None]]:
+    return [each.get("partitionValues") or {} for each in actions]

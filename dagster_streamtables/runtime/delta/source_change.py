@@ -42,6 +42,7 @@ from dagster_streamtables.runtime.delta.rewrites import (
     cuts_times,
     loses_empty_texts,
     misreads,
+    moves_times,
     rewrites_of,
 )
 
@@ -189,7 +190,7 @@ class _CommitTotals:
             self.altered |= self._renamed and not maps
             self._renamed = maps and has_renamed(json.loads(metadata["schemaString"]))
         self.misfed |= bool(feed) and _is_misfed(info, self._floats)
-        self.altered |= loses_empty_texts(adds, removes)
+        self.altered |= loses_empty_texts(adds, removes) or moves_times((*adds, *feed), removes)
         if _is_by_delta_rs(info):
             self._rewrite(adds, removes, feed)
         else:

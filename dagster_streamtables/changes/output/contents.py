@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from dagster_streamtables.changes.output.value_text import texts
+from dagster_streamtables.runtime.delta.arrow import times_as_numbers
 
 Row: TypeAlias = tuple[str | None, ...]
 
@@ -76,7 +77,7 @@ class Contents:
     def _orders(column: pa.Array, compared: bool) -> Iterator[tuple[int, Any]]:
         """What rows are sorted by: the value if it can be compared, or its text; NaN is the
         greatest number, and NULL is last."""
-        for value in (column if compared else texts(column)).to_pylist():
+        for value in (times_as_numbers(column) if compared else texts(column)).to_pylist():
             if value is None or value != value:
                 yield (2 if value is None else 1), 0
             else:

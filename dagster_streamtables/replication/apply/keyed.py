@@ -14,6 +14,7 @@ from dagster_streamtables.replication.apply.told import ToldChanges, comparable
 from dagster_streamtables.replication.model.errors import ReplicationConflict, TargetProblem
 from dagster_streamtables.replication.target.columns import Columns
 from dagster_streamtables.replication.target.stored_rows import StoredRows
+from dagster_streamtables.runtime.delta.arrow import python_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -97,7 +98,7 @@ def _row_of_each(numbers: np.ndarray, count: int, there: pa.Table, columns: Colu
 
 def shown(rows: pa.Table, index: int) -> str:
     """A row as text: ``id=1, region='EU'``."""
-    [row] = rows.slice(index, 1).to_pylist()
+    [row] = python_rows(rows.slice(index, 1))
     return ", ".join(f"{name}={value!r}" for name, value in row.items())
 
 

@@ -16,6 +16,7 @@ from dagster_streamtables.replication.apply.row_ids import RowIds
 from dagster_streamtables.replication.model.batch import Transaction
 from dagster_streamtables.replication.model.errors import PublisherProblem
 from dagster_streamtables.replication.target.columns import Columns
+from dagster_streamtables.runtime.delta.arrow import times_as_texts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -92,7 +93,7 @@ def comparable(rows: pa.Table) -> pa.Table:
 
     for i, column in enumerate(rows.columns):
         if pa.types.is_nested(column.type):
-            shown = pa.array(map(repr, column.to_pylist()), pa.string())
+            shown = pa.array(map(repr, times_as_texts(column).to_pylist()), pa.string())
             rows = rows.set_column(i, rows.column_names[i], shown)
     return rows
 

@@ -18,6 +18,7 @@ from dagster_streamtables.replication.lake.filter_flags import flag
 from dagster_streamtables.replication.lake.shown_table import ShownTable
 from dagster_streamtables.replication.model.batch import change_schema
 from dagster_streamtables.replication.model.published_table import Operation, PublishedTable
+from dagster_streamtables.runtime.delta.arrow import times_as_numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -70,7 +71,7 @@ class RowChanges:
 
     def _keys(self, indices: np.ndarray) -> Iterator[tuple[Any, ...]]:
         keys = self.rows.select(list(self.shown.key or ())).take(indices)
-        return zip(*(column.to_pylist() for column in keys.columns), strict=True)
+        return zip(*(times_as_numbers(each).to_pylist() for each in keys.columns), strict=True)
 
     def _alone(self, operation: Operation, sign: int, paired: np.ndarray) -> np.ndarray:
         """The rows without a partner that are published."""

@@ -18,6 +18,7 @@ from dagster_streamtables.replication.model.published_table import Operation, Pu
 from dagster_streamtables.replication.model.publisher import Copy
 from dagster_streamtables.replication.target.columns import Columns, columns_of
 from dagster_streamtables.replication.target.target_table import opened
+from dagster_streamtables.runtime.delta.arrow import python_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -125,7 +126,7 @@ def _sample(
         for index in np.flatnonzero(np.isin(these, wanted)).tolist():
             number = left.pop(int(these[index]), None)
             if number is not None:
-                [row] = some.slice(index, 1).to_pylist()
+                [row] = python_rows(some.slice(index, 1))
                 found.append({**row, "__difference": kind, "__copies": number})
             if len(found) == SAMPLE:
                 return found

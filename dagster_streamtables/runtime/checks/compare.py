@@ -25,6 +25,7 @@ from dagster_streamtables.runtime.checks.sample import SampledRows
 from dagster_streamtables.runtime.compute.netting import netted, weighted
 from dagster_streamtables.runtime.compute.own_text import rows_of
 from dagster_streamtables.runtime.compute.relations import Relations
+from dagster_streamtables.runtime.delta.arrow import python_rows
 from dagster_streamtables.runtime.delta.delta_log import Snapshot, TableLog
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.stored_rows import stored_rows
@@ -116,7 +117,7 @@ def compare(
             expected, held = part.of(expected, kinds), part.of(held, kinds)
         differing = difference(expected, held, zeros=not _rows_meet(text))
         counts = _counts(differing)
-        sample = _shown(differing.limit(SAMPLE)).collect() if counts else []
+        sample = _shown(differing.limit(SAMPLE)) if counts else []
     return Comparison(
         table=table.name,
         equal=not counts,
@@ -124,20 +125,21 @@ def compare(
         frontier=frontier,
         missing=counts.get("missing", 0),
         unexpected=counts.get("unexpected", 0),
-        sample=[row.asDict(recursive=True) for row in sample],
+        sample=sample,
         seconds=time.perf_counter() - begin,
         part=part,
         functions=tuple(each.name for each in table.called_functions),
     )
 
 
-def _shown(rows: DataFrame) -> DataFrame:
-    """With U+FFFD in place of bytes that are no UTF-8, which Python cannot read."""
+def _shown(rows: DataFrame) -> list[dict[str, Any]]:
+    """The rows, with U+FFFD in place of bytes that are no UTF-8, which Python cannot read."""
     texts = {name for name, type_ in rows.dtypes if type_ == "string"}
-    return rows.selectExpr(
+    readable = rows.selectExpr(
         *(f"make_valid_utf8({spark_name(n)}) AS {spark_name(n)}" if n in texts else spark_name(n)
           for n in rows.columns)
     )  # fmt: skip
+    return python_rows(arrow_rows(readable))
 
 
 def _equal_here(expected: DataFrame, log: TableLog, names: list[str]) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 
 from dagster_streamtables.compiler import Invariants, Plan, Rule
 from dagster_streamtables.runtime.compute.relations import Relations
+from dagster_streamtables.runtime.delta.arrow import python_rows
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.delta.source_change import change_between
@@ -25,6 +26,7 @@ from dagster_streamtables.runtime.model.state import (
     read_state,
 )
 from dagster_streamtables.runtime.refresh.intermediate import location_of
+from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 SAMPLE = 20
 """Number of rows of each table that are shown."""
@@ -221,8 +223,8 @@ def _of_the_rows(
 
 
 def _rows(planned: PlannedTable, sql: str, relations: Relations) -> list[dict[str, Any]]:
-    rows = relations.sql(sql).collect()
-    return [{"__table": planned.name, **row.asDict(recursive=True)} for row in rows]
+    rows = python_rows(arrow_rows(relations.sql(sql)))
+    return [{"__table": planned.name, **row} for row in rows]
 
 
 def _words(numbers: str, found: Sequence[Rule]) -> str:

@@ -20,7 +20,7 @@ from dagster_streamtables.runtime.compute.netting import has_nested, netted
 from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.delta.data_rows import pads, rows_of, schema_of
 from dagster_streamtables.runtime.delta.delta_log import TableIdentity, TableLog
-from dagster_streamtables.runtime.delta.live_files import DataFile, live_files
+from dagster_streamtables.runtime.delta.live_files import DataFile, is_told, live_files
 from dagster_streamtables.runtime.delta.only_spark import OnlySpark
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.source_change import SourceChange
@@ -49,7 +49,9 @@ def small_change(
     """
     import pyarrow as pa
 
-    if log.maps_columns or not _reads_partitions(log) or change.vectors or pads(log, columns):
+    if log.maps_columns or change.vectors or pads(log, columns):
+        return None
+    if not all(is_told(log.columns[name]) for name in log.partitions):
         return None
     if has_variants(log.columns[name] for name in columns):
         return None
@@ -174,18 +176,6 @@ def _with_weight(rows: pa.Table, weight: pa.Array | pa.ChunkedArray) -> pa.Table
     import pyarrow as pa
 
     return rows.append_column(WEIGHT, weight) if rows.num_columns else pa.table({WEIGHT: weight})
-
-
-_PARTITIONS = ("boolean", "tinyint", "smallint", "int", "bigint", "decimal", "string", "date")
-
-
-def _reads_partitions(log: TableLog) -> bool:
-    """Whether the log has the values of the partition columns as Spark reads them.
-
-    delta-rs reads the escapes of a BINARY as bytes, and a TIMESTAMP without a zone as UTC, while
-    Spark reads it in the zone of its session.
-    """
-    return all(log.columns[name].partition("(")[0] in _PARTITIONS for name in log.partitions)
 
 
 def large_change(

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from dagster_streamtables.compiler import partial_column, stored_column
+from dagster_streamtables.runtime.delta.arrow import times_as_numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,8 +41,8 @@ def _places(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    wanted = [_comparable(touched.column(name)) for _, name in key]
-    there = [_comparable(stored.column(name)) for name, _ in key]
+    wanted = [times_as_numbers(touched.column(name)) for _, name in key]
+    there = [times_as_numbers(stored.column(name)) for name, _ in key]
     if len(key) == 1 and wanted[0].type == there[0].type:
         return pc.index_in(wanted[0], value_set=there[0])
     numbers = {values: number for number, values in enumerate(_values(there, stored.num_rows))}
@@ -52,12 +53,3 @@ def _places(
 def _values(columns: Sequence[pa.ChunkedArray], count: int) -> Iterable[tuple[object, ...]]:
     lists = [column.to_pylist() for column in columns]
     return zip(*lists, strict=True) if lists else [()] * count
-
-
-def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Times as numbers: Python has only the years 1 to 9999."""
-    import pyarrow as pa
-
-    if pa.types.is_timestamp(column.type):
-        return column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
-    return column.cast(pa.int32()) if pa.types.is_date32(column.type) else column

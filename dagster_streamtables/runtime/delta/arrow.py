@@ -8,7 +8,7 @@ delta-rs reads strings into types that Spark does not know.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,13 +29,62 @@ def _plain(type_: pa.DataType) -> pa.DataType:
         return pa.string()
     if pa.types.is_large_binary(type_) or pa.types.is_binary_view(type_):
         return pa.binary()
+    return _with_inside(type_, _plain)
+
+
+def _with_inside(type_: pa.DataType, changed: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """The type with changed types of its fields, elements, keys and values."""
+    import pyarrow as pa
+
     if pa.types.is_struct(type_):
-        return pa.struct([pa.field(each.name, _plain(each.type)) for each in type_])
+        return pa.struct([pa.field(each.name, changed(each.type)) for each in type_])
     if pa.types.is_map(type_):
-        return pa.map_(_plain(type_.key_type), _plain(type_.item_type))
+        return pa.map_(changed(type_.key_type), changed(type_.item_type))
     if pa.types.is_list(type_) or pa.types.is_large_list(type_) or pa.types.is_list_view(type_):
-        return pa.list_(pa.field(type_.value_field.name, _plain(type_.value_type)))
+        return pa.list_(pa.field(type_.value_field.name, changed(type_.value_type)))
     return type_
+
+
+def python_rows(rows: pa.Table) -> list[dict[str, Any]]:
+    """Some rows to be shown, as Python's values.
+
+    Python has only the years 1 to 9999. A column with another one has texts in place of its times.
+    """
+    import pyarrow as pa
+
+    columns = [_representable(column) for column in rows.columns]
+    shown = pa.Table.from_arrays(columns, names=rows.column_names)
+    return shown.to_pylist(maps_as_pydicts="lossy")
+
+
+def _representable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    try:
+        column.to_pylist()
+    except OverflowError:
+        return times_as_texts(column)
+    return column
+
+
+def times_as_texts(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """With texts in place of dates and timestamps, at any depth."""
+    return column.cast(_without_times(column.type))
+
+
+def _without_times(type_: pa.DataType) -> pa.DataType:
+    import pyarrow as pa
+
+    if pa.types.is_date(type_) or pa.types.is_timestamp(type_):
+        return pa.string()
+    return _with_inside(type_, _without_times)
+
+
+def times_as_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of times as whole numbers, of which Python has all; any other as it is."""
+    import pyarrow as pa
+
+    if pa.types.is_timestamp(column.type):
+        return column.cast(pa.timestamp("us", column.type.tz)).cast(pa.int64())
+    return column.cast(pa.int32()) if pa.types.is_date32(column.type) else column
 
 
 def has_variants(schema: pa.Schema) -> bool:

@@ -13,8 +13,18 @@ if TYPE_CHECKING:
 _READ = ("path", "num_records")
 _PARTITION = "partition."
 _NULL = "__HIVE_DEFAULT_PARTITION__"
+_TOLD = ("boolean", "tinyint", "smallint", "int", "bigint", "decimal", "string", "date")
 UNTOLD = object()
-"""A partition value that is NULL or the empty text: delta-rs shows both as NULL, Spark does not."""
+"""A partition value that delta-rs may tell otherwise than Spark does, or that Python has not."""
+
+
+def is_told(type_: str) -> bool:
+    """Whether delta-rs tells the partition values of a type as Spark reads them.
+
+    It reads the escapes of a BINARY as bytes, and a TIMESTAMP without a zone as UTC, while Spark
+    reads it in the zone of its session.
+    """
+    return type_.partition("(")[0] in _TOLD
 
 
 @dataclass(frozen=True)
@@ -36,22 +46,28 @@ def live_files(log: TableLog) -> dict[str, DataFile]:
     if not log.adds.num_rows:
         return {}
     # Not the statistics: their times may be none of Python's, such as the end of 9999 in New York.
-    held = [n for n in log.adds.column_names if n in _READ or n.startswith(_PARTITION)]
+    held = [name for name in log.adds.column_names if name in _READ]
     columns = log.adds.select(held).to_pydict()
     paths = [unquote(path) for path in columns["path"]]
     rows = columns.get("num_records") or [None] * len(paths)
-    names = {n: n.removeprefix(_PARTITION) for n in columns if n.startswith(_PARTITION)}
-    values = {name: _partition_values(log, name, columns[n], paths) for n, name in names.items()}
+    divided = [name for name in log.adds.column_names if name.startswith(_PARTITION)]
+    values = {n.removeprefix(_PARTITION): _partition_values(log, n, paths) for n in divided}
     return {
         path: DataFile(path, {name: column[i] for name, column in values.items()}, rows[i])
         for i, path in enumerate(paths)
     }
 
 
-def _partition_values(log: TableLog, name: str, values: list[Any], paths: list[str]) -> list[Any]:
-    """A NULL is recognized by the folder into which both engines write it."""
-    if not log.columns.get(name, "string").startswith("string"):
+def _partition_values(log: TableLog, column: str, paths: list[str]) -> list[Any]:
+    name = column.removeprefix(_PARTITION)
+    type_ = log.columns.get(name, "string")
+    try:
+        values = log.adds.column(column).to_pylist() if is_told(type_) else [UNTOLD] * len(paths)
+    except OverflowError:  # a day after 9999
+        return [UNTOLD] * len(paths)
+    if not type_.startswith("string"):
         return values
+    # delta-rs shows the empty text as NULL. A NULL is known by the folder that both engines write.
     folder = f"{name}={_NULL}"
     pairs = zip(values, paths, strict=True)
     return [UNTOLD if v is None and folder not in p.split("/") else v for v, p in pairs]

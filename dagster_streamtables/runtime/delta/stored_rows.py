@@ -10,7 +10,7 @@ delta-rs has the snapshot, and its statistics skip most files.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime
+from datetime import date
 from typing import TYPE_CHECKING
 
 from sqlglot import exp
@@ -82,7 +82,11 @@ def among(name: str, values: pa.ChunkedArray) -> str:
         return null
     if len(wanted) > _LISTED:
         return condition(exp.column(name, quoted=True), values) or "true"
-    found = f"{delta_rs_name(name)} IN ({', '.join(map(_literal, wanted.to_pylist()))})"
+    try:
+        listed = ", ".join(map(_literal, wanted.to_pylist()))
+    except OverflowError:  # a day after 9999 is none of Python's
+        return "true"
+    found = f"{delta_rs_name(name)} IN ({listed})"
     return f"({found} OR {null})" if values.null_count else f"({found})"
 
 
@@ -116,7 +120,4 @@ def _is_readable(log: TableLog, columns: Sequence[str], *, whole: bool) -> bool:
 
 
 def _is_untold(file: DataFile) -> bool:
-    """Whether a partition value is one that delta-rs may read as another."""
-    return any(
-        value is UNTOLD or isinstance(value, bytes | datetime) for value in file.partition.values()
-    )
+    return any(value is UNTOLD for value in file.partition.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.compiler import WEIGHT
+from dagster_streamtables.runtime.delta.arrow import python_rows
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.definition import visible
 
@@ -31,6 +32,6 @@ def preview_of(change: pa.Table | None, log: TableLog, limit: int) -> list[dict[
     return [
         {CHANGE: "came" if weight > 0 else "went", COPIES: abs(weight), **row}
         for row, weight in zip(
-            rows.select(list(visible(log.columns))).to_pylist(), weights, strict=True
+            python_rows(rows.select(list(visible(log.columns)))), weights, strict=True
         )
     ]

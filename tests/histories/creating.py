@@ -43,7 +43,8 @@ PROPERTIES = {
     "delta.randomizeFilePrefixes": ("true", 0.1),
 }
 """What a table may have from the beginning, and how often it does."""
-PARTITIONS = ("g", "txt", "d", "c", "ts", "nt", "v", "small")
+PARTITIONS = ("g", "txt", "d", "c", "ts", "nt", "small")
+"""No decimals: delta-rs writes -0.01 as a text that it does not read itself."""
 
 
 def some_properties(random: Random, **more: str) -> dict[str, str]:

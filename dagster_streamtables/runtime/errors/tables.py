@@ -46,6 +46,21 @@ def damaged(place: str, why: str) -> DamagedTable:
     )
 
 
+def unread_partition(place: str, why: str) -> DamagedTable:
+    """The error of a partition's value that delta-rs does not take.
+
+    After CONVERT TO DELTA, ``2020`` may be a DATE to Spark and ``1.0`` a DECIMAL(10,2); delta-rs
+    refuses the whole table then. It writes -0.01 as ``0.-1``, which nothing reads.
+    """
+    return DamagedTable(
+        "the value of a partition cannot be read",
+        where=place,
+        why=f"the log has it as a text that delta-rs does not take: {why}",
+        fix="let Spark write these rows anew, for example by UPDATE … SET p = p, where p is the "
+        "column that partitions the table",
+    )
+
+
 def empty(commit: str) -> DamagedTable:
     """The error of a commit without an action.
 

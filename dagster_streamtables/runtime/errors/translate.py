@@ -35,8 +35,12 @@ from dagster_streamtables.runtime.errors.tables import (
     damaged,
     lost_file,
     lost_race,
+    unread_partition,
     unreadable_root,
 )
+
+_UNREAD = "Failed to parse value '"
+"""What delta-rs says of a text in the log that is no value to it."""
 
 _GONE = re.compile(
     r"\[(FAILED_READ_FILE\.\w+|CANNOT_READ_FILE_FOOTER|PATH_NOT_FOUND|DELTA_FILE_NOT_FOUND\w*|"
@@ -117,8 +121,9 @@ def log_explained(location: str) -> Iterator[None]:
     try:
         yield
     except (DeltaError, OSError) as error:
-        problem = machine_problem(error) or damaged(location, first_line(str(error)))
-        raise problem from error
+        words = first_line(str(error))
+        unread = unread_partition if _UNREAD in words else damaged
+        raise (machine_problem(error) or unread(location, words)) from error
 
 
 @contextmanager

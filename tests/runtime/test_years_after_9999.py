@@ -44,11 +44,11 @@ def made(lake: Lake, spark: SparkSession, *, feed: bool = False, how: str = "") 
     return place
 
 
-def insert(spark: SparkSession, place: str, *rows: tuple[int, int], g: int = 0) -> None:
+def insert(spark: SparkSession, place: str, *rows: tuple[int, int]) -> None:
     """Rows of an id and the years that are added to 2020."""
     for id_, years in rows:
         spark.sql(
-            f"INSERT INTO {place} SELECT {id_}, {g}, CAST(t AS DATE), t, CAST(t AS TIMESTAMP_NTZ) "
+            f"INSERT INTO {place} SELECT {id_}, 0, CAST(t AS DATE), t, CAST(t AS TIMESTAMP_NTZ) "
             f"FROM (SELECT TIMESTAMP'2020-01-02 03:04:05.000006' + INTERVAL '{years}' YEAR AS t)"
         )
 

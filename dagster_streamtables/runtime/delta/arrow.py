@@ -1,6 +1,6 @@
-"""Convert Arrow columns to types that Spark accepts and that every writer stores in the same way.
+"""Convert Arrow columns to what others take: Spark, every writer alike, and Python.
 
-delta-rs reads strings into types that Spark does not know.
+delta-rs reads strings into types that Spark does not know, and Spark has years that Python has not.
 """
 
 # pyright: reportAttributeAccessIssue=false

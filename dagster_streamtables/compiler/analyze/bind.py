@@ -8,8 +8,7 @@ has its type if it can be inferred, and the tree contains only what the operator
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -18,7 +17,7 @@ from sqlglot.errors import OptimizeError, SchemaError, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
-from dagster_streamtables.compiler.analyze.joins_by_name import settle_joins, spell_out_stars
+from dagster_streamtables.compiler.analyze.from_columns import Scopes
 from dagster_streamtables.compiler.analyze.normalize import normalized
 from dagster_streamtables.compiler.analyze.orders_of_results import spell_out_orders
 from dagster_streamtables.compiler.analyze.outputs import (
@@ -40,7 +39,7 @@ from dagster_streamtables.compiler.operators.columns import WEIGHT
 from dagster_streamtables.compiler.text.aggregate_calls import calls
 from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.places import place
-from dagster_streamtables.compiler.text.query_text import Text, as_written, table_name, tables_in
+from dagster_streamtables.compiler.text.query_text import Text, table_name, tables_in
 from dagster_streamtables.compiler.text.refusal import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
 from dagster_streamtables.compiler.text.types import type_from
@@ -75,7 +74,7 @@ def parse(text: Text, sources: Mapping[str, Columns]) -> Parsed:
     refuse(text)
     _require_sources(text, sources)
     names = _output_names(text, sources)
-    tree, scans = _qualified(text, sources)
+    tree, scans, _ = _qualified(text, sources)
     found = tuple(tree.named_selects)
     if len(names) != len(found):
         names = found
@@ -95,29 +94,23 @@ def output_columns(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...
     return _output_names(text, sources)
 
 
-def _known(sql: str, sources: Mapping[str, Columns]) -> Sequence[str]:
-    """The columns of a query inside of another; nothing if they are not known."""
-    with suppress(InvalidDefinition, UnsupportedQuery, Refusal):
-        names = output_columns(as_written(sql), sources)
-        return () if "*" in names else names
-    return ()
-
-
-def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, dict[str, str]]:
+def _qualified(
+    text: Text, sources: Mapping[str, Columns]
+) -> tuple[exp.Query, dict[str, str], list[str]]:
+    """The tree, its scans, and its output names as the author spells them; none if unknown."""
     every = _types(sources)
-    tree = text.tree.copy()
-    spell_out_stars(tree, lambda sql: _known(sql, sources))
-    tree = normalized(tree, every)
+    tree = normalized(text.tree, every)
     scans = _flatten_table_names(tree, text, sources)
     columns: dict[str, object] = {
         flat: {column: type_from(type_) for column, type_ in sources[name].items()}
         for flat, name in scans.items()
     }
     schema = _Schema(columns, dialect=DIALECT)
+    scopes = Scopes(lambda table: list(sources[scans[table.name]]) if table.name in scans else None)
     try:
-        settle_columns(tree, schema)
+        settle_columns(tree, schema, scopes)
+        names = _spelled(tree, scopes)
         tree = qualify(tree, schema=schema, dialect=DIALECT, quote_identifiers=False)
-        settle_joins(tree)
         _spell_out_group_by_all(tree)
         spell_out_orders(tree)
         tree = annotated(tree, schema)
@@ -133,7 +126,14 @@ def _qualified(text: Text, sources: Mapping[str, Columns]) -> tuple[exp.Query, d
             fix="simplify the query, or choose mode FULL",
         ) from None
     assert isinstance(tree, exp.Query)
-    return tree, scans
+    return tree, scans, names
+
+
+def _spelled(tree: exp.Query, scopes: Scopes) -> list[str]:
+    try:
+        return scopes.outputs(tree)
+    except Refusal:  # only sqlglot tells the columns of some functions
+        return []
 
 
 def _types(sources: Mapping[str, Columns]) -> dict[str, str]:
@@ -245,9 +245,12 @@ def _flatten_table_names(
             outputs = [
                 exp.alias_(exp.column(old, quoted=True), new, quoted=True) for old, new in pairs
             ]
-            table.replace(exp.select(*outputs).from_(plain).subquery(alias))
+            named: exp.Expr = exp.select(*outputs).from_(plain).subquery(alias)
         else:
-            table.replace(exp.alias_(plain, alias, table=True, quoted=True))
+            named = exp.alias_(plain, alias, table=True, quoted=True)
+        for clause in ("joins", "laterals"):  # of parentheses, the first table has them
+            named.set(clause, table.args.get(clause))
+        table.replace(named)
     return {f: name for name, f in flat.items()}
 
 
@@ -275,12 +278,12 @@ def _output_names(text: Text, sources: Mapping[str, Columns]) -> tuple[str, ...]
 def _names_of_star(
     text: Text, sources: Mapping[str, Columns], cased: Mapping[str, str]
 ) -> tuple[str, ...]:
-    tree, _ = _qualified(text, sources)
+    tree, _, names = _qualified(text, sources)
     for number, name in enumerate(tree.named_selects, 1):
         if is_invented(name) and name not in cased:
             raise unnamed(text, first_unnamed(text, _types(sources)), number)
-    names = map(repeated, tree.named_selects)
-    return tuple(cased.get(name, name) for name in names)
+    found = map(repeated, tree.named_selects)
+    return tuple(names) or tuple(cased.get(name, name) for name in found)
 
 
 def _require_no_weight(tree: exp.Query, text: Text) -> None:

@@ -1,199 +1,195 @@
-"""Joins in parentheses whose columns are matched by name: the parentheses become a subquery.
+"""Joins by USING and NATURAL, written with ON, and what their FROM clause means for the rest.
 
-    a LEFT JOIN (b JOIN c USING (k)) USING (id)
-    a LEFT JOIN (SELECT *, b.x AS `b.x` FROM b JOIN c USING (k)) AS st_joined_b USING (id)
+    SELECT *, k FROM a FULL JOIN b USING (k) LEFT JOIN d USING (k) GROUP BY k
+    SELECT COALESCE(a.k, b.k) AS k, a.x AS x, b.y AS y, d.z AS z, COALESCE(a.k, b.k) AS k
+        FROM a FULL JOIN b ON a.k = b.k LEFT JOIN d ON COALESCE(a.k, b.k) = d.k
+        GROUP BY COALESCE(a.k, b.k)
 
-USING and NATURAL look for a name in the columns of a side, and merge two into one: in a chain
-without parentheses they would look in all tables before them. A column that the query qualifies by
-a table inside gets a column of its own in the subquery, whose ``*`` has it without its table only.
+The qualifier of sqlglot takes the first table that has a merged column for all of them. So in a
+SELECT with such a join, each star and each unqualified column is resolved here, by `Scopes`.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Set
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.stars import definitions
-from dagster_streamtables.compiler.text.aliases import is_group, own_aliases
-from dagster_streamtables.compiler.text.column_names import JOINED, flat
+from dagster_streamtables.compiler.analyze.from_columns import (
+    FromColumn,
+    FromColumns,
+    Scopes,
+    Step,
+    is_by_name,
+)
+from dagster_streamtables.compiler.analyze.stars import (
+    name_tables,
+    replace_star,
+    stars_in_expressions,
+)
+from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.refusal import Refusal
-from dagster_streamtables.compiler.text.spark import DIALECT
 
-_BY_NAME = "by name"
-"""Of a join: whether its condition has come from USING or NATURAL."""
-
-
-def close_joins(select: exp.Select) -> None:
-    """Write such joins in one FROM as subqueries."""
-    for join in list(_joins(select)):
-        if _is_closed(join):
-            _close(select, join)
+_BY_OUTPUTS = ("order", "sort", "qualify")
+"""Clauses in which a name means an output before it means a column of FROM."""
+_BY_COLUMNS = ("expressions", "distinct", "where", "group", "windows", "distribute", "cluster")
 
 
-def spell_out_stars(tree: exp.Query, columns_of: Callable[[str], Sequence[str]]) -> None:
-    """Write `t.*` as the columns of `t`, for each table in such parentheses.
+def joins_by_name(select: exp.Select) -> bool:
+    """Whether a join in the FROM clause of a SELECT matches columns by name."""
+    clause = select.args.get("from_")
+    return any(
+        is_by_name(join)
+        for relation in (clause, *(select.args.get("joins") or []))
+        if relation is not None
+        for join in relation.find_all(exp.Join)
+        if join.find_ancestor(exp.Select) is select
+    )
+
+
+def resolve_joins_by_name(select: exp.Select, scopes: Scopes) -> None:
+    """Write such joins with ON, and resolve what the SELECT reads of them.
 
     Args:
-        tree: It is changed.
-        columns_of: The columns of a query; nothing where they are not known.
-    """
-    stars = [each for each in tree.find_all(exp.Column) if isinstance(each.this, exp.Star)]
-    for star in stars:
-        select = _brought_by(star)
-        group = _matched(select, star.table.lower()) if isinstance(select, exp.Select) else None
-        if group is None or not isinstance(select, exp.Select):
-            continue
-        names = columns_of(_alone(star, group, select).sql(DIALECT))
-        left_out = {each.name.lower() for each in star.this.args.get("except_") or []}
-        changed = star.this.args.get("replace") or star.this.args.get("rename")
-        around, key, at = star.parent, star.arg_key, star.index
-        if names and around is not None and key is not None and at is not None and not changed:
-            kept = [name for name in names if name.lower() not in left_out]
-            items = around.args[key]
-            items[at : at + 1] = [_of_table(star, name) for name in kept]
-            around.set(key, items)
-
-
-def settle_joins(tree: exp.Expr) -> None:
-    """Leave out the columns of such subqueries that share a name, once all columns are known.
-
-    USING and NATURAL match the first of them, as Spark does.
+        select: It is changed. What it reads is resolved: no relation has two columns of one name.
+        scopes: The columns of the FROM clauses in the query around it.
 
     Raises:
-        Refusal: The query mentions one of them.
+        Refusal: The columns of a relation are not known.
+        OptimizeError: USING names a column that one side does not have.
     """
-    for joined in list(tree.find_all(exp.Subquery)):
-        select = joined.this
-        if not joined.alias.startswith(JOINED) or not isinstance(select, exp.Select):
+    name_tables(select)
+    columns = scopes.columns(select)
+    for step in scopes.steps(select):
+        _resolve_step(step, select, scopes)
+    _expand_stars(select, scopes)
+    names = {each.alias_or_name.lower() for each in select.expressions}
+    for clause in _BY_COLUMNS:
+        _resolve(select.args.get(clause), columns, select, scopes)
+    keys = _keys(select)
+    for clause in _BY_OUTPUTS:
+        _resolve(select.args.get(clause), columns, select, scopes, left=names)
+    grouped = {each.name.lower() for each in columns.visible if each.value in keys}
+    _resolve(select.args.get("having"), columns, select, scopes, left=names - grouped)
+
+
+def _resolve_step(step: Step, select: exp.Select, scopes: Scopes) -> None:
+    node = step.node
+    if isinstance(node, exp.Lateral):
+        _resolve(node.this, step.before, select, scopes)
+        return
+    if isinstance(node.this, exp.Lateral):
+        _resolve(node.this.this, step.before, select, scopes)
+    _resolve(node.args.get("on"), step.before.beside(step.added), select, scopes)
+    if is_by_name(node):
+        same = [exp.EQ(this=a.value.copy(), expression=b.value.copy()) for a, b in step.merged]
+        node.set("on", exp.and_(*same, copy=False) if same else exp.true())
+        node.set("using", None)
+        node.set("method", None)
+
+
+def _expand_stars(select: exp.Select, scopes: Scopes) -> None:
+    tables = {alias.lower() for alias in own_aliases(select)}
+    for star in stars_in_expressions(select):
+        if not isinstance(star, exp.Column) or star.table.lower() in tables:
+            replace_star(star, [_item(each, star) for each in scopes.expand(star, select)])
+    items = list[exp.Expr]()
+    for item in select.expressions:
+        if item.is_star and (isinstance(item, exp.Star) or item.text("table").lower() in tables):
+            items += [_item(each, item) for each in scopes.expand(item, select)]
+        else:
+            items.append(item)
+    select.set("expressions", items)
+
+
+def _item(column: FromColumn, star: exp.Expr) -> exp.Expr:
+    value = _at(star, column.value.copy())
+    return exp.alias_(value, column.name, quoted=True)
+
+
+def _resolve(
+    clause: exp.Expr | list[exp.Expr] | None,
+    columns: FromColumns,
+    select: exp.Select,
+    scopes: Scopes,
+    *,
+    left: Set[str] = frozenset(),
+) -> None:
+    """Write what each unqualified column in a clause means.
+
+    Args:
+        clause: It is changed.
+        columns: What the clause sees.
+        select: The SELECT that it belongs to.
+        scopes: The columns of the FROM clauses in it.
+        left: Names that are left as they are, in lower case.
+    """
+    parts = clause if isinstance(clause, list) else [clause] if clause is not None else []
+    mentions = [each for part in parts for each in part.find_all(exp.Column)]
+    for mention in mentions:
+        path = [part.name for part in mention.parts]
+        if isinstance(mention.this, exp.Star) or path[0].lower() in left:
             continue
-        count = Counter(each.alias_or_name for each in select.selects)
-        twice = {name for name, n in count.items() if n > 1}
-        matched = {id(each): each.name for each in _matching(joined)}
-        for column in tree.find_all(exp.Column):
-            if column.table == joined.alias and column.name in twice and id(column) not in matched:
-                raise _of_two(column)
-        first: dict[str, exp.Expr] = {}
-        for each in select.selects:
-            first.setdefault(each.alias_or_name, each)
-        left_out = twice - set(matched.values())
-        select.set("expressions", [each for name, each in first.items() if name not in left_out])
+        found = columns.find(path[0])
+        if len(found) != 1 or _is_qualified(mention, select):
+            continue
+        if any(_has(inside, mention, scopes) for inside in _inside(mention, select)):
+            continue
+        value = _at(mention, found[0].value.copy())
+        for field in mention.parts[1:]:
+            value = exp.Dot(this=value, expression=field.copy())
+        named = mention.parent is select and mention.arg_key == "expressions"
+        mention.replace(exp.alias_(value, path[-1], quoted=True) if named else value)
 
 
-def _close(select: exp.Select, join: exp.Join) -> None:
-    group = join.this
-    inner = exp.select(exp.Star())
-    aliases = _aliases(group)
-    name = f"{JOINED}{aliases[0].lower()}"
-    join.meta[_BY_NAME] = _by_name(join)
-    inside = {id(node) for node in group.walk()}
-    owned = {alias.lower() for alias in aliases}
-    made: dict[str, exp.Expr] = {}
-    for mention in list(_mentions(select, owned)):
-        if id(mention) not in inside:
-            _rename(mention, name, made)
-    group.replace(exp.Subquery(this=inner, alias=exp.TableAlias(this=exp.to_identifier(name))))
-    inner.set("from_", exp.From(this=group))
-    inner.set("expressions", [exp.Star(), *made.values()])
-    for star in (each for each in select.expressions if isinstance(each, exp.Star)):
-        hidden = [exp.column(each, quoted=True) for each in made]
-        star.set("except_", [*(star.args.get("except_") or []), *hidden])
-    close_joins(inner)
+def _is_qualified(mention: exp.Column, select: exp.Select) -> bool:
+    """Whether its first part names a table, of this SELECT or of one around or inside of it."""
+    here: exp.Expr | None = mention.find_ancestor(exp.Select)
+    first = mention.parts[0].name.lower()
+    while len(mention.parts) > 1 and isinstance(here, exp.Select):
+        if first in map(str.lower, own_aliases(here)):
+            return True
+        here = None if here is select else here.find_ancestor(exp.Select)
+    return False
 
 
-def _matching(joined: exp.Subquery) -> Iterator[exp.Column]:
-    """The columns of such a subquery in what USING or NATURAL has become."""
-    join = joined.parent
-    condition = join.args.get("on") if join is not None and join.meta.get(_BY_NAME) else None
-    for column in condition.find_all(exp.Column) if condition is not None else ():
-        if column.table == joined.alias:
-            yield column
-
-
-def _matched(select: exp.Select, alias: str) -> exp.Expr | None:
-    """The parentheses with the table of this alias, if they are closed."""
-    closed = (join.this for join in _joins(select) if _is_closed(join))
-    return next((group for group in closed if alias in map(str.lower, _aliases(group))), None)
-
-
-def _aliases(group: exp.Expr) -> list[str]:
-    return own_aliases(exp.Select(from_=exp.From(this=group.copy())))
-
-
-def _alone(star: exp.Column, group: exp.Expr, select: exp.Select) -> exp.Select:
-    """All columns of a table in parentheses, with what WITH defines for them."""
-    every = exp.Column(this=exp.Star(), table=star.args["table"].copy())
-    alone = exp.select(every).from_(group.copy(), copy=False)
-    alone.set("with_", definitions(select))
-    return alone
-
-
-def _of_table(star: exp.Column, name: str) -> exp.Column:
-    column = exp.column(exp.to_identifier(name, quoted=True), table=star.args["table"].copy())
-    column.this.meta.update(star.args["table"].meta)
-    return column
-
-
-def _rename(mention: exp.Column, joined: str, made: dict[str, exp.Expr]) -> None:
-    """Let a column of a table inside the parentheses mean that of the subquery."""
-    if isinstance(mention.this, exp.Star):
-        raise Refusal(
-            mention,
-            "t.* of a join in parentheses that matches columns by name is not supported yet",
-            why="its columns are not known where the parentheses become a subquery",
-            fix="list its columns, or choose mode FULL",
-        )
-    hidden = flat(mention.table.lower(), mention.name.lower())
-    made[hidden] = exp.alias_(mention.copy(), hidden, quoted=True)
-    column = exp.column(exp.to_identifier(hidden, quoted=True), table=joined)
-    column.this.meta.update(mention.this.meta)
-    is_output = isinstance(mention.parent, exp.Select) and mention.arg_key == "expressions"
-    mention.replace(exp.alias_(column, mention.this.copy()) if is_output else column)
-
-
-def _mentions(select: exp.Select, tables: set[str]) -> Iterator[exp.Column]:
-    """The columns that are qualified by a table of this FROM, including those in subqueries."""
-    for column in select.find_all(exp.Column):
-        if column.table.lower() in tables and _brought_by(column) is select:
-            yield column
-
-
-def _brought_by(mention: exp.Column) -> exp.Expr | None:
+def _inside(mention: exp.Column, select: exp.Select) -> Iterator[exp.Select]:
+    """The SELECTs around a mention that are in a subquery of this one."""
     here = mention.find_ancestor(exp.Select)
-    while here is not None and mention.table.lower() not in map(str.lower, own_aliases(here)):
+    while here is not None and here is not select:
+        yield here
         here = here.find_ancestor(exp.Select)
-    return here
 
 
-def _joins(select: exp.Select) -> Iterator[exp.Join]:
-    """The joins of a FROM clause that are in no other subquery, the outer ones first."""
-    clause = select.args.get("from_")
-    yield from _joins_within(clause) if clause is not None else ()
-    for join in list(select.args.get("joins") or []):
-        yield join
-        yield from _joins_within(join.this)
+def _has(inside: exp.Select, mention: exp.Column, scopes: Scopes) -> bool:
+    """Whether a name means a column, or an output, of a SELECT in a subquery."""
+    name = mention.parts[0].name.lower()
+    try:
+        if scopes.columns(inside).find(name):
+            return True
+    except Refusal:  # of a table function whose columns only the qualifier tells
+        return True
+    around = {id(each) for each in _ancestors(mention)}
+    made = [each for each in inside.expressions if isinstance(each, exp.Alias)]
+    return any(each.alias.lower() == name for each in made if id(each) not in around)
 
 
-def _joins_within(relation: exp.Expr) -> Iterator[exp.Join]:
-    for node in relation.walk(prune=lambda each: isinstance(each, exp.Select)):
-        if isinstance(node, exp.Join):
-            yield node
+def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
+    around = node.parent
+    while around is not None:
+        yield around
+        around = around.parent
 
 
-def _is_closed(join: exp.Join) -> bool:
-    """Whether its parentheses become a subquery: it, or a join in them, matches by names."""
-    return is_group(join.this) and any(map(_by_name, (join, *_joins_within(join.this))))
+def _keys(select: exp.Select) -> list[exp.Expr]:
+    group = select.args.get("group")
+    return list(group.find_all(exp.Column, exp.Coalesce)) if group is not None else []
 
 
-def _by_name(join: exp.Join) -> bool:
-    return bool(join.args.get("using") or join.method)
-
-
-def _of_two(column: exp.Column) -> Refusal:
-    return Refusal(
-        column,
-        f"{column.name} of two tables in a join in parentheses",
-        why="each of them has a column of this name, and the join does not merge them",
-        fix="qualify it by its table, and list columns in place of *",
-    )
+def _at(place: exp.Expr, value: exp.Expr) -> exp.Expr:
+    """A value with the position of the author's words for it."""
+    word = place.this if isinstance(place, exp.Column) else place
+    meta = next((each.meta for each in (word, *place.find_all(exp.Identifier)) if each.meta), {})
+    for name in value.find_all(exp.Identifier):
+        name.meta.update(meta)
+    return value

@@ -8,12 +8,10 @@ SELECT DISTINCT a … ORDER BY f(a) LIMIT n  the order in a query around it, see
                                            also the first SELECT of a UNION, and of WITH t (a, b)
 FROM (a JOIN b ON …) JOIN c ON …           without the parentheses
 (a JOIN b …) AS t, ((SELECT …))            a subquery, likewise
-a JOIN (b JOIN c …) USING (x)              the parentheses as a subquery, see `joins_by_name`
 x IN ((SELECT …))                          a list of one value, as to Spark, and not a subquery
 EXISTS (SELECT * FROM …)                   SELECT 1: no column is needed, so none is read
 SEMI JOIN d ON d.n = …, where d is also    another alias: the qualifier would read the field n of
 a column or a LATERAL VIEW                 the column, or the column n of the view
-SEMI JOIN d … JOIN c USING (…)             SEMI JOIN last: the qualifier takes d's columns for c's
 WINDOW w AS (…), v AS w                    v AS (…)
 LATERAL VIEW explode(x) t                  t AS col, the column names that Spark gives
 SELECT CAST(a AS BIGINT)                   AS a, likewise
@@ -29,7 +27,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.analyze.collations import open_collations
 from dagster_streamtables.compiler.analyze.definitions_in_subqueries import open_definitions
 from dagster_streamtables.compiler.analyze.generators import open_generator
-from dagster_streamtables.compiler.analyze.joins_by_name import close_joins
+from dagster_streamtables.compiler.analyze.joins_by_name import joins_by_name
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import name_relations, open_joins
 from dagster_streamtables.compiler.analyze.numbered_columns import open_numbers
 from dagster_streamtables.compiler.analyze.orders_of_results import open_orders
@@ -40,7 +38,6 @@ from dagster_streamtables.compiler.text.output_names import (
     spark_name,
 )
 from dagster_streamtables.compiler.text.query_text import aliases_in
-from dagster_streamtables.compiler.text.refusal import Refusal
 
 
 def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
@@ -72,10 +69,8 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
     for exists in tree.find_all(exp.Exists):
         _ask_for_no_column(exists.this.unnest())
     for select in list(tree.find_all(exp.Select)):
-        close_joins(select)
-    for select in list(tree.find_all(exp.Select)):
-        open_joins(select)
-        _put_semi_joins_last(select)
+        if not joins_by_name(select):
+            open_joins(select)
         open_time_windows(select)
         open_generator(select, columns)
         _spell_out_windows(select)
@@ -170,24 +165,6 @@ def _rename_semi_joined(tree: exp.Query, columns: Collection[str]) -> None:
         for column in condition.find_all(exp.Column):
             if column.table.lower() == name:
                 column.set("table", other.copy())
-
-
-def _put_semi_joins_last(select: exp.Select) -> None:
-    """Move semi joins behind inner and left joins, which do not change which rows they keep."""
-    joins: list[exp.Join] = select.args.get("joins") or []
-    by_name = [i for i, join in enumerate(joins) if join.args.get("using") or join.method]
-    semi = [join for join in joins[: max(by_name, default=0)] if join.kind in ("SEMI", "ANTI")]
-    if not semi:
-        return
-    later = joins[joins.index(semi[0]) :]
-    if any(join.side in ("RIGHT", "FULL") for join in later):
-        raise Refusal(
-            semi[0],
-            f"a {semi[0].kind} JOIN before a join by names",
-            why="the columns that USING and NATURAL match depend on the tables before them",
-            fix=f"write the {semi[0].kind} JOIN as (SELECT … FROM …) AS name",
-        )
-    select.set("joins", [*(join for join in joins if join not in semi), *semi])
 
 
 def _name(renamed: exp.Expr) -> exp.Expr:

@@ -14,6 +14,12 @@ from collections import Counter
 from sqlglot import exp
 from sqlglot.schema import Schema
 
+from dagster_streamtables.compiler.analyze.from_columns import Scopes
+from dagster_streamtables.compiler.analyze.joins_by_name import (
+    joins_by_name,
+    resolve_joins_by_name,
+)
+from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_joins
 from dagster_streamtables.compiler.analyze.stars import (
     from_inside,
     name_tables,
@@ -21,29 +27,28 @@ from dagster_streamtables.compiler.analyze.stars import (
     require_spelled_out,
     spell_out_inner_stars,
 )
-from dagster_streamtables.compiler.text.column_names import JOINED, SAME
+from dagster_streamtables.compiler.text.column_names import SAME
 
 
-def settle_columns(tree: exp.Query, schema: Schema) -> None:
-    """Tell columns of one name apart, and spell out the stars in expressions, which have them all.
+def settle_columns(tree: exp.Query, schema: Schema, scopes: Scopes) -> None:
+    """Tell columns of one name apart, resolve joins by names, and spell out stars in expressions.
 
     Args:
         tree: It is changed.
         schema: The columns of the tables in it.
+        scopes: The columns of its FROM clauses.
     """
     outermost: exp.Expr = tree
     while isinstance(outermost, exp.SetOperation | exp.Subquery):
         outermost = outermost.this
     for select in from_inside(tree):
+        if joins_by_name(select):
+            resolve_joins_by_name(select, scopes)
+            open_joins(select)
         spell_out_inner_stars(select, schema)
-        if select is not outermost and not _is_settled_later(select):
+        if select is not outermost:
             _tell_apart(select, schema)
     require_spelled_out(tree)
-
-
-def _is_settled_later(select: exp.Select) -> bool:
-    """Whether it stands for joins in parentheses, see `joins_by_name`."""
-    return isinstance(select.parent, exp.Subquery) and select.parent.alias.startswith(JOINED)
 
 
 def _tell_apart(select: exp.Select, schema: Schema) -> None:

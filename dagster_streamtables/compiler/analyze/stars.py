@@ -38,7 +38,9 @@ def outputs_alone(
     Returns:
         None if they are not known: it mentions a row of the query around it, or has an error.
     """
-    apart = exp.Select(from_=select.args.get("from_"), joins=select.args.get("joins")).copy()
+    apart = exp.Select()
+    for clause in ("from_", "joins"):  # copies: a node has one parent
+        apart.set(clause, _copied(select.args.get(clause)))
     views = takewhile(lambda view: not _holds(view, outputs), select.args.get("laterals") or [])
     apart.set("laterals", [each.copy() for each in views])
     apart.set("expressions", [each.copy() for each in outputs])
@@ -50,6 +52,12 @@ def outputs_alone(
     except SqlglotError:
         return None
     return list(found.selects) if isinstance(found, exp.Select) else None
+
+
+def _copied(clause: exp.Expr | list[exp.Expr] | None) -> exp.Expr | list[exp.Expr] | None:
+    return (
+        [each.copy() for each in clause] if isinstance(clause, list) else clause and clause.copy()
+    )
 
 
 def _holds(view: exp.Expr, outputs: list[exp.Expr]) -> bool:
@@ -85,11 +93,11 @@ def spell_out_inner_stars(select: exp.Select, schema: Schema) -> None:
         select: It is changed. What it reads is settled: no two columns have one name.
         schema: The columns of the tables in it.
     """
-    stars = list(_stars(select))
+    stars = stars_in_expressions(select)
     if stars:
         name_tables(select)
     for star in stars:
-        _replace(star, _meant(select, star, schema))
+        replace_star(star, _meant(select, star, schema))
 
 
 def name_tables(select: exp.Select) -> None:
@@ -123,8 +131,12 @@ def _table_of(node: exp.Expr) -> Set[str]:
     return {node.table.lower()} if isinstance(node, exp.Column) else set()
 
 
+def stars_in_expressions(select: exp.Select) -> list[exp.Expr]:
+    """The stars of a SELECT that the qualifier does not know: in expressions, and of a struct."""
+    return list(_stars(select))
+
+
 def _stars(select: exp.Select) -> Iterator[exp.Expr]:
-    """The stars of a SELECT that the qualifier does not know."""
     tables = {alias.lower() for alias in own_aliases(select)}
     for star in select.find_all(exp.Star):
         node = star.parent if isinstance(star.parent, exp.Column) else star
@@ -158,10 +170,13 @@ def _meant(select: exp.Select, star: exp.Expr, schema: Schema) -> list[exp.Expr]
         alone = _fields(select, star, schema)
     else:
         alone = outputs_alone(select, [star], schema)
-    if alone is None or isinstance(star.parent, exp.Select):
-        return alone
-    named = isinstance(star.parent, exp.Struct)
-    return [_field(each) if named else each.unalias() for each in alone]
+    return alone
+
+
+def _argument(output: exp.Expr, around: exp.Expr) -> exp.Expr:
+    if isinstance(around, exp.Select):
+        return output
+    return _field(output) if isinstance(around, exp.Struct) else output.unalias()
 
 
 def _field(column: exp.Expr) -> exp.Expr:
@@ -182,11 +197,16 @@ def _fields(select: exp.Select, star: exp.Column, schema: Schema) -> list[exp.Ex
     ]
 
 
-def _replace(star: exp.Expr, items: list[exp.Expr] | None) -> None:
+def replace_star(star: exp.Expr, outputs: list[exp.Expr] | None) -> None:
+    """Put outputs in the place of a star, as the SELECT list or the call around it takes them.
+
+    Raises:
+        Refusal: They are not known, or the call takes no such number of arguments.
+    """
     around, at = star.parent, star.index
-    if items is None or around is None:
+    if outputs is None or around is None:
         raise _unknown(star)
-    copies = [each.copy() for each in items]
+    copies = [_argument(each, around).copy() for each in outputs]
     if at is not None and star.arg_key is not None:
         listed = around.args[star.arg_key]
         listed[at : at + 1] = copies

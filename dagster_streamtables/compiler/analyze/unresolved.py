@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.text.aliases import is_group
 from dagster_streamtables.compiler.text.places import place, place_of_word
 from dagster_streamtables.compiler.text.query_text import Text, table_name
 from dagster_streamtables.compiler.text.spark import DIALECT
@@ -95,9 +96,18 @@ def _holders(column: exp.Column, sources: Mapping[str, Columns]) -> list[str]:
 def _relations(select: exp.Select) -> Iterator[exp.Expr]:
     clause = select.args.get("from_")
     if clause is not None:
-        yield clause.this
+        yield from _within(clause.this)
     for join in select.args.get("joins") or []:
-        yield join.this
+        yield from _within(join.this)
+
+
+def _within(relation: exp.Expr) -> Iterator[exp.Expr]:
+    if is_group(relation):
+        yield from _within(relation.this)
+    else:
+        yield relation
+    for join in relation.args.get("joins") or []:
+        yield from _within(join.this)
 
 
 def _columns(relation: exp.Expr, sources: Mapping[str, Columns]) -> list[str]:

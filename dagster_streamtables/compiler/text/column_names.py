@@ -9,9 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Set
 
-JOINED = "st_joined_"
-"""The beginning of the aliases of subqueries that the author wrote as joins in parentheses."""
-
 SAME = "st_same_"
 """The beginning of the names of columns in a subquery that share a name."""
 
@@ -49,9 +46,7 @@ def in_words(table: str, name: str, aliases: Set[str]) -> tuple[str, str]:
         name: The column.
         aliases: Those in the text, in lower case.
 
-    >>> in_words("st_joined_b", "b.x", {"a", "b"})
-    ('b', 'x')
+    >>> in_words("b", "x", {"a", "b"}), in_words("st_rows_0", "x", {"a", "b"})
+    (('b', 'x'), ('', 'x'))
     """
-    if table.startswith(JOINED) and unflat(name)[0].lower() in aliases and unflat(name)[1]:
-        return unflat(name)
     return (table if table.lower() in aliases else ""), name

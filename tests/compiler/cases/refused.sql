@@ -608,13 +608,13 @@ WITH RECURSIVE r(n) AS (SELECT id FROM orders UNION ALL SELECT n + 1 FROM r) SEL
 --- covers: Q2 t.* of a table function in parentheses that match columns by name
 SELECT t.* FROM orders AS o LEFT JOIN (customers AS c JOIN inline(from_json('[]', 'array<struct<a: int>>')) AS t) USING (id);
 --- error
--- t.* of a join in parentheses that matches columns by name is not supported yet
+-- a join that matches columns by name, of which one side has unknown columns
 
 --- case: a column of two tables in parentheses that are matched by names
 --- covers: Q2 a column of two tables in parentheses that are matched by names
 SELECT o.id, region FROM orders AS o LEFT JOIN (customers AS c JOIN customers AS d ON c.id = d.id) USING (id);
 --- error
--- region of two tables in a join in parentheses
+-- column "region" is ambiguous
 
 --- case: a subquery that mentions the row around the one it stands in
 --- covers: Q29 a subquery that mentions the row around the one it stands in

@@ -1,0 +1,288 @@
+"""The columns of a FROM clause, in the order of Spark, and what each means.
+
+    a JOIN b USING (k)         k is a.k and comes first; then the other columns of a, and those of b
+    a RIGHT JOIN b USING (k)   k is b.k
+    a FULL JOIN b USING (k)    k is COALESCE(a.k, b.k)
+    a SEMI JOIN b USING (k)    k is a.k and comes first; then the other columns of a
+
+The columns that were merged into k are hidden: only ``b.k`` and ``b.*`` find them, ``*`` does not.
+The rules are those of `ResolveNaturalAndUsingJoin` and `UnresolvedStarBase.expand` in Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+from sqlglot.errors import OptimizeError
+
+from dagster_streamtables.compiler.text.aliases import is_group
+from dagster_streamtables.compiler.text.column_names import repeated
+from dagster_streamtables.compiler.text.refusal import Refusal
+
+_HALF = ("SEMI", "ANTI")
+
+
+@dataclass(frozen=True)
+class FromColumn:
+    name: str
+    """As `*` shows it."""
+    table: str
+    """The alias that qualifies it, in lower case; empty if none does."""
+    value: exp.Expr
+    """An expression over the columns of the tables in FROM."""
+
+    def is_called(self, name: str, table: str = "") -> bool:
+        return self.name.lower() == name.lower() and table.lower() in ("", self.table)
+
+
+@dataclass(frozen=True)
+class FromColumns:
+    visible: tuple[FromColumn, ...] = ()
+    hidden: tuple[FromColumn, ...] = ()
+
+    def find(self, name: str) -> list[FromColumn]:
+        """The columns that an unqualified name may mean: it is ambiguous if there are several."""
+        return [each for each in self.visible if each.is_called(name)]
+
+    def star(self, table: str = "") -> list[FromColumn]:
+        """The columns of ``*``, or of ``table.*``."""
+        if not table:
+            return list(self.visible)
+        return [each for each in (*self.hidden, *self.visible) if each.table == table.lower()]
+
+    def beside(self, other: FromColumns) -> FromColumns:
+        return FromColumns(self.visible + other.visible, self.hidden + other.hidden)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A join or a LATERAL VIEW of a FROM clause."""
+
+    node: exp.Join | exp.Lateral
+    before: FromColumns
+    """The columns on its left."""
+    added: FromColumns
+    """The columns on its right."""
+
+    @property
+    def merged(self) -> list[tuple[FromColumn, FromColumn]]:
+        """The columns that USING or NATURAL compares, from the left and from the right.
+
+        Raises:
+            OptimizeError: One side has no column of a name in USING.
+        """
+        if self.node.args.get("method") == "NATURAL":
+            pairs = [(each, self.added.find(each.name)) for each in self.before.visible]
+            return [(left, right[0]) for left, right in pairs if right]
+        return [
+            (_named(each, self.before, "left"), _named(each, self.added, "right"))
+            for each in self.node.args.get("using") or []
+        ]
+
+    @property
+    def after(self) -> FromColumns:
+        """The columns of the result."""
+        if self.node.args.get("kind") in _HALF:
+            return self._of_left_rows
+        if not is_by_name(self.node):
+            return self.before.beside(self.added)
+        pairs, side = self.merged, self.node.args.get("side")
+        lefts, rights = [left for left, _ in pairs], [right for _, right in pairs]
+        others = _without(self.before.visible, lefts) + _without(self.added.visible, rights)
+        hidden = self.before.hidden + self.added.hidden
+        if side == "FULL":
+            keys = [_either(left, right) for left, right in pairs]
+            return FromColumns((*keys, *others), (*hidden, *lefts, *rights))
+        if side == "RIGHT":
+            return FromColumns((*rights, *others), (*hidden, *lefts))
+        return FromColumns((*lefts, *others), (*hidden, *rights))
+
+    @property
+    def _of_left_rows(self) -> FromColumns:
+        lefts = [left for left, _ in self.merged]
+        return replace(self.before, visible=(*lefts, *_without(self.before.visible, lefts)))
+
+
+class Scopes:
+    """The columns of the FROM clauses in one query."""
+
+    def __init__(self, columns_of: Callable[[exp.Table], Sequence[str] | None]) -> None:
+        """
+        Args:
+            columns_of: The columns of a table that no WITH defines; None if they are not known.
+        """
+        self._columns_of = columns_of
+        # With the SELECT: the id of a node that is gone may be given to another.
+        self._known: dict[int, tuple[exp.Select, list[Step], FromColumns]] = {}
+
+    def columns(self, select: exp.Select) -> FromColumns:
+        """The columns of a FROM clause.
+
+        Raises:
+            Refusal: They are not known.
+        """
+        return self._from(select)[1]
+
+    def steps(self, select: exp.Select) -> list[Step]:
+        """The joins and views of a FROM clause, those in parentheses before the join around them.
+
+        Raises:
+            Refusal: The columns are not known.
+            OptimizeError: USING names a column that one side does not have.
+        """
+        return self._from(select)[0]
+
+    def outputs(self, query: exp.Expr) -> list[str]:
+        """The names of a query's columns; ``_col_0``, by its position, for one without a name.
+
+        Raises:
+            Refusal: They are not known.
+        """
+        while isinstance(query, exp.SetOperation | exp.Subquery):
+            query = query.this
+        if not isinstance(query, exp.Select):
+            raise unknown_columns(query)
+        names = list[str]()
+        for item in query.expressions:
+            names += self._names(item, query, len(names))
+        return names
+
+    def expand(self, star: exp.Expr, select: exp.Select) -> list[FromColumn]:
+        """The columns that ``*`` or ``t.*`` stands for in a SELECT.
+
+        Raises:
+            Refusal: They are not known, or it is a star over the fields of a struct.
+        """
+        table = star.table if isinstance(star, exp.Column) else ""
+        node = star.this if isinstance(star, exp.Column) else star
+        found = self.columns(select).star(table)
+        if not found or star.args.get("db") or node.args.get("replace") or node.args.get("rename"):
+            raise unknown_columns(star)
+        left_out = [(e.name, e.text("table")) for e in node.args.get("except_") or []]
+        return [each for each in found if not any(each.is_called(*one) for one in left_out)]
+
+    def _names(self, item: exp.Expr, select: exp.Select, position: int) -> list[str]:
+        if item.is_star:
+            return [each.name for each in self.expand(item, select)]
+        if isinstance(item, exp.Aliases):
+            return [each.name for each in item.expressions]
+        return [item.alias_or_name or f"_col_{position}"]
+
+    def _from(self, select: exp.Select) -> tuple[list[Step], FromColumns]:
+        # Once: a FROM clause that is rewritten keeps the columns that its author sees.
+        if id(select) not in self._known:
+            steps = list[Step]()
+            clause = select.args.get("from_")
+            columns = FromColumns() if clause is None else self._relation(clause.this, steps)
+            views = [*_arg(clause and clause.this, "laterals"), *_arg(select, "laterals")]
+            columns = self._joined(columns, [*_arg(select, "joins"), *views], steps)
+            self._known[id(select)] = select, steps, columns
+        return self._known[id(select)][1:]
+
+    def _relation(self, node: exp.Expr, steps: list[Step]) -> FromColumns:
+        """The columns of a table, of a subquery, or of joins in parentheses."""
+        columns = self._relation(node.this, steps) if is_group(node) else self._of_one(node)
+        return self._joined(columns, _arg(node, "joins"), steps)
+
+    def _joined(
+        self, columns: FromColumns, nodes: Sequence[exp.Expr], steps: list[Step]
+    ) -> FromColumns:
+        for node in nodes:
+            if not isinstance(node, exp.Join | exp.Lateral):
+                raise unknown_columns(node)
+            added = self._relation(node.this if isinstance(node, exp.Join) else node, steps)
+            steps.append(Step(node, columns, added))
+            columns = steps[-1].after
+        return columns
+
+    def _of_one(self, node: exp.Expr) -> FromColumns:
+        alias = node.alias_or_name
+        table = exp.to_identifier(alias, quoted=True) if alias else None
+        return FromColumns(
+            tuple(
+                FromColumn(repeated(name), alias.lower(), exp.column(_quoted(name), table=table))
+                for name in node.alias_column_names or self._of_relation(node)
+            )
+        )
+
+    def _of_relation(self, node: exp.Expr) -> Sequence[str]:
+        if isinstance(node, exp.Subquery):
+            return self.outputs(node.this)
+        if isinstance(node, exp.Lateral) and isinstance(node.this, exp.Subquery):
+            return self.outputs(node.this)
+        if isinstance(node, exp.Values):
+            return [f"col{at}" for at, _ in enumerate(_arg(node.expressions[0], "expressions"), 1)]
+        if not isinstance(node, exp.Table) or not isinstance(node.this, exp.Identifier):
+            raise unknown_columns(node)
+        defined = _definition(node)
+        if defined is not None:
+            return defined.alias_column_names or self.outputs(defined.this)
+        names = self._columns_of(node)
+        if names is None:
+            raise unknown_columns(node)
+        return names
+
+
+def is_by_name(node: exp.Expr) -> bool:
+    """Whether a join has USING or NATURAL."""
+    return bool(node.args.get("using")) or node.args.get("method") == "NATURAL"
+
+
+def unknown_columns(node: exp.Expr) -> Refusal:
+    return Refusal(
+        node,
+        "a join that matches columns by name, of which one side has unknown columns",
+        why="only Spark knows them, and USING, NATURAL and * depend on all columns",
+        fix="name the columns, as in f(x) AS t(a, b), or match them with ON and list the outputs",
+    )
+
+
+def _definition(table: exp.Table) -> exp.CTE | None:
+    """What WITH defines for the name of a table."""
+    inside: exp.Expr = table
+    around = table.parent
+    while around is not None and not table.db:
+        clause = around.args.get("with_")
+        if isinstance(clause, exp.With):
+            seen = list[exp.CTE](clause.expressions)
+            if inside is clause:  # the table stands in one of them, and sees those before it
+                at = next(i for i, each in enumerate(seen) if _holds(each, table))
+                seen = seen[: at + bool(clause.args.get("recursive"))]
+            for cte in reversed(seen):
+                if cte.alias.lower() == table.name.lower():
+                    return cte
+        inside, around = around, around.parent
+    return None
+
+
+def _holds(around: exp.Expr, node: exp.Expr | None) -> bool:
+    while node is not None and node is not around:
+        node = node.parent
+    return node is not None
+
+
+def _named(key: exp.Expr, columns: FromColumns, side: str) -> FromColumn:
+    # Of several with the name, Spark takes the first.
+    for column in columns.find(key.name):
+        return column
+    raise OptimizeError(f"Column '{key.name}' in USING is no column of the {side} side")
+
+
+def _either(left: FromColumn, right: FromColumn) -> FromColumn:
+    either = exp.Coalesce(this=left.value.copy(), expressions=[right.value.copy()])
+    return FromColumn(left.name, "", either)
+
+
+def _without(columns: Sequence[FromColumn], others: Sequence[FromColumn]) -> tuple[FromColumn, ...]:
+    left_out = {id(each) for each in others}
+    return tuple(each for each in columns if id(each) not in left_out)
+
+
+def _arg(node: exp.Expr | None, name: str) -> list[exp.Expr]:
+    return list((node.args.get(name) if node is not None else None) or [])
+
+
+def _quoted(name: str) -> exp.Identifier:
+    return exp.to_identifier(name, quoted=True)

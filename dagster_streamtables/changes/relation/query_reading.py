@@ -5,7 +5,7 @@ What a refresh would read in its stored table is read from the sources, at both 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,7 +27,11 @@ from dagster_streamtables.compiler import (
     asks_for_time,
     unstored_change,
 )
-from dagster_streamtables.runtime.compute.column_types import require_comparable, spark_types
+from dagster_streamtables.runtime.compute.column_types import (
+    misnamed,
+    require_comparable,
+    spark_types,
+)
 from dagster_streamtables.runtime.compute.differential import capture
 from dagster_streamtables.runtime.compute.inputs import Captured, Inputs
 from dagster_streamtables.runtime.compute.netting import netted, weighted
@@ -69,8 +73,15 @@ class _OwnText(Reading):
     def _columns(self) -> StructType:
         with closing(self.inputs(self.first, Times(_ANY, _ANY))) as inputs, explained():
             rows = self.rows(self.first, _ANY, inputs)
+            self.require_names(rows.columns)
             require_comparable(spark_types(rows), self.key)
             return rows.schema
+
+    def require_names(self, found: Sequence[str]) -> None:
+        """
+        Raises:
+            UnsupportedQuery: The change of the query has other columns than its text in Spark.
+        """
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -97,6 +108,11 @@ class QueryReading(_OwnText):
     @property
     def key(self) -> tuple[str, ...]:
         return self.plan.key or ()
+
+    def require_names(self, found: Sequence[str]) -> None:
+        refusal = misnamed(found, list(self.plan.schema))
+        if refusal is not None:
+            raise refusal
 
     @property
     def timed(self) -> bool:

@@ -94,10 +94,10 @@ class Step:
         hidden = self.before.hidden + self.added.hidden
         if side == "FULL":
             keys = [_either(left, right) for left, right in pairs]
-            return FromColumns((*keys, *others), (*hidden, *lefts, *rights))
+            return FromColumns((*keys, *others), (*lefts, *rights, *hidden))
         if side == "RIGHT":
-            return FromColumns((*rights, *others), (*hidden, *lefts))
-        return FromColumns((*lefts, *others), (*hidden, *rights))
+            return FromColumns((*rights, *others), (*lefts, *hidden))
+        return FromColumns((*lefts, *others), (*rights, *hidden))
 
     @property
     def _of_left_rows(self) -> FromColumns:

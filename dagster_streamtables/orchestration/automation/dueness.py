@@ -63,7 +63,8 @@ class Situation:
     timed: bool = False
     """Its query uses the current time, which passes without any commit."""
     redefined: bool = False
-    """Its query differs from the one that was materialized."""
+    """Its query differs from the one that was materialized, or an older version wrote the table and
+    its columns were not yet compared with those of the query."""
     run: str = ""
     """The id of an unfinished run that refreshes it."""
     suspended: str = ""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.orchestration.automation.dueness import Situation
 from dagster_streamtables.orchestration.declare.analyze import Examined
 from dagster_streamtables.orchestration.declare.schedule import OnChange
+from dagster_streamtables.runtime.model.state import State
 from dagster_streamtables.runtime.observe.log_heads import Heads, answers
 
 if TYPE_CHECKING:
@@ -55,13 +56,13 @@ class Versions:
         """Read many at once: concurrently in an object store."""
         self.read |= self.heads.versions(name for name in names if name not in self.read)
 
-    def frontier(self, name: str) -> Mapping[str, int] | None:
-        """The versions that a stream table reflects; None if it was never refreshed.
+    def state(self, name: str) -> State | None:
+        """The state of a stream table; None if it was never refreshed.
 
         Raises:
             Exception: The log cannot be read.
         """
-        return self.heads.frontier(name, seen=name in self.read)
+        return self.heads.state(name, seen=name in self.read)
 
     def __getitem__(self, name: str) -> int | None:
         """
@@ -111,9 +112,11 @@ def stopped(tables: Iterable[Examined], lake: Lake) -> dict[str, str]:
 def _situation(
     table: Examined, known: Known, versions: Versions, suspended: str, now: datetime
 ) -> Situation:
-    sources = table.sources
+    sources, older = table.sources, False
     try:
-        frontier = versions.frontier(table.name)
+        state = versions.state(table.name)
+        frontier = None if state is None else state.frontier
+        older = state is not None and not state.compared
         newest = {source: versions[source] for source in sources}
     # An unreadable log stops one table, not the decision: its refresh reports the error.
     except Exception:
@@ -123,7 +126,7 @@ def _situation(
         moved=tuple(s for s in sources if newest[s] not in _reflected(s, frontier, known)),
         missing=tuple(s for s in sources if frontier is None and newest[s] is None),
         timed=table.timed and _time_passed(table, known, now),
-        redefined=known.redefined,
+        redefined=known.redefined or older,
         run=known.run,
         suspended=suspended,
         by_hand=frontier is None and not table.table.initialize,

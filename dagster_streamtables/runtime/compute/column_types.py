@@ -6,7 +6,7 @@ Arrow, or be recomputed at every refresh, since no change of it can be subtracte
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dagster_streamtables.compiler import is_storable, unstorable
@@ -28,6 +28,28 @@ Type = str | Mapping[str, Any]
 def spark_types(rows: DataFrame) -> dict[str, Type]:
     """The columns of a query, and their Spark types."""
     return {field.name: field.dataType.jsonValue() for field in rows.schema.fields}
+
+
+def misnamed(found: Sequence[str], expected: Sequence[str]) -> UnsupportedQuery | None:
+    """Why a change of a query cannot be stored whose output columns were not worked out as Spark
+    does: rows are stored by place, and changes by name.
+
+    Args:
+        found: The columns of the user's text, by Spark's analysis.
+        expected: Those of the plan.
+    """
+    if list(found) == list(expected):
+        return None
+    return UnsupportedQuery(
+        "Spark gives the query other columns than were worked out from its text",
+        why=f"Spark: {', '.join(_visible(found))}; worked out: {', '.join(_visible(expected))}",
+        fix="list the outputs in place of *, each with AS, or choose mode FULL; and report the "
+        "query, since this is a fault of dagster-streamtables",
+    )
+
+
+def _visible(names: Sequence[str]) -> list[str]:
+    return [name for name in names if not name.startswith(_HIDDEN)]
 
 
 def require_stored(types: Mapping[str, Type]) -> None:

@@ -54,7 +54,8 @@ if TYPE_CHECKING:
 def full(plan: Plan | None, text: Text, sources: Mapping[str, Source], inputs: Inputs) -> DataFrame:
     """The rows of the user's query over its sources, with the hidden columns.
 
-    An intermediate table has no text of the user; its compiled query is run.
+    Columns have the names that Spark gives them: whoever stores the rows has to compare them with
+    those of the plan. An intermediate table has no text of the user; its compiled query is run.
     """
     logs = {name: source.log for name, source in sources.items()}
     inputs.prepare_for(logs.values())
@@ -68,10 +69,9 @@ def full(plan: Plan | None, text: Text, sources: Mapping[str, Source], inputs: I
             engine = SparkEngine(nothing, inputs)
             return engine.rows(all_rows(plan, engine)).toDF(*plan.stored_columns)
     at = {name: log.snapshot for name, log in logs.items()}
-    rows = rows_of(
+    return rows_of(
         text, at, inputs.now, inputs.relations, limit=inputs.limit, recursion=inputs.recursion
     )
-    return rows if plan is None else rows.toDF(*plan.stored_columns)
 
 
 def capture(

@@ -91,6 +91,10 @@ class State:
     """Committed refreshes since the table was created, including this one, by action: the log keeps
     only the newest."""
 
+    compared: bool = False
+    """Whether the names of its columns were compared with those that Spark gives to the query;
+    false in tables that an older version wrote."""
+
     @property
     def frontier(self) -> dict[str, int]:
         return {name: seen.version for name, seen in self.sources.items()}

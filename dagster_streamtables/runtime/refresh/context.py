@@ -89,6 +89,11 @@ class Job:
         return self.stored.refreshed if self.stored is not None else None
 
     @property
+    def compared(self) -> bool:
+        """Whether the columns of the stored table were compared with those of the query."""
+        return self.refreshed is None or self.refreshed.state.compared
+
+    @property
     def key(self) -> tuple[str, ...] | None:
         """The columns that identify a row of the table; None for a bag."""
         return self.plan.key if self.plan is not None else None
@@ -159,6 +164,7 @@ class Job:
             refused=self.refused,
             account=account,
             counts=_with_one_more(before.counts if before is not None else {}, account.action),
+            compared=True,
         )
         read = self.stored.log.version if self.stored is not None else -1
         rows = self.expected_rows

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.column_types import (
     are_of_arrow,
+    misnamed,
     require_names,
     require_stored,
     spark_types,
@@ -78,13 +79,17 @@ def _query_result(job: Job, inputs: Inputs, report: Refresh) -> _QueryResult:
 
     Raises:
         InvalidDefinition: A column has a type that cannot be stored or, if the mode requires
-            changes, cannot be compared.
+            changes, cannot be compared, or another name than the plan gives it.
     """
     rows = differential.full(job.plan, job.text, job.sources, inputs)
+    refusal = misnamed(rows.columns, job.plan.stored_columns) if job.plan is not None else None
     if report.action is not Action.REINITIALIZE:
+        if refusal is not None:
+            raise refusal
         return _QueryResult(job, report, rows)
     types = spark_types(rows)
-    refusal = unmaintained(types, job.key or ()) if job.plan is not None else None
+    if job.plan is not None:
+        refusal = refusal or unmaintained(types, job.key or ())
     if refusal is not None and job.table.mode is not Mode.AUTO:
         raise refusal
     if refusal is not None:
@@ -110,7 +115,7 @@ def _correct(
         return None
     if not change.num_rows:
         same = replace(report, reason=f"{report.reason}, the result is the same")
-        if job.reflects_all and not job.full:
+        if job.reflects_all and job.compared and not job.full:
             # Time passed and the rows are unchanged: the table keeps its time.
             return replace(same, seconds=clock.seconds, phases=clock.phases)
         return advance(job, log, inputs, clock, same)

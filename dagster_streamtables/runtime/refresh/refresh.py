@@ -40,6 +40,7 @@ from dagster_streamtables.runtime.refresh.intermediate import (
     NotKept,
     refresh_intermediates,
 )
+from dagster_streamtables.runtime.refresh.older_tables import why_rebuild
 from dagster_streamtables.runtime.refresh.preview import preview_of
 from dagster_streamtables.runtime.refresh.recompute import recompute
 from dagster_streamtables.runtime.storage import writer
@@ -59,6 +60,10 @@ def run(job: Job, inputs: Inputs, clock: Clock) -> Refresh:
     """
     with clock.phase("log"):
         decision, changes = _decide(job)
+    if decision.action is not Action.SKIP and not job.compared:
+        with clock.phase("compute"), explained():
+            wrong = why_rebuild(job, inputs)
+        decision = decision if wrong is None else Decision(Action.REINITIALIZE, wrong)
     report = _report(job, decision, changes, clock)
     if decision.action is Action.SKIP:
         return replace(report, seconds=clock.seconds, phases=clock.phases)
@@ -195,7 +200,7 @@ def _keep(
     changes: Mapping[str, SourceChange],
 ) -> Refresh:
     behind = max((change.after - change.before for change in changes.values()), default=0)
-    if behind <= _ADVANCE_AFTER:
+    if behind <= _ADVANCE_AFTER and job.compared:
         return replace(report, seconds=clock.seconds, phases=clock.phases)
     return advance(job, log, inputs, clock, report)
 

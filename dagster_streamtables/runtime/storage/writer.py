@@ -14,12 +14,16 @@ other one by Spark. Only this module decides between the two. Both do the same:
 from __future__ import annotations
 
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.only_spark import OnlySpark, read_by_delta_rs
 from dagster_streamtables.runtime.storage import delta_rs_writer, spark_writer
 from dagster_streamtables.runtime.storage.target import Rows, Target, Written
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 def write(target: Target, rows: Rows, inputs: Inputs) -> Written:
@@ -30,10 +34,19 @@ def write(target: Target, rows: Rows, inputs: Inputs) -> Written:
 
 
 def replace(log: TableLog, target: Target, rows: Rows, inputs: Inputs) -> Written:
-    """Replace all rows."""
-    if rows.local is not None and delta_rs_writer.can_write(log):
-        return delta_rs_writer.replace(log, target, rows.local)
+    """Replace all rows, and the columns."""
+    # With the same columns, delta-rs keeps their order and case in the table.
+    local = rows.local
+    if local is not None and delta_rs_writer.can_write(log) and not _renames(log, local):
+        return delta_rs_writer.replace(log, target, local)
     return spark_writer.replace(inputs.spark, target, rows.in_spark())
+
+
+def _renames(log: TableLog, rows: pa.Table) -> bool:
+    """Whether rows have the columns of a table in another order, or spelled in another way."""
+    stored, names = list(log.columns), rows.column_names
+    same = {name.lower() for name in stored} == {name.lower() for name in names}
+    return same and stored != names
 
 
 def change(log: TableLog, target: Target, rows: Rows, inputs: Inputs) -> Written:

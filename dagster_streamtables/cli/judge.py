@@ -146,6 +146,8 @@ def _show_comparisons(found: list[Comparison]) -> None:
         shown.add_row(each.table, equal, *counts, lasting(each.seconds))
     out.print(shown)
     for each in found:
+        if each.columns:
+            out.print(f"Columns of {each.table} differ: {each.columns}", markup=False)
         if each.sample:
             rows = grid(*each.sample[0], right=())
             for row in each.sample:

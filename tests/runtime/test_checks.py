@@ -11,6 +11,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.runtime.checks import compare
 from dagster_streamtables.runtime.checks.drift import Drift, DriftKind
 from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.lake import Lake
@@ -87,6 +88,65 @@ def test_a_part_is_compared_and_can_be_compared_again(table: StreamTable, orders
     assert [each.part.seed for each in found if each.part] == [1, 1, 2]
     # Together, parts of other seeds reach rows that one does not.
     assert lake.check(table).missing == 1000
+
+
+PAIRS = StreamTable("pairs", "SELECT id, customer, amount, struct(id, customer) AS s FROM orders")
+
+
+@pytest.mark.parametrize("sample", [None, 0.3], ids=["all rows", "a sample"])
+@pytest.mark.parametrize("many", [False, True], ids=["compared here", "compared in Spark"])
+def test_columns_that_are_swapped_in_the_table_are_found(
+    orders: Orders, monkeypatch: pytest.MonkeyPatch, sample: float | None, many: bool
+) -> None:
+    """Rows that agree by place only: the values of two columns stand under each other's names."""
+    if many:
+        monkeypatch.setattr(compare, "SMALL", 0)
+    lake = orders.lake
+    lake.refresh(PAIRS)
+    assert lake.check(PAIRS, sample=sample).equal
+    stored = pa.table(orders.delta("pairs").to_pyarrow_table())
+    names = ["customer", "id", "amount", "s"]
+    swapped = stored.rename_columns(names)
+    for order in (names, stored.column_names):
+        write_deltalake(
+            orders.delta("pairs"), swapped.select(order), mode="overwrite", schema_mode="overwrite"
+        )
+        found = lake.check(PAIRS, sample=sample)
+        assert not found.equal and not found.columns
+        assert found.missing > 1_000 and found.unexpected > 1_000
+        assert {row["__difference"] for row in found.sample} <= {"missing", "unexpected"}
+    write_deltalake(
+        orders.delta("pairs"), stored.select(names), mode="overwrite", schema_mode="overwrite"
+    )
+    assert lake.check(PAIRS, sample=sample).equal, "another order of the columns is no difference"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT id AS Id, customer, amount, struct(id, customer) AS s FROM orders",
+         'the query returns the column "Id", and the table has "id" instead'),
+        ("SELECT id, customer, amount, struct(id AS x, customer) AS s FROM orders",
+         'the query returns the column "s<x, customer>", and the table has "s<id, customer>" '
+         "instead"),
+        ("SELECT id, customer, amount, struct(customer, id) AS s FROM orders",
+         'the query returns the column "s<customer, id>", and the table has "s<id, customer>" '
+         "instead"),
+        ("SELECT *, struct(id, customer) AS s FROM orders",
+         'the table lacks the column "price"'),
+        ("SELECT id, customer, amount FROM orders",
+         'the query returns no column "s<id, customer>"'),
+    ],
+    ids=["letter case", "field", "order of fields", "missing", "unexpected"],
+)  # fmt: skip
+def test_names_that_differ_are_a_difference(orders: Orders, query: str, said: str) -> None:
+    orders.lake.refresh(PAIRS)
+
+    found = orders.lake.check(StreamTable("pairs", query))
+
+    assert not found.equal
+    assert (found.missing, found.unexpected, found.sample) == (0, 0, [])
+    assert str(found) == f"pairs: {said}"
 
 
 def test_a_part_of_few_rows_is_all_of_them(orders: Orders) -> None:

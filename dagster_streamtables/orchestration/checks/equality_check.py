@@ -136,11 +136,7 @@ def _result(
         metadata |= {keys.PART: found.part.fraction, keys.SEED: found.part.seed}
     if found.sample:
         metadata[keys.SAMPLE] = keys.rows_table(found.sample, first="__difference")
-    said = (
-        "The table equals its recomputation."
-        if found.equal
-        else f"{found.missing} rows are missing and {found.unexpected} are unexpected."
-    )
+    said = _verdict(found)
     if found.functions and not found.equal:
         said += f" The query calls {', '.join(found.functions)}: is each deterministic?"
     if found.part is not None:
@@ -154,6 +150,14 @@ def _result(
         description=said,
         metadata=metadata,
     )
+
+
+def _verdict(found: "Comparison") -> str:
+    if found.equal:
+        return "The table equals its recomputation."
+    if found.columns:
+        return f"The columns differ: {found.columns}."
+    return f"{found.missing} rows are missing and {found.unexpected} are unexpected."
 
 
 def not_answered(

@@ -1,6 +1,7 @@
 """Does a stream table equal its query? Plain Spark runs the user's own text to find out.
 
-Both sides are read at the table's frontier and compared as multisets, in both directions. Sums of
+Both sides are read at the table's frontier and compared as multisets, in both directions, by the
+names of their columns: those that Spark gives the query, and those that the table stores. Sums of
 floats may differ in their last digits, since the order of additions differs; rows that differ only
 there, and by no more than `TOLERANCE`, are equal.
 
@@ -21,6 +22,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler import Text, comparable_columns, with_one_answer, zero_marks
 from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.runtime.checks.column_names import SAME_COLUMNS, ColumnDifference
 from dagster_streamtables.runtime.checks.sample import SampledRows
 from dagster_streamtables.runtime.compute.netting import netted, weighted
 from dagster_streamtables.runtime.compute.own_text import rows_of
@@ -68,6 +70,8 @@ class Comparison:
     functions: tuple[str, ...] = ()
     """The functions of the author's own that the query calls. One whose result differs from call to
     call makes such differences."""
+    columns: ColumnDifference = SAME_COLUMNS
+    """The columns that only one side has. If there are any, no rows are compared."""
 
     def __str__(self) -> str:
         """
@@ -75,9 +79,14 @@ class Comparison:
         mart.revenue: equal to its query
         >>> print(Comparison("mart.revenue", False, 4, {}, 1, 0, [{"region": "EU"}]))
         mart.revenue: 1 rows missing, 0 unexpected; for example {'region': 'EU'}
+        >>> apart = ColumnDifference(("Region",), ("region",))
+        >>> print(Comparison("mart.revenue", False, 4, {}, 0, 0, columns=apart))
+        mart.revenue: the query returns the column "Region", and the table has "region" instead
         """
         if self.equal:
             return f"{self.table}: equal to its query"
+        if self.columns:
+            return f"{self.table}: {self.columns}"
         said = f"{self.table}: {self.missing} rows missing, {self.unexpected} unexpected"
         return said + (f"; for example {self.sample[0]}" if self.sample else "")
 
@@ -105,22 +114,15 @@ def compare(
     now = stored.state.now or datetime.now(UTC).isoformat()
     choose_codegen(relations.spark, None)  # not as the refresh ran, which is to be checked
     kinds = visible(stored.log.columns)
-    names = list(kinds)
     rows = rows_of(text, snapshots, now, relations, limit=SMALL, recursion=table.recursion)
-    expected = rows.toDF(*names)
-    if part is None and _equal_here(expected, stored.log, names):
+    columns_apart = ColumnDifference.between(rows, kinds)
+    if columns_apart:
         counts, sample = {}, []
     else:
-        held = relations.spark.table(relations.at(stored.log.snapshot).strip("`"))
-        held = held.select(*[spark_name(name) for name in names])
-        if part is not None:
-            expected, held = part.of(expected, kinds), part.of(held, kinds)
-        differing = difference(expected, held, zeros=not _rows_meet(text))
-        counts = _counts(differing)
-        sample = _shown(differing.limit(SAMPLE)) if counts else []
+        counts, sample = _rows_apart(rows, stored.log, kinds, relations, part, text)
     return Comparison(
         table=table.name,
-        equal=not counts,
+        equal=not (counts or columns_apart),
         version=stored.log.version,
         frontier=frontier,
         missing=counts.get("missing", 0),
@@ -129,7 +131,29 @@ def compare(
         seconds=time.perf_counter() - begin,
         part=part,
         functions=tuple(each.name for each in table.called_functions),
+        columns=columns_apart,
     )
+
+
+def _rows_apart(
+    rows: DataFrame,
+    log: TableLog,
+    kinds: Mapping[str, str],
+    relations: Relations,
+    part: SampledRows | None,
+    text: Text,
+) -> tuple[dict[str, int], list[dict[str, Any]]]:
+    """The number of differing rows, by kind of difference, and some of them."""
+    names = [spark_name(name) for name in kinds]
+    expected = rows.select(*names)
+    if part is None and _equal_here(expected, log, list(kinds)):
+        return {}, []
+    held = relations.spark.table(relations.at(log.snapshot).strip("`")).select(*names)
+    if part is not None:
+        expected, held = part.of(expected, kinds), part.of(held, kinds)
+    differing = difference(expected, held, zeros=not _rows_meet(text))
+    counts = _counts(differing)
+    return counts, _shown(differing.limit(SAMPLE)) if counts else []
 
 
 def _shown(rows: DataFrame) -> list[dict[str, Any]]:
@@ -178,15 +202,14 @@ def difference(expected: DataFrame, actual: DataFrame, *, zeros: bool) -> DataFr
 
     Args:
         expected: What the rows should be.
-        actual: What they are.
+        actual: What they are; its columns have the names of those of `expected`, in any order.
         zeros: Whether -0.0 differs from 0.0.
     """
     from pyspark.sql import functions as F
 
-    names = actual.columns
     types = types_of(actual)
     expected, actual = _comparable(expected, types), _comparable(actual, types)
-    quoted = [F.col(spark_name(name)) for name in names]
+    quoted = [F.col(spark_name(name)) for name in types]
     both = expected.select("*", F.lit(1).alias("__side")).unionAll(
         actual.select("*", F.lit(-1).alias("__side"))
     )
@@ -201,12 +224,11 @@ def difference(expected: DataFrame, actual: DataFrame, *, zeros: bool) -> DataFr
 
 
 def _comparable(rows: DataFrame, types: Mapping[str, str]) -> DataFrame:
-    """The rows with a form by which Spark can group in place of each VARIANT and each MAP."""
+    """The columns in the order of `types`, with a form by which Spark can group instead of each
+    VARIANT and each MAP."""
     from pyspark.sql import functions as F
 
     changed = {name: F.expr(form) for name, form in comparable_columns(types).items()}
-    if not changed:
-        return rows
     columns = {name: changed.get(name, F.col(spark_name(name))) for name in types}
     return rows.select(*(each.alias(name) for name, each in columns.items()))
 

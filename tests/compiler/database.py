@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from decimal import Decimal
 from functools import cache, cached_property, lru_cache
@@ -17,6 +17,7 @@ from compiler.casefile import CASES
 from dagster_streamtables.compiler import (
     STORED,
     TOUCHED,
+    WEIGHT,
     BagMaintenance,
     Bounds,
     Plan,
@@ -107,9 +108,47 @@ class Database:
     def rows(self, sql: str) -> Rows:
         return Counter(tuple(map(_shown, row)) for row in self.connection.execute(sql).fetchall())
 
+    def by_name(self, sql: str, names: Sequence[str]) -> str:
+        """A query whose columns are chosen by name, in this order.
+
+        Raises:
+            AssertionError: It has other columns.
+        """
+        there = spark_names(self.outputs(sql), names)
+        return f"SELECT {listed(names)} FROM ({sql}) AS t({listed(there)})"
+
+    def outputs(self, sql: str) -> list[str]:
+        """The names of the columns of a query in DuckDB."""
+        return [name for name, *_ in self.connection.execute(f"DESCRIBE {sql}").fetchall()]
+
     def columns(self, table: str) -> dict[str, str]:
         described = self.connection.execute(f'DESCRIBE "{table}"').fetchall()
         return {name: _in_spark(type_) for name, type_, *_ in described}
+
+
+def spark_names(there: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The names in Spark of the outputs of a query, from those that DuckDB gives them.
+
+    Letter case is that of the table in DuckDB, and that of the query in Spark. An output without a
+    name is named by its expression, in other words than in Spark; such outputs have the remaining
+    names, in their order. So only Spark can judge letter case and the names of expressions.
+
+    >>> spark_names(["b", "count_star()", "Id"], ["id", "b", "count(1)"])
+    ['b', 'count(1)', 'id']
+
+    Args:
+        there: The names in DuckDB.
+        names: Those that the plan gives.
+
+    Raises:
+        AssertionError: The columns differ.
+    """
+    known = {name.lower(): name for name in names}
+    found = [known.pop(name.lower(), None) for name in there]
+    other = [name for name, own in zip(there, found, strict=True) if own is None]
+    assert len(other) == len(known) and not any(map(str.isidentifier, other)), (there, names)
+    left = iter(known.values())
+    return [next(left) if name is None else name for name in found]
 
 
 @cache
@@ -145,6 +184,7 @@ class Prepared:
             self.write_full(plan)
         self._reads: dict[tuple[str, ...], bool] = {}
         self._written: dict[tuple[str, frozenset[str]], str] = {}
+        self._by_name: dict[tuple[str, tuple[str, ...]], str] = {}
 
     def write_full(self, plan: QueryPlan) -> None:
         self.full = {moment: over(plan.full_text, moment) for moment in ("before", "after")}
@@ -157,6 +197,12 @@ class Prepared:
         if (what, unmoved) not in self._written:
             self._written[what, unmoved] = _sql(ask())
         return self._written[what, unmoved]
+
+    def by_name(self, database: Database, sql: str, names: tuple[str, ...]) -> str:
+        """See `Database.by_name`; analyzed once."""
+        if (sql, names) not in self._by_name:
+            self._by_name[sql, names] = database.by_name(sql, names)
+        return self._by_name[sql, names]
 
     @cached_property
     def below(self) -> list[Prepared]:
@@ -224,21 +270,26 @@ class Stored:
 
     def __init__(self, database: Database, prepared: Prepared) -> None:
         self.database, self.prepared, self.plan = database, prepared, prepared.plan
-        names = self.plan.stored_columns
-        # DuckDB gives other names than Spark, whose rows the runtime names as the plan does.
-        named = ", ".join(f'"{name}"' for name in names)
-        database.run(
-            f'CREATE OR REPLACE TABLE "{self.TABLE}" AS '
-            f"SELECT * FROM ({self._all('before')}) AS t({named})"
-        )
-        found = database.columns(self.TABLE)
-        assert len(found) == len(names)
-        self.types = dict(zip(names, found.values(), strict=True))
-        self.rows = database.rows(f'FROM "{self.TABLE}"')
+        self._create(self._by_name(self._all("before")))
+        self.types = database.columns(self.TABLE)
+        self.rows = self._held()
         self._reads_itself = prepared.reads(self.TABLE, self.types)
+
+    def _create(self, rows: str) -> None:
+        self.database.run(f'CREATE OR REPLACE TABLE "{self.TABLE}" AS {rows}')
+
+    def _held(self) -> Rows:
+        """The rows of the stored table, with the columns in the order of the plan."""
+        return self.database.rows(f'SELECT {listed(self.plan.stored_columns)} FROM "{self.TABLE}"')
+
+    def _by_name(self, sql: str, *more: str) -> str:
+        """A query whose columns are chosen by name, in the order of the plan."""
+        names = (*self.plan.stored_columns, *more)
+        return self.prepared.by_name(self.database, sql, names)
 
     @property
     def visible(self) -> Rows:
+        """The columns of the user in the order of the query."""
         shown: Rows = Counter()
         for row, copies in self.rows.items():
             shown[row[: len(self.plan.schema)]] += copies
@@ -250,9 +301,20 @@ class Stored:
 
     def check(self) -> None:
         """All columns are as a full refresh stores them; the user's, as the user's text says."""
-        assert self.rows == self.database.rows(self._all("after"))
+        assert not (wrong := self.difference()), wrong
         if self.plan.hidden:
-            assert self.visible == self.database.rows(self.prepared.text)
+            visible = tuple(self.plan.schema)
+            text = self.prepared.by_name(self.database, self.prepared.text, visible)
+            assert self.visible == self.database.rows(text)
+
+    def difference(self) -> str:
+        """In what the stored rows are not those of a full refresh, in words; empty if they are."""
+        expected = self.database.rows(self._by_name(self._all("after")))
+        missing, unexpected = expected - self.rows, self.rows - expected
+        if not missing and not unexpected:
+            return ""
+        names = ", ".join(self.plan.stored_columns)
+        return f"({names}): missing {_few(missing)}, unexpected {_few(unexpected)}"
 
     def refresh(self, *, unmoved: Set[str] = frozenset()) -> None:
         engine = self._engine(unmoved)
@@ -260,7 +322,7 @@ class Stored:
         still = engine.statistics.unmoved
         change = self.prepared.written("change", still, lambda: table.change(engine))
         if isinstance(table, BagMaintenance):
-            self._add(self.database.rows(change))
+            self._add(self.database.rows(self._by_name(change, WEIGHT)))
             if self._reads_itself:
                 self._store(change)
             return
@@ -271,7 +333,7 @@ class Stored:
             self.database.run(f'CREATE OR REPLACE TABLE "{TOUCHED}@after" AS {touched}')
             again = self.prepared.written("again", frozenset(), lambda: table.regroup(engine))
             assert not self._replace(again)
-        self.rows = self.database.rows(f'FROM "{self.TABLE}"')
+        self.rows = self._held()
 
     def _engine(self, unmoved: Set[str] = frozenset()) -> DuckEngine:
         return DuckEngine(self.database, frozenset(unmoved), staged=self.prepared.staged)
@@ -287,7 +349,7 @@ class Stored:
 
     def _store(self, step: str) -> None:
         """The same in the stored table, which the next change of the plan reads."""
-        names = ", ".join(f'"{name}"' for name in self.types)
+        names = listed(self.types)
         copies = "FROM step, range(CAST(abs(__weight) AS BIGINT))"
         self.database.run(
             f"CREATE OR REPLACE TABLE step AS {step};"
@@ -352,6 +414,14 @@ def in_duckdb(spark: str) -> str:
             node.replace(exp.Count(this=exp.Case().when(node.this, exp.Literal.number(1))))
     sql = tree.sql("duckdb", copy=False).replace("UTF8_LCASE", "NOCASE")
     return re.sub(f'"({NOW}@[a-z]+)"', r"getvariable('\1')", sql)
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name}"' for name in names)
+
+
+def _few(rows: Rows) -> str:
+    return "{" + ", ".join(" | ".join(row) for row in list(rows.elements())[:4]) + "}"
 
 
 def _shown(value: object) -> str:

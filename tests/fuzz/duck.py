@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import duckdb
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from compiler.database import Prepared, Rows, Stored, over
+from compiler.database import Prepared, Rows, Stored, over, spark_names
 from dagster_streamtables.compiler import Text, compile_query, read
 from dagster_streamtables.compiler.text.current_time import with_clock
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
@@ -14,10 +16,32 @@ from fuzz.changes import Bag, Story, change_rows
 from fuzz.outcome import Outcome, Trial, Verdict
 from fuzz.schema import SOURCES, FuzzDatabase
 from fuzz.shrink import same_failure, shrink
+from named_rows import NamedRows
 
 
 class NotHere(Exception):
     """DuckDB cannot run the user's own text."""
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """The rows of the user's own text, before and after each window."""
+
+    names: list[str]
+    """The outputs as DuckDB names them, in their order."""
+    rows: list[Rows]
+
+    def by_name(self, names: tuple[str, ...]) -> list[NamedRows]:
+        """
+        Args:
+            names: The names of the plan.
+        """
+        there = spark_names(self.names, names)
+        return [NamedRows.of(there, rows) for rows in self.rows]
+
+
+def _visible(stored: Stored) -> NamedRows:
+    return NamedRows.of(stored.plan.schema, stored.visible)
 
 
 class DuckEngine:
@@ -45,7 +69,7 @@ class DuckEngine:
             expected = self._expected(text, trial.story)
         except NotHere as error:
             return Outcome(Verdict.NOT_HERE, str(error))
-        changed = any(rows != expected[0] for rows in expected)
+        changed = any(rows != expected.rows[0] for rows in expected.rows)
         if plan is None:
             return Outcome(Verdict.FAILED, wrong)
         try:
@@ -70,31 +94,32 @@ class DuckEngine:
 
     def expected(self, trial: Trial) -> list[Rows]:
         """The rows of the user's own text, before and after each window."""
-        return self._expected(read(trial.text), trial.story)
+        return self._expected(read(trial.text), trial.story).rows
 
-    def _expected(self, text: Text, story: Story) -> list[Rows]:
+    def _expected(self, text: Text, story: Story) -> _Answers:
         try:
             sql = over(with_clock(text), "after")
             with self.database.fresh():
-                found = []
+                found = _Answers(self.database.outputs(sql), [])
                 for state in story.states(text.sources):
                     self._hold(state, "after")
-                    found.append(self.database.rows(sql))
+                    found.rows.append(self.database.rows(sql))
                 return found
         except (SqlglotError, duckdb.Error) as error:
             self._forget()
             raise NotHere(_said(error)) from None
 
-    def _follow(self, prepared: Prepared, story: Story, expected: list[Rows]) -> str:
+    def _follow(self, prepared: Prepared, story: Story, answers: _Answers) -> str:
         """What is wrong after some window; nothing, if nothing is."""
         tables = prepared.plan.sources
         states = story.states(tables)
+        expected = answers.by_name(tuple(prepared.plan.schema))
         with self.database.fresh():
             self.database.stop_time()
             self._hold(states[0], "before")
             stored = Stored(self.database, prepared)
-            if stored.visible != expected[0]:
-                return f"full refresh: {_difference(stored.visible, expected[0])}"
+            if wrong := _visible(stored).difference(expected[0]):
+                return f"full refresh: {wrong}"
             for i, window in enumerate(story.windows):
                 self._hold(states[i], "before")
                 self._hold(states[i + 1], "after")
@@ -102,11 +127,10 @@ class DuckEngine:
                     self.database.hold(f"{table}@change", change_rows(window, table))
                 moved = {row.table for row in window.rows}
                 stored.refresh(unmoved=frozenset(set(tables) - moved if window.told else ()))
-                if stored.visible != expected[i + 1]:
-                    return f"window {i + 1}: {_difference(stored.visible, expected[i + 1])}"
-                hidden = self.database.rows(prepared.full["after"])
-                if stored.rows != hidden:
-                    return f"window {i + 1}, hidden: {_difference(stored.rows, hidden)}"
+                if wrong := _visible(stored).difference(expected[i + 1]):
+                    return f"window {i + 1}: {wrong}"
+                if wrong := stored.difference():
+                    return f"window {i + 1}, hidden: {wrong}"
         return ""
 
     def _hold(self, state: dict[str, Bag], moment: str) -> None:
@@ -133,15 +157,6 @@ def _has_total(text: Text) -> bool:
         isinstance(part, exp.Tuple) and not part.expressions for s in sets for part in s.walk()
     )
     return empty or text.tree.find(exp.Cube, exp.Rollup) is not None
-
-
-def _difference(found: Rows, expected: Rows) -> str:
-    missing, unexpected = expected - found, found - expected
-    return f"missing {_few(missing)}, unexpected {_few(unexpected)}"
-
-
-def _few(rows: Rows) -> str:
-    return "{" + ", ".join(" | ".join(row) for row in list(rows.elements())[:4]) + "}"
 
 
 def _said(error: Exception) -> str:

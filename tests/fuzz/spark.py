@@ -7,7 +7,6 @@ sources and the windows: each is a stream table of its own in one lake.
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -25,6 +24,7 @@ from fuzz.duck import DuckEngine
 from fuzz.outcome import Outcome, Trial, Verdict
 from fuzz.schema import SOURCES, FuzzDatabase
 from fuzz.shrink import same_failure, shrink
+from named_rows import NamedRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -129,9 +129,8 @@ class _Batch:
             return False
         if "could not" in done.reason:
             self.outcomes[i] = Outcome(Verdict.FAILED, f"window {window}: {done.reason}")
-        elif expected != found:
-            rows = f"missing {_few(expected - found)}, unexpected {_few(found - expected)}"
-            self.outcomes[i] = Outcome(Verdict.FAILED, f"window {window}: {done.action}: {rows}")
+        elif wrong := found.difference(expected):
+            self.outcomes[i] = Outcome(Verdict.FAILED, f"window {window}: {done.action}: {wrong}")
         return bool(window and (done.inserted or done.deleted))
 
     def _refuses(self, i: int) -> str:
@@ -142,7 +141,7 @@ class _Batch:
             return said(error)
         return ""
 
-    def _rows_of_text(self, i: int) -> Rows:
+    def _rows_of_text(self, i: int) -> NamedRows:
         """What plain Spark makes of the user's own text."""
         place, text = self.lake.location, read(self.trials[i].text)
         return rows_of(self.engine.session.sql(text.over(lambda name: f"delta.`{place(name)}`")))
@@ -168,9 +167,9 @@ class _Batch:
             self._write(table, came, "append")
 
 
-def rows_of(answer: DataFrame) -> Rows:
+def rows_of(answer: DataFrame) -> NamedRows:
     """The rows as text; maps in the order of their keys."""
-    return Counter(tuple(map(_text, row)) for row in answer.collect())
+    return NamedRows.of_spark(answer, _text)
 
 
 def _text(value: object) -> str:
@@ -180,10 +179,6 @@ def _text(value: object) -> str:
         return str([_text(each) for each in value])
     # Sums of doubles in another order, whose last digit may differ.
     return f"{value:.9g}" if isinstance(value, float) else str(value)
-
-
-def _few(rows: Rows) -> str:
-    return str([" | ".join(row) for row in list(rows.elements())[:4]])
 
 
 def said(error: Exception) -> str:

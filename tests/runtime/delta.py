@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import sqlglot
@@ -17,6 +17,8 @@ from dagster_streamtables import Lake, Refresh, StreamTable
 from dagster_streamtables.compiler import comparable_columns
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.types import has_variants
+from dagster_streamtables.runtime.model.definition import visible
+from named_rows import NamedRows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,28 +66,37 @@ def _in_type(insert: exp.Insert, types: Mapping[str, str]) -> None:
                 value.replace(exp.cast(text, "DOUBLE"))
 
 
-def stored(lake: Lake, name: str, columns: list[str] | None = None) -> Rows:
-    """The rows of a table as delta-rs reads them, or with a VARIANT, as Spark compares them."""
-    if has_variants((lake.columns(name) or {}).values()):
-        return _by_forms(lake, name, columns)
-    rows = pa.table(DeltaTable(lake.location(name)).to_pyarrow_table(columns=columns))
-    return Counter(tuple(_shown(row[n]) for n in rows.column_names) for row in rows.to_pylist())
+def stored(lake: Lake, name: str, columns: Sequence[str]) -> Rows:
+    """The rows of a table as text, with some of its columns, by name, in this order.
+
+    They are read by delta-rs, or with a VARIANT, as Spark compares them.
+    """
+    types = lake.columns(name) or {}
+    if has_variants(types.values()):
+        rows = _by_forms(lake, name, {each: types[each] for each in columns})
+    else:
+        read = DeltaTable(lake.location(name)).to_pyarrow_table(columns=list(columns))
+        rows = pa.table(read).to_pylist()
+    return Counter(tuple(_shown(row[each]) for each in columns) for row in rows)
 
 
-def _by_forms(lake: Lake, name: str, columns: list[str] | None) -> Rows:
-    types = {each: type_ for each, type_ in (lake.columns(name) or {}).items()
-             if columns is None or each in columns}  # fmt: skip
+def held(lake: Lake, name: str) -> NamedRows:
+    """All visible columns and rows of a table, as text."""
+    columns = list(visible(lake.columns(name) or {}))
+    return NamedRows.of(columns, stored(lake, name, columns))
+
+
+def _by_forms(lake: Lake, name: str, types: Mapping[str, str]) -> list[dict[str, Any]]:
     forms = comparable_columns(types)
     shown = lake.read(name).selectExpr(
         *(f"{forms.get(each, spark_name(each))} AS {spark_name(each)}" for each in types)
     )
-    rows = [row.asDict(recursive=True) for row in shown.collect()]
-    return Counter(tuple(_shown(row[n]) for n in types) for row in rows)
+    return [row.asDict(recursive=True) for row in shown.collect()]
 
 
 def refreshed(lake: Lake, table: StreamTable, *, full: bool = False) -> Refresh:
     """One refresh, and the proof that the table is its query afterwards."""
     done = lake.refresh(table, full=full)
     found = lake.check(table)
-    assert found.equal, (done, found.missing, found.unexpected, found.sample)
+    assert found.equal, (done, str(found), found.sample)
     return done

@@ -70,7 +70,7 @@ def test_a_query_over_its_other_columns_follows_it(
     refreshed(lake, table)
     add(lake, spark, 2, "a")
     assert refreshed(lake, table).action is Action.DIFFERENTIAL
-    assert {row[:2] for row in stored(lake, "others")} == {("A", "1"), ("a", "1")}
+    assert set(stored(lake, "others", ["plain", "n"])) == {("A", "1"), ("a", "1")}
 
 
 @pytest.mark.long
@@ -79,4 +79,4 @@ def test_mode_full_compares_as_spark_does(collated: str, lake: Lake, spark: Spar
     refreshed(lake, table)
     add(lake, spark, 2, "a")
     refreshed(lake, table)
-    assert {row[0] for row in stored(lake, "full")} == {"2"}
+    assert set(stored(lake, "full", ["n"])) == {("2",)}

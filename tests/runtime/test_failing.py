@@ -18,7 +18,7 @@ from dagster_streamtables.orchestration.catalog.metadata import refresh_metadata
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.errors.verdict import may_pass
 from dagster_streamtables.runtime.observe.events import ALERTS
-from runtime.delta import refreshed, run_on_delta, stored, write
+from runtime.delta import held, refreshed, run_on_delta, stored, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -93,7 +93,7 @@ def test_rows_that_the_query_fails_on_leave_the_table_as_it_was(
 ) -> None:
     table = StreamTable("mart.failing", query, differential_max_change_ratio=0)
     first = refreshed(lake, table)
-    rows = stored(lake, table.name)
+    rows = held(lake, table.name)
     run_on_delta(spark, lake, change)
 
     for full in (False, True):
@@ -101,7 +101,7 @@ def test_rows_that_the_query_fails_on_leave_the_table_as_it_was(
             lake.refresh(table, full=full)
         assert told in raised.value.why
         assert raised.value.what.startswith('stream table "mart.failing": the query fails')
-        assert stored(lake, table.name) == rows
+        assert held(lake, table.name) == rows
 
     run_on_delta(spark, lake, mended)
     after = refreshed(lake, table)
@@ -128,7 +128,7 @@ def test_a_change_that_fails_where_the_query_does_not_is_computed_in_full(
 
     assert done.action is Action.FULL
     assert "ARITHMETIC_OVERFLOW" in done.reason
-    assert stored(lake, table.name)["1", "10"] == 1
+    assert stored(lake, table.name, ["id", "x"])["1", "10"] == 1
 
 
 @pytest.mark.falls_back

@@ -10,7 +10,7 @@ import pytest
 
 from dagster_streamtables import FailedQuery, Lake, StreamTable
 from dagster_streamtables.runtime.model.report import Action
-from runtime.delta import refreshed, run_on_delta, stored, write
+from runtime.delta import held, refreshed, run_on_delta, stored, write
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,7 +90,7 @@ def test_a_recursion_that_does_not_end_is_stopped(
     )  # fmt: skip
     edges(lake, (0, 0))
     lake.refresh(table)
-    assert not stored(lake, "below")
+    assert not held(lake, "below").rows
     run_on_delta(spark, lake, "INSERT INTO edges VALUES (1, NULL), (1, 1), (2, 1)")
 
     for _ in range(2):
@@ -98,7 +98,7 @@ def test_a_recursion_that_does_not_end_is_stopped(
             lake.refresh(table)
         assert "the recursion" in raised.value.what and said in raised.value.what
         assert "MAX RECURSION" not in str(raised.value)
-    assert not stored(lake, "below")
+    assert not held(lake, "below").rows
     assert lake.version("below") == 0
     assert lake.controls.read("below").suspended
 
@@ -177,4 +177,4 @@ def test_a_limit_ends_a_recursion_that_would_not_end(lake: Lake) -> None:
     table = StreamTable("below", query, mode="FULL", max_recursion_levels=6)
     edges(lake, (1, None), (2, 1))
     lake.refresh(table)
-    assert stored(lake, "below").total() == 5
+    assert held(lake, "below").rows.total() == 5

@@ -35,7 +35,8 @@ from dagster_streamtables.runtime.errors.tables import LostHistory, MissingSourc
 from dagster_streamtables.runtime.errors.translate import explained
 from dagster_streamtables.runtime.spark.server import server_status
 from dagster_streamtables.runtime.storage import spark_writer
-from runtime.delta import refreshed, stored, write
+from runtime import delta
+from runtime.delta import refreshed, write
 from runtime.orders import LARGE, TOTALS, orders, source
 from traps.faults import filled, kept_aside, no_large_files, no_reading, no_writing, small_disk
 from traps.test_commits import tables, writers
@@ -55,7 +56,7 @@ def unharmed(lake: Lake, table: StreamTable) -> Iterator[None]:
 
     def held() -> tuple[object, ...]:
         files = {(each.name, each.stat().st_size) for each in log.glob("*.json")}
-        rows = stored(lake, table.name)
+        rows = delta.held(lake, table.name)
         return Lake(lake.root).version(table.name), lake.frontier(table), rows, files
 
     before = held()

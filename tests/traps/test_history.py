@@ -90,7 +90,7 @@ def test_p06_restore_brings_a_row_back(spark: SparkSession, tmp_path: Path) -> N
     done = refreshed(lake, LARGE)
 
     assert (done.action, done.inserted, done.deleted) == (Action.DIFFERENTIAL, 1, 0)
-    assert stored(lake, LARGE.name)["3", "6"] == 1
+    assert stored(lake, LARGE.name, ["id", "amount"])["3", "6"] == 1
 
 
 @feeds

@@ -20,7 +20,7 @@ from dagster_streamtables import (
     View,
 )
 from dagster_streamtables.runtime.refresh import context
-from runtime.delta import refreshed, run_on_delta, stored, write
+from runtime.delta import held, refreshed, run_on_delta, stored, write
 from runtime.orders import orders
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def test_p19_a_second_row_of_a_scalar_subquery_fails_and_leaves_all_as_it_was(
     write(lake, "r", pa.table({"k": [5]}))
     above = table("SELECT id, (SELECT k FROM r) AS k FROM orders WHERE amount > 3")
     refreshed(lake, above)
-    held = stored(lake, above.name)
+    before = held(lake, above.name)
     write(lake, "orders", orders(20))
     write(lake, "r", pa.table({"k": [6]}))
 
@@ -101,7 +101,7 @@ def test_p19_a_second_row_of_a_scalar_subquery_fails_and_leaves_all_as_it_was(
         lake.refresh(above)
 
     assert "SCALAR_SUBQUERY_TOO_MANY_ROWS" in raised.value.why
-    assert (lake.version(above.name), stored(lake, above.name)) == (0, held)
+    assert (lake.version(above.name), held(lake, above.name)) == (0, before)
     assert lake.frontier(above) == {"orders": 0, "r": 0}
     run_on_delta(spark, lake, "DELETE FROM r WHERE k = 5")
     assert refreshed(lake, above).action is Action.DIFFERENTIAL
@@ -168,11 +168,11 @@ def test_p34_the_answer_to_a_tie_stays(lake: Lake) -> None:
         write(lake, "orders", orders(*part), mode="append" if 0 in part else "overwrite")
 
     for each, version in zip(tables, versions, strict=True):
-        held = stored(lake, each.name)
+        before = held(lake, each.name)
         done = refreshed(lake, each)
         assert (done.action, done.data_version) == (Action.NO_DATA, version)
         refreshed(lake, each, full=True)
-        assert stored(lake, each.name) == held
+        assert held(lake, each.name) == before
 
 
 def test_p36_weights_beyond_32_bits(spark: SparkSession, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Reading a subscription as its rules describe it."""
+"""Reading a subscription as its rules describe it, the columns of its relation by name."""
 
 from __future__ import annotations
 
@@ -9,18 +9,29 @@ from typing import Any
 import pyarrow as pa
 
 from dagster_streamtables import Lake, Subscription, subscribe
+from named_rows import tuples
 
 Row = tuple[Any, ...]
 
 
-def plain(rows: pa.Table | pa.RecordBatch) -> list[Row]:
-    columns = [column.to_pylist() for column in rows.columns]
-    return list(zip(*columns, strict=True))
+def plain(rows: pa.Table | pa.RecordBatch, names: Iterable[str] | None = None) -> list[Row]:
+    """Rows as tuples: what a subscription adds, and then the columns of the relation by name.
+
+    Args:
+        rows: What was read.
+        names: The columns of the relation in the order of the tuples; alphabetical if not given.
+    """
+    there = rows.schema.names
+    added = [name for name in there if name.startswith("_")]
+    own = [name for name in there if not name.startswith("_")]
+    names = sorted(own) if names is None else list(names)
+    assert sorted(own) == sorted(names), (own, names)
+    return tuples(rows.select([*added, *names]))
 
 
-def ready(subscription: Subscription) -> list[Row]:
+def ready(subscription: Subscription, names: Iterable[str] | None = None) -> list[Row]:
     """What is there now."""
-    return plain(subscription.fetch(None, timeout=0))
+    return plain(subscription.fetch(None, timeout=0), names)
 
 
 def read(lake: Lake, relation: str, **options: Any) -> list[Row]:

@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow as pa
 from deltalake import DeltaTable, write_deltalake
 
+from named_rows import tuples
+
 Row = tuple[Any, ...]
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -71,10 +73,12 @@ class Table:
         return DeltaTable(self.location, version=version).to_pyarrow_table()
 
     def rows(self, version: int, columns: Iterable[str] | None = None) -> Counter[Row]:
-        """What plain reading finds at a version."""
-        table = self.delta_at(version)
-        found = [column.to_pylist() for column in table.select(columns or table.schema.names)]
-        return Counter(zip(*found, strict=True))
+        """What plain reading finds at a version, the columns by name, as `reading.plain` does."""
+        names = sorted(columns or self.names(version))
+        return Counter(tuples(self.delta_at(version).select(names)))
+
+    def names(self, version: int) -> list[str]:
+        return self.delta_at(version).column_names
 
     def _rows(self, rows: Iterable[Row]) -> pa.Table:
         """The rows, with NULL in columns that were added since."""

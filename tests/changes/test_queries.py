@@ -27,7 +27,7 @@ from dagster_streamtables import Lake, subscribe
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.errors import RefusedOperation, RejectedQuery
 from dagster_streamtables.runtime.spark.session_cleanup import drop_views
-from runtime.delta import _shown, run_on_delta, write, write_from
+from runtime.delta import _shown, outputs, run_on_delta, write, write_from
 from runtime.test_cases_on_delta import _numbers, by_file, cases, richest
 
 if TYPE_CHECKING:
@@ -72,11 +72,12 @@ def changes_as_the_case_says(
     with database.fresh():
         database.write(case.before)
         write_from(database, lake, plan.sources, feed=len(case.name) % 2 == 0)
+    names = outputs(spark, lake, case.query)
     subscription = subscribe(lake, case.query, clock="ms")
-    before = ready(subscription)
+    before = ready(subscription, names)
 
     run_on_delta(spark, lake, case.change)
-    changed = ready(subscription)
+    changed = ready(subscription, names)
 
     rows = [(diff, *map(_shown, row)) for _, diff, *row in changed]
     summed: Counter[Any] = Counter()
@@ -88,7 +89,7 @@ def changes_as_the_case_says(
     if not plan.timed:
         _require_each_once(changed)
     with subscribe(lake, case.query, clock="ms") as anew:
-        now = ready(anew)
+        now = ready(anew, names)
     assert _alike(before + changed) == _alike(now)
 
 

@@ -102,7 +102,12 @@ def followed(root: Path) -> Followed:
 
 
 def rows_of(lines: str) -> list[tuple[Any, ...]]:
-    return [tuple(json.loads(line).values()) for line in lines.splitlines()]
+    """Rows as tuples: what a subscription adds, and then the other columns by name."""
+    return [_by_name(json.loads(line)) for line in lines.splitlines()]
+
+
+def _by_name(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in sorted(row, key=lambda name: "" if name[0] == "_" else name))
 
 
 def accumulated(rows: list[tuple[Any, ...]]) -> Counter[tuple[Any, ...]]:

@@ -16,6 +16,7 @@ from dagster_streamtables import (
 )
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
+from named_rows import rows_in_order
 from orchestration.conftest import Write
 
 pytestmark = pytest.mark.spark
@@ -70,19 +71,19 @@ def values(event: dg.AssetMaterialization) -> dict[str, object]:
     return {name: value.value for name, value in event.metadata.items()}
 
 
-def rows(resource: StreamTablesResource, name: str) -> list[tuple[object, ...]]:
-    return sorted(tuple(row) for row in resource.lake().read(name).collect())
+def rows(resource: StreamTablesResource, name: str, columns: str) -> list[tuple[object, ...]]:
+    return rows_in_order(resource.lake().read(name), columns)
 
 
 def test_a_run_refreshes_each_table_after_those_it_reads_and_records_it(
     instance: dg.DagsterInstance, resource: StreamTablesResource, write: Write
 ) -> None:
     assert materialize(instance, resource, TOTALS_KEY, PAID_KEY).success
-    assert rows(resource, "gold.totals") == [(2, 50)]
+    assert rows(resource, "gold.totals", "n, amount") == [(2, 50)]
 
     write("orders", id=[4], amount=[40])
     assert materialize(instance, resource, TOTALS_KEY, PAID_KEY).success
-    assert rows(resource, "gold.totals") == [(3, 90)]
+    assert rows(resource, "gold.totals", "n, amount") == [(3, 90)]
 
     event = last(instance, PAID_KEY)
     found = values(event)
@@ -241,7 +242,7 @@ def test_a_session_of_another_resource_can_be_used(
 
     other = OnOtherSession(root=resource.root, sessions=Sessions())
     assert materialize(instance, other, PAID_KEY).success
-    assert rows(resource, "paid") == [(2, 20), (3, 30)]
+    assert rows(resource, "paid", "id, amount") == [(2, 20), (3, 30)]
 
 
 def test_many_tables_in_one_op_are_refreshed_in_order_and_past_failures(
@@ -253,7 +254,7 @@ def test_many_tables_in_one_op_are_refreshed_in_order_and_past_failures(
 
     result = materialize(instance, resource, PAID_KEY, TOTALS_KEY, assets=[everything])
     assert result.success
-    assert rows(resource, "gold.totals") == [(2, 50)]
+    assert rows(resource, "gold.totals", "n, amount") == [(2, 50)]
     keys = [event.asset_key for event in result.get_asset_materialization_events()]
     assert keys == [PAID_KEY, TOTALS_KEY]
 

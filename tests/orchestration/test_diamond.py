@@ -6,6 +6,7 @@ import pytest
 
 from dagster_streamtables import StreamTablesResource, build_stream_table_assets
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from named_rows import rows_in_order
 from orchestration.conftest import Write
 
 pytestmark = pytest.mark.spark
@@ -33,7 +34,7 @@ def test_rows_that_come_during_a_run_are_left_to_the_next(
         assets = [noise, *build_stream_table_assets(tables=TABLES)]
         done = dg.materialize(assets, resources={"streamtables": resource})
         assert done.success
-        return [tuple(row) for row in resource.lake().read("both").collect()]
+        return rows_in_order(resource.lake().read("both"), "total, n")
 
     assert run() == [(10, 1)]
     assert run() == [(40, 2)]

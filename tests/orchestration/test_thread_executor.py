@@ -23,6 +23,7 @@ from dagster_streamtables import (
     build_definitions,
 )
 from dagster_streamtables.runtime.model.report import Refresh
+from named_rows import rows_in_order
 from orchestration.conftest import Write
 
 pytestmark = pytest.mark.spark
@@ -106,8 +107,8 @@ def run(instance: dg.DagsterInstance, defs: dg.Definitions, **launched: Any) -> 
     return execute_run(InMemoryJob(job), made, instance)
 
 
-def rows(resource: StreamTablesResource, name: str) -> list[tuple[object, ...]]:
-    return sorted(tuple(row) for row in resource.lake().read(name).collect())
+def rows(resource: StreamTablesResource, name: str, columns: str) -> list[tuple[object, ...]]:
+    return rows_in_order(resource.lake().read(name), columns)
 
 
 @EITHER
@@ -116,7 +117,7 @@ def test_tables_that_do_not_read_each_other_are_refreshed_at_once(
 ) -> None:
     ours = watched(resource, together=2, at_once=2)
     assert run(instance, build(ours, [A, B])).success
-    assert (rows(ours, "a"), rows(ours, "b")) == ([(2,), (3,)], [(3,)])
+    assert (rows(ours, "a", "id"), rows(ours, "b", "n")) == ([(2,), (3,)], [(3,)])
 
 
 @EITHER
@@ -158,7 +159,7 @@ def test_a_table_is_refreshed_after_those_it_reads(
     assert isinstance(lake, Watched)
     begun = lake.seen.index(("begins", "both"))
     assert {("ends", "a"), ("ends", "b")} <= set(lake.seen[:begun])
-    assert rows(ours, "both") == [(2, 3), (3, 3)]
+    assert rows(ours, "both", "id, n") == [(2, 3), (3, 3)]
 
 
 def test_a_failure_holds_up_those_that_read_it_and_nobody_else(

@@ -5,34 +5,43 @@ from __future__ import annotations
 import datetime
 import json
 import uuid
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from deltalake import DeltaTable
 
-from dagster_streamtables import Lake
+from dagster_streamtables import Lake, visible_columns
+from named_rows import NamedRows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 
-def theirs(connection: Any, query: str, *, loosely: bool = False) -> tuple[list[str], Counter[Any]]:
-    """The names of the columns, and the rows."""
-    cursor = connection.execute(query)
-    names = [column.name for column in cursor.description]
-    return names, Counter(_values(row, loosely) for row in cursor.fetchall())
+def theirs(connection: Any, query: str, *, loosely: bool = False) -> NamedRows:
+    """The rows that PostgreSQL returns, under its names."""
+    return NamedRows.of_cursor(connection.execute(query), _form(loosely))
 
 
-def ours(lake: Lake, table: str, names: list[str], *, loosely: bool = False) -> Counter[Any]:
-    stored = DeltaTable(lake.location(table)).to_pyarrow_table(columns=names)
-    return Counter(_values(tuple(row[n] for n in names), loosely) for row in stored.to_pylist())
+def ours(lake: Lake, table: str, *, loosely: bool = False) -> NamedRows:
+    """The rows of a stream table, under the names that it stores."""
+    stored = DeltaTable(lake.location(table))
+    rows = stored.to_pyarrow_table(columns=visible_columns(stored))
+    return NamedRows.of_arrow(rows, _form(loosely))
 
 
-def shown(rows: Iterable[tuple[Any, ...]], *, loosely: bool) -> Counter[Any]:
-    return Counter(_values(row, loosely) for row in rows)
+def of_spark(rows: DataFrame, *, loosely: bool) -> NamedRows:
+    """The rows that Spark returns, under its names."""
+    return NamedRows.of_spark(rows, _form(loosely))
 
 
-def _values(row: tuple[Any, ...], loosely: bool) -> tuple[Any, ...]:
-    return tuple(_shown(value, loosely) for value in row)
+def shown(value: Any) -> Any:
+    """A single value, exactly."""
+    return _shown(value, False)
+
+
+def _form(loosely: bool) -> Callable[[Any], Any]:
+    return lambda value: _shown(value, loosely)
 
 
 def _shown(value: Any, loosely: bool) -> Any:

@@ -24,7 +24,7 @@ import psycopg
 from dagster_streamtables import Lake, StreamTable
 from dagster_streamtables.compiler.dialect.translate import translation
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
-from postgres.compared import ours, shown, theirs
+from postgres.compared import of_spark, ours, theirs
 from postgres.random_expressions import KINDS, expression
 from postgres.tables import COLUMNS, ROWS, TYPES, Row, change, create, insert
 
@@ -158,10 +158,10 @@ class Trials:
             for place, (deleted, inserted) in enumerate(steps):
                 change(self.connection, lake, deleted, inserted)
                 try:
-                    names, expected = theirs(self.connection, query, loosely=loosely)
+                    expected = theirs(self.connection, query, loosely=loosely)
                 except psycopg.Error as error:
-                    names, expected = [], f"fails: {error}".splitlines()[0]
-                found = self._ours(lake, table, names, loosely=loosely)
+                    expected = f"fails: {error}".splitlines()[0]
+                found = self._ours(lake, table, loosely=loosely)
                 if isinstance(found, str) and isinstance(expected, str):
                     self.counts["both fail"] += counted
                     return ""
@@ -180,13 +180,13 @@ class Trials:
         self.spark.createDataFrame(rows, schema).createOrReplaceTempView("t")
         expected: Any
         try:
-            expected = theirs(self.connection, query, loosely=loosely)[1]
+            expected = theirs(self.connection, query, loosely=loosely)
         except psycopg.Error as error:
             expected = f"fails: {error}".splitlines()[0]
         found: Any
         try:
             sql = translation(query, "postgres", COLUMNS)[0]
-            found = shown(map(tuple, self.spark.sql(sql).collect()), loosely=loosely)
+            found = of_spark(self.spark.sql(sql), loosely=loosely)
         except Exception as error:
             found = f"fails: {error}".splitlines()[0]
         failing = isinstance(found, str) and isinstance(expected, str)
@@ -196,11 +196,11 @@ class Trials:
         self.counts[said] += counted
         return ""
 
-    def _ours(self, lake: Lake, table: StreamTable, names: list[str], *, loosely: bool) -> Any:
+    def _ours(self, lake: Lake, table: StreamTable, *, loosely: bool) -> Any:
         try:
             done = lake.refresh(table)
             self.counts[str(done.action)] += 1
-            return ours(lake, "q", names, loosely=loosely) if names else done
+            return ours(lake, "q", loosely=loosely)
         except StreamTablesError as error:
             return f"fails: {error.what}: {error.why}"
 
@@ -208,7 +208,7 @@ class Trials:
 def _said(expected: Any, found: Any) -> str:
     if isinstance(expected, str) or isinstance(found, str):
         return f"PostgreSQL {expected!s:.150}, here {found!s:.250}"
-    return f"PostgreSQL {list(expected - found)[:3]}, here {list(found - expected)[:3]}"
+    return found.difference(expected)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -10,6 +10,7 @@ from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.compiler import compile_query
 from dagster_streamtables.compiler.dialect import translate
 from dagster_streamtables.errors import InvalidDefinition
+from named_rows import NamedRows
 from postgres import cases, further_cases
 from postgres.compared import ours, theirs
 from postgres.tables import COLUMNS, STEPS, change, create
@@ -64,23 +65,25 @@ def _hold(
         for table in tables:
             done = lake.refresh(table)
             assert place == 0 or done.action in _DIFFERENTIAL, (table.query, done)
-            names, expected = theirs(postgres, table.query, loosely=loosely)
-            found = ours(lake, table.name, names, loosely=loosely)
-            assert found == expected, _differing(table.query, names, found, expected)
+            expected = theirs(postgres, table.query, loosely=loosely)
+            found = ours(lake, table.name, loosely=loosely)
+            assert found == expected, _differing(table.query, found, expected)
 
 
-def _differing(query: str, names: list[str], found: Any, expected: Any) -> str:
+def _differing(query: str, found: NamedRows, expected: NamedRows) -> str:
     """The columns that differ, where a row has an id; otherwise the rows."""
-    more, fewer = found - expected, expected - found
-    by_id = {row[0]: row for row in fewer}
+    if found.names != expected.names or "id" not in found.names:
+        return f"{query}\n{found.difference(expected)}"
+    id_ = found.names.index("id")
+    by_id = {row[id_]: row for row in expected.rows - found.rows}
     cells = [
         (name, theirs, ours)
-        for row in more
-        if row[0] in by_id
-        for name, theirs, ours in zip(names, by_id[row[0]], row, strict=True)
+        for row in found.rows - expected.rows
+        if row[id_] in by_id
+        for name, theirs, ours in zip(found.names, by_id[row[id_]], row, strict=True)
         if theirs != ours
     ]
-    return f"{query}\n{cells or (fewer, more)}"
+    return f"{query}\n{cells or found.difference(expected)}"
 
 
 @pytest.mark.spark

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import AnalysisException, PySparkException
 
 from dagster_streamtables.compiler.dialect.translate import translation
-from postgres.compared import shown
+from postgres.compared import of_spark, theirs
 from postgres.coverage import PAGE, fate_of, page
 from postgres.documented import chapters, query_of
 from postgres.tables import COLUMNS, ROWS, TYPES, create
@@ -57,10 +57,9 @@ def _is_equal(entry: str, spark: Any, postgres: Any) -> bool:
     sql, notes = translation(query_of(entry), "postgres", COLUMNS)
     loosely = bool(notes) or "*" in entry  # a star returns JSON as text
     try:
-        expected = postgres.execute(query_of(entry)).fetchall()
+        expected = theirs(postgres, query_of(entry), loosely=loosely)
     except psycopg.Error:  # of some rows: a root of what is negative
         with pytest.raises(PySparkException) as raised:
             spark.sql(sql).collect()
         return not isinstance(raised.value, AnalysisException)
-    found = [tuple(row) for row in spark.sql(sql).collect()]
-    return shown(found, loosely=loosely) == shown(expected, loosely=loosely)
+    return of_spark(spark.sql(sql), loosely=loosely) == expected

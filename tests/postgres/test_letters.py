@@ -55,21 +55,25 @@ def database(postgres: Any) -> Iterator[psycopg.Connection[Any]]:
     postgres.execute("DROP DATABASE letters")
 
 
+def _id(row: dict[str, Any]) -> int:
+    return row["id"]
+
+
 def test_letters_are_those_of_a_database_of_utf8(spark: Any, database: Any) -> None:
     rows = pa.table({"id": pa.array(range(len(_TEXTS)), pa.int32()), "u": list(_TEXTS)})
     outputs = ", ".join(f"{sql} AS c{place}" for place, sql in enumerate(_EXPRESSIONS))
     text = f"SELECT id, {outputs} FROM t"
     sql, notes = translation(text, "postgres", {"t": {"id": "int", "u": "string"}})
     found = arrow_rows(query(spark, sql, {"t": spark.createDataFrame(rows)})).to_pylist()
-    expected = database.execute(text).fetchall()
+    cursor = database.execute(text)
+    names = [column.name for column in cursor.description]
+    expected = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    assert all(row.keys() == set(names) for row in found)
     wrong = [
-        (_EXPRESSIONS[place - 1], _TEXTS[theirs[0]], theirs[place], list(ours.values())[place])
-        for theirs, ours in zip(
-            sorted(expected), sorted(found, key=lambda row: row["id"]), strict=True
-        )
-        for place in range(1, len(theirs))
-        if shown([(theirs[place],)], loosely=False)
-        != shown([(list(ours.values())[place],)], loosely=False)
+        (_EXPRESSIONS[place], _TEXTS[theirs["id"]], theirs[f"c{place}"], ours[f"c{place}"])
+        for theirs, ours in zip(*(sorted(each, key=_id) for each in (expected, found)), strict=True)
+        for place in range(len(_EXPRESSIONS))
+        if shown(theirs[f"c{place}"]) != shown(ours[f"c{place}"])
     ]
     assert wrong == []
     assert any("letters in patterns" in each for each in notes)

@@ -129,9 +129,8 @@ def test_what_is_stored_is_what_postgres_returns(
             for table in tables:
                 done = lake.refresh(table)
                 assert not step or done.action is Action.DIFFERENTIAL, done
-                names, expected = theirs(postgres, table.query)
-                found = ours(lake, table.name, names)
-                assert found == expected, (found - expected, expected - found)
+                expected, found = theirs(postgres, table.query), ours(lake, table.name)
+                assert found == expected, found.difference(expected)
     finally:
         spark.conf.set(_ZONE, "UTC")
         postgres.execute("SET timezone = 'UTC'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +15,7 @@ from sqlglot import exp
 
 from compiler.database import Database, Rows, _shown
 from dagster_streamtables import Lake, Refresh, StreamTable
-from dagster_streamtables.compiler import comparable_columns
+from dagster_streamtables.compiler import comparable_columns, read, with_one_answer
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.types import has_variants
 from dagster_streamtables.runtime.model.definition import visible
@@ -84,6 +85,20 @@ def held(lake: Lake, name: str) -> NamedRows:
     """All visible columns and rows of a table, as text."""
     columns = list(visible(lake.columns(name) or {}))
     return NamedRows.of(columns, stored(lake, name, columns))
+
+
+def outputs(spark: SparkSession, lake: Lake, query: str) -> list[str]:
+    """The columns of a query over tables of the lake, as plain Spark names and orders them.
+
+    In a recursion, Spark takes no UNION; with UNION ALL in its place the columns are the same.
+    """
+    text = read(query)
+    text = with_one_answer(text, {name: lake.columns(name) or {} for name in text.sources})
+    sql = text.over(lambda name: f"delta.`{lake.location(name)}`")
+    return spark.sql(_UNION.sub("UNION ALL", sql)).columns
+
+
+_UNION = re.compile(r"\bUNION\b(?!\s+ALL)(\s+DISTINCT)?", re.IGNORECASE)
 
 
 def _by_forms(lake: Lake, name: str, types: Mapping[str, str]) -> list[dict[str, Any]]:

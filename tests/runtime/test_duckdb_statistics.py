@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from dagster_streamtables.compiler.dialect import translate
+from named_rows import NamedRows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,8 +20,8 @@ ROWS = """
 PAIRS = ["corr(x, y)", "corr(x, y) FILTER (WHERE x > 1)", "regr_slope(x, y)", "regr_r2(x, y)",
          "covar_pop(x, y)", "covar_samp(x, y)"]  # fmt: skip
 QUERIES = [
-    f"SELECT g, {', '.join(PAIRS)} FROM v GROUP BY g",
-    "SELECT g, corr(x, y) OVER (PARTITION BY g) FROM v",
+    f"SELECT g, {', '.join(f'{sql} AS c{i}' for i, sql in enumerate(PAIRS))} FROM v GROUP BY g",
+    "SELECT g, corr(x, y) OVER (PARTITION BY g) AS c FROM v",
 ]
 
 
@@ -30,14 +31,14 @@ def test_statistics_of_pairs_are_those_of_duckdb(spark: SparkSession, query: str
     with duckdb.connect() as there:
         there.execute("CREATE TABLE v (g INT, x DOUBLE, y DOUBLE)")
         there.execute(f"INSERT INTO v VALUES {ROWS}")
-        expected = there.execute(query).fetchall()
+        expected = NamedRows.of_cursor(there.execute(query), _shown)
     columns = {"v": {"g": "int", "x": "double", "y": "double"}}
     rows = spark.sql(f"SELECT * FROM VALUES {ROWS} AS v(g, x, y)")
     rows.selectExpr("g", "DOUBLE(x) AS x", "DOUBLE(y) AS y").createOrReplaceTempView("v")
-    found = spark.sql(translate(query, "duckdb", columns)).collect()
-    assert sorted(map(_shown, found)) == sorted(map(_shown, expected))
+    found = NamedRows.of_spark(spark.sql(translate(query, "duckdb", columns)), _shown)
+    assert found == expected, found.difference(expected)
 
 
-def _shown(row: tuple[float | None, ...]) -> list[str]:
+def _shown(value: float | None) -> str:
     """Twelve digits: the sums are made in another order."""
-    return [str(each) if each is None else f"{each:.12g}" for each in row]
+    return str(value) if value is None else f"{value:.12g}"

@@ -10,6 +10,7 @@ import pytest
 
 from dagster_streamtables.compiler.dialect import translate
 from dagster_streamtables.errors import InvalidDefinition
+from named_rows import NamedRows
 from zones import COLUMNS, ROWS
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def test_expressions_are_those_of_duckdb(spark: SparkSession) -> None:
                       " d DATE, n INT)")  # fmt: skip
         shown = [(row[0], f"{row[1]}+00", f"{row[2]}+00", *row[3:]) for row in ROWS]
         there.executemany("INSERT INTO z VALUES (?, ?, ?, ?, ?, ?)", shown)
-        expected = there.execute(query).fetchall()
+        expected = NamedRows.of_cursor(there.execute(query), _shown)
     values = ", ".join(
         f"({i}, TIMESTAMP '{a}Z', TIMESTAMP '{b}Z', TIMESTAMP_NTZ '{ts}', DATE '{d}', {n})"
         for i, a, b, ts, d, n in ROWS
@@ -50,18 +51,16 @@ def test_expressions_are_those_of_duckdb(spark: SparkSession) -> None:
         spark.sql(
             f"SELECT * FROM VALUES {values} AS q(id, a, b, ts, d, n)"
         ).createOrReplaceTempView("z")
-        found = spark.sql(translate(query, "duckdb", COLUMNS)).toArrow().to_pylist()
+        rows = spark.sql(translate(query, "duckdb", COLUMNS)).toArrow()
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
         spark.catalog.dropTempView("z")
-    assert [_shown(row.values()) for row in found] == [_shown(row) for row in expected]
+    found = NamedRows.of_arrow(rows, _shown)
+    assert found == expected, found.difference(expected)
 
 
-def _shown(row: Any) -> list[Any]:
-    return [
-        value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo else value
-        for value in row
-    ]
+def _shown(value: Any) -> Any:
+    return value.astimezone(UTC) if isinstance(value, datetime) and value.tzinfo else value
 
 
 @pytest.mark.parametrize(

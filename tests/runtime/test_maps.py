@@ -79,4 +79,4 @@ def test_maps_are_stored_grouped_and_followed(
 
 def _rows(spark: SparkSession, place: str) -> Counter[str]:
     rows = spark.sql(f"SELECT k, m, s FROM {place}").toArrow().to_pylist()
-    return Counter(repr(list(row.values())) for row in rows)
+    return Counter(repr([row["k"], row["m"], row["s"]]) for row in rows)

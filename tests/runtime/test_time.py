@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -14,6 +13,7 @@ from deltalake import write_deltalake
 
 from dagster_streamtables import Action, Lake, StreamTable
 from dagster_streamtables.runtime.refresh import context
+from named_rows import NamedRows
 from runtime.delta import refreshed, stored
 
 if TYPE_CHECKING:
@@ -93,5 +93,5 @@ def test_a_clock_that_is_set_back_brings_back_what_left(
             text = table.query.replace("now()", f"TIMESTAMP '{Clock.time.isoformat()}'")
             text = text.replace("current_date()", f"DATE '{Clock.time.date()}'")
             expected = spark.sql(text.replace("FROM visits", f"FROM delta.`{place}`"))
-            found = lake.read(table.name).select(expected.columns)
-            assert Counter(found.collect()) == Counter(expected.collect()), (table.name, minutes)
+            found = NamedRows.of_spark(lake.read(table.name))
+            assert found == NamedRows.of_spark(expected), (table.name, minutes)

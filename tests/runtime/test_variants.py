@@ -229,11 +229,12 @@ def _json(spark: SparkSession, name: str, place: str) -> Counter[str]:
     shown = (
         "k, v" if "max_by" in name else "k, v, s, m" if name.startswith("S") else "k, n, v, s, m"
     )
-    listed = ", ".join(columns.get(each, each) for each in shown.split(", "))
+    names = sorted(shown.split(", "))
+    listed = ", ".join(f"{columns.get(each, each)} AS {each}" for each in names)
     source = name.replace("FROM t", f"FROM {place}") if name.startswith("S") else f"FROM {place}"
     inner = f"({source})" if name.startswith("S") else place
     rows = spark.sql(f"SELECT {listed} FROM {inner}").toArrow().to_pylist()
-    return Counter(repr(list(row.values())) for row in rows)
+    return Counter(repr([row[each] for each in names]) for row in rows)
 
 
 @pytest.mark.long

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from dagster_streamtables import Action, Lake, StreamTable
+from named_rows import NamedRows
 from runtime.delta import FEED
 
 if TYPE_CHECKING:
@@ -103,5 +103,6 @@ def test_the_check_sees_a_zero_of_the_wrong_sign(spark: SparkSession, tmp_path: 
     assert (found.equal, found.missing, found.unexpected) == (False, 1, 1)
 
 
-def _seen(rows: DataFrame) -> Counter[str]:
-    return Counter(row[0] for row in rows.selectExpr("CAST(STRUCT(*) AS STRING)").collect())
+def _seen(rows: DataFrame) -> NamedRows:
+    shown = (f"to_json(struct({name})) AS {name}" for name in rows.columns)
+    return NamedRows.of_spark(rows.selectExpr(*shown))

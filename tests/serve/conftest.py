@@ -23,6 +23,8 @@ from deltalake import DeltaTable, write_deltalake
 from dagster_streamtables import Lake
 
 PATIENCE = 60.0
+Row = tuple[tuple[str, Any], ...]
+"""The columns of a row and their values."""
 
 
 class History:
@@ -52,9 +54,13 @@ class History:
         self.last = DeltaTable(self.location).version()
         return self.last
 
-    def rows(self, version: int | None = None) -> Counter[tuple[Any, ...]]:
+    def rows(self, version: int | None = None) -> Counter[Row]:
         table = DeltaTable(self.location, version=version).to_pyarrow_table()
-        return Counter(tuple(row.values()) for row in table.to_pylist())
+        return Counter(map(by_name, table.to_pylist()))
+
+
+def by_name(row: dict[str, Any]) -> Row:
+    return tuple(sorted(row.items()))
 
 
 @dataclass
@@ -70,7 +76,7 @@ class Heard:
 class Copy:
     """What a browser keeps: it takes rows with the timestamp's last part, and its id with them."""
 
-    rows: Counter[tuple[Any, ...]] = field(default_factory=Counter)
+    rows: Counter[Row] = field(default_factory=Counter)
     id: str = ""
     timestamps: list[int] = field(default_factory=list)
     _waiting: list[dict[str, Any]] = field(default_factory=list)
@@ -87,8 +93,9 @@ class Copy:
             return
         self.id = heard.id
         for row in self._waiting:
-            timestamp, diff, *values = row.values()
-            self.rows[tuple(values)] += diff
+            timestamp = row["_timestamp"]
+            own = {name: value for name, value in row.items() if name[0] != "_"}
+            self.rows[by_name(own)] += row["_diff"]
             if timestamp not in self.timestamps[-1:]:
                 self.timestamps.append(timestamp)
         self.rows = Counter({row: count for row, count in self.rows.items() if count})

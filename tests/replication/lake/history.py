@@ -79,7 +79,8 @@ class Model:
                 self.copy[key] = self.seen(row)
 
     def seen(self, row: Row) -> Row:
-        return tuple(row[SCHEMA.names.index(name)] for name in self.columns)
+        """The columns that are published, by name."""
+        return tuple(row[SCHEMA.names.index(name)] for name in sorted(self.columns))
 
     def shows(self, op: Operation, row: Row) -> bool:
         return any(op in each.operations and each.has(row) for each in self.shown)

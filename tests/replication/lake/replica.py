@@ -1,4 +1,7 @@
-"""A replica in memory: plain rows that follow a publisher, change by change."""
+"""A replica in memory: plain rows that follow a publisher, change by change.
+
+The values of a row are in the order of the names of its columns, never in that of the publisher.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import pyarrow as pa
+
+import named_rows
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.replication.model.batch import Batch, TableChanges
 from dagster_streamtables.replication.model.published_table import PublishedTable
@@ -89,7 +95,8 @@ def key_of(table: PublishedTable, row: Row | None) -> Row:
     assert row is not None
     if table.identity is None:
         return row
-    return tuple(row[table.schema.names.index(name)] for name in table.identity)
+    names = sorted(table.schema.names)
+    return tuple(row[names.index(name)] for name in sorted(table.identity))
 
 
 def same(one: Row, other: Row) -> bool:
@@ -99,8 +106,11 @@ def same(one: Row, other: Row) -> bool:
 def told(changes: TableChanges) -> Iterator[tuple[str, Row | None, Row | None]]:
     """Operation, identity before, row after."""
     for row in changes.rows.to_pylist():
-        old, new = (None if row[n] is None else tuple(row[n].values()) for n in ("old", "new"))
-        yield row["op"], old, new
+        yield row["op"], _by_name(row["old"]), _by_name(row["new"])
+
+
+def _by_name(row: dict[str, Any] | None) -> Row | None:
+    return None if row is None else tuple(row[name] for name in sorted(row))
 
 
 def ops(batches: list[Batch], name: str) -> list[tuple[Any, ...]]:
@@ -116,6 +126,5 @@ def ops(batches: list[Batch], name: str) -> list[tuple[Any, ...]]:
     return found
 
 
-def tuples(table: Any) -> list[Row]:
-    columns = [column.to_pylist() for column in table.columns]
-    return list(zip(*columns, strict=True))
+def tuples(table: pa.Table) -> list[Row]:
+    return named_rows.tuples(table.select(sorted(table.column_names)))

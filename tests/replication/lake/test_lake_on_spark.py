@@ -15,6 +15,7 @@ from dagster_streamtables.replication.lake.publication import Publication, Publi
 from dagster_streamtables.replication.lake.publications import Publications
 from dagster_streamtables.replication.lake.publisher import LakePublisher
 from dagster_streamtables.replication.model.errors import PublisherProblem
+from named_rows import NamedRows
 from replication.lake.replica import Replica, ops
 from runtime.orders import TOTALS, orders
 
@@ -52,7 +53,7 @@ def test_a_stream_table_of_groups_has_their_key_and_no_hidden_column(lake: Lake)
     assert told == [("update", None), ("update", None)]
     lake.refresh(TOTALS, full=True)
     assert not ops(replica.follow(), "mart.totals")
-    found = {tuple(row) for row in lake.read("mart.totals").collect()}
+    found = set(NamedRows.of_spark(lake.read("mart.totals")).rows)
     assert set(replica.rows["mart.totals"]) == found
 
 
@@ -119,7 +120,7 @@ def test_an_empty_partition_value_is_no_null(lake: Lake) -> None:
 
     replica = replica_of(lake, PublicationEntry("t"))
 
-    found = {tuple(row) for row in lake.read("t").collect()}
+    found = set(NamedRows.of_spark(lake.read("t")).rows)
     assert set(replica.rows[T]) == found
 
 

@@ -51,7 +51,7 @@ def test_a_batch_ends_where_the_columns_change(lake: Lake, t: Table) -> None:
         ["k", "v"],
         ["k", "v", "n"],
     ]
-    assert ops(batches, T) == [("insert", 2, None, (3, "c")), ("update", 4, None, (3, "C", None))]
+    assert ops(batches, T) == [("insert", 2, None, (3, "c")), ("update", 4, None, (3, None, "C"))]
     assert batches[1].tables[T].table.fills == {}
 
 
@@ -64,8 +64,8 @@ def test_a_column_that_comes_with_rows(lake: Lake, t: Table) -> None:
 
     assert sorted(ops([batch], T), key=repr) == [
         ("delete", 2, (1,), None),
-        ("insert", 2, None, (3, "c", 8)),
-        ("update", 2, None, (2, "b", 7)),
+        ("insert", 2, None, (3, 8, "c")),
+        ("update", 2, None, (2, 7, "b")),
     ]
 
 

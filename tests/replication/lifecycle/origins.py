@@ -18,6 +18,7 @@ from dagster_streamtables.replication.lake.publications import Publications
 from dagster_streamtables.replication.lifecycle.from_lake import FromLake
 from dagster_streamtables.replication.lifecycle.from_postgres import FromPostgres
 from dagster_streamtables.replication.model.published_table import Operation
+from named_rows import tuples
 from replication.postgres.database import Database
 
 Row = tuple[Any, ...]
@@ -149,7 +150,6 @@ class PostgresOrigin:
 
 
 def rows(lake: Lake, table: str, columns: Sequence[str] | None = None) -> Counter[Row]:
-    """What a target has."""
+    """The rows of a target, with some columns in this order, or with all of them by name."""
     found = DeltaTable(lake.location(table)).to_pyarrow_table()
-    chosen = found.select(list(columns)) if columns else found
-    return Counter(zip(*(column.to_pylist() for column in chosen.columns), strict=True))
+    return Counter(tuples(found.select(list(columns or sorted(found.column_names)))))

@@ -37,7 +37,12 @@ class Replica:
             _change(rows, change, changes.table.identity, names)
 
     def shown(self, name: str) -> Counter[str]:
-        return Counter(repr([*row.values()]) for row in self.rows.get(name, []))
+        return Counter(map(as_text, self.rows.get(name, [])))
+
+
+def as_text(row: Row) -> str:
+    """Columns and values, by name: NaN is equal to itself here, and -0.0 is not 0.0."""
+    return repr(sorted(row.items()))
 
 
 def _change(

@@ -9,13 +9,16 @@ import pytest
 
 from dagster_streamtables.replication.postgres import reading
 from replication.postgres.database import Database
-from replication.postgres.replica import Replica
+from replication.postgres.replica import Replica, as_text
 
 SLOT = "SELECT pg_create_logical_replication_slot('s', 'pgoutput')"
 
 
 def shown(database: Database, table: str, name: str = "") -> Counter[str]:
-    return Counter(repr([*row]) for row in database.run(f"SELECT * FROM {name or table}"))
+    with database.connect() as connection:
+        cursor = connection.execute(f"SELECT * FROM {name or table}")  # type: ignore[arg-type]
+        names = [column.name for column in cursor.description or ()]
+        return Counter(as_text(dict(zip(names, row, strict=True))) for row in cursor)
 
 
 def follow(database: Database, *tables: str, max_rows: int = 10**6, replica: Replica | None = None

@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -38,6 +38,11 @@ _QUERY = "SELECT k % 10 AS k, COUNT(*) AS copies, MAX(at) AS at FROM t GROUP BY 
 _MB = 2**20
 _PATIENCE = 120.0
 _EVERY = 1.0
+
+
+def _by_name(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The columns of a relation and their values."""
+    return tuple(sorted(item for item in row.items() if item[0][0] != "_"))
 
 
 @dataclass
@@ -70,9 +75,8 @@ class Reader:
         if kind not in ("snapshot", "change"):
             return
         for row in data:
-            _, diff, *values = row.values()
-            self.rows[tuple(values)] += diff
-            self.last = max(self.last, values[-1])
+            self.rows[_by_name(row)] += row["_diff"]
+            self.last = max(self.last, row["at"])
         if kind == "change":
             self.seconds.append(now - max(row["at"] for row in data if row["_diff"] > 0) / 1e6)
 
@@ -180,12 +184,14 @@ def _await_answer(address: str) -> None:
 
 def _require_equal(readers: Sequence[Reader], place: str) -> None:
     rows = DeltaTable(place).to_pyarrow_table().to_pylist()
-    table = Counter((row["k"], row["at"]) for row in rows)
+    table = Counter(_by_name(row) for row in rows)
     groups: dict[int, tuple[int, int]] = {}
     for row in rows:
         copies, at = groups.get(row["k"] % 10, (0, 0))
         groups[row["k"] % 10] = copies + 1, max(at, row["at"])
-    query = Counter((k, *values) for k, values in groups.items())
+    query = Counter(
+        _by_name({"k": k, "copies": copies, "at": at}) for k, (copies, at) in groups.items()
+    )
     for reader in readers:
         expected = table if reader.relation == "t" else query
         assert reader.held == expected, f"a subscriber of {reader.relation} holds other rows"

@@ -298,7 +298,7 @@ def test_a_column_that_is_added(lake: Lake, example: Table) -> None:
             assert ready(subscription)[-1] == (8, 1, 7, "x")
             # Also what it read after the column was there can be resumed.
             assert read(lake, "t", resume=subscription.token) == []
-    assert read(lake, "t", as_of=7)[-1] == (8, 1, 7, "x", None)
+    assert read(lake, "t", as_of=7)[-1] == (8, 1, None, 7, "x"), "extra, k, v"
 
 
 @pytest.mark.long

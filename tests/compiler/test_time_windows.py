@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import example, given, strategies as st
@@ -87,8 +88,16 @@ def _rows(database: Database, query: str, visits: list[tuple[int, int | None]]) 
     plan = compiled(query)
     with database.fresh():
         database.hold("visits@after", literals)
-        found = database.connection.execute(plan.full["after"]).fetchall()
-    return Counter((id, window["start"], window["end"], n) for id, window, n in found)
+        sql = plan.by_name(database, plan.full["after"], plan.plan.stored_columns)
+        found = database.connection.execute(sql).fetchall()
+    names = plan.plan.stored_columns
+    rows = (dict(zip(names, row, strict=True)) for row in found)
+    return Counter((row["id"], *_bounds(row), row["n"]) for row in rows)
+
+
+def _bounds(row: dict[str, Any]) -> tuple[object, object]:
+    [window] = (value for name, value in row.items() if name.endswith("window"))
+    return window["start"], window["end"]
 
 
 def _literal(minute: int | None) -> str:

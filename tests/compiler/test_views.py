@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import duckdb
 import pytest
 import sqlglot
@@ -15,6 +13,7 @@ from dagster_streamtables.compiler.views.inline import blame_view, inline, text_
 from dagster_streamtables.compiler.views.views import CircularViews, sources_through, views_of
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 from dagster_streamtables.runtime.model.stream_table import StreamTable
+from named_rows import NamedRows
 
 COLUMNS = {"orders": {"id": "int", "x": "int"}, "sales.users": {"id": "int", "name": "string"}}
 VIEWS = {
@@ -77,8 +76,8 @@ def test_a_view_is_its_rows(database: duckdb.DuckDBPyConnection, query: str) -> 
     assert set(text.sources) == set(sources_through(query, "spark", VIEWS))
 
 
-def rows(database: duckdb.DuckDBPyConnection, sql: str) -> Counter[tuple[object, ...]]:
-    return Counter(database.execute(sql).fetchall())
+def rows(database: duckdb.DuckDBPyConnection, sql: str) -> NamedRows:
+    return NamedRows.of_cursor(database.execute(sql))
 
 
 def test_a_query_without_views_stays_as_it_is() -> None:

@@ -73,11 +73,13 @@ def test_progress_envelopes_and_names(t: Followed) -> None:
         (3, "delete", 2, None), (4, "key_violation", 3, None),
     ]  # fmt: skip
     twice = ("--envelope", "debezium", "--key", "v,k")
-    assert t.rows("--as-of", "3", *twice)[0] == (3, "insert", "A", 1)
+    assert t.rows("--as-of", "3", *twice)[0] == (3, "insert", 1, "A")
     assert t.rows("--as-of", "3", "--envelope", "debezium", "--key", "v", "--key", "k") == (
         t.rows("--as-of", "3", *twice)
     )
     every = ("subscribe", "shop.t", "--timeout", "0")
+    [heading, *_] = t.said(*every, "--as-of", "3", *twice).splitlines()
+    assert heading.split() == ["_timestamp", "_state", "v", "k"]
     assert t.said(*every, "--names", "materialize").startswith("mz_timestamp  mz_diff")
     assert {row[0] > 10**12 for row in t.rows("--clock", "ms")} == {True}
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from dagster_streamtables.errors import ConflictingCommit, SourceProblem
-from dagster_streamtables.runtime.observe.control import FOLDER
+from dagster_streamtables.runtime.storage.documents import FOLDER
 from dagster_streamtables.runtime.storage.ledger import Entry, Ledger, OvertakenAppend
 
 Versions: TypeAlias = Mapping[str, tuple[str, int]]

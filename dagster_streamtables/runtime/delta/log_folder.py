@@ -122,6 +122,20 @@ class RemoteLog:
         except TableNotFoundError:
             return None
 
+    def listed(self) -> tuple[int, Mark] | None:
+        """The newest version and its mark, by one listing of the whole log; None if missing."""
+        from pyarrow.fs import FileSelector
+
+        try:
+            files = self._files.get_file_info(FileSelector(FOLDER, allow_not_found=True))
+        except TableNotFoundError:  # of a folder that a URI of this machine names
+            return None
+        versions = ((version_of(each.base_name), each) for each in files)
+        return max(
+            ((v, Mark(0, each.mtime_ns, each.size)) for v, each in versions if v is not None),
+            default=None,
+        )
+
     def mark(self, version: int) -> Mark | None:
         [found] = self._files.get_file_info([commit_file(version)])
         return None if found.type.name == "NotFound" else Mark(0, found.mtime_ns, found.size)

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from dagster_streamtables.errors import (
-    ConflictingCommit,
-    InvalidDefinition,
-    RefusedOperation,
-    SourceProblem,
-)
+from dagster_streamtables.errors import RefusedOperation, SourceProblem
 
 
 class MissingSlot(RefusedOperation):
@@ -20,14 +15,6 @@ class SlotInUse(RefusedOperation):
 
 class LostSlot(SourceProblem):
     """The slot was let go, so what it held may be gone: read the relation anew."""
-
-
-def no_name(name: str) -> InvalidDefinition:
-    return InvalidDefinition(
-        f'"{name}" is no name of a slot',
-        why="it is the name of a folder",
-        fix="use up to 100 letters, digits, underscores and hyphens",
-    )
 
 
 def missing_slot(name: str, there: str) -> MissingSlot:
@@ -83,12 +70,4 @@ def goes_back(name: str, source: str, to: int, at: int) -> RefusedOperation:
         f'slot "{name}" cannot go back',
         why=f"version {at} of {source} is acknowledged, and this is version {to}",
         fix="acknowledge in the order of the changes; to read again, move the slot by hand",
-    )
-
-
-def crowded_slot(name: str) -> ConflictingCommit:
-    return ConflictingCommit(
-        f'others keep changing slot "{name}"',
-        why="each attempt found that another process had committed first",
-        fix="try again; nothing of this attempt was written",
     )

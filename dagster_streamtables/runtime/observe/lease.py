@@ -19,7 +19,7 @@ from typing import Any
 
 from dagster_streamtables.errors import DamagedTable
 from dagster_streamtables.runtime.delta.names import folders_in
-from dagster_streamtables.runtime.observe.control import FOLDER
+from dagster_streamtables.runtime.storage.documents import FOLDER
 from dagster_streamtables.runtime.storage.ledger import Entry, Ledger, OvertakenAppend
 
 _FOLDER = f"{FOLDER}/worker"

@@ -1,32 +1,23 @@
 """`Slots`: the durable positions of readers of changes, below one root.
 
-Each slot is a ledger, ``<root>/_streamtables/slots/<name>``. Whatever is done to a slot is one
-commit of its whole value: of two processes that change it at once, the second reads it again and
-decides anew. So a slot has one reader, wherever readers run, and no lock can stay behind.
+Each slot is a document, ``<root>/_streamtables/slots/<name>``, and every change of it is one
+commit. So a slot has one reader, wherever readers run.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
-from dagster_streamtables.runtime.delta.names import folders_in, is_remote
+from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.errors import slots as errors
-from dagster_streamtables.runtime.errors.tables import damaged
 from dagster_streamtables.runtime.model.slot import Held, Reader, Slot, SlotStatus
-from dagster_streamtables.runtime.observe.control import FOLDER
 from dagster_streamtables.runtime.observe.log_heads import answers
-from dagster_streamtables.runtime.storage.ledger import Entry, Ledger, OvertakenAppend
+from dagster_streamtables.runtime.storage.documents import SHORT, Documents
 
-_FOLDER = f"{FOLDER}/slots"
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_ATTEMPTS = 50
-# A slot is rewritten at each acknowledgment, and only its newest value is ever read.
-_KEPT = "interval 10 minutes"
 _Changed = TypeVar("_Changed", Slot, None)
 
 
@@ -44,8 +35,7 @@ class Slots:
             storage_options: What delta-rs needs to reach an object store.
         """
         self._root = root.rstrip("/")
-        self._options = storage_options
-        self._ledgers: dict[str, Ledger] = {}
+        self._documents = Documents(root, "slots", Slot, storage_options, noun="slot", kept=SHORT)
 
     def names(self) -> list[str]:
         """The names of the slots, sorted."""
@@ -57,14 +47,12 @@ class Slots:
         Raises:
             DamagedTable: One of them cannot be read.
         """
-        names = sorted(filter(_NAME.fullmatch, folders_in(self._root, _FOLDER, self._options)))
-        found = answers(self.find, names, remote=is_remote(self._root))
+        found = answers(self.find, self._documents.names(), remote=is_remote(self._root))
         return [slot for slot in found if slot is not None]
 
     def find(self, name: str) -> Slot | None:
         """The slot of a name; None if there is none."""
-        ledger = self._ledger(name)
-        return self._slot(ledger, ledger.read())
+        return self._documents.find(name)
 
     def read(self, name: str) -> Slot:
         return self._existing(name, self.find(name))
@@ -80,7 +68,7 @@ class Slots:
                 raise errors.existing_slot(slot.name, known.relation)
             return slot
 
-        return self._commit(slot.name, created)
+        return self._documents.change(slot.name, created)
 
     def drop(self, name: str, *, even_if_read: bool = False) -> None:
         """Remove a slot, which then holds nothing.
@@ -251,49 +239,12 @@ class Slots:
     def change(self, name: str, change: Callable[[Slot], _Changed]) -> _Changed:
         """Change an existing slot."""
 
-        return self._commit(name, lambda slot: change(self._existing(name, slot)))
+        return self._documents.change(name, lambda slot: change(self._existing(name, slot)))
 
     def _existing(self, name: str, slot: Slot | None) -> Slot:
         if slot is None:
             raise errors.missing_slot(name, ", ".join(self.names()))
         return slot
-
-    def _commit(self, name: str, change: Callable[[Slot | None], _Changed]) -> _Changed:
-        """Commit what a slot becomes, decided anew each time that somebody else was first.
-
-        A dropped slot becomes a value without one. Its log stays, so that a writer that knows its
-        version numbers cannot meet another log.
-        """
-        ledger = self._ledger(name)
-        for _ in range(_ATTEMPTS):
-            entry = ledger.read()
-            before = self._slot(ledger, entry)
-            after = change(before)
-            if after is before:
-                return after
-            value = None if after is None else after.to_json()
-            try:
-                ledger.append(value, None if entry is None else entry.version)
-            except OvertakenAppend:
-                continue
-            return after
-        raise errors.crowded_slot(name)
-
-    def _slot(self, ledger: Ledger, entry: Entry | None) -> Slot | None:
-        if entry is None or entry.value is None:  # it was dropped
-            return None
-        try:
-            return Slot.from_json(entry.value)
-        except (ValueError, TypeError, KeyError) as error:
-            raise damaged(ledger.location, f"the slot in it cannot be read: {error}") from error
-
-    def _ledger(self, name: str) -> Ledger:
-        if not _NAME.fullmatch(name):
-            raise errors.no_name(name)
-        if name not in self._ledgers:
-            place = f"{self._root}/{_FOLDER}/{name}"
-            self._ledgers[name] = Ledger(place, self._options, kept=_KEPT)
-        return self._ledgers[name]
 
 
 def _now() -> datetime:

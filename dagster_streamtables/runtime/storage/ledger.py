@@ -19,8 +19,8 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Sc
 from deltalake.exceptions import DeltaError
 from deltalake.schema import Field, PrimitiveType
 
-from dagster_streamtables.runtime.delta.actions import Action, info_in, informing
-from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, log_at_place
+from dagster_streamtables.runtime.delta.actions import info_in, informing
+from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, RemoteLog, log_at_place
 from dagster_streamtables.runtime.errors.tables import damaged
 from dagster_streamtables.runtime.errors.translate import log_explained
 
@@ -52,6 +52,7 @@ class Ledger:
         *,
         kept: str = KEPT,
         checkpoint_every: int = 20,
+        short: bool = False,
     ) -> None:
         """
         Args:
@@ -60,10 +61,12 @@ class Ledger:
             kept: How long a commit is kept at least, as an interval of Delta; the newest is always
                 kept. It takes effect when the ledger is created.
             checkpoint_every: Number of commits after which old ones are deleted; likewise.
+            short: Whether one page of an object store's listing has all commits, usually. Then it
+                is listed to find the newest one: one request instead of four.
         """
         self.location = location
         self._options = dict(storage_options or {}) or None
-        self._every = checkpoint_every
+        self._every, self._short = checkpoint_every, short
         self._properties = {
             "delta.logRetentionDuration": kept,
             "delta.checkpointInterval": str(checkpoint_every),
@@ -78,15 +81,10 @@ class Ledger:
             DamagedTable: The newest commit is not one of a ledger.
         """
         with log_explained(self.location):
-            known = self._newest
-            if known is None or self._log.mark(known[0].version) != known[1]:
-                version = self._log.newest()
-                known = None if version is None else self._known(version)
-            while known is not None:
-                following = self._known(known[0].version + 1)
-                if following is None:
-                    break
-                known = following
+            if self._short and isinstance(self._log, RemoteLog):
+                known = self._listed(self._log)
+            else:
+                known = self._followed()
         self._newest = known
         return None if known is None else known[0]
 
@@ -98,7 +96,7 @@ class Ledger:
         """
         with log_explained(self.location):
             content = self._log.read(version) if version >= 0 else None
-        return None if content is None else self._entry(version, info_in(content))
+        return None if content is None else self._entry(version, content)
 
     def append(self, value: Any, after: int | None) -> int:
         """Commit a value as the version that follows `after`, and return that version.
@@ -115,12 +113,12 @@ class Ledger:
         try:
             self._commit(after, {_VALUE: json.dumps(value), _WRITER: writer})
         except (DeltaError, OSError) as error:
-            found = self._info(version)
-            if found is None:
-                with log_explained(self.location):
+            with log_explained(self.location):
+                found = self._log.read(version)
+                if found is None:
                     raise
             # A store that answers late is asked again, and then reports our own commit.
-            if found.get(_WRITER) != writer:
+            if writer.encode() not in found:
                 raise OvertakenAppend(f"{self.location}: version {version} exists") from error
         return version
 
@@ -154,17 +152,42 @@ class Ledger:
         info = {"timestamp": time.time_ns() // 10**6, "operation": "WRITE", **told}
         return self._log.put(after + 1, informing(info))
 
+    def _listed(self, log: RemoteLog) -> tuple[Entry, Mark] | None:
+        """The newest entry, by a listing of the log."""
+        found = log.listed()
+        if found is None:
+            return None
+        known, (version, mark) = self._newest, found
+        if known is not None and (known[0].version, known[1]) == found:
+            return known
+        entry = self.at(version)
+        # Between the two requests, so many others may follow that it is deleted.
+        return self._followed() if entry is None else (entry, mark)
+
+    def _followed(self) -> tuple[Entry, Mark] | None:
+        """The newest entry, by the entries that follow the last known one."""
+        known = self._newest
+        if known is None or self._log.mark(known[0].version) != known[1]:
+            version = self._log.newest()
+            known = None if version is None else self._known(version)
+        while known is not None:
+            following = self._known(known[0].version + 1)
+            if following is None:
+                break
+            known = following
+        return known
+
     def _known(self, version: int) -> tuple[Entry, Mark] | None:
         # The mark first: if the file is replaced in between, the next read finds another mark.
         mark = self._log.mark(version)
         entry = None if mark is None else self.at(version)
         return None if mark is None or entry is None else (entry, mark)
 
-    def _info(self, version: int) -> Action | None:
-        content = self._log.read(version)
-        return None if content is None else info_in(content)
-
-    def _entry(self, version: int, info: Action) -> Entry:
-        if _VALUE not in info:
-            raise damaged(self.location, f"version {version} is a foreign commit, without a value")
-        return Entry(version, json.loads(info[_VALUE]))
+    def _entry(self, version: int, content: bytes) -> Entry:
+        try:
+            return Entry(version, json.loads(info_in(content)[_VALUE]))
+        except KeyError as error:
+            why = f"version {version} is a foreign commit, without a value"
+            raise damaged(self.location, why) from error
+        except ValueError as error:
+            raise damaged(self.location, f"version {version} is no JSON: {error}") from error

@@ -26,7 +26,7 @@ from dagster_streamtables.orchestration.alerts.alerts import Alert, AlertKind, l
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.catalog.markdown import fenced, words
 from dagster_streamtables.runtime.delta.names import Names
-from dagster_streamtables.runtime.observe.control import Controls
+from dagster_streamtables.runtime.observe.controls import Controls
 from hostile import TEXTS
 
 hostile = pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
@@ -173,7 +173,9 @@ def test_what_is_known_of_a_table_is_kept_in_one_folder(tmp_path: Path, text: st
     controls.suspend(text, "why")
 
     assert controls.names() == [text]
-    assert [each.parent.name for each in tmp_path.rglob("*.json")] == ["_streamtables"]
+    folder = tmp_path / "lake" / "_streamtables" / "controls"
+    assert [each.parent.parent.parent for each in tmp_path.rglob("*.json")] == [folder]
+    assert controls.read(text).suspended == "why"
     assert controls.resume(text)
     assert controls.forget(text)
-    assert not list(tmp_path.rglob("*.json"))
+    assert not controls.forget(text)

@@ -19,8 +19,9 @@ from dagster_streamtables.runtime.delta.log_paths import in_order_of_deletion
 from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.model.state import state_of
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
-from dagster_streamtables.runtime.observe.control import FOLDER, Controls
+from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.observe.retention import Retention
+from dagster_streamtables.runtime.storage.documents import FOLDER
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.stopwatch import CONNECT, Clock
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
-from dagster_streamtables.runtime.observe.control import Controls
+from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.observe.explanation import Explanation
 from dagster_streamtables.runtime.observe.monitor import Monitor
 from dagster_streamtables.runtime.observe.retention import Retention

@@ -35,7 +35,7 @@ from dagster_streamtables.runtime.delta.log_paths import commit_file
 from dagster_streamtables.runtime.delta.names import files_below
 from dagster_streamtables.runtime.errors.stores import store_problem
 from dagster_streamtables.runtime.errors.verdict import is_lasting, may_pass
-from dagster_streamtables.runtime.observe.control import Controls
+from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.storage.ledger import Ledger, OvertakenAppend
 from object_store.store import Store, losing, running
 

@@ -13,7 +13,6 @@ from typer.testing import CliRunner
 from dagster_streamtables import (
     Action,
     ConflictingCommit,
-    DamagedTable,
     FailedQuery,
     InvalidDefinition,
     Lake,
@@ -26,7 +25,7 @@ from dagster_streamtables.cli import app
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.errors.verdict import may_pass
 from runtime.delta import refreshed, run_on_delta, write
-from runtime.orders import NOWHERE, TOTALS
+from runtime.orders import NOWHERE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -199,15 +198,3 @@ def test_a_control_in_an_object_store_is_written_read_and_forgotten(tmp_path: Pa
     assert controls.forget("mart.totals")
     assert not controls.forget("mart.totals")
     assert not controls.read("mart.totals").suspended
-
-
-def test_a_control_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, spark=NOWHERE)
-    lake.controls.suspend("mart.totals", "")
-    file = tmp_path / "_streamtables" / "mart.totals.json"
-    file.write_text(file.read_text()[:-9])
-    with pytest.raises(DamagedTable) as raised:
-        lake.refresh(TOTALS)
-    assert raised.value.where == str(file)
-    file.unlink()
-    assert not lake.controls.read("mart.totals").suspended

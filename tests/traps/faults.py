@@ -111,3 +111,20 @@ def no_reading(folder: Path) -> Iterator[None]:
     finally:
         os.seteuid(user)
         folder.chmod(mode)
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """This process may look into a folder and change nothing in it; root becomes somebody else for
+    that time, who may look into those above."""
+    user, mode = os.geteuid(), folder.stat().st_mode
+    for each in () if user else folder.parents:
+        each.chmod(each.stat().st_mode | 0o555)
+    folder.chmod(0o555)
+    if not user:
+        os.seteuid(_NOBODY)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        folder.chmod(mode)

@@ -37,7 +37,7 @@ from dagster_streamtables.orchestration.alerts.worker_alerts import (
 )
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.runtime.model.report import Action
-from dagster_streamtables.runtime.observe.control import Controls
+from dagster_streamtables.runtime.observe.controls import Controls
 
 FRESHNESS = "freshness"
 _AT_ONCE = 500

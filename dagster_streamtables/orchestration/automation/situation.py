@@ -11,14 +11,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.automation.dueness import Situation
 from dagster_streamtables.orchestration.declare.analyze import Examined
 from dagster_streamtables.orchestration.declare.schedule import OnChange
 from dagster_streamtables.runtime.model.state import State
-from dagster_streamtables.runtime.observe.log_heads import Heads, answers
+from dagster_streamtables.runtime.observe.log_heads import Heads
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
+    from dagster_streamtables.runtime.observe.controls import Controls
 
 _UNREADABLE = -1
 _TIME_STEP = timedelta(minutes=1)
@@ -99,14 +101,12 @@ def situations(
 
 
 def stopped(tables: Iterable[Examined], lake: Lake) -> dict[str, str]:
-    """Why a refresh of each table would be refused; empty if it would not.
-
-    Each table has its own file, so they are read concurrently.
-    """
-    by_name = {each.name: each for each in tables}
-    remote = "://" in lake.root
-    found = answers(lambda name: _suspended(by_name[name], lake), by_name, remote=remote)
-    return dict(zip(by_name, found, strict=True))
+    """Why a refresh of each table would be refused; empty if it would not."""
+    try:
+        controls = lake.controls.snapshot()
+    except StreamTablesError:  # of the root: each refresh reports it
+        return {each.name: "" for each in tables}
+    return {each.name: _suspended(each, controls) for each in tables}
 
 
 def _situation(
@@ -148,8 +148,8 @@ def _reflected(source: str, frontier: Mapping[str, int] | None, known: Known) ->
     return set() if frontier is None else {frontier.get(source), known.read.get(source)}
 
 
-def _suspended(table: Examined, lake: Lake) -> str:
+def _suspended(table: Examined, controls: Controls) -> str:
     try:
-        return lake.controls.of(table.table).suspended
-    except Exception:  # an unreadable control file must not stop the others: the refresh reports it
+        return controls.of(table.table).suspended
+    except StreamTablesError:  # it must not stop the others: the table's refresh reports it
         return ""

@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
-from dagster_streamtables.runtime.observe.control import Controls, FailedRefresh
+from dagster_streamtables.runtime.observe.control import FailedRefresh
+from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.observe.events import WARN_BEFORE, Event, events_of, slot_events
 from dagster_streamtables.runtime.observe.lease import Heartbeat, newest_heartbeats
 from dagster_streamtables.runtime.observe.retention import Retention
@@ -33,7 +34,8 @@ class Monitor:
     def status(
         self, tables: Iterable[StreamTable | Expected] = (), *, now: datetime | None = None
     ) -> list[Status]:
-        return Statuses(self.catalog, self.controls, self.retention).of(tables, now or _now())
+        controls = self.controls.snapshot()
+        return Statuses(self.catalog, controls, self.retention).of(tables, now or _now())
 
     def history(self, name: str, limit: int | None = None) -> list[PastRefresh]:
         """The committed refreshes, newest first.
@@ -75,13 +77,14 @@ class Monitor:
             now: The current time.
         """
         now, tables = now or _now(), list(tables)
+        controls = self.controls.snapshot()
         schedules = {each.name: each.schedule for each in tables if isinstance(each, Expected)}
         found = [
             event
             for status in self.status(tables, now=now)
             for event in events_of(
                 status,
-                self.controls.read(status.table),
+                controls.read(status.table),
                 self.history(status.table, limit) if status.populated else (),
                 schedule=schedules.get(status.table),
                 now=now,

@@ -13,7 +13,8 @@ from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.model.state import State, Stored
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
-from dagster_streamtables.runtime.observe.control import Control, Controls
+from dagster_streamtables.runtime.observe.control import Control
+from dagster_streamtables.runtime.observe.controls import Controls
 from dagster_streamtables.runtime.observe.health import SourceHealth
 from dagster_streamtables.runtime.observe.retention import Retention
 from dagster_streamtables.runtime.observe.transitive import behind_since, data_as_of

@@ -451,6 +451,7 @@ INSERT INTO customers VALUES (2, 'd'), (9, 'e');
 
 --- case: stars of a join by names in an expression
 --- covers: Q2 a star in an expression over a join by names
+--- spark: DuckDB takes no star in an expression
 SELECT id, to_json(struct(c.*)) AS one, to_json(struct(*)) AS every
 FROM (SELECT region, id FROM customers) AS c FULL JOIN orders AS o USING (id);
 --- before
@@ -556,6 +557,7 @@ INSERT INTO customers VALUES (2, 'd'), (9, 'e');
 
 --- case: both sides of UNION ALL join by names
 --- covers: Q2 t.* of a join by names
+--- spark: DuckDB leaves the key of t.* where the table has it, and UNION ALL goes by place
 SELECT c.*, n
 FROM (SELECT region, id FROM customers) AS c FULL JOIN (SELECT customer AS id, amount AS n FROM orders WHERE amount > 4) AS d USING (id) UNION ALL SELECT o.id, MAX(region), SUM(amount) FROM orders AS o LEFT JOIN customers USING (id) GROUP BY o.id;
 --- before
@@ -613,6 +615,7 @@ INSERT INTO customers VALUES (2, 'd'), (9, 'e');
 
 --- case: of two columns on the left, USING takes the first
 --- covers: Q2 USING over two columns of one name
+--- spark: DuckDB calls the column ambiguous
 SELECT o.amount, c.region, d.n
 FROM orders AS o CROSS JOIN (SELECT region, id FROM customers) AS c LEFT JOIN (SELECT customer AS id, amount AS n FROM orders WHERE amount > 4) AS d USING (id);
 --- before

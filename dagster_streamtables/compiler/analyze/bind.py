@@ -17,7 +17,6 @@ from sqlglot.errors import OptimizeError, SchemaError, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
-from dagster_streamtables.compiler.analyze.from_columns import Scopes
 from dagster_streamtables.compiler.analyze.normalize import normalized
 from dagster_streamtables.compiler.analyze.orders_of_results import spell_out_orders
 from dagster_streamtables.compiler.analyze.outputs import (
@@ -36,6 +35,7 @@ from dagster_streamtables.compiler.analyze.time_windows import settle_times
 from dagster_streamtables.compiler.analyze.unresolved import unresolved
 from dagster_streamtables.compiler.analyze.validate import check
 from dagster_streamtables.compiler.operators.columns import WEIGHT
+from dagster_streamtables.compiler.scope.from_columns import Scopes
 from dagster_streamtables.compiler.text.aggregate_calls import calls
 from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.places import place

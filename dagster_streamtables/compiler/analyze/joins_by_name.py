@@ -15,17 +15,17 @@ from collections.abc import Iterator, Set
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.from_columns import (
+from dagster_streamtables.compiler.analyze.stars import (
+    name_tables,
+    replace_star,
+    stars_in_expressions,
+)
+from dagster_streamtables.compiler.scope.from_columns import (
     FromColumn,
     FromColumns,
     Scopes,
     Step,
     is_by_name,
-)
-from dagster_streamtables.compiler.analyze.stars import (
-    name_tables,
-    replace_star,
-    stars_in_expressions,
 )
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.refusal import Refusal
@@ -33,18 +33,6 @@ from dagster_streamtables.compiler.text.refusal import Refusal
 _BY_OUTPUTS = ("order", "sort", "qualify")
 """Clauses in which a name means an output before it means a column of FROM."""
 _BY_COLUMNS = ("expressions", "distinct", "where", "group", "windows", "distribute", "cluster")
-
-
-def joins_by_name(select: exp.Select) -> bool:
-    """Whether a join in the FROM clause of a SELECT matches columns by name."""
-    clause = select.args.get("from_")
-    return any(
-        is_by_name(join)
-        for relation in (clause, *(select.args.get("joins") or []))
-        if relation is not None
-        for join in relation.find_all(exp.Join)
-        if join.find_ancestor(exp.Select) is select
-    )
 
 
 def resolve_joins_by_name(select: exp.Select, scopes: Scopes) -> None:

@@ -14,11 +14,7 @@ from collections import Counter
 from sqlglot import exp
 from sqlglot.schema import Schema
 
-from dagster_streamtables.compiler.analyze.from_columns import Scopes
-from dagster_streamtables.compiler.analyze.joins_by_name import (
-    joins_by_name,
-    resolve_joins_by_name,
-)
+from dagster_streamtables.compiler.analyze.joins_by_name import resolve_joins_by_name
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_joins
 from dagster_streamtables.compiler.analyze.stars import (
     from_inside,
@@ -27,6 +23,7 @@ from dagster_streamtables.compiler.analyze.stars import (
     require_spelled_out,
     spell_out_inner_stars,
 )
+from dagster_streamtables.compiler.scope.from_columns import Scopes, joins_by_name
 from dagster_streamtables.compiler.text.column_names import SAME
 
 

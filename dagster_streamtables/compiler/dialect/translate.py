@@ -11,6 +11,7 @@ from dagster_streamtables.compiler.dialect.kinds.inferred_types import Kinds
 from dagster_streamtables.compiler.dialect.precedence import parenthesize
 from dagster_streamtables.compiler.dialect.rules.dialect import Dialect
 from dagster_streamtables.compiler.dialect.rules.query import Columns, Query
+from dagster_streamtables.compiler.dialect.rules.stars import RULES, expand_stars
 from dagster_streamtables.compiler.dialect.support import SPARK, checked_dialect, rules_of
 from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text, as_written, read, table_name
@@ -76,6 +77,8 @@ def translation(
     text = read(sql, dialect)
     _refuse_names(text, dialect)
     rules = rules_of(dialect)
+    if columns and dialect in RULES:
+        expand_stars(text.tree, columns, RULES[dialect])
     if rules.prepare is not None:
         rules.prepare(text.tree, columns or {})
     query = Query(dialect, text, Kinds(text.tree, columns or {}, dialect), stored)

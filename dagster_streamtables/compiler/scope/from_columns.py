@@ -25,6 +25,21 @@ _HALF = ("SEMI", "ANTI")
 
 
 @dataclass(frozen=True)
+class StarRules:
+    """In which order stars have the columns of a join by names."""
+
+    keys_first: bool = True
+    """Of ``*``: what is merged comes first, and not where the left side has it."""
+    hidden_first: bool = True
+    """Of ``t.*``: what was merged away comes first, and not where the table has it."""
+
+
+SPARK = StarRules()
+POSTGRES = StarRules(hidden_first=False)
+DUCKDB = StarRules(keys_first=False, hidden_first=False)
+
+
+@dataclass(frozen=True)
 class FromColumn:
     name: str
     """As `*` shows it."""
@@ -32,6 +47,8 @@ class FromColumn:
     """The alias that qualifies it, in lower case; empty if none does."""
     value: exp.Expr
     """An expression over the columns of the tables in FROM."""
+    place: int = 0
+    """Its place in the table."""
 
     def is_called(self, name: str, table: str = "") -> bool:
         return self.name.lower() == name.lower() and table.lower() in ("", self.table)
@@ -46,11 +63,12 @@ class FromColumns:
         """The columns that an unqualified name may mean: it is ambiguous if there are several."""
         return [each for each in self.visible if each.is_called(name)]
 
-    def star(self, table: str = "") -> list[FromColumn]:
-        """The columns of ``*``, or of ``table.*``."""
+    def star(self, table: str, rules: StarRules) -> list[FromColumn]:
+        """The columns of ``table.*``, or of ``*`` if the table is empty."""
         if not table:
             return list(self.visible)
-        return [each for each in (*self.hidden, *self.visible) if each.table == table.lower()]
+        found = [each for each in (*self.hidden, *self.visible) if each.table == table.lower()]
+        return found if rules.hidden_first else sorted(found, key=lambda each: each.place)
 
     def beside(self, other: FromColumns) -> FromColumns:
         return FromColumns(self.visible + other.visible, self.hidden + other.hidden)
@@ -65,6 +83,7 @@ class Step:
     """The columns on its left."""
     added: FromColumns
     """The columns on its right."""
+    rules: StarRules = SPARK
 
     @property
     def merged(self) -> list[tuple[FromColumn, FromColumn]]:
@@ -90,30 +109,45 @@ class Step:
             return self.before.beside(self.added)
         pairs, side = self.merged, self.node.args.get("side")
         lefts, rights = [left for left, _ in pairs], [right for _, right in pairs]
-        others = _without(self.before.visible, lefts) + _without(self.added.visible, rights)
         hidden = self.before.hidden + self.added.hidden
         if side == "FULL":
-            keys = [_either(left, right) for left, right in pairs]
-            return FromColumns((*keys, *others), (*lefts, *rights, *hidden))
-        if side == "RIGHT":
-            return FromColumns((*rights, *others), (*lefts, *hidden))
-        return FromColumns((*lefts, *others), (*rights, *hidden))
+            merged, hidden = [_either(*pair) for pair in pairs], (*lefts, *rights, *hidden)
+        elif side == "RIGHT":
+            merged, hidden = rights, (*lefts, *hidden)
+        else:
+            merged, hidden = lefts, (*rights, *hidden)
+        others = _without(self.added.visible, rights)
+        return FromColumns((*self._in_order(lefts, merged), *others), hidden)
 
     @property
     def _of_left_rows(self) -> FromColumns:
         lefts = [left for left, _ in self.merged]
-        return replace(self.before, visible=(*lefts, *_without(self.before.visible, lefts)))
+        return replace(self.before, visible=self._in_order(lefts, lefts))
+
+    def _in_order(
+        self, lefts: list[FromColumn], merged: list[FromColumn]
+    ) -> tuple[FromColumn, ...]:
+        """The columns on the left, with the merged ones in place of theirs."""
+        if self.rules.keys_first:
+            return (*merged, *_without(self.before.visible, lefts))
+        new = {id(left): column for left, column in zip(lefts, merged, strict=True)}
+        return tuple(new.get(id(each), each) for each in self.before.visible)
 
 
 class Scopes:
     """The columns of the FROM clauses in one query."""
 
-    def __init__(self, columns_of: Callable[[exp.Table], Sequence[str] | None]) -> None:
+    def __init__(
+        self,
+        columns_of: Callable[[exp.Table], Sequence[str] | None],
+        rules: StarRules = SPARK,
+    ) -> None:
         """
         Args:
             columns_of: The columns of a table that no WITH defines; None if they are not known.
+            rules: Those of the dialect of the query.
         """
-        self._columns_of = columns_of
+        self._columns_of, self._rules = columns_of, rules
         # With the SELECT: the id of a node that is gone may be given to another.
         self._known: dict[int, tuple[exp.Select, list[Step], FromColumns]] = {}
 
@@ -157,7 +191,7 @@ class Scopes:
         """
         table = star.table if isinstance(star, exp.Column) else ""
         node = star.this if isinstance(star, exp.Column) else star
-        found = self.columns(select).star(table)
+        found = self.columns(select).star(table, self._rules)
         if not found or star.args.get("db") or node.args.get("replace") or node.args.get("rename"):
             raise unknown_columns(star)
         left_out = [(e.name, e.text("table")) for e in node.args.get("except_") or []]
@@ -193,17 +227,18 @@ class Scopes:
             if not isinstance(node, exp.Join | exp.Lateral):
                 raise unknown_columns(node)
             added = self._relation(node.this if isinstance(node, exp.Join) else node, steps)
-            steps.append(Step(node, columns, added))
+            steps.append(Step(node, columns, added, self._rules))
             columns = steps[-1].after
         return columns
 
     def _of_one(self, node: exp.Expr) -> FromColumns:
         alias = node.alias_or_name
         table = exp.to_identifier(alias, quoted=True) if alias else None
+        names = node.alias_column_names or self._of_relation(node)
         return FromColumns(
             tuple(
-                FromColumn(repeated(name), alias.lower(), exp.column(_quoted(name), table=table))
-                for name in node.alias_column_names or self._of_relation(node)
+                FromColumn(repeated(n), alias.lower(), exp.column(_quoted(n), table=table), place)
+                for place, n in enumerate(names)
             )
         )
 
@@ -223,6 +258,18 @@ class Scopes:
         if names is None:
             raise unknown_columns(node)
         return names
+
+
+def joins_by_name(select: exp.Select) -> bool:
+    """Whether a join in the FROM clause of a SELECT matches columns by name."""
+    clause = select.args.get("from_")
+    return any(
+        is_by_name(join)
+        for relation in (clause, *_arg(select, "joins"))
+        if relation is not None
+        for join in relation.find_all(exp.Join)
+        if join.find_ancestor(exp.Select) is select
+    )
 
 
 def is_by_name(node: exp.Expr) -> bool:

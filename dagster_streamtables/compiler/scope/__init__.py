@@ -1,0 +1,1 @@
+"""Which columns a FROM clause has, and what stars and names mean over it."""

@@ -22,7 +22,7 @@ from tests.object_store.store import Store, running
 CONNECTOR = "org.apache.hadoop:hadoop-aws:3.5.0"
 """For the version of Hadoop that is among the JARs of PySpark."""
 QUERIES = {
-    "mart.large": "SELECT id, amount FROM sales.orders WHERE amount > 10",
+    "mart.large": "SELECT id, customer, amount FROM sales.orders WHERE amount > 10",
     "mart.regions": "SELECT c.region, COUNT(*) AS n, SUM(o.amount) AS total FROM sales.orders AS o "
     "JOIN sales.customers AS c ON o.customer = c.id GROUP BY c.region",
     "mart.top": "SELECT region, n FROM mart.regions ORDER BY n DESC, region LIMIT 2",

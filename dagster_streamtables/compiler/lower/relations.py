@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import known_type
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import joins_inside, kind_of
+from dagster_streamtables.compiler.lower.join_conditions import Sides, only
 from dagster_streamtables.compiler.lower.join_order import connected
 from dagster_streamtables.compiler.lower.lateral import lateral
 from dagster_streamtables.compiler.lower.pushdown import filtered, reads_time, timed
@@ -82,8 +83,23 @@ class FromClause:
         if isinstance(join.this, exp.Lateral):
             return self._beside(left, join.this, join.side, on)
         right = self._chained(self._joined(join.this), inside)
-        if on is not None and not join.side and on.find(exp.Query):
+        if on is not None and on.find(exp.Query):
+            return self._asked(left, right, on, join)
+        return self._paired(left, right, on, join)
+
+    def _asked(self, left: Operator, right: Operator, on: exp.Expr, join: exp.Join) -> Operator:
+        """A join whose condition has subqueries."""
+        half = kind_of(join) in ("SEMI", "ANTI")
+        if not join.side and not half:
             return self._subqueries.where(Join(left, right, exp.true()), on, self._scope)
+        sides = Sides(left, right, self._scope, self._subqueries)
+        on = sides.answered(on, {"RIGHT": "left", "FULL": ""}.get(join.side, "right"))
+        rows = self._paired(sides.left, sides.right, on, join)
+        return only(rows, [*left.schema, *({} if half else right.schema)])
+
+    def _paired(
+        self, left: Operator, right: Operator, on: exp.Expr | None, join: exp.Join
+    ) -> Operator:
         condition = self._scope.flat(on or exp.true())
         if not reads_time(condition):
             return _paired(left, right, condition, join)
@@ -93,16 +109,23 @@ class FromClause:
         self, left: Operator, source: exp.Lateral, side: str, on: exp.Expr | None
     ) -> Operator:
         if isinstance(source.this, exp.Subquery):
-            query, names = source.this.this, source.alias_column_names
-            condition = self._scope.flat(on) if on is not None else None
-            left = timed(left) if condition is not None and reads_time(condition) else left
-            made = lateral(left, query, source.alias, names, self._scope, self._subqueries)
-            return made(side == "LEFT", condition)
+            return self._lateral(left, source, side, on)
         if on is None or on == exp.true():
             return self._unfold(left, source, outer=side == "LEFT")
         if side != "LEFT":
             return filtered(self._unfold(left, source, outer=False), [self._scope.flat(on)])
         return self._padded(left, source, on)
+
+    def _lateral(
+        self, left: Operator, source: exp.Lateral, side: str, on: exp.Expr | None
+    ) -> Operator:
+        query, names = source.this.this, source.alias_column_names
+        if on is not None and on.find(exp.Query):
+            left, [on] = self._subqueries.ask(left, [on], self._scope)
+        condition = self._scope.flat(on) if on is not None else None
+        left = timed(left) if condition is not None and reads_time(condition) else left
+        made = lateral(left, query, source.alias, names, self._scope, self._subqueries)
+        return made(side == "LEFT", condition)
 
     def _padded(self, left: Operator, source: exp.Lateral, on: exp.Expr) -> Operator:
         """LEFT JOIN of a table function: the condition decides which rows are padded."""

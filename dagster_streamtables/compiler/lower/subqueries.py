@@ -83,7 +83,7 @@ def _columns(expression: exp.Expr) -> set[str]:
     return {each.name for each in expression.find_all(exp.Column)}
 
 
-def _asks_itself(part: exp.Expr) -> bool:
+def asks_itself(part: exp.Expr) -> bool:
     """Whether an expression reads the time outside of its subqueries."""
     outside = part.walk(prune=lambda node: isinstance(node, exp.Query))
     return any(map(is_now, outside))
@@ -105,7 +105,7 @@ class Subqueries:
             rows = filtered(rows, [scope.flat(part) for part in plain])
         for part in parts:
             if part.find(exp.Query):
-                rows = timed(rows) if _asks_itself(part) else rows
+                rows = timed(rows) if asks_itself(part) else rows
                 rows = self._kept(rows, part, scope)
         return rows
 
@@ -225,7 +225,7 @@ class Subqueries:
         shell = query.copy()
         for clause in ("from_", "joins", "laterals", "where"):
             shell.set(clause, None)
-        if any(map(_asks_itself, correlated)):
+        if any(map(asks_itself, correlated)):
             rows = timed(rows)
         rows, parts = self.ask(rows, correlated, scope)
         conditions = [scope.flat(part) for part in parts]

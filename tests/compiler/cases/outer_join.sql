@@ -586,3 +586,144 @@ INSERT INTO customers VALUES (3, 'c');
 --- delta
 -- -1 | 2 | NULL | NULL
 -- +1 | 2 | b | c
+
+--- case: ON of a LEFT JOIN asks whether the right row has no partner elsewhere
+--- covers: Q2 LEFT JOIN; Q13 EXISTS in ON of an outer join
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id AND NOT EXISTS (SELECT * FROM regions AS r WHERE r.name = c.region);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO regions VALUES ('north', 'here');
+--- change
+DELETE FROM regions;
+INSERT INTO regions VALUES ('south', 'here');
+--- delta
+-- -1 | 10 | NULL
+-- +1 | 10 | north
+-- +1 | 11 | NULL
+-- -1 | 11 | south
+
+--- case: ON of a LEFT JOIN asks for something about the left row, which is padded without it
+--- covers: Q2 LEFT JOIN; Q13 EXISTS in ON of an outer join
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id AND EXISTS (SELECT * FROM ledger AS l WHERE l.account = o.id);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5), (12, 1, 5);
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO ledger VALUES (10, 1, 'a'), (10, 2, 'b'), (11, 1, 'c');
+--- change
+DELETE FROM ledger WHERE note IN ('a', 'c');
+INSERT INTO ledger VALUES (12, 1, 'd');
+--- delta
+-- +1 | 11 | NULL
+-- -1 | 11 | north
+-- -1 | 12 | NULL
+-- +1 | 12 | north
+
+--- case: ON of a LEFT JOIN compares the left row with a value of a subquery
+--- covers: Q2 LEFT JOIN; Q14 a scalar subquery in ON of an outer join
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id AND o.amount > (SELECT MAX(total) FROM ledger);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 7);
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO ledger VALUES (10, 6, 'a');
+--- change
+INSERT INTO ledger VALUES (10, 7, 'b');
+--- delta
+-- +1 | 11 | NULL
+-- -1 | 11 | north
+
+--- case: ON of a LEFT JOIN has NOT IN, to which a NULL gives no answer
+--- covers: Q2 LEFT JOIN; Q13 IN in ON of an outer join; Q28 NULL in NOT IN
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id AND o.id NOT IN (SELECT account FROM ledger);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 7), (NULL, 1, 7);
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO ledger VALUES (NULL, 6, 'a');
+--- change
+UPDATE ledger SET account = 10;
+--- delta
+-- -1 | 11 | NULL
+-- +1 | 11 | north
+
+--- case: ON of a LEFT JOIN has a subquery beside OR
+--- covers: Q2 LEFT JOIN; Q13 EXISTS under OR in ON of an outer join
+SELECT o.id, c.id AS customer FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id AND (EXISTS (SELECT * FROM ledger AS l WHERE l.account = o.id) OR c.region IN (SELECT name FROM regions));
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO ledger VALUES (10, 1, 'a');
+--- change
+DELETE FROM ledger;
+INSERT INTO regions VALUES ('south', 'here');
+--- delta
+-- -1 | 10 | 1
+-- +1 | 10 | NULL
+-- +1 | 11 | 2
+-- -1 | 11 | NULL
+
+--- case: ON of a RIGHT JOIN asks for something about either side
+--- covers: Q2 RIGHT JOIN; Q13 EXISTS in ON of an outer join
+SELECT o.id, c.region FROM orders AS o RIGHT JOIN customers AS c ON o.customer = c.id AND EXISTS (SELECT l.note FROM ledger AS l WHERE l.account = o.id) AND c.region NOT IN (SELECT name FROM regions);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO ledger VALUES (10, 1, 'a'), (11, 1, 'a');
+--- change
+DELETE FROM ledger WHERE account = 10;
+INSERT INTO regions VALUES ('south', 'here');
+--- delta
+-- -1 | 10 | north
+-- -1 | 11 | south
+-- +1 | NULL | north
+-- +1 | NULL | south
+
+--- case: ON of a FULL JOIN asks for something about either side, and both are padded
+--- covers: Q2 FULL JOIN; Q13 EXISTS in ON of an outer join
+SELECT o.id, c.region FROM orders AS o FULL JOIN customers AS c ON o.customer = c.id AND EXISTS (SELECT l.note FROM ledger AS l WHERE l.account = o.id) AND NOT EXISTS (SELECT 1 FROM regions AS r WHERE r.name = c.region);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO ledger VALUES (10, 1, 'a');
+--- change
+INSERT INTO ledger VALUES (11, 1, 'a');
+INSERT INTO regions VALUES ('north', 'here');
+--- delta
+-- -1 | 10 | north
+-- +1 | 10 | NULL
+-- -1 | 11 | NULL
+-- +1 | 11 | south
+-- +1 | NULL | north
+-- -1 | NULL | south
+
+--- case: two outer joins in a chain, each with a subquery in ON
+--- covers: Q2 LEFT JOIN; Q13 EXISTS in ON of an outer join
+SELECT o.id, c.region, l.total FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id AND EXISTS (SELECT r.country FROM regions AS r WHERE r.name = c.region) LEFT JOIN ledger AS l ON l.account = o.id AND NOT EXISTS (SELECT s.price FROM sales AS s WHERE s.product = c.region);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO regions VALUES ('north', 'here');
+INSERT INTO sales(product) VALUES ('north');
+INSERT INTO ledger VALUES (10, 1, 'a'), (11, 2, 'b');
+--- change
+DELETE FROM regions;
+INSERT INTO regions VALUES ('south', 'here');
+INSERT INTO sales(product) VALUES ('south');
+--- delta
+-- +1 | 10 | NULL | 1.0000
+-- -1 | 10 | north | NULL
+-- -1 | 11 | NULL | 2.0000
+-- +1 | 11 | south | NULL
+
+--- case: a LEFT JOIN LATERAL compares with a value of a subquery in ON
+--- covers: Q15 LEFT JOIN LATERAL; Q14 a scalar subquery in ON of an outer join
+--- spark: DuckDB takes no subquery in ON of a LATERAL join
+SELECT o.id, x.region FROM orders AS o LEFT JOIN LATERAL (SELECT c.region FROM customers AS c WHERE c.id = o.customer) AS x ON o.amount > (SELECT MAX(l.total) FROM ledger AS l);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 7);
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO ledger VALUES (10, 6, 'a');
+--- change
+INSERT INTO ledger VALUES (10, 7, 'b');
+--- delta
+-- +1 | 11 | NULL
+-- -1 | 11 | north

@@ -939,3 +939,9 @@ SELECT abs(*) AS a FROM orders;
 SELECT id FROM orders SORT BY amount LIMIT 2;
 --- error
 -- the first rows of SORT BY, CLUSTER BY or DISTRIBUTE BY
+
+--- case: a subquery in ON of an outer join that mentions both sides
+--- covers: Q29 a subquery in ON over both sides of an outer join
+SELECT o.id, c.region FROM orders o LEFT JOIN customers c ON o.customer = c.id AND EXISTS (SELECT 1 FROM ledger l WHERE l.account = o.id AND l.note = c.region);
+--- error
+-- a subquery in ON that mentions both sides of the join

@@ -197,3 +197,29 @@ INSERT INTO customers VALUES (5, 'x');
 -- +1 | 2 | True | False
 -- -1 | 1 | NULL | True
 -- -1 | 2 | NULL | False
+
+--- case: ON of an anti join asks for something about the left row
+--- covers: Q2 LEFT ANTI JOIN; Q13 EXISTS in ON of a semi join
+SELECT o.id FROM orders AS o LEFT ANTI JOIN customers AS c ON o.customer = c.id AND NOT EXISTS (SELECT * FROM ledger AS l WHERE l.account = o.id);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5), (12, 1, 5);
+INSERT INTO customers VALUES (1, 'north');
+INSERT INTO ledger VALUES (10, 1, 'a'), (11, 1, 'b');
+--- change
+UPDATE ledger SET account = 12 WHERE account = 11;
+--- delta
+-- -1 | 11
+-- +1 | 12
+
+--- case: ON of a semi join asks for something about the right row
+--- covers: Q2 LEFT SEMI JOIN; Q13 IN in ON of a semi join
+SELECT o.id FROM orders AS o LEFT SEMI JOIN customers AS c ON o.customer = c.id AND c.region IN (SELECT r.name FROM regions AS r);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north'), (1, 'north'), (2, 'south');
+INSERT INTO regions VALUES ('north', 'here');
+--- change
+UPDATE regions SET name = 'south';
+--- delta
+-- -2 | 10
+-- +1 | 11

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from sqlglot import exp
 
 from dagster_streamtables.compiler.lower.scope import Scope, rewritten
-from dagster_streamtables.compiler.operators import column, type_of
+from dagster_streamtables.compiler.operators import column, type_of, typed
+from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.current_time import NOW, is_now
 from dagster_streamtables.compiler.text.refusal import Refusal
@@ -84,6 +85,28 @@ def without_order(query: exp.Expr) -> exp.Expr:
         query.set("order", None)
         query.set("limit", None)
     return query
+
+
+def without_list(query: exp.Expr) -> exp.Expr:
+    """The query of EXISTS with a constant in its SELECT list, whose values nobody sees.
+
+    A SELECT that returns one row for all its rows still does.
+    """
+    if not isinstance(query, exp.Select) or any(map(query.args.get, _OF_LIST)):
+        return query
+    if query.args.get("distinct") and query.args.get("offset"):
+        return query
+    query = query.copy()
+    is_one_row = is_grouped(query) and not query.args.get("group")
+    one = exp.Count(this=exp.Star()) if is_one_row else exp.Literal.number(1)
+    type_ = exp.DataType.build("bigint" if is_one_row else "int")
+    query.set("expressions", [exp.alias_(typed(one, type_), "one", quoted=True)])
+    query.set("distinct", None)
+    return query
+
+
+_OF_LIST = ("order", "qualify")
+"""Clauses that may name columns of the SELECT list."""
 
 
 def is_of_row(query: exp.Expr) -> bool:

@@ -28,6 +28,7 @@ from dagster_streamtables.compiler.lower.questions import (
     questions,
     type_of_answer,
     unwrapped,
+    without_list,
     without_order,
 )
 from dagster_streamtables.compiler.lower.recursion import defined
@@ -165,7 +166,7 @@ class Subqueries:
         return exp.Subquery(this=self.query(node, asked, scope))
 
     def _exists(self, query: exp.Expr, asked: Asked, scope: Scope) -> exp.Query:
-        query = without_order(query)
+        query = without_list(without_order(query))
         if free_tables(query) & set(scope.tables):
             return self.query(query, asked, scope)
         count = Aggregate(

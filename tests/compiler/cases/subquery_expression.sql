@@ -471,3 +471,85 @@ INSERT INTO customers VALUES (2, 'south');
 -- -1 | 1 | 10
 -- +1 | 1 | 13
 -- +1 | 2 | 13
+
+--- case: EXISTS names a column in its list
+--- covers: Q13 EXISTS with a list of columns
+SELECT o.id FROM orders AS o WHERE NOT EXISTS (SELECT c.region FROM customers AS c WHERE c.id = o.customer);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, NULL);
+--- change
+UPDATE customers SET id = 2;
+--- delta
+-- +1 | 10
+-- -1 | 11
+
+--- case: EXISTS names columns of the row in its list, and nothing else of it
+--- covers: Q13 EXISTS with a list of columns
+SELECT o.id FROM orders AS o WHERE EXISTS (SELECT o.amount, o.id + c.id AS s, c.* FROM customers AS c);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north');
+DELETE FROM orders WHERE id = 11;
+--- delta
+-- +1 | 10
+
+--- case: EXISTS inside EXISTS, both with lists
+--- covers: Q13 EXISTS with a list of columns; Q13 EXISTS inside EXISTS
+SELECT o.id FROM orders AS o WHERE EXISTS (SELECT c.region, o.amount FROM customers AS c WHERE c.id = o.customer AND NOT EXISTS (SELECT c.id, r.country FROM regions AS r WHERE r.name = c.region));
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO regions VALUES ('north', 'here');
+--- change
+UPDATE regions SET name = 'south';
+--- delta
+-- +1 | 10
+-- -1 | 11
+
+--- case: EXISTS of an aggregate of no rows is true
+--- covers: Q13 EXISTS with a list of columns; Q28 an empty input
+SELECT o.id, EXISTS (SELECT MAX(c.region) FROM customers AS c WHERE c.id = o.customer) AS always, EXISTS (SELECT MAX(c.region) AS m FROM customers AS c WHERE c.id = o.customer HAVING COUNT(*) > 1) AS several FROM orders AS o;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO customers VALUES (1, 'south');
+--- delta
+-- -1 | 10 | True | False
+-- +1 | 10 | True | True
+
+--- case: EXISTS of groups, whose HAVING uses a name from the list
+--- covers: Q13 EXISTS with a list of columns; Q13 EXISTS over groups
+SELECT o.id FROM orders AS o WHERE EXISTS (SELECT upper(c.region) AS u, COUNT(*) AS n FROM customers AS c WHERE c.id = o.customer GROUP BY upper(c.region) HAVING COUNT(*) > 1);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north'), (1, 'North'), (2, 'north'), (2, 'south');
+--- change
+UPDATE customers SET region = 'south' WHERE region IN ('North', 'north');
+--- delta
+-- +1 | 11
+
+--- case: EXISTS with a list, in HAVING
+--- covers: Q13 EXISTS with a list of columns; Q4 HAVING
+SELECT o.customer, COUNT(*) AS n FROM orders AS o GROUP BY o.customer HAVING EXISTS (SELECT c.region, o.customer FROM customers AS c WHERE c.id = o.customer);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+UPDATE customers SET id = 2;
+--- delta
+-- -1 | 1 | 1
+-- +1 | 2 | 1
+
+--- case: EXISTS of the first rows of a list, and of none
+--- covers: Q13 EXISTS with a list of columns; Q13 EXISTS of a top-N
+SELECT o.id, EXISTS (SELECT c.region FROM customers AS c WHERE c.id = o.customer ORDER BY c.region LIMIT 1) AS one, EXISTS (SELECT c.region FROM customers AS c WHERE c.id = o.customer LIMIT 0) AS none FROM orders AS o;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO customers VALUES (1, 'north');
+--- delta
+-- -1 | 10 | False | False
+-- +1 | 10 | True | False

@@ -123,7 +123,6 @@ class Text:
 
     @property
     def definitions(self) -> list[Definition]:
-        """The definitions in WITH."""
         return self.names[1]
 
     @cached_property
@@ -198,6 +197,7 @@ def read(sql: str, dialect: str = DIALECT) -> Text:
         InvalidDefinition: sqlglot cannot parse the text as one query of the dialect.
     """
     text = Text(_stripped(sql), dialect)
+    text = _without_tables_as_queries(text) if dialect == DIALECT else text
     if not text.has_pipes:
         _ = text.tree
     return text
@@ -211,7 +211,13 @@ def as_written(sql: str) -> Text:
     """
     text = Text(_stripped(sql))
     require_query(text.sql, text.tokens)
-    return text
+    return _without_tables_as_queries(text)
+
+
+def _without_tables_as_queries(text: Text) -> Text:
+    """The text with ``SELECT * FROM t`` in place of the query ``TABLE t``."""
+    found = [each.table_at for each in text.names[0]] if "table" in text.sql.lower() else []
+    return text.with_edits((at, at + 5, "SELECT * FROM") for at in found if at is not None)
 
 
 def _stripped(sql: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlglot
 from sqlglot.tokenizer_core import Token, TokenType
@@ -29,6 +29,8 @@ _NO_ALIAS = _AFTER_TABLES | {
     "SEMI", "UNPIVOT", "USING", "INSERT",
 }  # fmt: skip
 _IN_FRONT_OF_ALIAS = {"TABLESAMPLE", "REPEATABLE", "WITH"}
+_ASKS = {"EXISTS", "IN", "ANY", "SOME", "ALL", "LATERAL"}
+"""The words that stand before a query in parentheses, and are no functions."""
 _NAME = re.compile(r"\w+")
 
 
@@ -57,6 +59,8 @@ class Mention:
     """The word that follows."""
     definition: Definition | None = None
     """The definition in WITH that the name refers to; None for a table."""
+    table_at: int | None = None
+    """The position of the word TABLE, if the mention is a query: ``TABLE t``."""
 
 
 def mentions_in(sql: str, tokens: Sequence[Token]) -> tuple[list[Mention], list[Definition]]:
@@ -121,7 +125,10 @@ class _Reader:
             return at + 1
         if word == "TABLE" and self._names_table(group, at):
             group.awaits = False
-            return self._mention(group, at + 1 + (self._word(at + 1) == "("), bare=True)
+            following = self._mention(group, at + 1 + (self._word(at + 1) == "("), bare=True)
+            if at == group.begin and not group.called and self._word(at + 1) != "(":
+                self.found[-1] = replace(self.found[-1], table_at=self._tokens[at].start)
+            return following
         if group.awaits:
             return self._relation(group, at)
         self._clause(group, at, word)
@@ -155,7 +162,8 @@ class _Reader:
 
     def _nested(self, group: _Group, at: int) -> int:
         relations = group.awaits and self._word(at + 1) not in BEGINNINGS - {"("}
-        called = not group.awaits and self._is_name(at - 1)
+        asks = self._word(at - 1) in _ASKS
+        called = not group.awaits and self._is_name(at - 1) and not asks
         inside = _Group(at + 1, group.ctes, called, relations, relations)
         group.awaits = False
         self.read(inside, self._close[at])

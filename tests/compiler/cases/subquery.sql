@@ -154,3 +154,37 @@ INSERT INTO orders VALUES (11, 1, 6);
 --- delta
 -- -1 | 1 | 5
 -- +1 | 1 | 11
+
+--- case: a table as a query, an operand, and a definition
+--- covers: Q12 TABLE as a query
+WITH c AS (TABLE customers) SELECT id FROM (TABLE orders) AS t WHERE EXISTS (TABLE regions) UNION ALL SELECT id FROM (TABLE c EXCEPT TABLE customers) AS e;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO regions VALUES ('north', 'here');
+INSERT INTO orders VALUES (11, 1, 5);
+--- delta
+-- +1 | 10
+-- +1 | 11
+
+--- case: a table is the whole query
+--- covers: Q12 TABLE as a query
+TABLE customers UNION TABLE regions;
+--- before
+INSERT INTO customers VALUES (1, 'north');
+--- change
+INSERT INTO regions VALUES ('1', 'north'), ('2', 'south');
+--- delta
+-- +1 | 2 | south
+
+--- case: the first rows of a table that is the whole query
+--- covers: Q12 TABLE as a query; Q21 ORDER BY with LIMIT
+TABLE orders ORDER BY amount DESC LIMIT 1;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 1, 6);
+--- delta
+-- -1 | 10 | 1 | 5
+-- +1 | 11 | 1 | 6

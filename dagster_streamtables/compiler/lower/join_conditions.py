@@ -6,17 +6,25 @@
 A row that fails the condition is padded, so the whole condition cannot move to WHERE. The answer to
 a subquery depends on the row of one side alone, as Spark requires, so that side can have it as a
 column. Rows of a side that the join does not keep are filtered before it instead.
+
+NOT IN is maintained in such filters only: elsewhere in ON, Spark answers it as if there were no
+NULLs, for x NOT IN (…) where x is NULL, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.analyze.joins_in_parentheses import kind_of
 from dagster_streamtables.compiler.lower.pushdown import timed
-from dagster_streamtables.compiler.lower.questions import negations_inward, questions
+from dagster_streamtables.compiler.lower.questions import (
+    is_question,
+    negations_inward,
+    questions,
+)
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.lower.subqueries import Subqueries, asks_itself
 from dagster_streamtables.compiler.operators import Operator, Project, column, typed
@@ -35,28 +43,40 @@ class Sides:
     scope: Scope
     subqueries: Subqueries
 
-    def answered(self, condition: exp.Expr, dropped: str) -> exp.Expr:
+    def answered(self, condition: exp.Expr, join: exp.Join) -> exp.Expr:
         """The condition without subqueries.
 
         Args:
             condition: ON, as the author wrote it.
-            dropped: The side whose rows the result lacks if they have no partner: ``left``,
-                ``right``, or none.
+            join: Its join, which is no inner one.
 
         Raises:
-            Refusal: A subquery mentions both sides.
+            Refusal: A subquery mentions both sides, or Spark answers it otherwise than SQL.
         """
         rest: list[exp.Expr] = []
+        self.require_as_in_sql(condition, join)
         for part in conjuncts(condition):
+            side = self._side(part) or next(iter(_dropped(join)), "")
             if part.find(exp.Query) is None:
                 rest.append(part)
-            elif dropped and self._side(part) in (dropped, ""):
-                side = getattr(self, dropped)
-                rows = self.subqueries.where(side, part, self.scope)
-                setattr(self, dropped, only(rows, side.schema))
+            elif side and side in _dropped(join):
+                rows = getattr(self, side)
+                kept = self.subqueries.where(rows, part, self.scope)
+                setattr(self, side, only(kept, rows.schema))
             else:
                 rest.append(self._with_answers(negations_inward(part)))
         return exp.and_(*rest) if rest else exp.true()
+
+    def require_as_in_sql(self, condition: exp.Expr, join: exp.Join) -> None:
+        """
+        Raises:
+            Refusal: It has a NOT IN that Spark answers as if there were no NULLs.
+        """
+        for part in map(negations_inward, conjuncts(condition)):
+            asked = next(filter(_is_not_in, part.find_all(exp.Not)), None)
+            # Without a column of either side, Spark looks for the left one.
+            if asked is not None and (self._side(part) or "left") not in _dropped(join):
+                raise _of_nulls(asked)
 
     def _with_answers(self, part: exp.Expr) -> exp.Expr:
         answers: dict[exp.Expr, exp.Expr] = {}
@@ -87,6 +107,28 @@ def only(rows: Operator, names: Iterable[str]) -> Operator:
     """The rows with some of their columns."""
     kept = tuple((name, typed(column(name), rows.schema[name])) for name in names)
     return rows if len(kept) == len(rows.schema) else Project(rows, kept)
+
+
+def _dropped(join: exp.Join) -> Sequence[str]:
+    """The sides whose rows the result lacks if they have no partner."""
+    if kind_of(join) == "ANTI":
+        return ["right"]
+    return {"LEFT": ["right"], "RIGHT": ["left"], "FULL": []}.get(join.side, ["right", "left"])
+
+
+def _is_not_in(node: exp.Expr) -> bool:
+    asked = node.this.unnest()
+    return isinstance(asked, exp.In) and is_question(asked)
+
+
+def _of_nulls(node: exp.Expr) -> Refusal:
+    return Refusal(
+        node,
+        "NOT IN with a subquery in ON of this join",
+        why="Spark answers it there as if no value were NULL, in mode FULL too",
+        fix="write NOT EXISTS (SELECT … WHERE y = x), or make NOT IN a column of a subquery and "
+        "join that",
+    )
 
 
 def _of_both(node: exp.Expr) -> Refusal:

@@ -90,10 +90,11 @@ class FromClause:
     def _asked(self, left: Operator, right: Operator, on: exp.Expr, join: exp.Join) -> Operator:
         """A join whose condition has subqueries."""
         half = kind_of(join) in ("SEMI", "ANTI")
-        if not join.side and not half:
-            return self._subqueries.where(Join(left, right, exp.true()), on, self._scope)
         sides = Sides(left, right, self._scope, self._subqueries)
-        on = sides.answered(on, {"RIGHT": "left", "FULL": ""}.get(join.side, "right"))
+        if not join.side and not half:
+            sides.require_as_in_sql(on, join)
+            return self._subqueries.where(Join(left, right, exp.true()), on, self._scope)
+        on = sides.answered(on, join)
         rows = self._paired(sides.left, sides.right, on, join)
         return only(rows, [*left.schema, *({} if half else right.schema)])
 

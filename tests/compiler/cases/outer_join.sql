@@ -632,18 +632,18 @@ INSERT INTO ledger VALUES (10, 7, 'b');
 -- +1 | 11 | NULL
 -- -1 | 11 | north
 
---- case: ON of a LEFT JOIN has NOT IN, to which a NULL gives no answer
---- covers: Q2 LEFT JOIN; Q13 IN in ON of an outer join; Q28 NULL in NOT IN
-SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id AND o.id NOT IN (SELECT account FROM ledger);
+--- case: ON of a LEFT JOIN has NOT IN over the right row, to which a NULL gives no answer
+--- covers: Q2 LEFT JOIN; Q13 NOT IN in ON of an outer join; Q28 NULL in NOT IN
+SELECT o.id, c.region FROM orders AS o LEFT JOIN customers AS c ON o.customer = c.id AND c.region NOT IN (SELECT name FROM regions);
 --- before
-INSERT INTO orders VALUES (10, 1, 5), (11, 1, 7), (NULL, 1, 7);
-INSERT INTO customers VALUES (1, 'north');
-INSERT INTO ledger VALUES (NULL, 6, 'a');
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 7), (12, 3, 7);
+INSERT INTO customers VALUES (1, 'north'), (2, 'south'), (3, NULL);
+INSERT INTO regions VALUES (NULL, 'here');
 --- change
-UPDATE ledger SET account = 10;
+UPDATE regions SET name = 'north';
 --- delta
 -- -1 | 11 | NULL
--- +1 | 11 | north
+-- +1 | 11 | south
 
 --- case: ON of a LEFT JOIN has a subquery beside OR
 --- covers: Q2 LEFT JOIN; Q13 EXISTS under OR in ON of an outer join
@@ -663,7 +663,7 @@ INSERT INTO regions VALUES ('south', 'here');
 
 --- case: ON of a RIGHT JOIN asks for something about either side
 --- covers: Q2 RIGHT JOIN; Q13 EXISTS in ON of an outer join
-SELECT o.id, c.region FROM orders AS o RIGHT JOIN customers AS c ON o.customer = c.id AND EXISTS (SELECT l.note FROM ledger AS l WHERE l.account = o.id) AND c.region NOT IN (SELECT name FROM regions);
+SELECT o.id, c.region FROM orders AS o RIGHT JOIN customers AS c ON o.customer = c.id AND EXISTS (SELECT l.note FROM ledger AS l WHERE l.account = o.id) AND NOT EXISTS (SELECT 1 FROM regions AS r WHERE r.name = c.region);
 --- before
 INSERT INTO orders VALUES (10, 1, 5), (11, 2, 5);
 INSERT INTO customers VALUES (1, 'north'), (2, 'south');

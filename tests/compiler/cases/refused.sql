@@ -945,3 +945,21 @@ SELECT id FROM orders SORT BY amount LIMIT 2;
 SELECT o.id, c.region FROM orders o LEFT JOIN customers c ON o.customer = c.id AND EXISTS (SELECT 1 FROM ledger l WHERE l.account = o.id AND l.note = c.region);
 --- error
 -- a subquery in ON that mentions both sides of the join
+
+--- case: NOT IN in ON over the side whose rows the join keeps
+--- covers: Q29 NOT IN that Spark answers without NULLs
+SELECT o.id, c.region FROM orders o LEFT JOIN customers c ON o.customer = c.id AND o.id NOT IN (SELECT account FROM ledger);
+--- error
+-- NOT IN with a subquery in ON of this join
+
+--- case: NOT IN in ON of an inner join beside a condition on the other side
+--- covers: Q29 NOT IN that Spark answers without NULLs
+SELECT o.id, c.region FROM orders o JOIN customers c ON o.customer = c.id AND (o.id NOT IN (SELECT account FROM ledger) OR c.region = 'north');
+--- error
+-- NOT IN with a subquery in ON of this join
+
+--- case: NOT around IN in ON of an anti join, over its left rows
+--- covers: Q29 NOT IN that Spark answers without NULLs
+SELECT o.id FROM orders o ANTI JOIN customers c ON o.customer = c.id AND NOT (o.id = 5 OR o.id IN (SELECT account FROM ledger));
+--- error
+-- NOT IN with a subquery in ON of this join

@@ -29,7 +29,12 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from dagster_streamtables.compiler.analyze.ordered_aggregates import Insertion, missing_orders
+from dagster_streamtables.compiler.analyze.named_windows import apart, is_shared
+from dagster_streamtables.compiler.analyze.ordered_aggregates import (
+    Insertion,
+    is_counted,
+    missing_orders,
+)
 from dagster_streamtables.compiler.analyze.orders_of_results import (
     columns_of_order,
     is_of_all,
@@ -84,7 +89,10 @@ def _ties_of_windows(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
                 continue
             _require_order(node, meant, text)
             if _needs_order(node, meant):
-                yield from _ordered_further(node, meant, select, text)
+                more = _ordered_further(node, meant, select, text)
+                calls = _own(select, exp.Window)
+                shared = meant is not node and is_shared(meant, calls, windows, _needs_order)
+                yield from apart(node, more, text) if shared else more
 
 
 def _require_order(node: exp.Expr, meant: exp.Expr, text: Text) -> None:
@@ -98,7 +106,7 @@ def _require_order(node: exp.Expr, meant: exp.Expr, text: Text) -> None:
 
 
 def _needs_order(node: exp.Expr, meant: exp.Expr) -> bool:
-    name = _name(node.this)
+    name = "" if is_counted(node) else _name(node.this)
     frame = meant.args.get("spec")
     if name in _NUMBERING | _FIRST | _OF_FRAME or frame is None:
         return name in _NUMBERING | _FIRST | _OF_FRAME
@@ -111,9 +119,10 @@ def _ordered_further(
 ) -> Iterator[Insertion]:
     order, frame = meant.args.get("order"), meant.args.get("spec")
     by_range = order is not None if frame is None else frame.args.get("kind") != "ROWS"
-    if _name(node.this) in _OF_FRAME and by_range:
+    name = _name(node.this)
+    if by_range and (name in _OF_FRAME or (name in _FIRST and _has_bounds(frame))):
         raise UnsupportedQuery(
-            f"{_name(node.this).upper()} over a RANGE frame",
+            f"{name.upper()} over a RANGE frame",
             where=place(node, text),
             why="in a RANGE frame, rows that tie in ORDER BY have no order",
             fix="write ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW after ORDER BY",
@@ -130,6 +139,12 @@ def _ordered_further(
         raise _without_a_place(node, text)
     if at is not None and words:
         yield Insertion(at, "".join(words))
+
+
+def _has_bounds(frame: exp.Expr | None) -> bool:
+    """Whether a frame begins or ends at a value, for which Spark takes no further ORDER BY."""
+    ends = [] if frame is None else [frame.args.get("start"), frame.args.get("end")]
+    return any(isinstance(each, exp.Expr) for each in ends)
 
 
 def _without_a_place(node: exp.Expr, text: Text) -> UnsupportedQuery:

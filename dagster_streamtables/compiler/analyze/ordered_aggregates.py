@@ -101,15 +101,25 @@ def missing_orders(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
 def orders(call: exp.Expr) -> list[exp.Expr]:
     """The arguments of an aggregate by which the rows of its group would be ordered."""
     function = function_of(call)
-    name, around = _name(function), call.parent
+    name = _name(function)
     given = function.iter_expressions()
     lists = (each.expressions if isinstance(each, exp.Distinct) else [each] for each in given)
     arguments = [each for some in lists for each in some]
     if name in _BY:
         return arguments[:2]
-    insensitive = isinstance(around, exp.Func) and _name(around) in _INSENSITIVE
-    ordered = name in _EXTREMES or (name in _LISTS and not insensitive)
+    ordered = name in _EXTREMES or (name in _LISTS and not is_counted(call))
     return arguments[:1] if ordered else []
+
+
+def is_counted(call: exp.Expr) -> bool:
+    """Whether the call lists values for a function that takes no notice of their order."""
+    around = call.parent
+    if not isinstance(around, exp.Func) or next(around.iter_expressions(), None) is not call:
+        return False
+    # sqlglot calls sort_array so; array_sort is anonymous, and may sort by a function with ties.
+    if isinstance(around, exp.ArraySort) or _name(around) in _INSENSITIVE:
+        return True
+    return _name(around) == "array_sort" and len(around.expressions) == 1
 
 
 def reordered(call: exp.Expr) -> bool:

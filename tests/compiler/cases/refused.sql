@@ -963,3 +963,15 @@ SELECT o.id, c.region FROM orders o JOIN customers c ON o.customer = c.id AND (o
 SELECT o.id FROM orders o ANTI JOIN customers c ON o.customer = c.id AND NOT (o.id = 5 OR o.id IN (SELECT account FROM ledger));
 --- error
 -- NOT IN with a subquery in ON of this join
+
+--- case: a list of a RANGE frame, sorted by a function that may find ties
+--- covers: Q24 a list in a RANGE frame
+SELECT id, array_sort(collect_list(amount) OVER (PARTITION BY customer ORDER BY id), (a, b) -> a % 2 - b % 2) AS n FROM orders;
+--- error
+-- COLLECT_LIST over a RANGE frame
+
+--- case: the first value of a frame between values
+--- covers: Q24 a first value in a RANGE frame
+SELECT t.f FROM (SELECT first_value(amount) OVER w AS f FROM orders WINDOW w AS (ORDER BY id RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING)) AS t;
+--- error
+-- FIRST_VALUE over a RANGE frame

@@ -270,3 +270,17 @@ DELETE FROM orders WHERE id = 12;
 --- delta
 -- +1 | 11
 -- -1 | 12
+
+--- case: rows that tie are numbered apart, and have one rank and one total, over one window
+--- covers: Q19 ties
+SELECT id, row_number() OVER w AS place, rank() OVER w AS rank, lag(id) OVER v AS before, SUM(amount) OVER w AS running FROM orders WINDOW w AS (PARTITION BY customer ORDER BY amount), v AS w;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 5);
+--- change
+INSERT INTO orders VALUES (12, 1, 5);
+--- delta
+-- -1 | 10 | 1 | 1 | NULL | 10
+-- +1 | 10 | 1 | 1 | NULL | 15
+-- -1 | 11 | 2 | 1 | 10 | 10
+-- +1 | 11 | 2 | 1 | 10 | 15
+-- +1 | 12 | 3 | 1 | 11 | 15

@@ -338,3 +338,15 @@ DELETE FROM customers WHERE id = 1;
 -- -1 | 3 | 2 | 3 | 1
 -- +1 | 3 | 2 | 2 | 5
 -- +1 | 5 | 3 | 4 | 2
+
+--- case: the number of values in a window, which no order changes
+--- covers: Q20 a function of a list that takes no notice of its order
+--- spark: DuckDB has no collect_set
+SELECT id, size(collect_set(amount) OVER (PARTITION BY customer ORDER BY id)) AS n, array_sort(collect_list(amount) OVER (PARTITION BY customer ORDER BY id)) AS sorted FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 4), (11, 1, 3), (11, 1, 4);
+--- change
+DELETE FROM orders WHERE amount = 3;
+--- delta
+-- -2 | 11 | 2 | [3, 4, 4]
+-- +1 | 11 | 1 | [4, 4]

@@ -39,11 +39,10 @@ from dagster_streamtables.compiler.analyze.orders_of_results import (
     columns_of_order,
     is_of_all,
 )
-from dagster_streamtables.compiler.analyze.storable_types import UNCOMPARABLE
+from dagster_streamtables.compiler.analyze.tie_columns import TieColumns, is_unordered
 from dagster_streamtables.compiler.operators.comparable import comparable, has_form
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aggregate_calls import function_of, is_grouped
-from dagster_streamtables.compiler.text.aliases import own_columns
 from dagster_streamtables.compiler.text.column_names import in_words
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
@@ -103,6 +102,30 @@ def _require_order(node: exp.Expr, meant: exp.Expr, text: Text) -> None:
             why="Spark requires an order for it, in mode FULL too",
             fix="add ORDER BY inside OVER (…)",
         )
+
+
+def _is_ordered(select: exp.Select) -> bool:
+    windows = {each.name.lower(): each for each in select.args.get("windows") or []}
+    return any(
+        _needs_order(node, windows.get(node.alias.lower(), node))
+        for node in _own(select, exp.Window)
+        if node.args.get("over")
+    )
+
+
+def open_ties(text: Text, qualified: exp.Query) -> tuple[str, ...]:
+    """The ORDER BYs of windows below other windows that may take rows that tie in another order."""
+    found: dict[str, None] = {}
+    for select, lacks in TieColumns(_is_ordered, text.aliases).open_in(qualified):
+        windows = {each.name.lower(): each for each in select.args.get("windows") or []}
+        differ = f", or differ in {', '.join(lacks)} only" if lacks else ""
+        for node in _own(select, exp.Window):
+            order = windows.get(node.alias.lower(), node).args.get("order")
+            if order is not None and node.args.get("over"):
+                key = order.expressions[0].this
+                what = key.name if isinstance(key, exp.Column) else key.sql(DIALECT)
+                found[f"ORDER BY {what}: rows that are equal{differ}"] = None
+    return tuple(found)
 
 
 def _needs_order(node: exp.Expr, meant: exp.Expr) -> bool:
@@ -171,7 +194,7 @@ def _ties_of_limits(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
         numbers = [
             _ordered(output, number)
             for number, output in enumerate(query.selects, start=1)
-            if output.alias_or_name not in known and not _is_unordered(output)
+            if output.alias_or_name not in known and not is_unordered(output)
         ]
         if order is None:
             _require_comparable(query, limit, text)
@@ -191,7 +214,7 @@ def _ordered(output: exp.Expr, number: int) -> str:
 
 
 def _require_comparable(query: exp.Query, limit: exp.Expr, text: Text) -> None:
-    if any(map(_is_unordered, query.selects)):
+    if any(map(is_unordered, query.selects)):
         raise UnsupportedQuery(
             "LIMIT without ORDER BY over values that cannot be compared",
             where=place(limit, text),
@@ -233,31 +256,17 @@ def _all_columns(select: exp.Select, text: Text) -> list[str]:
     group = select.args.get("group")
     if is_grouped(select):
         keys = group.expressions if group else []
-        return [key.sql(DIALECT) for key in keys if not _is_unordered(key)]
-    joins = select.args.get("joins") or []
-    unseen = {join.alias_or_name for join in joins if join.kind in ("SEMI", "ANTI")}
-    columns = {
-        (each.table, each.name): each for each in own_columns(select) if _tells(each, unseen)
-    }
+        return [key.sql(DIALECT) for key in keys if not is_unordered(key)]
+    ties = TieColumns(_is_ordered, text.aliases)
     return [
-        comparable(_written(table, name, text), each.type).sql(DIALECT)
-        for (table, name), each in columns.items()
+        comparable(_written(each.table, each.name, text), each.type).sql(DIALECT)
+        for each in ties.of(select)
     ]
 
 
 def _written(table: str, name: str, text: Text) -> exp.Column:
     table, name = in_words(table, name, text.aliases)
     return exp.column(name, table=table or None, quoted=True)
-
-
-def _tells(mention: exp.Column, unseen: set[str]) -> bool:
-    return mention.table not in unseen and not _is_unordered(mention)
-
-
-def _is_unordered(node: exp.Expr) -> bool:
-    return bool(node.type) and any(
-        part.this in UNCOMPARABLE for part in node.type.find_all(exp.DataType)
-    )
 
 
 def _own(select: exp.Select, kind: type[exp.Expr]) -> Iterator[exp.Expr]:

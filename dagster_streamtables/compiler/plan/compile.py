@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlglot.errors import SqlglotError
 
 from dagster_streamtables.compiler.analyze.bind import Columns, Parsed, output_columns, parse
-from dagster_streamtables.compiler.analyze.make_deterministic import determined
+from dagster_streamtables.compiler.analyze.make_deterministic import determined, open_ties
 from dagster_streamtables.compiler.analyze.repeated_definitions import without_repetitions
 from dagster_streamtables.compiler.analyze.storable_types import forget
 from dagster_streamtables.compiler.lower import lower
@@ -43,6 +43,7 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> QueryPla
     _ = text.tree
     try:
         text, parsed = _settled(text, sources)
+        ties = open_ties(text, parsed.tree)
         forget(parsed.tree)
         view = lower(parsed, sources)
     except Refusal as refusal:
@@ -54,7 +55,8 @@ def compile_query(query: str | Text, sources: Mapping[str, Columns]) -> QueryPla
             why=str(error),
             fix="simplify the query, or choose mode FULL",
         ) from error
-    return QueryPlan(view, strategy_of(view), text=text, counts_columns=counts_columns(written))
+    counted = counts_columns(written)
+    return QueryPlan(view, strategy_of(view), text=text, counts_columns=counted, ties=ties)
 
 
 def with_one_answer(text: Text, sources: Mapping[str, Columns]) -> Text:

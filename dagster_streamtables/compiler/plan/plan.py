@@ -175,14 +175,22 @@ class QueryPlan(Plan):
     """Whether its meaning depends on all columns of its sources and on their order, even of those
     that it does not read; see `pipe_columns`."""
 
+    ties: tuple[str, ...] = field(default=(), kw_only=True)
+    """What the windows below others leave open; see `tie_columns`."""
+
     @property
     def sources(self) -> tuple[str, ...]:
         return self.text.sources
 
     def explain(self) -> str:
-        """As of any plan; and how results look different than in the dialect of the query."""
-        told = "".join(f"\n  {note}" for note in self.text.notes)
-        return super().explain() + (f"\n\nRepresented differently{told}" if told else "")
+        """As of any plan; and how results look different than in the dialect of the query, and
+        which rows windows around windows may take in another order."""
+        parts = {
+            "Represented differently": self.text.notes,
+            "Ties that the window around may take in another order": self.ties,
+        }
+        told = (f"\n\n{what}\n  " + "\n  ".join(each) for what, each in parts.items() if each)
+        return super().explain() + "".join(told)
 
     @cached_property
     def timed(self) -> bool:

@@ -284,3 +284,25 @@ INSERT INTO orders VALUES (12, 1, 5);
 -- -1 | 11 | 2 | 1 | 10 | 10
 -- +1 | 11 | 2 | 1 | 10 | 15
 -- +1 | 12 | 3 | 1 | 11 | 15
+
+--- case: a window around a window takes rows that tie in the same order
+--- covers: Q19 ties in a chain of windows
+SELECT SUM(o.is_new) OVER (PARTITION BY o.customer ORDER BY o.id ROWS UNBOUNDED PRECEDING) AS session, o.amount FROM (SELECT *, CASE WHEN id - LAG(id) OVER (PARTITION BY customer ORDER BY id) < 5 THEN 0 ELSE 1 END AS is_new FROM orders) AS o;
+--- before
+INSERT INTO orders VALUES (10, 1, 7), (30, 1, 1);
+--- change
+INSERT INTO orders VALUES (10, 1, 5), (30, 1, 2);
+--- delta
+-- +1 | 1 | 5
+-- +1 | 2 | 2
+
+--- case: windows in a chain of definitions, with a filter between
+--- covers: Q19 ties in a chain of windows
+WITH a AS (SELECT id, customer, amount, CASE WHEN id - LAG(id) OVER w < 5 THEN 0 ELSE 1 END AS is_new FROM orders WINDOW w AS (PARTITION BY customer ORDER BY id)), b AS (SELECT is_new AS n, amount AS c, id AS i, customer AS k FROM a WHERE amount > 0) SELECT SUM(n) OVER (PARTITION BY k ORDER BY i ROWS UNBOUNDED PRECEDING) AS session, c FROM b;
+--- before
+INSERT INTO orders VALUES (10, 1, 7), (30, 1, 1);
+--- change
+INSERT INTO orders VALUES (10, 1, 5), (30, 1, 2);
+--- delta
+-- +1 | 1 | 5
+-- +1 | 2 | 2

@@ -5,7 +5,7 @@ The branches stay as the user wrote them, except that the table's own name becom
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -40,18 +40,32 @@ class RecursiveTable:
 
     @property
     def columns(self) -> list[str]:
-        return self.cte.alias_column_names or self.arms[0].named_selects
+        """Its columns; none if only Spark knows them, as of a base with a star."""
+        named = self.cte.alias_column_names
+        outputs = self.arms[0].selects
+        known = all(
+            isinstance(each, exp.Alias | exp.Column) and not each.is_star for each in outputs
+        )
+        return named or (self.arms[0].named_selects if known else [])
 
     @property
     def arms(self) -> list[exp.Query]:
         return list(_arms(self.cte.this, self.name))
 
-    def statement(self, arms: list[exp.Query], itself: str = "") -> str:
-        """The rows of some branches, with a view in place of the table itself."""
+    def statement(
+        self, arms: list[exp.Query], itself: str = "", columns: Sequence[str] = ()
+    ) -> str:
+        """The rows of some branches, with a view in place of the table itself.
+
+        Args:
+            arms: The branches.
+            itself: The view.
+            columns: The names of the columns; by default those that the text names, or Spark.
+        """
         rows = " UNION ALL ".join(f"({self._over(arm, itself)})" for arm in arms)
-        names = ", ".join(map(_quoted, self.columns))
-        kind = "DISTINCT " * self.distinct
-        return f"{self._head(self.before)}SELECT {kind}* FROM ({rows}) AS st_arms({names})"
+        names = ", ".join(map(_quoted, columns or self.columns))
+        kind, named = "DISTINCT " * self.distinct, f"({names})" if names else ""
+        return f"{self._head(self.before)}SELECT {kind}* FROM ({rows}) AS st_arms{named}"
 
     @property
     def written(self) -> str:

@@ -84,7 +84,7 @@ class _Rounds:
             known.append(new)
             if len(known) == _APART:
                 known = [self._made(self._all(known))[0] or new]
-            following = table.statement(steps, new) + self._without(known)
+            following = table.statement(steps, new, first.columns) + self._without(known)
             rows = in_types(self._sql(following))
         raise AssertionError("rounds are counted without an end")
 

@@ -285,3 +285,15 @@ INSERT INTO orders VALUES (2, 1, 1);
 -- +1 | 2
 -- +1 | 12
 -- +1 | 14
+
+--- case: a recursion whose base has a star beside a name
+--- covers: Q18 a base with a star
+WITH RECURSIVE r AS (SELECT name AS root_name, * FROM regions WHERE name = 'north' UNION ALL SELECT r.root_name, x.* FROM r JOIN regions AS x ON x.name = r.country) SELECT root_name, name, country FROM r;
+--- before
+INSERT INTO regions VALUES ('north', 'here'), ('here', 'there');
+--- change
+INSERT INTO regions VALUES ('there', 'nowhere');
+DELETE FROM regions WHERE name = 'here';
+INSERT INTO regions VALUES ('here', 'there');
+--- delta
+-- +1 | north | there | nowhere

@@ -18,6 +18,7 @@ from dagster_streamtables.errors import HistoryUnavailable
 from dagster_streamtables.runtime.errors.slots import of_another_relation
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.slot import Slot
+from dagster_streamtables.runtime.model.spelling import as_spelled
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 
 
@@ -111,6 +112,7 @@ def follow(
         relation, dialect=dialect, session_timezone=session_timezone, views=access.views,
         recompute=recompute,
     )  # fmt: skip
+    declaration = as_spelled(declaration, access.catalog.spelled)
     given = relation if isinstance(relation, str) else relation.name
     if position is None:
         at = frontier.newest(access.catalog, declaration.sources)

@@ -49,6 +49,7 @@ from dagster_streamtables.compiler.text.recursive_tables import RecursiveTable, 
 from dagster_streamtables.compiler.text.spark_functions import USER, is_of_spark
 from dagster_streamtables.compiler.text.types import type_text
 from dagster_streamtables.compiler.views.inline import blame_view, text_of
+from dagster_streamtables.compiler.views.spelling import respelled, same_but_case
 from dagster_streamtables.compiler.views.views import View, sources_through, views_of
 
 __all__ = [
@@ -92,6 +93,8 @@ __all__ = [
     "recursive_table",
     "relation",
     "require_storable",
+    "respelled",
+    "same_but_case",
     "sources_of",
     "sources_through",
     "storable",

@@ -24,6 +24,7 @@ from dagster_streamtables.runtime.errors.tables import missing
 from dagster_streamtables.runtime.errors.translate import last_word
 from dagster_streamtables.runtime.model.definition import guessed, known_types, stored_plan, visible
 from dagster_streamtables.runtime.model.report import Refresh
+from dagster_streamtables.runtime.model.spelling import among, as_spelled
 from dagster_streamtables.runtime.model.stopwatch import CONNECT, Clock
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
@@ -96,7 +97,7 @@ class Lake:
         self.checks = Checks(
             self._catalog,
             self.access.session_of,
-            lambda table: with_views(table, self._views),
+            self._declared,
         )
         """Whether a stream table is equal to its query, intact, fresh, and as defined."""
         self.monitor = Monitor(self._catalog, self.controls, self.retention)
@@ -162,8 +163,9 @@ class Lake:
         Raises:
             InvalidDefinition: Tables read one another in a cycle.
         """
-        declared = list(tables)
-        own, began = {table.name for table in declared}, datetime.now(UTC)
+        listed = list(tables)
+        own, began = {table.name for table in listed}, datetime.now(UTC)
+        declared = [as_spelled(each, lambda name: among(name, own) or name) for each in listed]
 
         def work(table: StreamTable) -> Refresh:
             until = {name: began for name in table.sources if name not in own}
@@ -213,6 +215,8 @@ class Lake:
             elif upstream and name in upstream:
                 columns[name] = guessed(upstream[name])
                 known[name] = known_types(upstream[name])
+            elif self.spelled(name) != name:
+                return self.plan(self._declared(table), upstream=upstream)
             else:
                 raise missing(name, self.location(name))
         try:
@@ -245,7 +249,7 @@ class Lake:
 
     def read(self, name: str) -> DataFrame:
         """The present rows of a table in Spark, without its hidden columns."""
-        log = self._catalog.newest(name)
+        log = self._catalog.newest(self.spelled(name))
         if log is None:
             raise missing(name, self.location(name))
         rows = self.access.session(name).spark.read.format("delta").load(log.location)
@@ -255,19 +259,27 @@ class Lake:
         """The path or URI of a table."""
         return self._names.location(name)
 
+    def spelled(self, name: str) -> str:
+        """The name of a table as the table is called, whose case may differ; see `TableCatalog`."""
+        return self._catalog.spelled(name)
+
     def version(self, name: str) -> int | None:
         """The newest Delta version of a table, found in milliseconds; None if there is none."""
-        return log.version if (log := self._catalog.newest(name)) is not None else None
+        log = self._catalog.newest(self.spelled(name))
+        return None if log is None else log.version
 
     def columns(self, name: str) -> Mapping[str, str] | None:
         """The visible columns of a table and their types; None if there is no such table."""
-        log = self._catalog.newest(name)
+        log = self._catalog.newest(self.spelled(name))
         return None if log is None else visible(log.columns)
 
     def frontier(self, table: StreamTable) -> Mapping[str, int] | None:
         """The version of each source that the table reflects; None before its first refresh."""
         state = (stored := self._catalog.stored(self.location(table.name))) and stored.state
         return state and state.frontier
+
+    def _declared(self, table: StreamTable) -> StreamTable:
+        return as_spelled(with_views(table, self._views), self._catalog.spelled)
 
     def _inputs(self, job: Job, clock: Clock) -> Inputs:
         def session() -> Views:

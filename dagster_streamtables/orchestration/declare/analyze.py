@@ -6,7 +6,7 @@ its code location still work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -26,6 +26,7 @@ from dagster_streamtables.orchestration.declare.schedule import (
     Schedule,
     parse_schedule,
 )
+from dagster_streamtables.runtime.model.spelling import among, as_spelled
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 
 if TYPE_CHECKING:
@@ -136,7 +137,9 @@ def examine(
     min_schedule_seconds: float = MIN_SCHEDULE_SECONDS,
 ) -> list[Examined]:
     """Analyze declarations. Each follows those it reads; broken ones come last."""
-    found = {e.name: e for e in map(_read, _one_of_each_name(tables))}
+    declared = _one_of_each_name(tables)
+    names = {each.name for each in declared}
+    found = {e.name: e for e in (_read(each, names, lake) for each in declared)}
     found |= {e.name: e for e in _without_cycles(found)}
     found = {e.name: _scheduled(e, min_schedule_seconds) for e in found.values()}
     order = graph.dependency_order(reads(found.values()))
@@ -170,13 +173,22 @@ def _ambiguous(tables: Sequence[Declared]) -> BrokenTable:
     return BrokenTable(name, error.about(name))
 
 
-def _read(declared: Declared) -> Examined:
+def _read(declared: Declared, names: Collection[str], lake: Lake | None) -> Examined:
     if isinstance(declared, BrokenTable):
         return Examined(declared, error=declared.error)
     try:
-        return Examined(declared, sources=declared.sources)
+        spelled = as_spelled(declared, lambda name: _spelled(name, names, lake))
+        return Examined(spelled, sources=spelled.sources)
     except StreamTablesError as error:
         return Examined(declared, error=error.about(declared.name))
+
+
+def _spelled(name: str, names: Collection[str], lake: Lake | None) -> str:
+    """The name of a source as it is declared; of a table that is spelled like it, its own."""
+    meant = among(name, names) or name
+    if meant != name and lake is not None and lake.version(name) is not None:
+        return name
+    return meant
 
 
 def _without_cycles(found: Mapping[str, Examined]) -> list[Examined]:
@@ -207,6 +219,9 @@ def _plan(found: dict[str, Examined], order: Sequence[str], lake: Lake) -> None:
         table = found[name].table
         try:
             plans[name] = lake.plan(table, upstream=plans)
+            if set(plans[name].sources) != set(found[name].sources):  # in another case
+                spelled = as_spelled(table, lake.spelled)
+                found[name] = replace(found[name], declared=spelled, sources=spelled.sources)
             found[name] = replace(found[name], plan=plans[name])
         except SourceProblem as error:
             found[name] = replace(found[name], doubt=error.about(name))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dagster_streamtables.compiler import same_but_case
 from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from dagster_streamtables.runtime.delta.log_paths import is_table
 from dagster_streamtables.runtime.errors.translate import root_explained
@@ -62,6 +63,29 @@ class Names:
             return
         with root_explained(self.root):
             yield from _tables(files_below(self.root, storage_options), ())
+
+    def alike(self, name: str, storage_options: Mapping[str, str] | None = None) -> list[str]:
+        """The names of the Delta tables that are the same but for their case, sorted.
+
+        Raises:
+            EnvironmentProblem: The root cannot be read.
+        """
+        if _PATH.fullmatch(name):
+            return []
+        parts = name.split(".")
+        whole = [DEFAULT_SCHEMA, *parts] if len(parts) == 1 else parts
+        found: list[list[str]] = [[]]
+        for part in whole:
+            found = [
+                [*above, folder]
+                for above in found
+                for folder in folders_in(self.root, "/".join(above), storage_options)
+                if same_but_case(folder, part)
+            ]
+        folders = (
+            p for p in found if is_table(folders_in(self.root, "/".join(p), storage_options))
+        )
+        return sorted(".".join(p[-len(parts) :]) for p in folders)
 
 
 def _is_folder(part: str) -> bool:

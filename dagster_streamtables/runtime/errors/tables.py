@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from dagster_streamtables.errors import (
     ConflictingCommit,
     DamagedTable,
     EnvironmentProblem,
+    InvalidDefinition,
     SourceProblem,
 )
 from dagster_streamtables.runtime.errors.foreign_words import first_line, place_in
@@ -33,6 +35,16 @@ def missing(name: str, place: str) -> MissingSource:
     )
     error.source = name
     return error
+
+
+def several_tables(name: str, found: Sequence[str]) -> InvalidDefinition:
+    """The error of a name that no table has, and several but for their case."""
+    return InvalidDefinition(
+        f'several tables are called "{name}" but for their case',
+        where=", ".join(found),
+        why="Spark takes names that differ in case for one, and none is spelled so",
+        fix=f"write one of them as it is spelled, for example {found[0]}",
+    )
 
 
 def damaged(place: str, why: str) -> DamagedTable:

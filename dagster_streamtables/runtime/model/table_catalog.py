@@ -8,7 +8,7 @@ from datetime import datetime
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.log_cache import Logs
 from dagster_streamtables.runtime.delta.names import Names
-from dagster_streamtables.runtime.errors.tables import missing
+from dagster_streamtables.runtime.errors.tables import missing, several_tables
 from dagster_streamtables.runtime.model.state import Stored, read_state, state_of
 
 
@@ -24,6 +24,20 @@ class TableCatalog:
 
     def at(self, name: str, version: int) -> TableLog | None:
         return self.logs.at(self.names.location(name), version)
+
+    def spelled(self, name: str) -> str:
+        """The name as its table is called: without such a table, that of the only one that differs
+        from it in case. Without any, the name itself.
+
+        Raises:
+            InvalidDefinition: Several tables differ from it in case only.
+        """
+        if self.newest(name) is not None:
+            return name
+        found = self.names.alike(name, self.logs.storage_options)
+        if len(found) > 1:
+            raise several_tables(name, found)
+        return found[0] if found else name
 
     def stored(self, location: str) -> Stored | None:
         """The stream table at a location; None if there is none."""

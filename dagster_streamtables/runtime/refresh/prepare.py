@@ -10,6 +10,7 @@ from dagster_streamtables.compiler import View
 from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.delta.data_rows import pads
 from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.errors.tables import MissingSource
 from dagster_streamtables.runtime.model.definition import (
     fingerprint_of,
     stored_plan,
@@ -17,6 +18,7 @@ from dagster_streamtables.runtime.model.definition import (
     visible,
 )
 from dagster_streamtables.runtime.model.source import Source
+from dagster_streamtables.runtime.model.spelling import as_spelled
 from dagster_streamtables.runtime.model.state import Stored, state_of
 from dagster_streamtables.runtime.model.stream_table import Mode, StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
@@ -35,6 +37,16 @@ def prepare(
         InvalidDefinition: The query cannot be maintained, or names what does not exist.
         MissingSource: A source does not exist, or is not a Delta table.
     """
+    try:
+        return _prepared(table, catalog, full=full, until=until)
+    except MissingSource:  # only now are folders listed, for one that is spelled in another case
+        spelled = as_spelled(table, catalog.spelled)
+        if spelled is table:
+            raise
+        return _prepared(spelled, catalog, full=full, until=until)
+
+
+def _prepared(table: StreamTable, catalog: TableCatalog, *, full: bool, until: Until | None) -> Job:
     location = catalog.names.location(table.name)
     stored = catalog.stored(location)
     consumed = _consumed(stored, table.sources)

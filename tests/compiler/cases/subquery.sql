@@ -170,11 +170,11 @@ INSERT INTO orders VALUES (11, 1, 5);
 
 --- case: a table is the whole query
 --- covers: Q12 TABLE as a query
-TABLE customers UNION TABLE regions;
+TABLE regions UNION SELECT region, region FROM customers;
 --- before
 INSERT INTO customers VALUES (1, 'north');
 --- change
-INSERT INTO regions VALUES ('1', 'north'), ('2', 'south');
+INSERT INTO regions VALUES ('north', 'north'), ('2', 'south');
 --- delta
 -- +1 | 2 | south
 

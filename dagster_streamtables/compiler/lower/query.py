@@ -35,7 +35,7 @@ from dagster_streamtables.compiler.operators import (
     type_of,
     typed,
 )
-from dagster_streamtables.compiler.text.aggregate_calls import calls, is_grouped
+from dagster_streamtables.compiler.text.aggregate_calls import calls, grouping_keys, is_grouped
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.current_time import is_now
 
@@ -143,16 +143,37 @@ def _group(
     rows: Operator, query: exp.Select, parts: _Parts, scope: Scope, subqueries: Subqueries
 ) -> tuple[Operator, Scope]:
     """Group the rows, and replace each key and call by the column that now holds it."""
+    rows, clause = _asked_in_keys(rows, query.args.get("group"), parts, scope, subqueries)
     found = list(dict.fromkeys(call for part in parts.all for call in calls(part)))
     rows, answered = subqueries.ask(rows, found, scope)
     inside = {call: new for call, new in zip(found, answered, strict=True) if call != new}
     parts.replace([scope.flat(settled(each, inside)) for each in parts.all])
-    keys, sets = grouped_by(query.args.get("group"), scope)
-    rows = with_sessions(rows, keys, query.args.get("group"), scope)
+    keys, sets = grouped_by(clause, scope)
+    rows = with_sessions(rows, keys, clause, scope)
     rows, held = Grouping(rows, keys, sets, parts.all).groups()
     parts.replace([settled(each, held) for each in parts.all])
     columns = {key.name: held[key] for key in keys if isinstance(key, exp.Column)}
     return rows, replace(scope, held={**scope.held, **columns})
+
+
+def _asked_in_keys(
+    rows: Operator,
+    clause: exp.Group | None,
+    parts: _Parts,
+    scope: Scope,
+    subqueries: Subqueries,
+) -> tuple[Operator, exp.Group | None]:
+    """Answer the subqueries in keys before the rows are grouped, and write the keys with the
+    answers, in GROUP BY and in all that is evaluated after it."""
+    asking = [key for key in grouping_keys(clause) if key.find(exp.Query)] if clause else []
+    if clause is None or not asking:
+        return rows, clause
+    rows, answered = subqueries.ask(rows, asking, scope)
+    new = dict(zip(asking, answered, strict=True))
+    parts.replace([settled(each, new) for each in parts.all])
+    written = settled(clause, new)
+    assert isinstance(written, exp.Group)
+    return rows, written
 
 
 def _asked(

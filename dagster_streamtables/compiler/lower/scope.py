@@ -67,10 +67,12 @@ class Scope:
 
 
 def rewritten(expression: exp.Expr, rule: Callable[[exp.Expr], exp.Expr]) -> exp.Expr:
-    """`expression` with the rule applied to each node outside of subqueries."""
+    """`expression` with the rule applied to each node outside of subqueries, and to each subquery
+    as a whole."""
 
     def settle(node: exp.Expr) -> exp.Expr:
+        new = rule(node)
         # `transform` does not descend into a node that was replaced, such as this copy.
-        return node.copy() if isinstance(node, exp.Query) else rule(node)
+        return node.copy() if new is node and isinstance(node, exp.Query) else new
 
     return expression.copy().transform(settle, copy=False)

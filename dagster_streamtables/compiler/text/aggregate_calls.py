@@ -71,3 +71,17 @@ def is_grouped(query: exp.Select) -> bool:
         return True
     parts = [*query.expressions, *(query.args.get(k) for k in ("qualify", "order"))]
     return any(next(calls(part), None) is not None for part in parts if part is not None)
+
+
+_SETS = (exp.GroupingSets, exp.Cube, exp.Rollup)
+_OF_SETS = (*_SETS, exp.Tuple)
+
+
+def grouping_keys(clause: exp.Expr) -> Iterator[exp.Expr]:
+    """The keys of a GROUP BY clause, those of its grouping sets included, without parentheses."""
+    for each in clause.iter_expressions():
+        of_set = isinstance(each, exp.Tuple) and isinstance(clause, _OF_SETS)
+        if of_set or isinstance(each, _SETS):
+            yield from grouping_keys(each)
+        else:
+            yield each.unnest() if isinstance(each, exp.Paren) else each

@@ -16,7 +16,12 @@ from dagster_streamtables.compiler.analyze.validate_comparisons import (
 )
 from dagster_streamtables.compiler.analyze.validate_subqueries import check_subqueries
 from dagster_streamtables.compiler.operators.comparable import has_maps, value_without_null
-from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of, is_grouped
+from dagster_streamtables.compiler.text.aggregate_calls import (
+    calls,
+    function_of,
+    grouping_keys,
+    is_grouped,
+)
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.places import place, span
 from dagster_streamtables.compiler.text.query_text import Text
@@ -160,15 +165,31 @@ def _check_groups(select: exp.Select, text: Text) -> None:
 
 
 def _check_grouping(select: exp.Select, group: exp.Expr | None, text: Text) -> None:
-    if group is not None and group.find(exp.GroupingSets, exp.Cube, exp.Rollup):
-        return
-    for call in (call for each in select.iter_expressions() for call in calls(each)):
-        if _called(call) in ("GROUPING", "GROUPING_ID"):
+    found = [call for each in select.iter_expressions() for call in calls(each)]
+    found = [call for call in found if _called(call) in ("GROUPING", "GROUPING_ID")]
+    if group is None or not group.find(exp.GroupingSets, exp.Cube, exp.Rollup):
+        for call in found:
             raise InvalidDefinition(
                 f"{_called(call)} without grouping sets",
                 where=place(call, text),
                 why="it distinguishes the sets of GROUPING SETS, CUBE and ROLLUP",
                 fix="leave it out, or group by sets",
+            )
+        return
+    keys, outputs = set(grouping_keys(group)), {e.alias: e.unalias() for e in select.selects}
+
+    def meant(node: exp.Expr) -> exp.Expr:
+        # ORDER BY names outputs.
+        named = isinstance(node, exp.Column) and not node.table
+        return outputs[node.name].copy() if named and node.name in outputs else node
+
+    for call in found:
+        if any(each.unnest().copy().transform(meant) not in keys for each in call.expressions):
+            raise InvalidDefinition(
+                f"{_called(call)} of an expression that is not in GROUP BY",
+                where=place(call, text),
+                why="it tells whether a key of GROUP BY belongs to the grouping set of a row",
+                fix="write a key of GROUP BY as it stands there",
             )
 
 

@@ -193,13 +193,17 @@ def grouped_by(
     ]
     if not parts:
         return list(dict.fromkeys(plain)), None
+    given: list[exp.Expr] = []
     if all(not part.expressions for part in parts):
         # GROUP BY a, b WITH ROLLUP
         [part] = parts
         lists, plain = [_powers(part, [[key] for key in plain])], []
     else:
         lists = [_sets(part, scope) for part in parts]
-    if not plain and lists == [[[]]]:
+    if clause.args.get("grouping_sets"):
+        # GROUP BY a, b GROUPING SETS ((a)): each set has its own keys alone.
+        given, plain = plain, []
+    if not (plain or given) and lists == [[[]]]:
         # The empty set alone is a plain aggregate, which returns a row even for an empty input.
         return [], None
     chosen = [[*plain, *chain.from_iterable(each)] for each in product(*lists)]
@@ -210,7 +214,8 @@ def grouped_by(
             f"{_MOST_SETS} are allowed",
             fix="list the sets that you need with GROUPING SETS",
         )  # fmt: skip
-    keys = list(dict.fromkeys(chain(plain, chain.from_iterable(chain.from_iterable(lists)))))
+    every = chain(given, plain, chain.from_iterable(chain.from_iterable(lists)))
+    keys = list(dict.fromkeys(every))
     return keys, [frozenset(keys.index(key) for key in each) for each in chosen]
 
 

@@ -225,3 +225,64 @@ INSERT INTO orders VALUES (12, 3, 3);
 --- delta
 -- +1 | 1 | 2
 -- -1 | 1 | 1
+
+--- case: keys before GROUPING SETS, of which each set has its own alone
+--- covers: Q9 keys before GROUPING SETS
+--- spark: DuckDB has no keys before GROUPING SETS
+SELECT customer, amount, id, COUNT(*) AS n, GROUPING_ID() AS g FROM orders GROUP BY customer, amount, id GROUPING SETS ((customer), (amount), ());
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6);
+--- change
+INSERT INTO orders VALUES (12, 2, 5);
+DELETE FROM orders WHERE id = 11;
+--- delta
+-- +1 | 1 | NULL | NULL | 1 | 3
+-- -1 | 1 | NULL | NULL | 2 | 3
+-- +1 | 2 | NULL | NULL | 1 | 3
+-- -1 | NULL | 5 | NULL | 1 | 5
+-- +1 | NULL | 5 | NULL | 2 | 5
+-- -1 | NULL | 6 | NULL | 1 | 5
+
+--- case: keys before GROUPING SETS by their numbers and outputs
+--- covers: Q9 keys before GROUPING SETS; Q4 ordinals in ROLLUP, CUBE and GROUPING SETS
+--- spark: DuckDB has no keys before GROUPING SETS
+SELECT customer AS c, amount + 1 AS a, COUNT(*) AS n FROM orders GROUP BY 1, a GROUPING SETS ((1), (c, a), (id));
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6);
+--- change
+INSERT INTO orders VALUES (12, 2, 5);
+DELETE FROM orders WHERE id = 11;
+--- delta
+-- -1 | 1 | 7 | 1
+-- +1 | 1 | NULL | 1
+-- -1 | 1 | NULL | 2
+-- +1 | 2 | 6 | 1
+-- +1 | 2 | NULL | 1
+
+--- case: a set that has no key of those before it, over no rows
+--- covers: Q9 keys before GROUPING SETS
+--- spark: DuckDB has no keys before GROUPING SETS
+SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer GROUPING SETS (());
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6);
+--- change
+DELETE FROM orders;
+--- delta
+-- -1 | NULL | 2
+
+--- case: the id of the set as a column
+--- covers: Q9 grouping__id
+--- spark: DuckDB has no grouping__id
+SELECT customer, amount, COUNT(*) AS n, grouping__id FROM orders GROUP BY customer, amount WITH CUBE HAVING grouping__id > 0;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 6);
+--- change
+INSERT INTO orders VALUES (12, 2, 5);
+DELETE FROM orders WHERE id = 11;
+--- delta
+-- +1 | 1 | NULL | 1 | 1
+-- -1 | 1 | NULL | 2 | 1
+-- +1 | 2 | NULL | 1 | 1
+-- -1 | NULL | 5 | 1 | 2
+-- +1 | NULL | 5 | 2 | 2
+-- -1 | NULL | 6 | 1 | 2

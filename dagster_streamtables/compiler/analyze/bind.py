@@ -17,6 +17,7 @@ from sqlglot.errors import OptimizeError, SchemaError, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
+from dagster_streamtables.compiler.analyze.conditions import settle_conditions
 from dagster_streamtables.compiler.analyze.normalize import normalized
 from dagster_streamtables.compiler.analyze.orders_of_results import spell_out_orders
 from dagster_streamtables.compiler.analyze.outputs import (
@@ -116,6 +117,7 @@ def _qualified(
         tree = annotated(tree, schema)
         settle_times(tree)
         settle_values(tree)
+        settle_conditions(tree)
     except (OptimizeError, SchemaError) as error:
         raise unresolved(text, str(error), sources) from None
     except SqlglotError as error:

@@ -98,3 +98,71 @@ INSERT INTO orders VALUES (10, 1, 5);
 --- change
 INSERT INTO orders VALUES (11, 2, 5);
 --- delta
+
+--- case: a number is a condition: none of 0 and NULL
+--- covers: Q4 HAVING over a number
+SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer HAVING SUM(amount) + 1;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 0), (12, 2, -1), (13, 3, NULL);
+--- change
+INSERT INTO orders VALUES (14, 2, 0), (15, 3, 4);
+UPDATE orders SET amount = -1 WHERE id = 10;
+--- delta
+-- -1 | 1 | 5
+-- +1 | 3 | 4
+
+--- case: a key as a condition
+--- covers: Q4 HAVING over a number
+SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer HAVING customer - 2;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 0), (12, 2, -1), (13, 3, NULL);
+--- change
+INSERT INTO orders VALUES (14, 2, 0), (15, 3, 4);
+UPDATE orders SET amount = -1 WHERE id = 10;
+--- delta
+-- +1 | 1 | -1
+-- -1 | 1 | 5
+-- +1 | 3 | 4
+-- -1 | 3 | NULL
+
+--- case: an output as a condition
+--- covers: Q4 HAVING over a number
+SELECT customer, SUM(amount) AS total FROM orders GROUP BY customer HAVING total;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 0), (12, 2, -1), (13, 3, NULL);
+--- change
+INSERT INTO orders VALUES (14, 2, 0), (15, 3, 4);
+UPDATE orders SET amount = -1 WHERE id = 10;
+--- delta
+-- +1 | 1 | -1
+-- -1 | 1 | 5
+-- +1 | 3 | 4
+
+--- case: a subquery's number as a condition
+--- covers: Q4 HAVING over a number
+SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer HAVING (SELECT MAX(amount) FROM orders);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 0), (12, 2, -1), (13, 3, NULL);
+--- change
+INSERT INTO orders VALUES (14, 2, 0), (15, 3, 4);
+UPDATE orders SET amount = -1 WHERE id = 10;
+--- delta
+-- -1 | 2 | 2
+-- +1 | 2 | 3
+-- -1 | 3 | 1
+-- +1 | 3 | 2
+
+--- case: a window's number as the condition of QUALIFY
+--- covers: Q20 QUALIFY over a number
+SELECT id, amount FROM orders QUALIFY SUM(amount) OVER (PARTITION BY customer);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 2, 0), (12, 2, -1), (13, 3, NULL);
+--- change
+INSERT INTO orders VALUES (14, 2, 0), (15, 3, 4);
+UPDATE orders SET amount = -1 WHERE id = 10;
+--- delta
+-- +1 | 10 | -1
+-- -1 | 10 | 5
+-- +1 | 13 | NULL
+-- +1 | 14 | 0
+-- +1 | 15 | 4

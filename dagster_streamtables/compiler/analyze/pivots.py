@@ -14,10 +14,13 @@ PIVOT is refused.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
 from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of
 from dagster_streamtables.compiler.text.output_names import name_of_call
+from dagster_streamtables.compiler.text.pivot_names import name_of_aggregate, name_of_value
 from dagster_streamtables.compiler.text.refusal import Refusal
 
 _OF_NUMBERS = """
@@ -92,7 +95,7 @@ def _opened(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
     return _unpivoted(relation, pivot) if pivot.args.get("unpivot") else _pivoted(relation, pivot)
 
 
-def _rest(columns: list[exp.Column]) -> exp.Star:
+def _rest(columns: Sequence[exp.Expr]) -> exp.Star:
     """The columns of the relation but these."""
     names = dict.fromkeys(each.name.lower() for each in columns)
     return exp.Star(except_=[exp.column(name, quoted=True) for name in names])
@@ -107,7 +110,7 @@ def _pivoted(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
             fix="write FOR (a, b) IN ((1, 2), …)",
         )
     [values] = pivot.args["fields"]
-    keys = list(values.this.expressions) if isinstance(values.this, exp.Tuple) else [values.this]
+    keys = _parts(values.this)
     aggregates = list(pivot.expressions)
     is_null = _is_null_without_rows(aggregates, pivot)
     outputs: list[exp.Expr] = []
@@ -165,7 +168,14 @@ def _called(call: exp.Expr) -> str:
 
 
 def _condition(keys: list[exp.Expr], value: exp.Expr) -> exp.Expr:
-    values = list(value.expressions) if isinstance(value, exp.Tuple) else [value]
+    values = _parts(value) if len(keys) > 1 else [value.unnest()]
+    if len(values) != len(keys):
+        raise Refusal(
+            value,
+            f"a value of PIVOT of {len(values)} columns for {len(keys)}",
+            why="each value says what all the columns after FOR have",
+            fix="write as many values in parentheses as there are columns",
+        )
     equal = (
         exp.NullSafeEQ(
             this=key.copy(),
@@ -197,43 +207,22 @@ def _counted(condition: exp.Expr) -> exp.Expr:
     return exp.Filter(this=exp.Count(this=exp.Star()), expression=where)
 
 
+def _parts(value: exp.Expr) -> list[exp.Expr]:
+    """What parentheses hold; without any, the value alone."""
+    return list(value.expressions) if isinstance(value, exp.Tuple) else [value.unnest()]
+
+
 def _name_of(value: exp.Expr, aggregate: exp.Expr, *, alone: bool) -> str:
-    name = value.alias if isinstance(value, exp.PivotAlias) else _shown(value)
-    if alone:
-        return name
-    if not aggregate.alias:
-        raise Refusal(
-            aggregate,
-            "one of several aggregates of PIVOT has no name",
-            why="Spark would name its columns by its text, which Delta does not allow",
-            fix="give it one with AS",
-        )
-    return f"{name}_{aggregate.alias}"
-
-
-def _shown(value: exp.Expr) -> str:
-    negative = isinstance(value, exp.Neg)
-    number = value.this if isinstance(value, exp.Neg) else value
-    if isinstance(value, exp.Boolean):
-        return "true" if value.this else "false"
-    if isinstance(value, exp.Null):
-        return "null"
-    if isinstance(number, exp.Literal) and (number.is_int or not negative):
-        return f"{'-' * negative}{number.name}"
-    raise Refusal(
-        value,
-        "a value of PIVOT has no name",
-        why="Spark would name its column by its text, which Delta does not allow",
-        fix="give it one with AS",
-    )
+    name = value.alias if isinstance(value, exp.PivotAlias) else name_of_value(value)
+    return name if alone else f"{name}_{aggregate.alias or name_of_aggregate(aggregate)}"
 
 
 def _unpivoted(relation: exp.Expr, pivot: exp.Expr) -> exp.Select:
     [fields] = pivot.args["fields"]
     [value] = pivot.expressions
-    names = [each.name for each in (value.expressions if isinstance(value, exp.Tuple) else [value])]
+    names = [each.name for each in _parts(value)]
     sides = [each.this if isinstance(each, exp.PivotAlias) else each for each in fields.expressions]
-    columns = [list(each.expressions) if isinstance(each, exp.Tuple) else [each] for each in sides]
+    columns = [_parts(each) for each in sides]
     called = [
         each.alias if isinstance(each, exp.PivotAlias) else "_".join(c.name for c in own)
         for each, own in zip(fields.expressions, columns, strict=True)

@@ -186,3 +186,76 @@ UPDATE orders SET amount = 6;
 -- -1 | 1 | amount | 5
 -- +2 | 1 | amount | 6
 -- +1 | 1 | k | 2
+
+--- case: pairs of values without names, mentioned by Spark's
+--- covers: Q31 PIVOT by several columns
+--- spark: DuckDB has no PIVOT by pairs
+SELECT `{1, 1}` AS a, `{2, 3}` AS b, `{2, null}` AS c FROM orders PIVOT (SUM(amount) FOR (customer, id) IN ((1, 1), (2, 3), (2, NULL)));
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (1, 1, 6), (3, 2, 5);
+--- change
+INSERT INTO orders VALUES (3, 2, 4), (NULL, 2, 9);
+DELETE FROM orders WHERE amount = 6;
+--- delta
+-- -1 | 11 | 5 | NULL
+-- +1 | 5 | 9 | 9
+
+--- case: pairs of a number and a text
+--- covers: Q31 PIVOT by several columns
+--- spark: DuckDB has no PIVOT by pairs
+SELECT `{1, north}_s` AS a, `{1, north}_max(amount)` AS m, south_s FROM (SELECT o.customer, o.amount, c.region FROM orders AS o JOIN customers AS c ON o.customer = c.id) PIVOT (SUM(amount) AS s, MAX(amount) FOR (customer, region) IN ((1, 'north'), (2, 'south') AS south));
+--- before
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6);
+--- change
+INSERT INTO orders VALUES (3, 2, 4);
+DELETE FROM orders WHERE amount = 6;
+--- delta
+-- -1 | 11 | 6 | NULL
+-- +1 | 5 | 5 | 4
+
+--- case: aggregates without names, mentioned by Spark's
+--- covers: Q31 PIVOT by several aggregates
+--- spark: DuckDB has other names
+SELECT id, `1_sum(amount)` AS s, `1_count(1)` AS n, `2_count(DISTINCT amount)` AS d FROM orders PIVOT (SUM(amount), COUNT(*), COUNT(DISTINCT amount) FOR customer IN (1, (2)));
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (1, 1, 6), (3, 2, 5);
+--- change
+INSERT INTO orders VALUES (3, 2, 4), (NULL, 2, 9);
+DELETE FROM orders WHERE amount = 6;
+--- delta
+-- -1 | 1 | 11 | 2 | NULL
+-- +1 | 1 | 5 | 1 | NULL
+-- -1 | 3 | NULL | NULL | 1
+-- +1 | 3 | NULL | NULL | 2
+-- +1 | NULL | NULL | NULL | 1
+
+--- case: dates without names are stored under theirs
+--- covers: Q31 PIVOT
+--- spark: DuckDB has other names
+SELECT * FROM (SELECT product, price, sold FROM sales) PIVOT (SUM(price) FOR sold IN (DATE '2024-01-31', DATE '2024-02-01'));
+--- before
+INSERT INTO sales VALUES ('a', 1.5, 1.0, DATE '2024-01-31', TRUE);
+--- change
+INSERT INTO sales VALUES ('a', 2.5, 1.0, DATE '2024-02-01', TRUE), ('b', 1.0, NULL, NULL, TRUE);
+--- delta
+-- +1 | a | 1.50 | 2.50
+-- -1 | a | 1.50 | NULL
+-- +1 | b | NULL | NULL
+
+--- case: columns in parentheses
+--- covers: Q31 UNPIVOT
+--- spark: DuckDB has no parentheses there
+SELECT * FROM orders UNPIVOT ((v) FOR n IN ((customer), (amount) AS money));
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (1, 1, 6), (3, 2, 5);
+--- change
+INSERT INTO orders VALUES (3, 2, 4), (NULL, 2, 9);
+DELETE FROM orders WHERE amount = 6;
+--- delta
+-- -1 | 1 | customer | 1
+-- -1 | 1 | money | 6
+-- +1 | 3 | customer | 2
+-- +1 | 3 | money | 4
+-- +1 | NULL | customer | 2
+-- +1 | NULL | money | 9

@@ -888,15 +888,21 @@ SELECT explode(collect_list(id)) AS e FROM orders GROUP BY customer QUALIFY RANK
 
 --- case: a pivot of two aggregates, one without a name
 --- covers: Q31 an aggregate of PIVOT without a name
-SELECT * FROM orders PIVOT (SUM(amount) AS s, COUNT(*) FOR customer IN (1));
+SELECT * FROM orders PIVOT (SUM(amount) AS s, SUM(amount + 1) FOR customer IN (1));
 --- error
 -- one of several aggregates of PIVOT has no name
 
---- case: a pivot of pairs without names
+--- case: a pivot by an expression without a name
 --- covers: Q31 a value of PIVOT without a name
-SELECT * FROM orders PIVOT (SUM(amount) FOR (customer, id) IN ((1, 1)));
+SELECT * FROM orders PIVOT (SUM(amount) FOR (customer, id) IN ((1, 1 + 1)));
 --- error
 -- a value of PIVOT has no name
+
+--- case: a pivot of pairs by a triple
+--- covers: Q31 values of PIVOT of another number than its columns
+SELECT * FROM orders PIVOT (SUM(amount) FOR (customer, id) IN ((1, 1, 1) AS a));
+--- error
+-- a value of PIVOT of 3 columns for 2
 
 --- case: a pivot whose COUNT stands beside an extremum
 --- covers: Q31 aggregates of PIVOT that differ over no rows

@@ -18,6 +18,7 @@ from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
 from dagster_streamtables.compiler.analyze.conditions import settle_conditions
+from dagster_streamtables.compiler.analyze.groups import settle_groups
 from dagster_streamtables.compiler.analyze.normalize import normalized
 from dagster_streamtables.compiler.analyze.orders_of_results import spell_out_orders
 from dagster_streamtables.compiler.analyze.outputs import (
@@ -112,7 +113,7 @@ def _qualified(
         settle_columns(tree, schema, scopes)
         names = _spelled(tree, scopes)
         tree = qualify(tree, schema=schema, dialect=DIALECT, quote_identifiers=False)
-        _spell_out_group_by_all(tree)
+        settle_groups(tree, schema)
         spell_out_orders(tree)
         tree = annotated(tree, schema)
         settle_times(tree)
@@ -172,15 +173,6 @@ class _Schema(MappingSchema):
         normalize: bool | None = None,
     ) -> str:
         return (name if isinstance(name, str) else name.name).lower()
-
-
-def _spell_out_group_by_all(tree: exp.Expr) -> None:
-    for group in tree.find_all(exp.Group):
-        select = group.parent
-        if group.args.get("all") and isinstance(select, exp.Select):
-            keys = [each.unalias() for each in select.selects]
-            group.set("expressions", [k.copy() for k in keys if next(calls(k), None) is None])
-            group.set("all", None)
 
 
 def _require_sources(text: Text, sources: Mapping[str, Columns]) -> None:

@@ -195,10 +195,7 @@ def _check_grouping(select: exp.Select, group: exp.Expr | None, text: Text) -> N
 
 def _keys(group: exp.Expr | None) -> set[exp.Expr]:
     """The keys that rows are grouped by, in any grouping set."""
-    if group is None:
-        return set()
-    sets = (exp.GroupingSets, exp.Cube, exp.Rollup, exp.Tuple, exp.Paren)
-    return {each for each in group.walk() if each is not group and not isinstance(each, sets)}
+    return set(grouping_keys(group)) if group is not None else set()
 
 
 def _check_union(union: exp.SetOperation, text: Text) -> None:

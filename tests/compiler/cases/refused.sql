@@ -424,6 +424,24 @@ SELECT customer, grouping(customer) AS x FROM orders GROUP BY customer;
 --- error
 -- GROUPING without grouping sets
 
+--- case: GROUPING of what is no key
+--- covers: Q9 GROUPING of what is no key
+SELECT customer, grouping(id) AS x FROM orders GROUP BY ROLLUP (customer);
+--- error
+-- GROUPING of an expression that is not in GROUP BY
+
+--- case: a column of a key that is an expression
+--- covers: Q4 a column of a key that is an expression
+SELECT customer FROM orders GROUP BY customer + 1;
+--- error
+-- "customer" is neither in GROUP BY nor inside an aggregate
+
+--- case: ALL beside another key, where no column is called so
+--- covers: Q4 ALL beside another key
+SELECT customer, COUNT(*) AS n FROM orders GROUP BY ALL, customer;
+--- error
+-- column "all" does not exist
+
 --- case: groups by a variant
 --- covers: Q28 GROUP BY of a VARIANT
 SELECT COUNT(*) AS n FROM orders GROUP BY to_variant_object(map('a', amount));

@@ -1,0 +1,145 @@
+"""GROUP BY as Spark resolves it: the meaning of ALL, and which expressions are a key.
+
+    SELECT a, COUNT(*) FROM t GROUP BY ALL       GROUP BY a; a column that is called `all` comes
+                                                 before, as does an output of that name
+    SELECT 1 + a FROM t GROUP BY (a + 1)         the key: Spark compares canonical forms
+    SELECT `o`.a FROM o GROUP BY A               likewise
+
+After this module, every expression that Spark takes for a key is equal to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+from sqlglot.errors import OptimizeError
+from sqlglot.optimizer.resolver import Resolver
+from sqlglot.optimizer.scope import traverse_scope
+from sqlglot.schema import Schema
+
+from dagster_streamtables.compiler.text.aggregate_calls import calls, grouping_keys
+
+_ALL = "all"
+
+
+def settle_groups(tree: exp.Expr, schema: Schema) -> None:
+    """
+    Args:
+        tree: Qualified, with stars, numbers and aliases replaced. It is changed.
+        schema: The columns of its tables.
+
+    Raises:
+        OptimizeError: `all` stands beside other keys, and no column has the name.
+    """
+    for node in tree.find_all(exp.Column, exp.Dot):
+        parts = node.parts if isinstance(node, exp.Column) else [node.expression]
+        for part in parts:
+            if isinstance(part, exp.Identifier):
+                part.set("quoted", True)
+    for group in tree.find_all(exp.Group):
+        if isinstance(group.parent, exp.Select):
+            if group.args.get("all"):
+                _spell_out_all(group, _column_of_all(tree, group.parent, schema))
+            _write_keys_alike(group.parent)
+
+
+def _spell_out_all(group: exp.Group, column: exp.Expr | None) -> None:
+    others = list(group.expressions)
+    if column is not None:
+        group.set("expressions", [column, *others])
+    elif others:
+        raise OptimizeError(f"Column '{_ALL}' could not be resolved")
+    else:
+        assert isinstance(group.parent, exp.Select)
+        keys = [each.unalias() for each in group.parent.selects]
+        group.set("expressions", [k.copy() for k in keys if next(calls(k), None) is None])
+    group.set("all", None)
+
+
+def _column_of_all(tree: exp.Expr, select: exp.Select, schema: Schema) -> exp.Expr | None:
+    """The column, or else the output, that is called `all`."""
+    scope = next(each for each in traverse_scope(tree) if each.expression is select)
+    name = exp.to_identifier(_ALL, quoted=True)
+    table = Resolver(scope, schema).get_table(exp.column(name))
+    if table is not None:
+        return exp.column(_ALL, table=table.name, quoted=True)
+    named = (each for each in select.selects if each.alias_or_name.lower() == _ALL)
+    return next((each.unalias().copy() for each in named), None)
+
+
+def _write_keys_alike(select: exp.Select) -> None:
+    """Replace each expression that Spark takes for a key by that key."""
+    group = select.args["group"]
+    keys: dict[str, exp.Expr] = {}
+    for key in grouping_keys(group):
+        keys.setdefault(_form(key), key.copy())
+    if all(isinstance(key, exp.Column) for key in keys.values()):
+        return
+    clauses = (select.args.get(name) for name in ("group", "having", "qualify", "order"))
+    parts = [*select.expressions, *(select.args.get("windows") or [])]
+    for part in [*parts, *(each for each in clauses if each is not None)]:
+        inside = {id(call) for call in calls(part)}
+        for node in list(_outside(part, inside)):
+            key = keys.get(_form(node)) if node is not part else None
+            if key is not None and node != key:
+                node.replace(key.copy())
+
+
+def _outside(part: exp.Expr, inside: set[int]) -> Iterator[exp.Expr]:
+    """The nodes that are evaluated after GROUP BY, without those of keys inside of them."""
+    if id(part) in inside:
+        return
+    yield part
+    if not isinstance(part, exp.Query):
+        for each in part.iter_expressions():
+            yield from _outside(each, inside)
+
+
+_IN_ANY_ORDER = (exp.Add, exp.Mul, exp.And, exp.Or, exp.BitwiseAnd, exp.BitwiseOr, exp.BitwiseXor)
+_TURNED = {exp.GT: exp.LT, exp.GTE: exp.LTE}
+
+
+def _form(node: exp.Expr) -> str:
+    """A text that two expressions share if they have the same canonical form in Spark."""
+    match node:
+        case exp.Paren():
+            return _form(node.this)
+        case exp.Column():
+            return ".".join(part.name.lower() for part in node.parts)
+        case exp.Query():
+            return node.sql()
+        case _ if isinstance(node, _IN_ANY_ORDER):
+            return _list(node.key, sorted(map(_form, _chain(node, type(node)))))
+        case exp.EQ() | exp.NullSafeEQ():
+            return _list(node.key, sorted((_form(node.this), _form(node.expression))))
+        case exp.GT() | exp.GTE():
+            return _list(_TURNED[type(node)].key, [_form(node.expression), _form(node.this)])
+        case exp.LT() | exp.LTE():
+            return _list(node.key, [_form(node.this), _form(node.expression)])
+        case exp.In() | exp.Greatest() | exp.Least() if not node.args.get("query"):
+            return _list(f"{node.key} {_form(node.this)}", sorted(map(_form, node.expressions)))
+    named = node.name.lower() if isinstance(node, exp.Anonymous | exp.Identifier) else ""
+    return _list(f"{node.key} {named}", _arguments(node, by_name=not named))
+
+
+def _arguments(node: exp.Expr, *, by_name: bool) -> Iterator[str]:
+    for key, value in sorted(node.args.items()):
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, exp.Expr):
+                yield f"{key}={_form(each)}"
+            elif by_name and each is not None and each is not False:
+                yield f"{key}={each!r}"
+
+
+def _chain(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+    node = node.unnest()
+    if type(node) is kind:
+        yield from _chain(node.this, kind)
+        yield from _chain(node.expression, kind)
+    else:
+        yield node
+
+
+def _list(name: str, parts: Iterator[str] | list[str]) -> str:
+    return f"{name}({', '.join(parts)})"

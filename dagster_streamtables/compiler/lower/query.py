@@ -16,7 +16,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import Columns, Parsed
 from dagster_streamtables.compiler.lower.grouping import Grouping, grouped_by, settled
-from dagster_streamtables.compiler.lower.pushdown import timed
+from dagster_streamtables.compiler.lower.pushdown import reads_time, timed
 from dagster_streamtables.compiler.lower.recursion import defined
 from dagster_streamtables.compiler.lower.relations import FromClause
 from dagster_streamtables.compiler.lower.scope import Scope
@@ -152,6 +152,9 @@ def _group(
     rows = with_sessions(rows, keys, clause, scope)
     rows, held = Grouping(rows, keys, sets, parts.all).groups()
     parts.replace([settled(each, held) for each in parts.all])
+    if any(map(reads_time, [*parts.outputs, *parts.order, *parts.qualify])):
+        # A group has no time of its own.
+        rows = timed(rows)
     columns = {key.name: held[key] for key in keys if isinstance(key, exp.Column)}
     return rows, replace(scope, held={**scope.held, **columns})
 

@@ -226,3 +226,15 @@ INSERT INTO customers VALUES (3, 'a'), (4, 'a');
 --- delta
 -- +1 | 1
 -- +1 | 3
+
+--- case: the time beside groups
+--- covers: Q25 the time beside a key
+SELECT customer, COUNT(*) AS n, CURRENT_DATE() AS day FROM orders GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (10, 1, 5);
+--- change
+INSERT INTO orders VALUES (11, 2, 5);
+--- delta
+-- -1 | 1 | 1 | 2013-01-31
+-- +1 | 1 | 1 | 2013-02-01
+-- +1 | 2 | 1 | 2013-02-01

@@ -38,7 +38,6 @@ from dagster_streamtables.compiler.analyze.unresolved import unresolved
 from dagster_streamtables.compiler.analyze.validate import check
 from dagster_streamtables.compiler.operators.columns import WEIGHT
 from dagster_streamtables.compiler.scope.from_columns import Scopes
-from dagster_streamtables.compiler.text.aggregate_calls import calls
 from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text, table_name, tables_in

@@ -22,11 +22,14 @@ from histories.world import World, column_list
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_AS_TEXT = (
+AS_TEXT = (
     "to_json(struct({}), map('ignoreNullFields', 'false', "
     "'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS', "
     "'timestampNTZFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS'))"
 )
+"""The row of some columns as text."""
+OF_MAPS = "COALESCE(TO_JSON(TRY_PARSE_JSON({0})), {0})"
+"""Maps are equal in any order of their keys; some of them are no JSON that Spark takes."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +59,7 @@ class Held:
 
 def lines(rows: DataFrame, columns: Sequence[str], copies: str = "1") -> DataFrame:
     """Rows as text, with their number of copies."""
-    text = _AS_TEXT.format(column_list(columns))
+    text = AS_TEXT.format(column_list(columns))
     return rows.selectExpr(f"CAST({copies} AS BIGINT) AS side", f"{text} AS line")
 
 
@@ -77,9 +80,8 @@ def differences(world: World, held: Sequence[Held], versions: Mapping[str, int])
         named["bag"] = stored_rows(world, "bag", versions["bag"])
     parts: list[str] = []
     for each in held:
-        # Maps are equal in any order of their keys; some of them are no JSON that Spark takes.
-        line = "COALESCE(TO_JSON(TRY_PARSE_JSON({0})), {0})" if each.root == "maps" else "{}"
-        text = line.format(_AS_TEXT.format("*"))
+        line = OF_MAPS if each.root == "maps" else "{}"
+        text = line.format(AS_TEXT.format("*"))
         parts.append(f"SELECT '{each.root}' AS root, -1 AS side, {text} AS line "
                      f"FROM ({each.query})")  # fmt: skip
         named[f"held_{each.root}"] = each.lines

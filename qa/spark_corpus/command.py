@@ -1,0 +1,183 @@
+"""`python -m qa.spark_corpus`: Spark's own SQL tests as stream tables.
+
+    python -m qa.spark_corpus --report findings.jsonl
+    python -m qa.spark_corpus --files 'subquery/*' --sample 0.1 --seed 3
+    python -m qa.spark_corpus --query natural-join.sql:7 --follow subscription
+
+It ends with the outcomes, counted by reason; and with 1 if a table was wrong, was recomputed behind
+the user's back, or failed with an error that is none of the product.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import multiprocessing
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from rich.console import Console
+
+from dagster_streamtables.runtime.spark.home import home
+from dagster_streamtables.runtime.spark.server import ensure_server
+from qa.spark_corpus.changes import WINDOWS
+from qa.spark_corpus.files import FileReport, FileRun
+from qa.spark_corpus.follow import FOLLOWERS
+from qa.spark_corpus.jar import corpus
+from qa.spark_corpus.relations import own_session
+from qa.spark_corpus.report import Tally, json_lines
+from qa.spark_corpus.round import Options, Sessions
+from qa.spark_corpus.standard_tables import standard_tables
+from qa.spark_corpus.statements import Statement, read_file
+
+
+@dataclass(frozen=True)
+class Job:
+    """One file for one process."""
+
+    folder: Path
+    file: str
+    options: Options
+    sample: float
+    number: int | None
+
+    def chosen(self, statement: Statement) -> bool:
+        if self.number is not None:
+            return statement.number == self.number
+        random = Random(f"{self.options.seed} {self.file} {statement.number}")
+        return random.random() < self.sample
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    given = _options(arguments)
+    console = Console(soft_wrap=True, highlight=False)
+    folder = corpus()
+    ensure_server()
+    jobs = _jobs(folder, given)
+    tally, begin = Tally(), time.monotonic()
+    report = given.report.open("w") if given.report else None
+    for done in _all_done(jobs, given.processes, given.minutes * 60):
+        tally.add(done)
+        tally.seconds = time.monotonic() - begin
+        counts = ", ".join(f"{n} {kind}" for kind, n in Tally.of(done).outcomes.items())
+        console.print(
+            f"{tally.files}/{len(jobs)} {done.file}: {counts or 'no queries'}", markup=False
+        )
+        if report is not None:
+            report.writelines(f"{line}\n" for line in json_lines(done.results))
+            report.flush()
+    console.print(tally.table())
+    for line in tally.lines():
+        console.print(line, markup=False)
+    return int(tally.has_defects)
+
+
+def _all_done(jobs: Sequence[Job], processes: int, seconds: float) -> Iterator[FileReport]:
+    """The reports of the files that are begun within the time."""
+    end = time.monotonic() + seconds
+    if processes == 1:
+        for job in jobs:
+            if time.monotonic() < end:
+                yield run_job(job)
+        return
+    todo = list(reversed(jobs))
+    running: set[Future[FileReport]] = set()
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        while running or todo:
+            while todo and len(running) < processes and time.monotonic() < end:
+                running.add(pool.submit(run_job, todo.pop()))
+            if not running:
+                return
+            done, running = wait(running, return_when=FIRST_COMPLETED)
+            yield from (each.result() for each in done)
+
+
+def run_job(job: Job) -> FileReport:
+    """One file, in the sessions of this process."""
+    test = read_file(job.folder / "sql-tests/inputs", job.file)
+    standard = standard_tables(job.folder / "test-data/postgresql")
+    root = Path(tempfile.mkdtemp(prefix="run_", dir=_runs()))
+    try:
+        sessions = _sessions(job.options)
+        return FileRun(test, standard, sessions, job.options, root, job.chosen).run()
+    finally:
+        shutil.rmtree(root, ignore_errors=True)
+
+
+def _runs() -> Path:
+    folder = home() / "spark-corpus" / "runs"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+_opened: dict[bool, Sessions] = {}
+
+
+def _sessions(options: Options) -> Sessions:
+    """Those of this process."""
+    from dagster_streamtables.runtime.spark import codegen
+
+    if options.compiled not in _opened:
+        settings = {"spark.sql.shuffle.partitions": "3"} if options.compiled else {}
+        plain = {} if options.compiled else {
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        }  # fmt: skip
+        if options.compiled:  # no statement is small enough to be interpreted
+            codegen.FEW = -1
+        _opened[options.compiled] = Sessions(own_session(settings), own_session(settings | plain))
+    return _opened[options.compiled]
+
+
+def _jobs(folder: Path, given: argparse.Namespace) -> list[Job]:
+    """The largest files first, so that no process waits for one in the end."""
+    inputs = folder / "sql-tests/inputs"
+    files = {str(each.relative_to(inputs)): each.stat().st_size for each in inputs.rglob("*.sql")}
+    number: int | None = None
+    pattern = given.files
+    if given.query:
+        pattern, _, said = given.query.rpartition(":")
+        number = int(said)
+    names = sorted((n for n in files if fnmatch.fnmatch(n, pattern)), key=lambda n: -files[n])
+    options = Options(
+        follower=given.follow,
+        partitioned=given.partitions,
+        compiled=given.codegen,
+        seconds=given.seconds,
+        windows=given.windows,
+        seed=given.seed,
+        own_spelling=given.own_spelling,
+    )
+    return [Job(folder, name, options, given.sample, number) for name in names]
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m qa.spark_corpus", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add = parser.add_argument
+    add("--files", default="*", help="a pattern of paths below the inputs")
+    add("--query", default="", help="FILE:N, one query of a file")
+    add("--sample", type=float, default=1.0, help="the part of the queries that is taken")
+    add("--seed", type=int, default=0, help="of the sample and of the changes")
+    add("--minutes", type=float, default=600, help="no file is begun after them")
+    add("--processes", type=int, default=2)
+    add("--seconds", type=float, default=40, help="the limit of a query in a window")
+    add(
+        "--windows",
+        type=int,
+        default=WINDOWS,
+        choices=range(-1, WINDOWS + 1),
+        help="how many follow the first refresh; -1 compiles the queries and refreshes none",
+    )
+    add("--report", type=Path, help="a file for each query as a line of JSON")
+    add("--follow", choices=list(FOLLOWERS), default="refresh")
+    add("--partitions", action="store_true", help="tables with random partition columns")
+    add("--codegen", action="store_true", help="compiled to Java, three shuffle partitions")
+    add("--own-spelling", action="store_true", help="names of tables in the case of the queries")
+    return parser.parse_args(arguments)

@@ -1,0 +1,98 @@
+"""What follows a query of the corpus: a stream table, a subscription, or its plan run in full."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+from deltalake import DeltaTable
+
+from dagster_streamtables import Action, Lake, StreamTable, Subscription, subscribe
+
+_COPIES = "_diff"
+
+
+@dataclass(frozen=True)
+class Followed:
+    """One refresh, or what stands for it."""
+
+    rows: pa.Table
+    columns: Mapping[str, str]
+    """Names and types, as the product has them; without types where it tells none."""
+    copies: str | None = None
+    changed: bool = False
+    in_full: str = ""
+    """Why the query was run again although its change should have been computed."""
+
+
+class Follower(Protocol):
+    def follow(self) -> Followed:
+        """Catch up with the tables."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Refreshed:
+    """A stream table."""
+
+    def __init__(self, lake: Lake, table: StreamTable) -> None:
+        self.lake, self.table = lake, table
+        self.begun = False
+        lake.plan(table)
+
+    def follow(self) -> Followed:
+        done = self.lake.refresh(self.table)
+        computed = done.action in (Action.DIFFERENTIAL, Action.NO_DATA, Action.SKIP)
+        again = "" if computed or not self.begun else f"{done.action}: {done.reason}"
+        self.begun = True
+        columns = self.lake.columns(self.table.name) or {}
+        stored = DeltaTable(self.lake.location(self.table.name))
+        rows = stored.to_pyarrow_table(columns=list(columns))
+        changed = computed and bool(done.inserted or done.deleted)
+        return Followed(rows, columns, changed=changed, in_full=done.fallback or again)
+
+    def close(self) -> None:
+        pass
+
+
+class Subscribed:
+    """A subscription, whose changes add up to the rows of the query."""
+
+    def __init__(self, lake: Lake, table: StreamTable) -> None:
+        self.open: Subscription = subscribe(lake, table.query)
+        self.read: list[pa.Table] = []
+
+    def follow(self) -> Followed:
+        news = self.open.fetch(None, timeout=0)
+        self.read.append(news)
+        rows = pa.concat_tables(self.read)
+        names = rows.column_names[2:]  # after the timestamp and the number of copies
+        changed = len(self.read) > 1 and news.num_rows > 0
+        return Followed(rows, dict.fromkeys(names, ""), copies=_COPIES, changed=changed)
+
+    def close(self) -> None:
+        self.open.close()
+
+
+FOLLOWERS: Mapping[str, type[Refreshed] | type[Subscribed]] = {
+    "refresh": Refreshed,
+    "subscription": Subscribed,
+}
+
+
+def same_columns(columns: Mapping[str, str], expected: Sequence[tuple[str, str]]) -> str:
+    """How names or types differ from those of plain Spark; empty if they do not.
+
+    >>> same_columns({"a": "int"}, [("a", "int")]), same_columns({"A": ""}, [("a", "int")])
+    ('', 'names: A, not a')
+    """
+    names, wanted = list(columns), [name for name, _ in expected]
+    if names != wanted:
+        return f"names: {', '.join(names)}, not {', '.join(wanted)}"
+    for name, kind in expected:
+        if columns[name] and columns[name].lower() != kind.lower():
+            return f"type of {name}: {columns[name]}, not {kind}"
+    return ""

@@ -1,0 +1,94 @@
+"""Names for output columns that Delta cannot store, or that repeat.
+
+An alias is added where the list of the outermost SELECT has no other; else the whole query is put
+into parentheses, and its columns are named after them. Plain Spark is given the same text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+from sqlglot.tokenizer_core import Token, TokenType
+
+from dagster_streamtables.compiler import Text, as_written, is_storable
+from dagster_streamtables.compiler.text.clauses import deeper, end_of_list, outermost
+from dagster_streamtables.errors import StreamTablesError
+
+_SPAN = {TokenType.L_BRACKET: 1, TokenType.R_BRACKET: -1}
+
+
+def names_needed(names: Sequence[str]) -> list[str]:
+    """The names with others for those that Delta has not, or that an earlier column has.
+
+    >>> names_needed(["a", "count(1)", "A"])
+    ['a', 'c2', 'c3']
+    """
+    taken: set[str] = set()
+    made: list[str] = []
+    for position, name in enumerate(names, start=1):
+        fits = is_storable(name) and name.lower() not in taken and name != ""
+        new = name if fits else _unused(f"c{position}", names, taken)
+        taken.add(new.lower())
+        made.append(new)
+    return made
+
+
+def _unused(name: str, names: Sequence[str], taken: set[str]) -> str:
+    used = {each.lower() for each in names} | taken
+    while name.lower() in used:
+        name += "_"
+    return name
+
+
+def texts_with(sql: str, names: Sequence[str], new: Sequence[str]) -> list[str]:
+    """Texts that name the columns so, the best first.
+
+    Args:
+        sql: The query.
+        names: The names of its columns.
+        new: What they should be.
+    """
+    if list(names) == list(new):
+        return [sql]
+    listed = ", ".join(f"`{each.replace('`', '``')}`" for each in new)
+    wrapped = f"SELECT * FROM (\n{sql}\n) AS named ({listed})"
+    aliased = _aliased(sql, names, new)
+    return [wrapped] if aliased is None else [aliased, wrapped]
+
+
+def _aliased(sql: str, names: Sequence[str], new: Sequence[str]) -> str | None:
+    """None if the list of the outermost SELECT has stars, or aliases where others are needed."""
+    try:
+        text = as_written(sql)
+        ends = _ends_of_items(text)
+        items = text.tree.expressions if isinstance(text.tree, exp.Select) else None
+    except (StreamTablesError, IndexError):
+        return None
+    if len(ends) != len(names) or text.has_pipes:
+        return None
+    edits: list[tuple[int, int, str]] = []
+    for position, (name, wanted) in enumerate(zip(names, new, strict=True)):
+        if name == wanted:
+            continue
+        item = items[position] if items is not None and len(items) == len(names) else None
+        if item is None or isinstance(item, exp.Alias | exp.Aliases | exp.Star):
+            return None
+        edits.append((ends[position], ends[position], f" AS `{wanted}`"))
+    return text.with_edits(edits).sql
+
+
+def _ends_of_items(text: Text) -> list[int]:
+    """The positions after the items in the list of the outermost SELECT."""
+    select = outermost(text.tokens, TokenType.SELECT)
+    end = end_of_list(text.sql, text.tokens)
+    inside = [each for each in text.tokens if select.start < each.start < end]
+    ends: list[int] = []
+    depth = 0
+    last: Token | None = None
+    for token in inside:
+        depth += deeper(token) + _SPAN.get(token.token_type, 0)
+        if depth == 0 and token.token_type is TokenType.COMMA and last is not None:
+            ends.append(last.end + 1)
+        last = token
+    return ends if last is None else [*ends, last.end + 1]

@@ -1,0 +1,220 @@
+"""Plain Spark: the user's own text over the rows that the tables have, compared by name.
+
+Each row becomes JSON, in which a column has its name, -0.0 is not 0.0 and NaN is one value; the
+copies of each are counted on both sides, by one statement for several queries. Rows that differ are
+looked at again with the tolerance of `Lake.check` for sums of floats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from dagster_streamtables.compiler import View
+from dagster_streamtables.runtime.checks.compare import difference
+from dagster_streamtables.runtime.delta.quote import spark_name
+from dagster_streamtables.runtime.spark.connect import arrow_rows, query
+from histories.oracle import AS_TEXT, OF_MAPS, lines
+from qa.spark_corpus.relations import Base, renamed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+ORDERS = 5
+"""In how many orders of its inputs a query is run that differs."""
+_COPIES = "__copies"
+
+
+@dataclass(frozen=True)
+class Held:
+    """What should be the rows of a query."""
+
+    name: str
+    text: str
+    """As its author wrote it."""
+    schema: StructType
+    """The columns that plain Spark says."""
+    rows: pa.Table
+    copies: str | None = None
+    """The column with the number of copies; None if each row counts once."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row that one side has more often than the other."""
+
+    text: str
+    copies: int
+    """More than plain Spark has, or, below 0, fewer."""
+
+    def __str__(self) -> str:
+        return f"{'unexpected' if self.copies > 0 else 'missing'} {abs(self.copies)} x {self.text}"
+
+
+class Plain:
+    def __init__(self, session: SparkSession) -> None:
+        self.session = session
+        self.bases: dict[str, tuple[Base, pa.Table]] = {}
+
+    def give(self, tables: Mapping[Base, pa.Table] | Sequence[tuple[Base, pa.Table]]) -> None:
+        """The rows of tables, from now on."""
+        pairs = tables.items() if isinstance(tables, Mapping) else tables
+        for base, rows in pairs:
+            self.bases[base.name] = base, rows
+            self._view(base.name, local(self.session, rows, base.schema))
+
+    def define(self, views: Sequence[View]) -> None:
+        """The views of the user, after the tables and views that they read."""
+        todo = list(views)
+        for _ in views:
+            left = [each for each in todo if not self._defined(each)]
+            if not left:
+                return
+            todo = left
+
+    def _defined(self, view: View) -> bool:
+        from pyspark.errors import PySparkException
+
+        columns = f" ({', '.join(map(spark_name, view.columns))})" if view.columns else ""
+        name = spark_name(flat(view.name))
+        try:
+            self.session.sql(
+                f"CREATE OR REPLACE TEMPORARY VIEW {name}{columns} AS {self.text(view.query)}"
+            )
+        except PySparkException:
+            return False
+        return True
+
+    def text(self, sql: str) -> str:
+        """The user's text; a name with a schema is that of a temporary view, which has none."""
+        from qa.spark_corpus.relations import mentioned
+
+        dotted = {name.lower(): flat(name) for name in mentioned(sql) if "." in name}
+        return renamed(sql, dotted, alias=True) if dotted else sql
+
+    def fails(self, sql: str) -> str:
+        """What Spark says against a text; nothing if it runs."""
+        from pyspark.errors import PySparkException
+
+        try:
+            arrow_rows(query(self.session, f"SELECT * FROM (\n{self.text(sql)}\n)", {}))
+        except PySparkException as error:
+            return str(error)
+        return ""
+
+    def differences(self, held: Sequence[Held]) -> dict[str, list[Line] | Exception]:
+        """For each query the rows that one side has more often, or why Spark did not run it."""
+        from pyspark.errors import PySparkException
+
+        try:
+            return {each.name: [] for each in held} | self._compared(held)
+        except PySparkException as error:
+            if len(held) == 1:
+                return {held[0].name: error}
+        half = len(held) // 2
+        return self.differences(held[:half]) | self.differences(held[half:])
+
+    def _compared(self, held: Sequence[Held]) -> dict[str, list[Line] | Exception]:
+        parts: list[str] = []
+        named: dict[str, DataFrame] = {}
+        for each in held:
+            line = OF_MAPS if "map<" in each.schema.simpleString() else "{}"
+            parts.append(
+                f"SELECT '{each.name}' AS root, -1L AS side, {line.format(AS_TEXT.format('*'))} "
+                f"AS line FROM (\n{self.text(each.text)}\n)"
+            )
+            named[f"held_{each.name}"] = self._lines(each)
+            parts.append(f"SELECT '{each.name}', side, {line.format('line')} FROM held_{each.name}")
+        text = f"SELECT root, line, SUM(side) AS copies FROM ({' UNION ALL '.join(parts)}) "
+        found = arrow_rows(query(self.session, text + "GROUP BY ALL HAVING copies <> 0", named))
+        lines_of: dict[str, list[Line] | Exception] = {}
+        for row in found.to_pylist():
+            got = lines_of.setdefault(row["root"], [])
+            assert isinstance(got, list)
+            got.append(Line(row["line"], row["copies"]))
+        return lines_of
+
+    def _lines(self, held: Held) -> DataFrame:
+        names = [each.name for each in held.schema.fields]
+        if not held.rows.num_rows:
+            return self.session.sql("SELECT 0L AS side, '' AS line WHERE false")
+        return lines(self._rows(held), names, copies=held.copies or "1")
+
+    def _rows(self, held: Held) -> DataFrame:
+        from pyspark.sql.types import LongType, StructField, StructType
+
+        extra = [StructField(held.copies, LongType())] if held.copies else []
+        names = [*([held.copies] if held.copies else []), *held.schema.fieldNames()]
+        schema = StructType([*extra, *held.schema.fields])
+        return local(self.session, held.rows.select(names), schema)
+
+    def is_rounding(self, held: Held) -> bool:
+        """Whether the rows are equal but for the last digits of floats."""
+        if held.copies or not any(
+            each.dataType.typeName() in ("double", "float") for each in held.schema.fields
+        ):
+            return False
+        expected = query(self.session, f"SELECT * FROM (\n{self.text(held.text)}\n)", {})
+        expected = expected.toDF(*held.schema.fieldNames())
+        found = difference(expected, self._rows(held), zeros=True)
+        return arrow_rows(found.limit(1)).num_rows == 0
+
+    def is_arbitrary(self, held: Held, views: Sequence[View]) -> bool:
+        """Whether plain Spark has other rows when its tables are in another order."""
+        first = self._answer(held)
+        try:
+            for number in range(ORDERS):
+                self._reorder(Random(number), number)
+                self.define(views)
+                if self._answer(held) != first:
+                    return True
+        finally:
+            self.give(list(self.bases.values()))
+            self.define(views)
+        return False
+
+    def _answer(self, held: Held) -> list[tuple[str, int]]:
+        text = f"SELECT {AS_TEXT.format('*')} AS line FROM (\n{self.text(held.text)}\n)"
+        found = arrow_rows(
+            query(self.session, f"SELECT line, COUNT(*) AS n FROM ({text}) GROUP BY line", {})
+        )
+        return sorted((row["line"], row["n"]) for row in found.to_pylist())
+
+    def _reorder(self, random: Random, partitions: int) -> None:
+        for base, rows in self.bases.values():
+            order = list(range(rows.num_rows))
+            if partitions == 0:
+                order.reverse()
+            else:
+                random.shuffle(order)
+            found = local(self.session, rows.take(pa.array(order, pa.int64())), base.schema)
+            self._view(base.name, found.repartition(partitions) if partitions else found)
+
+    def _view(self, name: str, rows: DataFrame) -> None:
+        rows.createOrReplaceTempView(flat(name))
+
+    def forget(self) -> None:
+        """Drop every temporary view."""
+        for row in self.session.sql("SHOW VIEWS").collect():
+            self.session.catalog.dropTempView(row["viewName"])
+        self.bases.clear()
+
+
+def flat(name: str) -> str:
+    """The name of a temporary view for a table in a schema."""
+    return name.replace(".", "__")
+
+
+def local(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
+    """Rows of this process in Spark. Its client makes no DataFrame of nothing."""
+    return session.createDataFrame(rows if rows.num_rows else [], schema)
+
+
+def batches(held: Sequence[Held], size: int) -> Iterator[Sequence[Held]]:
+    for begin in range(0, len(held), size):
+        yield held[begin : begin + size]

@@ -1,0 +1,88 @@
+"""The figures of a run, and each query as a line of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+
+from rich.table import Table
+
+from qa.spark_corpus.files import FileReport
+from qa.spark_corpus.outcome import ASKED, DEFECTS, Outcome, Result
+
+_REASONS = 60
+
+
+@dataclass
+class Tally:
+    files: int = 0
+    statements: int = 0
+    without_tables: int = 0
+    seconds: float = 0.0
+    outcomes: Counter[Outcome] = field(default_factory=Counter[Outcome])
+    reasons: Counter[tuple[Outcome, str]] = field(default_factory=Counter[tuple[Outcome, str]])
+    windows: int = 0
+    changed: int = 0
+
+    def add(self, report: FileReport) -> None:
+        self.files += 1
+        self.statements += report.statements
+        self.without_tables += report.without_tables
+        for result in report.results:
+            self.count(result)
+
+    @classmethod
+    def of(cls, report: FileReport) -> Tally:
+        made = cls()
+        made.add(report)
+        return made
+
+    def count(self, result: Result) -> None:
+        self.outcomes[result.outcome] += 1
+        self.windows += result.windows
+        self.changed += result.changed
+        if result.reason:
+            self.reasons[result.outcome, result.reason] += 1
+
+    @property
+    def asked(self) -> int:
+        """Queries that Spark runs, Delta stores, and that have one answer."""
+        return sum(self.outcomes[each] for each in ASKED)
+
+    @property
+    def has_defects(self) -> bool:
+        return any(self.outcomes[each] for each in DEFECTS)
+
+    def table(self) -> Table:
+        taken = self.outcomes.total()
+        made = Table(title=f"{taken} queries of {self.files} files in {self.seconds / 60:.0f} min")
+        for heading in ("outcome", "queries", "of those that are asked"):
+            made.add_column(heading, justify="left" if heading == "outcome" else "right")
+        for outcome in Outcome:
+            share = self.outcomes[outcome] / self.asked if self.asked else 0.0
+            shown = f"{share:.1%}" if outcome in ASKED else ""
+            made.add_row(outcome, str(self.outcomes[outcome]), shown)
+        return made
+
+    def lines(self) -> Iterator[str]:
+        """What the table does not say."""
+        yield (
+            f"{self.statements} statements, {self.without_tables} queries without tables; "
+            f"{self.windows} windows compared; {self.changed} results changed in a window"
+        )
+        for (outcome, reason), count in self.reasons.most_common(_REASONS):
+            if outcome is not Outcome.EXACT:
+                yield f"{count:5} {outcome}: {reason}"
+
+
+def json_lines(results: Iterable[Result]) -> Iterator[str]:
+    """Each query as an object.
+
+    >>> print(*json_lines([Result("a.sql", 3, "SELECT 1 AS a", windows=3)]))
+    {"file": "a.sql", "number": 3, "text": "SELECT 1 AS a", "outcome": "exact", "reason": "", \
+"windows": 3, "changed": false, "detail": [], "seconds": 0.0}
+    """
+    for each in results:
+        yield json.dumps(asdict(each), ensure_ascii=False)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -10,6 +11,13 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from dagster_streamtables import Action, Lake, StreamTable, Subscription, subscribe
+from dagster_streamtables.compiler import all_rows
+from dagster_streamtables.runtime.compute.inputs import Captured
+from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
+from dagster_streamtables.runtime.model.definition import visible
+from dagster_streamtables.runtime.model.stopwatch import Clock
+from dagster_streamtables.runtime.refresh.prepare import prepare
+from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 _COPIES = "_diff"
 
@@ -77,8 +85,33 @@ class Subscribed:
         self.open.close()
 
 
-FOLLOWERS: Mapping[str, type[Refreshed] | type[Subscribed]] = {
+class Planned:
+    """The compiled query over all rows: what the rules of the change are derived from."""
+
+    def __init__(self, lake: Lake, table: StreamTable) -> None:
+        self.lake, self.table = lake, table
+        self.plan = lake.plan(table)
+
+    def follow(self) -> Followed:
+        clock = Clock()
+        job = prepare(self.table, self.lake._catalog, until=None)
+        logs = {name: source.log for name, source in job.sources.items()}
+        with closing(self.lake._inputs(job, clock)) as inputs:
+            inputs.prepare_for(logs.values())
+            nothing_moved = Captured(frozenset(), frozenset(), {}, {}, logs)
+            engine = SparkEngine(nothing_moved, inputs)
+            found = engine.rows(all_rows(self.plan, engine)).toDF(*self.plan.stored_columns)
+            rows, types = arrow_rows(found), dict(found.dtypes)
+        columns = visible(types)
+        return Followed(rows.select(list(columns)), columns)
+
+    def close(self) -> None:
+        pass
+
+
+FOLLOWERS: Mapping[str, Callable[[Lake, StreamTable], Follower]] = {
     "refresh": Refreshed,
+    "plan": Planned,
     "subscription": Subscribed,
 }
 

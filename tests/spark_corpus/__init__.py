@@ -1,0 +1,1 @@
+"""Tests of the harness that runs Spark's own SQL tests."""

@@ -14,6 +14,7 @@ import argparse
 import fnmatch
 import multiprocessing
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -69,6 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(
             f"{tally.files}/{len(jobs)} {done.file}: {counts or 'no queries'}", markup=False
         )
+        sys.stdout.flush()
         if report is not None:
             report.writelines(f"{line}\n" for line in json_lines(done.results))
             report.flush()

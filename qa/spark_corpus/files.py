@@ -105,7 +105,7 @@ class FileRun:
                     self._standard(session, name, rows)
             for name, value in self.settings.items():
                 session.conf.set(name, value)
-            yield Relations(session)
+            yield Relations(session, spellings={name: name for name in self.standard})
         finally:
             try:
                 session.sql(f"DROP DATABASE {database} CASCADE")
@@ -181,7 +181,7 @@ class FileRun:
             raise NotStorable("a column of the result, by its type")
         for text in texts_with(result.text, names, needed):
             try:
-                found = query(session, text, {}).schema
+                found = schema if text == result.text else query(session, text, {}).schema
             except PySparkException:
                 continue
             if found.fieldNames() == needed:

@@ -16,6 +16,8 @@ _NUMBER = re.compile(r"\b\d+\b")
 class Outcome(enum.StrEnum):
     EXACT = "exact"
     """After the first refresh and every window, the rows of plain Spark."""
+    ACCEPTED = "accepted"
+    """Compiled, and not refreshed, since the run has no windows."""
     REFUSED = "refused"
     """By an error of the product, with its reason."""
     REFUSED_BY_SPARK = "refused by Spark"
@@ -37,7 +39,7 @@ class Outcome(enum.StrEnum):
 
 
 DEFECTS = (Outcome.WRONG, Outcome.FELL_BACK, Outcome.RAW)
-ASKED = (Outcome.EXACT, Outcome.REFUSED, *DEFECTS, Outcome.SLOW)
+ASKED = (Outcome.EXACT, Outcome.ACCEPTED, Outcome.REFUSED, *DEFECTS, Outcome.SLOW)
 """Queries that Spark runs, Delta stores, and that have one answer."""
 
 

@@ -34,7 +34,7 @@ _CREATED = re.compile(
     r"(?:TABLE|VIEW)\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>[\w.`]+)"
 )
 _NOT_STORED = re.compile(r"\b(interval|time\(|time\b(?!stamp)|geo|null|udt)", re.IGNORECASE)
-MOST_ROWS = 5_000
+MOST_ROWS = 20_000
 
 
 class NotLoaded(Exception):

@@ -123,6 +123,9 @@ class RoundRun:
                 self._begin(each)
             for window in range(self.options.windows + 1):
                 self._window(window)
+            if self.options.windows < 0:
+                for each in self._live:
+                    each.end(Outcome.ACCEPTED, "")
         finally:
             for each in self.round.queries:
                 if each.follower is not None:

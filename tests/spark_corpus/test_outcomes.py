@@ -77,7 +77,7 @@ class _Losing(Refreshed):
 class _Swapping(Refreshed):
     def follow(self) -> Followed:
         followed = super().follow()
-        return replace(followed, columns=dict(reversed(followed.columns.items())))
+        return replace(followed, columns=dict(reversed([*followed.columns.items()])))
 
 
 class _Recomputing(Refreshed):

@@ -144,7 +144,7 @@ def test_windows_change_every_table_the_same_way_for_one_seed(tmp_path: Path) ->
         assert first == second
         assert all(one != next_ for one, next_ in pairwise(first))
         empties = [at for at, rows in enumerate(first) if not rows]
-        assert empties == [table.steps.index("empty") + 1]
+        assert empties == [ORDERS[turn].index("empty") + 1]
 
 
 def _counted(rows: pa.Table) -> Counter[str]:

@@ -10,6 +10,7 @@ from dagster_streamtables.errors import StreamTablesError
 
 _STREAM_TABLE = re.compile(r'^stream table "[^"]*": ')
 _QUOTED = re.compile(r"\"[^\"]*\"|`[^`]*`|'[^']*'")
+_CALLED = re.compile(r"\b\w+\(\)")
 _NUMBER = re.compile(r"\b\d+\b")
 
 
@@ -81,4 +82,4 @@ def reason_of(error: BaseException) -> str:
 
 
 def without_names(what: str) -> str:
-    return _NUMBER.sub("N", _QUOTED.sub('"…"', what))[:200]
+    return _NUMBER.sub("N", _CALLED.sub("…()", _QUOTED.sub('"…"', what)))[:200]

@@ -138,7 +138,8 @@ def _sessions(options: Options) -> Sessions:
 
 
 def _jobs(folder: Path, given: argparse.Namespace) -> list[Job]:
-    """The largest files first, so that no process waits for one in the end."""
+    """The largest files first, so that no process waits for one in the end; of a sample, in any
+    order, since it may end early."""
     inputs = folder / "sql-tests/inputs"
     files = {str(each.relative_to(inputs)): each.stat().st_size for each in inputs.rglob("*.sql")}
     number: int | None = None
@@ -147,6 +148,8 @@ def _jobs(folder: Path, given: argparse.Namespace) -> list[Job]:
         pattern, _, said = given.query.rpartition(":")
         number = int(said)
     names = sorted((n for n in files if fnmatch.fnmatch(n, pattern)), key=lambda n: -files[n])
+    if given.sample < 1:
+        Random(given.seed).shuffle(names)
     options = Options(
         follower=given.follow,
         partitioned=given.partitions,

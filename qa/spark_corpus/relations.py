@@ -79,10 +79,13 @@ class Relations:
                 names = tuple(_unquoted(c) for c in columns.split(",")) if columns else None
                 self.views[name.lower()] = View(name, query_text, names)
 
+    def spelled(self, name: str) -> str:
+        """A name as the creation of the table spells it, or else as it was read first."""
+        return self.spellings.setdefault(name.lower(), name)
+
     def respelled(self, sql: str) -> str:
         """The query with names of tables as their creation spells them."""
-        return renamed(sql, {name.lower(): self.spellings.get(name.lower(), name)
-                             for name in mentioned(sql)})  # fmt: skip
+        return renamed(sql, {name.lower(): self.spelled(name) for name in mentioned(sql)})
 
     def read_by(self, sql: str) -> tuple[dict[str, View], list[str]]:
         """The views that a query reads, directly or not, and the names of its tables."""
@@ -93,7 +96,7 @@ class Relations:
             for name in mentioned(todo.pop()):
                 view = self.views.get(name.lower())
                 if view is None:
-                    tables[name] = None
+                    tables[self.spelled(name)] = None
                 elif name.lower() not in views:
                     views[name.lower()] = replace(view, query=self.respelled(view.query))
                     todo.append(view.query)
@@ -113,9 +116,8 @@ class Relations:
         rows = arrow_rows(found.limit(MOST_ROWS + 1))
         if rows.num_rows > MOST_ROWS:
             raise NotLoaded(f"more than {MOST_ROWS} rows")
-        spelled = self.spellings.get(name.lower(), name)
         nullable = pa.schema([each.with_nullable(True) for each in rows.schema])
-        return Base(spelled, rows.cast(nullable), _nullable(schema))
+        return Base(name, rows.cast(nullable), _nullable(schema))
 
 
 def _require_storable(schema: StructType) -> None:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.spark
 FILE = """
 CREATE TEMPORARY VIEW T AS SELECT * FROM VALUES (1, 'x', 1.5D), (2, 'y', 2.5D), (3, 'x', NULL)
   AS T(a, b, c);
-CREATE VIEW v AS SELECT b, count(*) AS n FROM t GROUP BY b;
+CREATE TEMPORARY VIEW v AS SELECT b, count(*) AS n FROM t GROUP BY b;
 CREATE TEMPORARY VIEW spans AS SELECT interval 1 day AS d;
 SELECT t.a, v.n, t.a + v.n FROM t JOIN v USING (b);
 SELECT a, a FROM t WHERE c IS NOT NULL;

@@ -107,7 +107,7 @@ test-long: JAVA_OF_TESTS := -XX:+UseParallelGC
 test-long: java venv
 	@$(START)
 	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
-	$(BIN)/pytest --numprocesses 3 --dist worksteal -m long tests/runtime tests/changes tests/cli tests/orchestration tests/components tests/worker tests/replication/lake tests/replication/apply tests/replication/lifecycle tests/replication/postgres tests/postgres tests/object_store tests/serve tests/traps tests/test_docs.py tests/test_site.py tests/test_wheel.py tests/test_server.py tests/test_example.py tests/test_org_chart.py tests/test_fuzz.py tests/test_histories.py tests/test_mutants.py tests/compiler/test_stages.py tests/compiler/test_intermediate.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py --deselect tests/replication/lifecycle/test_crashes.py --deselect tests/replication/postgres/test_trigger_histories.py
+	$(BIN)/pytest --numprocesses 3 --dist worksteal -m long tests/runtime tests/changes tests/cli tests/orchestration tests/components tests/worker tests/replication/lake tests/replication/apply tests/replication/lifecycle tests/replication/postgres tests/postgres tests/object_store tests/serve tests/traps tests/spark_corpus tests/test_docs.py tests/test_site.py tests/test_wheel.py tests/test_server.py tests/test_example.py tests/test_org_chart.py tests/test_fuzz.py tests/test_histories.py tests/test_mutants.py tests/compiler/test_stages.py tests/compiler/test_intermediate.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py --deselect tests/replication/lifecycle/test_crashes.py --deselect tests/replication/postgres/test_trigger_histories.py
 
 clean:
 	@[ ! -x $(BIN)/streamtables ] || $(BIN)/streamtables spark stop

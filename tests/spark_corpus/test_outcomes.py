@@ -51,7 +51,10 @@ def run(tmp_path: Path, text: str, sessions: Sessions, **options: object) -> lis
     return run_.run().results
 
 
-@pytest.mark.parametrize("follower", ["refresh", "subscription", "plan"])
+@pytest.mark.parametrize(
+    "follower",
+    ["refresh", *(pytest.param(n, marks=pytest.mark.long) for n in ("subscription", "plan"))],
+)
 def test_a_file_through_all_windows(follower: str, tmp_path: Path, sessions: Sessions) -> None:
     results = run(tmp_path, FILE, sessions, follower=follower, partitioned=True)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections import Counter
+from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -10,7 +12,7 @@ from random import Random
 import pyarrow as pa
 import pytest
 
-from dagster_streamtables.errors import InvalidDefinition
+from dagster_streamtables.errors import EnvironmentProblem, InvalidDefinition
 from qa.spark_corpus import jar
 from qa.spark_corpus.changes import ORDERS, WINDOWS, SourceTable, condition, mixed, updated
 from qa.spark_corpus.follow import same_columns
@@ -195,3 +197,30 @@ def test_the_jar_is_asked_for_by_version_and_classifier(tmp_path: Path) -> None:
     assert 'name="spark-sql_2.13" rev="4.2.0"' in asked
     assert 'm:classifier="tests"' in asked
     assert arguments[-1] == f"{tmp_path}/[artifact]-[revision](-[classifier]).[ext]"
+
+
+@pytest.mark.spark
+def test_a_mirror_is_asked_and_says_what_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, mirror = tmp_path / "ivysettings.xml", tmp_path / "mirror"
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="mirror"/><resolvers><filesystem name="mirror">'
+        f'<artifact pattern="{mirror}/[artifact]-[revision](-[classifier]).[ext]"/>'
+        "</filesystem></resolvers></ivysettings>"
+    )
+    monkeypatch.setenv("STREAMTABLES_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("STREAMTABLES_IVY_SETTINGS", str(settings))
+    with pytest.raises(EnvironmentProblem, match="could not be fetched") as raised:
+        jar.corpus()
+    assert "classifier tests" in raised.value.what
+
+    mirror.mkdir()
+    with zipfile.ZipFile(mirror / f"spark-sql_2.13-{version('pyspark')}-tests.jar", "w") as made:
+        made.writestr("sql-tests/inputs/a.sql", "SELECT 1")
+        made.writestr("org/apache/Suite.class", "")
+    folder = jar.corpus()
+    assert [each.name for each in folder.rglob("*") if each.is_file()] == ["a.sql"]
+
+    (mirror / f"spark-sql_2.13-{version('pyspark')}-tests.jar").unlink()
+    assert jar.corpus() == folder

@@ -31,7 +31,7 @@ from qa.spark_corpus.changes import WINDOWS
 from qa.spark_corpus.files import FileReport, FileRun
 from qa.spark_corpus.follow import FOLLOWERS
 from qa.spark_corpus.jar import corpus
-from qa.spark_corpus.relations import own_session
+from qa.spark_corpus.relations import INTERPRETED, own_session
 from qa.spark_corpus.report import Tally, json_lines
 from qa.spark_corpus.round import Options, Sessions
 from qa.spark_corpus.standard_tables import standard_tables
@@ -127,10 +127,7 @@ def _sessions(options: Options) -> Sessions:
 
     if options.compiled not in _opened:
         settings = {"spark.sql.shuffle.partitions": "3"} if options.compiled else {}
-        plain = {} if options.compiled else {
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        }  # fmt: skip
+        plain = {} if options.compiled else INTERPRETED
         if options.compiled:  # no statement is small enough to be interpreted
             codegen.FEW = -1
         _opened[options.compiled] = Sessions(own_session(settings), own_session(settings | plain))

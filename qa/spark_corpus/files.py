@@ -23,6 +23,7 @@ from qa.spark_corpus.outcome import Outcome, Result, reason_of
 from qa.spark_corpus.outputs import names_needed, texts_with
 from qa.spark_corpus.plain import local
 from qa.spark_corpus.relations import (
+    INTERPRETED,
     NotLoaded,
     NotStorable,
     Relations,
@@ -95,7 +96,7 @@ class FileRun:
     def _session(self, database: str) -> Iterator[Relations]:
         from pyspark.errors import PySparkException
 
-        session = own_session({"spark.sql.codegen.wholeStage": "false"})
+        session = own_session(INTERPRETED)
         try:
             session.sql(f"CREATE DATABASE {database}")
             session.sql(f"USE {database}")

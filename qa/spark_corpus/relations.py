@@ -35,6 +35,11 @@ _CREATED = re.compile(
 )
 _NOT_STORED = re.compile(r"\b(interval|time\(|time\b(?!stamp)|geo|null|udt)", re.IGNORECASE)
 MOST_ROWS = 20_000
+INTERPRETED = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""To compile a statement takes longer than to run it over some rows."""
 
 
 class NotLoaded(Exception):

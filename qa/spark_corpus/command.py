@@ -17,6 +17,7 @@ import shutil
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
@@ -70,6 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         console.print(
             f"{tally.files}/{len(jobs)} {done.file}: {counts or 'no queries'}", markup=False
         )
+        console.print(done.problem, markup=False, end="")
         sys.stdout.flush()
         if report is not None:
             report.writelines(f"{line}\n" for line in json_lines(done.results))
@@ -102,12 +104,18 @@ def _all_done(jobs: Sequence[Job], processes: int, seconds: float) -> Iterator[F
 
 def run_job(job: Job) -> FileReport:
     """One file, in the sessions of this process."""
-    test = read_file(job.folder / "sql-tests/inputs", job.file)
-    standard = standard_tables(job.folder / "test-data/postgresql")
     root = Path(tempfile.mkdtemp(prefix="run_", dir=_runs()))
+    run = None
     try:
+        test = read_file(job.folder / "sql-tests/inputs", job.file)
+        standard = standard_tables(job.folder / "test-data/postgresql")
         sessions = _sessions(job.options)
-        return FileRun(test, standard, sessions, job.options, root, job.chosen).run()
+        run = FileRun(test, standard, sessions, job.options, root, job.chosen)
+        return run.run()
+    except Exception:
+        report = FileReport(job.file) if run is None else run.report
+        report.problem = traceback.format_exc()
+        return report
     finally:
         shutil.rmtree(root, ignore_errors=True)
 

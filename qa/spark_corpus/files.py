@@ -29,6 +29,7 @@ from qa.spark_corpus.relations import (
     Relations,
     mentioned,
     not_stored,
+    nullable,
     own_session,
 )
 from qa.spark_corpus.round import Options, Query, Round, RoundRun, Sessions, _of_spark
@@ -55,6 +56,8 @@ class FileReport:
     """Queries that read no table."""
     failed: int = 0
     """Other statements that Spark refused."""
+    problem: str = ""
+    """What ended the file early, a defect of the harness."""
 
 
 class FileRun:
@@ -187,7 +190,7 @@ class FileRun:
                 continue
             if found.fieldNames() == needed:
                 result.text = text
-                return Query(result, found)
+                return Query(result, nullable(found))
         raise NotStorable("the name of a column, which takes no alias")
 
     def _load(self, result: Result) -> bool:

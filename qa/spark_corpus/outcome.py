@@ -37,6 +37,8 @@ class Outcome(enum.StrEnum):
     """An exception that is no error of the product."""
     SLOW = "too slow"
     """Longer than the limit."""
+    UNFINISHED = "unfinished"
+    """A defect of the harness ended its file early."""
 
 
 DEFECTS = (Outcome.WRONG, Outcome.FELL_BACK, Outcome.RAW)
@@ -52,7 +54,7 @@ class Result:
     number: int
     text: str
     """As it was given to the product and to plain Spark."""
-    outcome: Outcome = Outcome.EXACT
+    outcome: Outcome = Outcome.UNFINISHED
     reason: str = ""
     """Without what differs from one query to the next."""
     windows: int = 0

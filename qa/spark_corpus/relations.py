@@ -22,7 +22,7 @@ from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 _VIEW = re.compile(
     r"""(?isx) ^ \s* CREATE \s+ (OR\s+REPLACE\s+)? (GLOBAL\s+)? (TEMP(ORARY)?\s+)? VIEW \s+
@@ -114,6 +114,8 @@ class Relations:
             NotLoaded: They are too many, or of a type that cannot be written here.
             NotStorable: Delta has no such columns.
         """
+        from pyspark.sql.pandas.types import to_arrow_schema
+
         quoted = ".".join(f"`{part}`" for part in name.split("."))
         found = query(self.session, f"SELECT * FROM {quoted}", {})
         schema = found.schema
@@ -121,8 +123,8 @@ class Relations:
         rows = arrow_rows(found.limit(MOST_ROWS + 1))
         if rows.num_rows > MOST_ROWS:
             raise NotLoaded(f"more than {MOST_ROWS} rows")
-        nullable = pa.schema([each.with_nullable(True) for each in rows.schema])
-        return Base(name, rows.cast(nullable), _nullable(schema))
+        given = nullable(schema)
+        return Base(name, rows.cast(to_arrow_schema(given, timezone="UTC")), given)
 
 
 def _require_storable(schema: StructType) -> None:
@@ -152,20 +154,38 @@ def _kind(kind: str) -> str:
     return "INTERVAL" if "interval" in kind else "TIME" if "time" in kind else kind.upper()[:20]
 
 
-def _nullable(schema: StructType) -> StructType:
-    from pyspark.sql.types import StringType, StructField, StructType as Struct
+def nullable(schema: StructType) -> StructType:
+    """The columns as a table has them whose windows put NULLs in, nested values included."""
+    from pyspark.sql.types import StructType
 
-    return Struct(
-        [
-            # A CHAR that was read is a padded string.
-            StructField(
-                each.name,
-                StringType() if each.dataType.typeName() in ("char", "varchar") else each.dataType,
-                True,
-            )
-            for each in schema.fields
-        ]
+    made = _with_nulls(schema)
+    assert isinstance(made, StructType)
+    return made
+
+
+def _with_nulls(kind: DataType) -> DataType:
+    from pyspark.sql.types import (
+        ArrayType,
+        CharType,
+        MapType,
+        StringType,
+        StructField,
+        StructType,
+        VarcharType,
     )
+
+    match kind:
+        case StructType():
+            fields = [StructField(f.name, _with_nulls(f.dataType), True) for f in kind.fields]
+            return StructType(fields)
+        case ArrayType():
+            return ArrayType(_with_nulls(kind.elementType), True)
+        case MapType():
+            return MapType(_with_nulls(kind.keyType), _with_nulls(kind.valueType), True)
+        case CharType() | VarcharType():  # which were padded when they were read
+            return StringType()
+        case _:
+            return kind
 
 
 def _unquoted(name: str) -> str:

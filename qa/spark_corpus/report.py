@@ -25,11 +25,14 @@ class Tally:
     reasons: Counter[tuple[Outcome, str]] = field(default_factory=Counter[tuple[Outcome, str]])
     windows: int = 0
     changed: int = 0
+    unfinished: list[str] = field(default_factory=list[str])
+    """Files that a defect of the harness ended early."""
 
     def add(self, report: FileReport) -> None:
         self.files += 1
         self.statements += report.statements
         self.without_tables += report.without_tables
+        self.unfinished += [report.file] if report.problem else []
         for result in report.results:
             self.count(result)
 
@@ -53,7 +56,7 @@ class Tally:
 
     @property
     def has_defects(self) -> bool:
-        return any(self.outcomes[each] for each in DEFECTS)
+        return bool(self.unfinished) or any(self.outcomes[each] for each in DEFECTS)
 
     def table(self) -> Table:
         taken = self.outcomes.total()
@@ -72,6 +75,8 @@ class Tally:
             f"{self.statements} statements, {self.without_tables} queries without tables; "
             f"{self.windows} windows compared; {self.changed} results changed in a window"
         )
+        if self.unfinished:
+            yield f"ended early by a defect of the harness: {', '.join(self.unfinished)}"
         for (outcome, reason), count in self.reasons.most_common(_REASONS):
             if outcome is not Outcome.EXACT:
                 yield f"{count:5} {outcome}: {reason}"
@@ -80,9 +85,9 @@ class Tally:
 def json_lines(results: Iterable[Result]) -> Iterator[str]:
     """Each query as an object.
 
-    >>> print(*json_lines([Result("a.sql", 3, "SELECT 1 AS a", windows=3)]))
+    >>> print(*json_lines([Result("a.sql", 3, "SELECT 1 AS a", Outcome.EXACT)]))
     {"file": "a.sql", "number": 3, "text": "SELECT 1 AS a", "outcome": "exact", "reason": "", \
-"windows": 3, "changed": false, "detail": [], "seconds": 0.0}
+"windows": 0, "changed": false, "detail": [], "seconds": 0.0}
     """
     for each in results:
         yield json.dumps(asdict(each), ensure_ascii=False)

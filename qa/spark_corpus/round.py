@@ -123,9 +123,8 @@ class RoundRun:
                 self._begin(each)
             for window in range(self.options.windows + 1):
                 self._window(window)
-            if self.options.windows < 0:
-                for each in self._live:
-                    each.end(Outcome.ACCEPTED, "")
+            for each in self._live:
+                each.end(Outcome.ACCEPTED if self.options.windows < 0 else Outcome.EXACT, "")
         finally:
             for each in self.round.queries:
                 if each.follower is not None:

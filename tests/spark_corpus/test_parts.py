@@ -186,6 +186,10 @@ def test_reasons_are_counted_without_names() -> None:
 
     assert tally.reasons == {(Outcome.REFUSED, 'InvalidDefinition: "…" is unknown'): 2}
     assert (tally.asked, tally.windows, tally.changed, tally.has_defects) == (3, 3, 1, False)
+    report.problem = "a defect of the harness"
+    assert Tally.of(report).has_defects
+    assert "ended early by a defect of the harness: a.sql" in list(Tally.of(report).lines())
+    report.problem = ""
     report.results.append(Result("a.sql", 3, "", Outcome.WRONG))
     assert Tally.of(report).has_defects
 

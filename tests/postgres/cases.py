@@ -187,6 +187,9 @@ REPRESENTED = [
 ]  # fmt: skip
 """Equal but for the digits of a float or of a long decimal, or the spaces and keys of JSON."""
 
+_A = "(SELECT x, id FROM t WHERE x > 3) AS a"
+_B = "(SELECT y, id FROM t WHERE y < 5) AS b"
+_C = "(SELECT s, id FROM t) AS c"
 QUERIES = [
     "SELECT id, w[1] AS a, w[2] AS b FROM t, regexp_matches(u, '([aeiou])(.)', 'g') AS w",
     "SELECT id, w[1] AS a FROM t LEFT JOIN LATERAL regexp_matches(u, 'o') AS w ON true",
@@ -215,6 +218,12 @@ QUERIES = [
     "SELECT id, -x AS x FROM t WHERE x IS NOT NULL ORDER BY x + 0, id LIMIT 2",
     "SELECT y AS id, id AS y FROM t ORDER BY (y * 2) DESC, (2) LIMIT 3",
     "SELECT a.id, -b.x AS x FROM t AS a JOIN t AS b USING (id) ORDER BY abs(b.x), 1 LIMIT 2",
+    # joins by names
+    f"SELECT a.*, b.y FROM {_A} LEFT JOIN {_B} USING (id)",
+    f"SELECT b.*, a.x FROM {_A} NATURAL RIGHT JOIN {_B}",
+    f"SELECT id, a.x, b.y, c.s FROM {_A} FULL JOIN {_B} USING (id) LEFT JOIN {_C} USING (id)",
+    f"SELECT id, count(*) AS n, max(c.s) AS s FROM {_A} RIGHT JOIN {_B} USING (id)"
+    f" LEFT JOIN {_C} USING (id) GROUP BY id",
     "SELECT id, f FROM t UNION ALL SELECT x, f FROM t ORDER BY 1 DESC NULLS LAST, 2 LIMIT 3",
     "SELECT y, count(*) AS c FROM t GROUP BY (1) ORDER BY 2 DESC, (1) LIMIT 2",
     "SELECT y, f, count(*) AS c FROM t GROUP BY ROLLUP (1, 2) HAVING count(*) > 1",

@@ -17,8 +17,7 @@ from sqlglot.errors import OptimizeError, SchemaError, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import MappingSchema
 
-from dagster_streamtables.compiler.analyze.conditions import settle_conditions
-from dagster_streamtables.compiler.analyze.groups import settle_groups
+from dagster_streamtables.compiler.analyze.groups import settle_conditions, settle_groups
 from dagster_streamtables.compiler.analyze.normalize import normalized
 from dagster_streamtables.compiler.analyze.orders_of_results import spell_out_orders
 from dagster_streamtables.compiler.analyze.outputs import (
@@ -113,7 +112,7 @@ def _qualified(
         names = _spelled(tree, scopes)
         tree = qualify(tree, schema=schema, dialect=DIALECT, quote_identifiers=False)
         settle_groups(tree, schema)
-        spell_out_orders(tree)
+        spell_out_orders(tree, schema)
         tree = annotated(tree, schema)
         settle_times(tree)
         settle_values(tree)

@@ -4,13 +4,16 @@
                                                  before, as does an output of that name
     SELECT 1 + a FROM t GROUP BY (a + 1)         the key: Spark compares canonical forms
     SELECT `o`.a FROM o GROUP BY A               likewise
+    SELECT grouping__id … GROUP BY ROLLUP (a)    grouping_id(), unless a source has the column
+    HAVING SUM(a) + 1, QUALIFY SUM(a) OVER w     CAST(… AS BOOLEAN); WHERE, ON, FILTER and CASE take
+                                                 booleans alone, and Spark refuses the query
 
 After this module, every expression that Spark takes for a key is equal to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from sqlglot import exp
 from sqlglot.errors import OptimizeError
@@ -18,9 +21,13 @@ from sqlglot.optimizer.resolver import Resolver
 from sqlglot.optimizer.scope import traverse_scope
 from sqlglot.schema import Schema
 
+from dagster_streamtables.compiler.operators import typed
 from dagster_streamtables.compiler.text.aggregate_calls import calls, grouping_keys
 
-_ALL = "all"
+ALL = "all"
+_GROUPING_ID = "grouping__id"
+_BOOLEAN = exp.DataType.build("boolean")
+_TRUTHS = (exp.Predicate, exp.Connector, exp.Not, exp.Exists, exp.Boolean)
 
 
 def settle_groups(tree: exp.Expr, schema: Schema) -> None:
@@ -40,7 +47,8 @@ def settle_groups(tree: exp.Expr, schema: Schema) -> None:
     for group in tree.find_all(exp.Group):
         if isinstance(group.parent, exp.Select):
             if group.args.get("all"):
-                _spell_out_all(group, _column_of_all(tree, group.parent, schema))
+                column = column_of_all(tree, group.parent, schema)
+                _spell_out_all(group, column or _output_of_all(group.parent))
             _write_keys_alike(group.parent)
 
 
@@ -49,7 +57,7 @@ def _spell_out_all(group: exp.Group, column: exp.Expr | None) -> None:
     if column is not None:
         group.set("expressions", [column, *others])
     elif others:
-        raise OptimizeError(f"Column '{_ALL}' could not be resolved")
+        raise OptimizeError(f"Column '{ALL}' could not be resolved")
     else:
         assert isinstance(group.parent, exp.Select)
         keys = [each.unalias() for each in group.parent.selects]
@@ -57,14 +65,16 @@ def _spell_out_all(group: exp.Group, column: exp.Expr | None) -> None:
     group.set("all", None)
 
 
-def _column_of_all(tree: exp.Expr, select: exp.Select, schema: Schema) -> exp.Expr | None:
-    """The column, or else the output, that is called `all`."""
+def column_of_all(tree: exp.Expr, select: exp.Select, schema: Schema) -> exp.Column | None:
+    """The column of its tables that is called `all`."""
     scope = next(each for each in traverse_scope(tree) if each.expression is select)
-    name = exp.to_identifier(_ALL, quoted=True)
+    name = exp.to_identifier(ALL, quoted=True)
     table = Resolver(scope, schema).get_table(exp.column(name))
-    if table is not None:
-        return exp.column(_ALL, table=table.name, quoted=True)
-    named = (each for each in select.selects if each.alias_or_name.lower() == _ALL)
+    return None if table is None else exp.column(ALL, table=table.name, quoted=True)
+
+
+def _output_of_all(select: exp.Select) -> exp.Expr | None:
+    named = (each for each in select.selects if each.alias_or_name.lower() == ALL)
     return next((each.unalias().copy() for each in named), None)
 
 
@@ -143,3 +153,32 @@ def _chain(node: exp.Expr, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
 
 def _list(name: str, parts: Iterator[str] | list[str]) -> str:
     return f"{name}({', '.join(parts)})"
+
+
+def open_grouping_ids(tree: exp.Query, columns: Collection[str]) -> None:
+    """
+    Args:
+        tree: As parsed.
+        columns: All columns of all sources.
+    """
+    if _GROUPING_ID in {each.lower() for each in columns}:
+        return
+    for node in list(tree.find_all(exp.Column)):
+        select = node.find_ancestor(exp.Query)
+        if node.name.lower() != _GROUPING_ID or node.table or not isinstance(select, exp.Select):
+            continue
+        clause = select.args.get("group")
+        if clause is not None and clause.find(exp.GroupingSets, exp.Cube, exp.Rollup):
+            call = exp.Anonymous(this="grouping_id")
+            is_output = node.parent is select and node.arg_key == "expressions"
+            node.replace(exp.alias_(call, node.name, quoted=True) if is_output else call)
+
+
+def settle_conditions(tree: exp.Expr) -> None:
+    """Cast the conditions of a typed tree that may be no booleans."""
+    for clause in tree.find_all(exp.Having, exp.Qualify):
+        condition = clause.this
+        known = isinstance(condition.unnest(), _TRUTHS)
+        known = known or (condition.type is not None and condition.type.is_type("boolean"))
+        if not known:
+            clause.set("this", typed(exp.cast(condition.copy(), _BOOLEAN), _BOOLEAN))

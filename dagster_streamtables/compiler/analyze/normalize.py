@@ -15,7 +15,7 @@ a column or a LATERAL VIEW                 the column, or the column n of the vi
 WINDOW w AS (…), v AS w                    v AS (…)
 LATERAL VIEW explode(x) t                  t AS col, the column names that Spark gives
 SELECT CAST(a AS BIGINT)                   AS a, likewise
-grouping__id                               grouping_id(), see `grouping_ids`
+grouping__id                               grouping_id(), see `groups`
 collate(a, 'UTF8_LCASE')                   a COLLATE UTF8_LCASE, see `collations`
 """
 
@@ -28,7 +28,7 @@ from sqlglot import exp
 from dagster_streamtables.compiler.analyze.collations import open_collations
 from dagster_streamtables.compiler.analyze.definitions_in_subqueries import open_definitions
 from dagster_streamtables.compiler.analyze.generators import open_generator
-from dagster_streamtables.compiler.analyze.grouping_ids import open_grouping_ids
+from dagster_streamtables.compiler.analyze.groups import open_grouping_ids
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import name_relations, open_joins
 from dagster_streamtables.compiler.analyze.numbered_columns import open_numbers
 from dagster_streamtables.compiler.analyze.orders_of_results import open_orders

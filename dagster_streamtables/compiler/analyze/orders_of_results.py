@@ -14,7 +14,10 @@ columns of the result alone; what orders by them is computed from the result.
 from __future__ import annotations
 
 from sqlglot import exp
+from sqlglot.errors import OptimizeError
+from sqlglot.schema import Schema
 
+from dagster_streamtables.compiler.analyze.groups import ALL, column_of_all
 from dagster_streamtables.compiler.text.aliases import own_aliases
 
 _LAST = ("order", "limit", "offset")
@@ -95,21 +98,41 @@ def _name_columns(around: exp.Select, first: exp.Expr) -> None:
                 item.set("this", exp.column(named.alias_or_name, quoted=True))
 
 
-def spell_out_orders(tree: exp.Expr) -> None:
-    """Replace ORDER BY ALL by the columns of the result, unless one of these is called `all`."""
+def spell_out_orders(tree: exp.Expr, schema: Schema) -> None:
+    """Replace ORDER BY ALL by the columns of the result, unless a column is called `all`: one of
+    the result, or else, below a plain SELECT, one of its tables.
+
+    Raises:
+        OptimizeError: `all` stands beside others, and no column has the name.
+    """
     for order in tree.find_all(exp.Order):
-        query, item = order.parent, order.expressions[0]
-        if not isinstance(query, exp.Query) or not isinstance(item.this, exp.Var):
+        query = order.parent
+        if not isinstance(query, exp.Query):
             continue
-        names = [each.alias_or_name for each in query.selects]
-        called = [name for name in names if name.lower() == item.name.lower()]
-        order.meta[_ALL] = not called
-        order.set("expressions", [_ordered(item, name) for name in called or names])
+        for item in [each for each in order.expressions if isinstance(each.this, exp.Var)]:
+            column = _called_all(tree, query, schema)
+            if column is not None:
+                item.set("this", column)
+            elif len(order.expressions) > 1:
+                raise OptimizeError(f"Column '{ALL}' could not be resolved")
+            else:
+                order.meta[_ALL] = True
+                order.set("expressions", [_ordered(item, each) for each in query.selects])
 
 
-def _ordered(item: exp.Ordered, name: str) -> exp.Ordered:
+def _called_all(tree: exp.Expr, query: exp.Query, schema: Schema) -> exp.Column | None:
+    names = (each.alias_or_name for each in query.selects)
+    output = next((name for name in names if name.lower() == ALL), None)
+    if output is not None:
+        return exp.column(output, quoted=True)
+    if isinstance(query, exp.Select) and not query.args.get("distinct"):
+        return column_of_all(tree, query, schema)
+    return None
+
+
+def _ordered(item: exp.Ordered, output: exp.Expr) -> exp.Ordered:
     new = item.copy()
-    new.set("this", exp.column(name, quoted=True))
+    new.set("this", exp.column(output.alias_or_name, quoted=True))
     return new
 
 

@@ -356,3 +356,27 @@ INSERT INTO orders VALUES (13, 4, 7);
 --- delta
 -- -1 | 2 | 6
 -- +1 | 4 | 7
+
+--- case: ORDER BY all where a column of the table is called so
+--- covers: Q21 ORDER BY a column that is called all
+--- spark: DuckDB orders by all outputs
+SELECT v, id FROM (SELECT customer AS `all`, amount AS v, id FROM orders) AS t ORDER BY all LIMIT 2;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 5);
+--- change
+INSERT INTO orders VALUES (4, 0, 9);
+--- delta
+-- -1 | 6 | 2
+-- +1 | 9 | 4
+
+--- case: ORDER BY all beside others
+--- covers: Q21 ORDER BY a column that is called all
+--- spark: DuckDB orders by all outputs
+SELECT v, id FROM (SELECT customer AS `all`, amount AS v, id FROM orders) AS t ORDER BY v, all DESC LIMIT 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6), (3, 2, 5);
+--- change
+INSERT INTO orders VALUES (4, 3, 5);
+--- delta
+-- -1 | 5 | 3
+-- +1 | 5 | 4

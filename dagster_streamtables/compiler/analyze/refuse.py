@@ -12,6 +12,7 @@ from sqlglot.tokenizer_core import TokenType
 from dagster_streamtables.compiler.analyze.collations import kept_collations
 from dagster_streamtables.compiler.analyze.repeated_definitions import repeated_in_one_with
 from dagster_streamtables.compiler.text import spark_functions
+from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.current_time import NOW
 from dagster_streamtables.compiler.text.foreign_syntax import require_spark_syntax
 from dagster_streamtables.compiler.text.places import place, place_of_word
@@ -125,6 +126,12 @@ def _refuse_clause(node: exp.Expr, text: Text) -> None:
             why="it returns rows, and an expression has one value per row",
             fix="write LATERAL VIEW, or make it a column of a subquery",
         )  # fmt: skip
+    field = _field_left_out(node)
+    if field is not None:
+        raise _at(
+            field, text, "a star EXCEPT a field of a struct", why=_NO_RULE_WHY,
+            fix="list the columns, with named_struct(…) for the struct without the field",
+        )  # fmt: skip
     if _is_by_name(node):
         raise _at(
             node, text, "a set operation BY NAME",
@@ -154,6 +161,15 @@ def _makes_rows_inside(node: exp.Expr) -> bool:
     if isinstance(around, exp.Alias | exp.Aliases):
         around = around.parent
     return not isinstance(around, exp.Select | exp.Lateral | exp.Table)
+
+
+def _field_left_out(star: exp.Expr) -> exp.Expr | None:
+    """The field in ``* EXCEPT (s.x)``; not a column that is named with its table."""
+    without = star.args.get("except_") or [] if isinstance(star, exp.Star) else []
+    select = star.find_ancestor(exp.Select)
+    tables = {each.lower() for each in own_aliases(select)} if without and select else set[str]()
+    named = (each for each in without if isinstance(each, exp.Column) and each.table)
+    return next((each for each in named if each.table.lower() not in tables), None)
 
 
 def _is_by_name(node: exp.Expr) -> bool:

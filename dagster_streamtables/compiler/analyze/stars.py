@@ -2,6 +2,7 @@
 
     hash(*), to_json(struct(t.*))     hash(a, b), to_json(struct(t.a AS a, t.b AS b))
     s.*, of a column s                s.x AS x, s.y AS y
+    s.* EXCEPT (y)                    s.x AS x
 
 The qualifier knows only stars that stand for columns of a table among the outputs.
 """
@@ -191,9 +192,11 @@ def _fields(select: exp.Select, star: exp.Column, schema: Schema) -> list[exp.Ex
     kind = found[0].type if found else None
     if kind is None or not kind.is_type(exp.DataType.Type.STRUCT):
         return None
+    without = {each.name.lower() for each in star.this.args.get("except_") or []}
     return [
         exp.alias_(exp.Dot(this=struct.copy(), expression=each.this.copy()), each.name, quoted=True)
         for each in kind.expressions
+        if each.name.lower() not in without
     ]
 
 

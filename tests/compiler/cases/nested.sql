@@ -197,3 +197,54 @@ INSERT INTO customers VALUES (1, 'x');
 INSERT INTO orders VALUES (3, 1, 4);
 --- delta
 -- +1 | 5
+
+--- case: the fields of a struct but one
+--- covers: Q1 fields of a struct without some
+--- spark: DuckDB has no star of a struct with EXCEPT
+SELECT id, place.* EXCEPT (X) FROM visits;
+--- before
+INSERT INTO visits VALUES (1, NULL, NULL, named_struct('x', 1, 'y', 'a')), (2, NULL, NULL, NULL);
+--- change
+INSERT INTO visits VALUES (3, NULL, NULL, named_struct('x', 2, 'y', 'b'));
+DELETE FROM visits WHERE id = 1;
+--- delta
+-- -1 | 1 | a
+-- +1 | 3 | b
+
+--- case: the fields of a struct of a table but one
+--- covers: Q1 fields of a struct without some
+--- spark: DuckDB has no star of a struct with EXCEPT
+SELECT v.place.* EXCEPT (y), v.id FROM visits AS v;
+--- before
+INSERT INTO visits VALUES (1, NULL, NULL, named_struct('x', 1, 'y', 'a')), (2, NULL, NULL, NULL);
+--- change
+INSERT INTO visits VALUES (3, NULL, NULL, named_struct('x', 2, 'y', 'b'));
+DELETE FROM visits WHERE id = 1;
+--- delta
+-- -1 | 1 | 1
+-- +1 | 2 | 3
+
+--- case: a struct of the fields of another but one
+--- covers: Q1 fields of a struct without some
+--- spark: DuckDB has no star of a struct with EXCEPT
+SELECT struct(place.* EXCEPT (x)) AS s FROM visits;
+--- before
+INSERT INTO visits VALUES (1, NULL, NULL, named_struct('x', 1, 'y', 'a')), (2, NULL, NULL, NULL);
+--- change
+INSERT INTO visits VALUES (3, NULL, NULL, named_struct('x', 2, 'y', 'b'));
+DELETE FROM visits WHERE id = 1;
+--- delta
+-- -1 | {'y': 'a'}
+-- +1 | {'y': 'b'}
+
+--- case: the fields of a struct in a struct but one
+--- covers: Q1 fields of a struct without some
+--- spark: DuckDB has no star of a struct with EXCEPT
+SELECT s.q.* EXCEPT (a), n FROM (SELECT named_struct('p', id, 'q', named_struct('a', amount, 'b', customer)) AS s, id AS n FROM orders) AS t;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+UPDATE orders SET customer = 2;
+--- delta
+-- -1 | 1 | 1
+-- +1 | 2 | 1

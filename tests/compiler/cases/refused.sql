@@ -424,6 +424,18 @@ SELECT customer, grouping(customer) AS x FROM orders GROUP BY customer;
 --- error
 -- GROUPING without grouping sets
 
+--- case: a star without a field of a struct
+--- covers: Q29 a star EXCEPT a field of a struct
+SELECT * EXCEPT (place.x, happened) FROM visits;
+--- error
+-- a star EXCEPT a field of a struct
+
+--- case: a pivot by FIRST without a name
+--- covers: Q31 an aggregate of PIVOT without a name
+SELECT * FROM orders PIVOT (FIRST(amount), SUM(amount) AS s FOR customer IN (1));
+--- error
+-- one of several aggregates of PIVOT has no name
+
 --- case: GROUPING of what is no key
 --- covers: Q9 GROUPING of what is no key
 SELECT customer, grouping(id) AS x FROM orders GROUP BY ROLLUP (customer);

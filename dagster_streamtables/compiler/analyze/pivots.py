@@ -18,9 +18,9 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.analyze.pivot_names import name_of_aggregate, name_of_value
 from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of
 from dagster_streamtables.compiler.text.output_names import name_of_call
-from dagster_streamtables.compiler.text.pivot_names import name_of_aggregate, name_of_value
 from dagster_streamtables.compiler.text.refusal import Refusal
 
 _OF_NUMBERS = """

@@ -26,6 +26,7 @@ from dagster_streamtables.compiler.plan.lineage import lineage_of
 from dagster_streamtables.compiler.rewrite.fixpoint import named
 from dagster_streamtables.compiler.rewrite.intermediate import split
 from dagster_streamtables.compiler.rewrite.simplify import simplify
+from dagster_streamtables.compiler.text.aliases import pivoted_tables
 from dagster_streamtables.compiler.text.current_time import asks_for_time
 from dagster_streamtables.compiler.text.group_keys import in_own_words
 from dagster_streamtables.compiler.text.query_text import Text
@@ -219,7 +220,8 @@ class QueryPlan(Plan):
         if isinstance(self.view, Aggregate):
             [name] = self.hidden
             return self.text.counted(name)
-        hidden = self.strategy.hidden_sql(self.text.aliases)
+        aliases = self.text.aliases - pivoted_tables(self.text.tree)
+        hidden = self.strategy.hidden_sql(aliases)
         return self.text.with_columns(in_own_words(hidden, self.text))
 
 

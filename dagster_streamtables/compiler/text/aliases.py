@@ -61,3 +61,14 @@ def _brought_by(mention: exp.Column) -> exp.Expr | None:
     while here is not None and mention.table not in own_aliases(here):
         here = here.find_ancestor(exp.Select)
     return here
+
+
+def pivoted_tables(tree: exp.Expr) -> frozenset[str]:
+    """The tables that a PIVOT or UNPIVOT without an alias follows, in lower case.
+
+    They qualify none of the columns that it makes.
+    """
+    relations = tree.find_all(exp.Table, exp.Subquery)
+    pivots = ((each, each.args.get("pivots") or []) for each in relations)
+    named = (each for each, found in pivots if found and not found[-1].alias)
+    return frozenset(each.alias_or_name.lower() for each in named)

@@ -259,3 +259,31 @@ DELETE FROM orders WHERE amount = 6;
 -- +1 | 3 | money | 4
 -- +1 | NULL | customer | 2
 -- +1 | NULL | money | 9
+
+--- case: groups over columns that UNPIVOT makes
+--- covers: Q31 UNPIVOT
+SELECT n, SUM(v) AS total FROM orders UNPIVOT (v FOR n IN (customer, amount)) GROUP BY n;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (1, 1, 6), (3, 2, 5);
+--- change
+INSERT INTO orders VALUES (3, 2, 4), (NULL, 2, 9);
+DELETE FROM orders WHERE amount = 6;
+--- delta
+-- -1 | amount | 16
+-- +1 | amount | 23
+-- -1 | customer | 4
+-- +1 | customer | 7
+
+--- case: groups over columns that PIVOT makes
+--- covers: Q31 PIVOT
+--- spark: DuckDB does not know the table after PIVOT
+SELECT orders.id % 2 AS odd, SUM(`1`) AS one, AVG(`2`) AS two FROM orders PIVOT (SUM(amount) FOR customer IN (1, 2)) GROUP BY 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (1, 1, 6), (3, 2, 5);
+--- change
+INSERT INTO orders VALUES (3, 2, 4), (NULL, 2, 9);
+DELETE FROM orders WHERE amount = 6;
+--- delta
+-- -1 | 1 | 11 | 5
+-- +1 | 1 | 5 | 9
+-- +1 | NULL | NULL | 9

@@ -16,7 +16,7 @@ from dagster_streamtables.runtime.compute.inputs import Captured
 from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
 from dagster_streamtables.runtime.model.definition import visible
 from dagster_streamtables.runtime.model.stopwatch import Clock
-from dagster_streamtables.runtime.refresh.prepare import prepare
+from dagster_streamtables.runtime.refresh.prepare import prepare, with_views
 from dagster_streamtables.runtime.spark.connect import arrow_rows
 
 _COPIES = "_diff"
@@ -94,13 +94,13 @@ class Planned:
 
     def follow(self) -> Followed:
         clock = Clock()
-        job = prepare(self.table, self.lake._catalog, until=None)
+        job = prepare(with_views(self.table, self.lake._views), self.lake._catalog, until=None)
         logs = {name: source.log for name, source in job.sources.items()}
         with closing(self.lake._inputs(job, clock)) as inputs:
             inputs.prepare_for(logs.values())
             nothing_moved = Captured(frozenset(), frozenset(), {}, {}, logs)
             engine = SparkEngine(nothing_moved, inputs)
-            found = engine.rows(all_rows(self.plan, engine)).toDF(*self.plan.stored_columns)
+            found = engine.rows(all_rows(self.plan, engine)).toDF(*self.plan.view.schema)
             rows, types = arrow_rows(found), dict(found.dtypes)
         columns = visible(types)
         return Followed(rows.select(list(columns)), columns)

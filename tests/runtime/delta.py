@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from compiler.database import Database, Rows, _shown
 from dagster_streamtables import Lake, Refresh, StreamTable
-from dagster_streamtables.compiler import comparable_columns, read, with_one_answer
+from dagster_streamtables.compiler import at_time, comparable_columns, read, with_one_answer
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.delta.types import has_variants
 from dagster_streamtables.runtime.model.definition import visible
@@ -94,7 +94,8 @@ def outputs(spark: SparkSession, lake: Lake, query: str) -> list[str]:
     """
     text = read(query)
     text = with_one_answer(text, {name: lake.columns(name) or {} for name in text.sources})
-    sql = text.over(lambda name: f"delta.`{lake.location(name)}`")
+    time = at_time(text, "2024-01-01T00:00:00+00:00")  # of no account for the names
+    sql = text.over(lambda name: f"delta.`{lake.location(name)}`", more=time)
     return spark.sql(_UNION.sub("UNION ALL", sql)).columns
 
 

@@ -56,6 +56,11 @@ INSERT INTO orders VALUES (13, 1, 1);
 -- +1 | False | 6
 -- -1 | True | 11
 -- +1 | True | 6
+--- delta of Spark
+-- +1 | False | 13
+-- -1 | False | 7
+-- -1 | True | 11
+-- +1 | True | 6
 
 --- case: groups by NOT EXISTS, by its number
 --- covers: Q4 a subquery in a key; Q13 NOT EXISTS

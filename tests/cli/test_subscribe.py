@@ -267,4 +267,4 @@ def test_a_query_is_followed_without_being_stored(t: Followed) -> None:
         [*COMMAND, "subscribe", "--root", str(t.root), "-q", query, "--as-of", "3", "--up-to", "5",
          "--format", "ndjson"], capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert rows_of(done.stdout) == [(3, 1, "A", 1), (4, 1, "c", 2)]
+    assert rows_of(done.stdout) == [(3, 1, 1, "A"), (4, 1, 2, "c")], "n, and then v"

@@ -162,7 +162,9 @@ def test_a_table_that_is_not_to_be_initialized_waits_for_a_person(
     assert selections(result) == []
     assert "its first refresh must be started by hand" in said(result)
     # As a refresh from Python leaves it.
-    state = State("early", 1, "", {"refunds": Seen("", 0, {}, "")}, "", None, "", ACCOUNT)
+    state = State(
+        "early", 1, "", {"refunds": Seen("", 0, {}, "")}, "", None, "", ACCOUNT, compared=True
+    )
     write_deltalake(
         tmp_path / "public" / "early",
         pa.table({"id": [7]}),
@@ -432,7 +434,9 @@ def test_a_refresh_that_was_under_way_when_the_next_came_due_does_not_stand_for_
     """A table is as old as what it reads was, however long that took."""
     now = datetime.now(UTC)
     table = StreamTable("late", "SELECT id FROM refunds", schedule="0 0 1 1 *")
-    state = State("late", 1, "", {"refunds": Seen("", 0, {}, "")}, "", None, "", ACCOUNT)
+    state = State(
+        "late", 1, "", {"refunds": Seen("", 0, {}, "")}, "", None, "", ACCOUNT, compared=True
+    )
     write_deltalake(
         tmp_path / "public" / "late",
         pa.table({"id": [7]}),
@@ -459,7 +463,9 @@ def test_a_refresh_that_was_under_way_when_the_next_came_due_does_not_stand_for_
 def still(logs: StreamTablesResource, tmp_path: Path) -> Location:
     """A table that reflects its source, as a refresh leaves it and Dagster was told."""
     table = StreamTable("still", "SELECT id FROM refunds", schedule="1m")
-    state = State("still", 1, "", {"refunds": Seen("", 0, {}, "")}, "", None, "", ACCOUNT)
+    state = State(
+        "still", 1, "", {"refunds": Seen("", 0, {}, "")}, "", None, "", ACCOUNT, compared=True
+    )
     write_deltalake(
         tmp_path / "public" / "still",
         pa.table({"id": [7]}),

@@ -1,7 +1,7 @@
 """`python -m qa.spark_corpus`: Spark's own SQL tests as stream tables.
 
     python -m qa.spark_corpus --report findings.jsonl
-    python -m qa.spark_corpus --files 'subquery/*' --sample 0.1 --seed 3
+    python -m qa.spark_corpus --files 'subquery/*' --part 2/10
     python -m qa.spark_corpus --query natural-join.sql:7 --follow subscription
 
 It ends with the outcomes, counted by reason; and with 1 if a table was wrong, was recomputed behind
@@ -40,20 +40,41 @@ from qa.spark_corpus.statements import Statement, read_file
 
 
 @dataclass(frozen=True)
+class Part:
+    """One of several parts, which together are all queries."""
+
+    number: int = 1
+    of: int = 1
+
+    @classmethod
+    def read(cls, text: str) -> Part:
+        """
+        >>> Part.read("2/10")
+        Part(number=2, of=10)
+        """
+        number, of = map(int, text.split("/"))
+        if not 1 <= number <= of:
+            raise ValueError(text)
+        return cls(number, of)
+
+    def holds(self, file: str, number: int) -> bool:
+        return Random(f"{file} {number}").randrange(self.of) == self.number - 1
+
+
+@dataclass(frozen=True)
 class Job:
     """One file for one process."""
 
     folder: Path
     file: str
     options: Options
-    sample: float
+    part: Part
     number: int | None
 
     def chosen(self, statement: Statement) -> bool:
         if self.number is not None:
             return statement.number == self.number
-        random = Random(f"{self.options.seed} {self.file} {statement.number}")
-        return random.random() < self.sample
+        return self.part.holds(self.file, statement.number)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -143,8 +164,7 @@ def _sessions(options: Options) -> Sessions:
 
 
 def _jobs(folder: Path, given: argparse.Namespace) -> list[Job]:
-    """The largest files first, so that no process waits for one in the end; of a sample, in any
-    order, since it may end early."""
+    """The largest files first, so that no process waits for one in the end."""
     inputs = folder / "sql-tests/inputs"
     files = {str(each.relative_to(inputs)): each.stat().st_size for each in inputs.rglob("*.sql")}
     number: int | None = None
@@ -153,8 +173,6 @@ def _jobs(folder: Path, given: argparse.Namespace) -> list[Job]:
         pattern, _, said = given.query.rpartition(":")
         number = int(said)
     names = sorted((n for n in files if fnmatch.fnmatch(n, pattern)), key=lambda n: -files[n])
-    if given.sample < 1:
-        Random(given.seed).shuffle(names)
     options = Options(
         follower=given.follow,
         partitioned=given.partitions,
@@ -164,7 +182,7 @@ def _jobs(folder: Path, given: argparse.Namespace) -> list[Job]:
         seed=given.seed,
         own_spelling=given.own_spelling,
     )
-    return [Job(folder, name, options, given.sample, number) for name in names]
+    return [Job(folder, name, options, given.part, number) for name in names]
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -173,8 +191,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--files", default="*", help="a pattern of paths below the inputs")
     add("--query", default="", help="FILE:N, one query of a file")
-    add("--sample", type=float, default=1.0, help="the part of the queries that is taken")
-    add("--seed", type=int, default=0, help="of the sample and of the changes")
+    add("--part", type=Part.read, default=Part(), metavar="K/N", help="of N parts the Kth")
+    add("--seed", type=int, default=0, help="of the changes")
     add("--minutes", type=float, default=600, help="no file is begun after them")
     add("--processes", type=int, default=2)
     add("--seconds", type=float, default=40, help="the limit of a query in a window")

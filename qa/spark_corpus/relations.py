@@ -111,7 +111,7 @@ class Relations:
         """The rows of a table as they are now.
 
         Raises:
-            NotLoaded: They are too many, or of a type that cannot be written here.
+            NotLoaded: They are too many, or of a type or value that cannot be written here.
             NotStorable: Delta has no such columns.
         """
         from pyspark.sql.pandas.types import to_arrow_schema
@@ -123,6 +123,10 @@ class Relations:
         rows = arrow_rows(found.limit(MOST_ROWS + 1))
         if rows.num_rows > MOST_ROWS:
             raise NotLoaded(f"more than {MOST_ROWS} rows")
+        try:
+            rows.validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise NotLoaded("a STRING that is not UTF-8") from error
         given = nullable(schema)
         return Base(name, rows.cast(to_arrow_schema(given, timezone="UTC")), given)
 
@@ -137,8 +141,8 @@ def _require_storable(schema: StructType) -> None:
             raise NotStorable("the name of a column of a table")
         if kind == "void" or not_stored(kind):
             raise NotStorable(f"a column of a table, of type {_kind(kind)}")
-        if "variant" in kind:
-            raise NotLoaded("a table with VARIANT, which delta-rs does not write")
+        if "variant" in kind or "collate" in kind:
+            raise NotLoaded("a table with VARIANT or a collation, which delta-rs does not write")
 
 
 def not_stored(kind: str) -> bool:

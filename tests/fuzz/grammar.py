@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 
 from fuzz.aggregates import Aggregates, Windows
 from fuzz.expressions import Chooser, Expressions, comparable
-from fuzz.queries import Clause, Group, Output, Query, Recursion, Select, SetOperation, Top, With
+from fuzz.from_clause import FromClause
+from fuzz.queries import (
+    Clause,
+    Group,
+    Output,
+    Query,
+    Recursion,
+    Select,
+    SetOperation,
+    Star,
+    Top,
+    With,
+)
 from fuzz.relations import Join, Table
 from fuzz.schema import Kind
 from fuzz.scope import Scope
@@ -116,9 +129,8 @@ class Grammar:
         return replace(made, top=self._top(0.1))  # type: ignore[type-var]
 
     def _select(self, depth: int, shape: tuple[Kind, ...] | None) -> Query:
-        start, joins, views = self.sources.several(None, depth)
-        made = Select((), start, tuple(joins), tuple(views))
-        scope = Scope(made.here.columns)  # type: ignore[arg-type]
+        made = Select((), *self.sources.several(None, depth))
+        scope = Scope(self.sources.offered(made.clause))
         if self.chooser.flip(0.45):
             asking = replace(scope, subqueries=1)
             made = replace(made, where=self.expressions.condition(asking, 2))
@@ -136,20 +148,21 @@ class Grammar:
     def _rows(
         self, made: Select, scope: Scope, shape: tuple[Kind, ...] | None, depth: int
     ) -> Select:
-        if self.chooser.wants("star", 0.05) and not shape and not (made.joins or made.views):
-            names = [column.name for column in scope.columns]
-            if len(set(names)) == len(names) and not any(map(_is_refused, names)):
-                outputs = tuple(Output(c.name, c) for c in scope.columns)
-                return replace(made, select=outputs, star=True)
+        if not shape:
+            made = replace(made, stars=self._stars(made.clause))
+        if made.stars and self.chooser.flip(0.5):
+            return replace(made, distinct=self.chooser.wants("distinct", 0.06))
         asking = int(self.chooser.wants("subquery in output", 0.2))
         windows = self.chooser.wants("window", 0.12)
         rich = replace(scope, subqueries=asking, windows=windows)
-        made = replace(made, select=self._outputs(rich, self.random.randint(1, 4), shape))
+        taken = [name for name, _ in made.outputs]
+        outputs = self._outputs(rich, self.random.randint(1, 4), shape, taken=taken)
+        made = replace(made, select=outputs)
         if self.chooser.wants("explode output", 0.06) and not shape:
             exploded = self._exploded(scope)
             if exploded is not None:
                 return replace(
-                    made, select=(*made.select, Output(f"e{len(made.select)}", exploded))
+                    made, select=(*made.select, Output(f"e{len(made.outputs)}", exploded))
                 )
         if self.chooser.wants("qualify", 0.06) and self.chooser.on["window"]:
             window = self.windows(Kind.INT, replace(scope, windows=True))
@@ -157,6 +170,31 @@ class Grammar:
                 test = self.random.choice(["({0} = 1)", "({0} <= 2)", "({0} > 1)"])
                 return replace(made, qualify=Call(Kind.BOOLEAN, test, (window,)))
         return replace(made, distinct=self.chooser.wants("distinct", 0.06))
+
+    def _stars(self, clause: FromClause) -> tuple[Star, ...]:
+        """Stars whose columns have names that differ, and that a stream table can have."""
+        tables = sorted({column.table for column in clause.named if column.table})
+        options = {"star": 1.0, "star of table": 1.0 if len(tables) > 1 else 0.5}
+        word = self.chooser.pick(options, "")
+        if not word or not self.chooser.flip(0.05 if len(tables) == 1 else 0.15):
+            return ()
+        stars, taken = list[Star](), set[str]()
+        chosen = [""]
+        if word == "star of table":
+            chosen = self.random.sample(tables, self.random.randint(1, len(tables)))
+        elif len(tables) > 1 and not self.chooser.on["star of table"]:
+            return ()  # DuckDB has them in another order
+        for table in chosen:
+            names = [column.name for column in clause.star(table)]
+            bad = {n for n in names if names.count(n) > 1 or n.lower() in taken or _is_refused(n)}
+            if self.chooser.wants("star except", 0.2):
+                bad.add(self.random.choice(names))
+            if bad and not self.chooser.on["star except"]:
+                return ()
+            if len(bad) < len(set(names)):
+                stars.append(Star(table, tuple(sorted(bad))))
+                taken |= {name.lower() for name in names}
+        return tuple(stars)
 
     def _exploded(self, scope: Scope) -> Expr | None:
         """A table function among the outputs."""
@@ -174,7 +212,10 @@ class Grammar:
         columns = comparable(scope.columns)
         many = 0 if self.chooser.wants("grand total", 0.15) else self.random.choice([1, 1, 2])
         keys = self.random.sample(columns, min(many, len(columns)))
-        if keys and self.chooser.flip(0.2):
+        if keys and self.chooser.wants("subquery in key", 0.06):
+            asking = replace(scope.plain(), subqueries=1)
+            keys[0] = self.subqueries.value(keys[0].kind, asking) or keys[0]
+        elif keys and self.chooser.flip(0.2):
             keys[0] = self.expressions.value(keys[0].kind, scope.plain(), 1)
         keys = [key for key in keys if any(isinstance(each, Column) for each in walk(key))]
         group = self._group(tuple(keys))
@@ -205,8 +246,18 @@ class Grammar:
         return Group(keys, ordinal=self.chooser.wants("ordinal", 0.1))
 
     def _outputs(
-        self, scope: Scope, many: int, shape: tuple[Kind, ...] | None = None, prefix: str = "c"
+        self,
+        scope: Scope,
+        many: int,
+        shape: tuple[Kind, ...] | None = None,
+        *,
+        prefix: str = "c",
+        taken: Sequence[str] = (),
     ) -> tuple[Output, ...]:
+        """
+        Args:
+            taken: Names of outputs before these.
+        """
         kinds = shape
         if kinds is None:
             offered = self.aggregates.kinds(scope) if scope.aggregates else []
@@ -222,7 +273,8 @@ class Grammar:
             bare = isinstance(value, Column) and not shape and self.chooser.flip(0.3)
             bare = bare and not _is_refused(value.name)
             name = value.name if bare else f"{prefix}{i}"  # type: ignore[attr-defined]
-            while any(each.name.lower() == name.lower() for each in outputs):
+            there = {each.lower() for each in (*taken, *(o.name for o in outputs))}
+            while name.lower() in there:
                 name += "x"
             outputs.append(Output(name, value))
         if not shape and self.chooser.wants("alias of output", 0.15):

@@ -5,9 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fuzz.from_clause import FromClause
 from fuzz.relations import Join, Table, View
 from fuzz.schema import Kind
-from fuzz.tree import Ask, Column, Context, Expr, Key, Node, Over, Query, Relation, quoted, walk
+from fuzz.tree import (
+    Alone,
+    Ask,
+    Column,
+    Context,
+    Expr,
+    Key,
+    Node,
+    Over,
+    Query,
+    Relation,
+    quoted,
+    walk,
+)
 
 
 def holds(kind: type[Expr], value: Expr) -> bool:
@@ -23,6 +37,28 @@ class Output(Node):
         text = self.value.sql(here)
         bare = isinstance(self.value, Column) and self.value.name == self.name
         return text if bare else f"{text} AS {quoted(self.name)}"
+
+
+@dataclass(frozen=True)
+class Star(Node):
+    """``*`` or ``t.*``, with EXCEPT for some columns."""
+
+    table: str = ""
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def constructs(self) -> tuple[str, ...]:
+        words = {"star": not self.table, "star of table": bool(self.table)}
+        words["star except"] = bool(self.left_out)
+        return tuple(word for word, there in words.items() if there)
+
+    def columns(self, clause: FromClause) -> list[Column]:
+        return [each for each in clause.star(self.table) if each.name not in self.left_out]
+
+    def sql(self) -> str:
+        text = f"{quoted(self.table)}.*" if self.table else "*"
+        names = ", ".join(map(quoted, self.left_out))
+        return f"{text} EXCEPT ({names})" if names else text
 
 
 @dataclass(frozen=True)
@@ -82,6 +118,7 @@ class Top(Node):
 @dataclass(frozen=True)
 class Select(Query):
     select: tuple[Output, ...]
+    """Behind the stars."""
     start: Relation
     joins: tuple[Join, ...] = ()
     views: tuple[View, ...] = ()
@@ -90,21 +127,22 @@ class Select(Query):
     having: Expr | None = None
     qualify: Expr | None = None
     distinct: bool = False
-    star: bool = False
+    stars: tuple[Star, ...] = ()
     top: Top | None = None
     from_first: bool = False
 
     droppable: ClassVar[dict[str, int]] = {
-        "select": 1, "joins": 0, "views": 0, "where": 0, "group": 0, "having": 0, "qualify": 0,
-        "distinct": 0, "top": 0, "from_first": 0,
+        "select": 0, "stars": 0, "joins": 0, "views": 0, "where": 0, "group": 0, "having": 0,
+        "qualify": 0, "distinct": 0, "top": 0, "from_first": 0,
     }  # fmt: skip
 
     @property
     def constructs(self) -> tuple[str, ...]:
         values = [output.value for output in self.select]
         windowed = [value for value in values if holds(Over, value)]
+        keys = self.group.keys if self.group is not None else ()
         words = {
-            "distinct": self.distinct, "star": self.star, "having": self.having is not None,
+            "distinct": self.distinct, "having": self.having is not None,
             "from first": self.from_first,
             "alias of output": any(_names_an_output(value) for value in values),
             "qualify": self.qualify is not None,
@@ -113,13 +151,22 @@ class Select(Query):
             "window over groups": self.group is not None and bool(windowed),
             "subquery in output": any(holds(Ask, value) for value in values),
             "subquery in having": self.having is not None and holds(Ask, self.having),
+            "subquery in key": any(holds(Ask, key) for key in keys),
             "subquery in on": any(j.on is not None and holds(Ask, j.on) for j in self.joins),
         }  # fmt: skip
         return tuple(word for word, there in words.items() if there)
 
     @property
     def outputs(self) -> tuple[tuple[str, Kind], ...]:
-        return tuple((each.name, each.value.kind) for each in self.select)
+        stars = [column for star in self.stars for column in star.columns(self.clause)]
+        return (
+            *((column.name, column.kind) for column in stars),
+            *((each.name, each.value.kind) for each in self.select),
+        )
+
+    @property
+    def clause(self) -> FromClause:
+        return FromClause.of(self.start, self.joins, self.views)
 
     @property
     def here(self) -> Context:
@@ -132,8 +179,7 @@ class Select(Query):
 
     def sql(self) -> str:
         here = self.here
-        outputs = "*" if self.star else ", ".join(each.sql(here) for each in self.select)
-        select = f"SELECT {'DISTINCT ' * self.distinct}{outputs}"
+        select = f"SELECT {'DISTINCT ' * self.distinct}{self.select_list(here)}"
         text = f"{self.sources(here)} {select}" if self.from_first else ""
         text = text or f"{select} {self.sources(here)}"
         if self.where:
@@ -151,6 +197,11 @@ class Select(Query):
             text += f" QUALIFY {self.qualify.sql(here)}"
         text += self._windows(here)
         return text + (self.top.sql([name for name, _ in self.outputs]) if self.top else "")
+
+    def select_list(self, here: Context) -> str:
+        """What stands behind SELECT."""
+        stars = (each.sql() for each in self.stars)
+        return ", ".join((*stars, *(each.sql(here) for each in self.select)))
 
     def sources(self, here: Context) -> str:
         """The FROM clause."""
@@ -195,7 +246,8 @@ def _side(query: Query) -> str:
 
 
 def _names_an_output(value: Expr) -> bool:
-    return any(isinstance(each, Column) and not each.table for each in walk(value))
+    columns = (each for each in walk(value) if isinstance(each, Column))
+    return any(not each.table and not isinstance(each, Alone) for each in columns)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fuzz.expressions import comparable
 from fuzz.forms import LITERALS
+from fuzz.from_clause import FromClause
 from fuzz.queries import Output, Select
 from fuzz.relations import (
     Columns,
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 _OFTEN = {"orders": 6, "customers": 4, "regions": 2, "sales": 2, "ledger": 1, "odd": 1}
 _TYPED = {"events": 8, "edges": 2}
+_SIDES = ("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN")
+_BY_NAMES = (*_SIDES, "FULL JOIN", "RIGHT JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN")
+_KEYWORDS = ("all", "values", "date", "first", "user", "key", "timestamp", "table")
+"""Names of columns that are words of SQL, and that Spark takes without quotes."""
 
 
 class Sources:
@@ -67,31 +72,79 @@ class Sources:
         weights |= {"bags": 8} if self.chooser.wants("map", 0.2) else {}
         name = self.random.choices(list(weights), list(weights.values()))[0]
         if self.chooser.wants("column aliases", 0.08):
-            renames = tuple(f"k{i}" for i in range(len(SOURCES[name])))
-            return Table(name, alias, renames=renames)
+            return self._renamed(name, alias)
         unaliased = name not in taken and self.chooser.flip(0.15)
         return Table(name, name if unaliased else alias)
 
-    def several(self, outer: Scope | None, depth: int) -> tuple[Relation, list[Join], list[View]]:
+    def _renamed(self, name: str, alias: str) -> Table:
+        """A table whose columns have names that others have, too."""
+        names = [f"k{i}" for i in range(len(SOURCES[name]))]
+        if self.chooser.wants("keyword names", 0.4):
+            at = self.random.randrange(3)
+            names[at:] = _KEYWORDS[at : len(names)]
+        return Table(name, alias, renames=tuple(names))
+
+    def offered(self, clause: FromClause) -> tuple[Column, ...]:
+        """What expressions name: what joins merged, too, and the more often."""
+        if not self.chooser.on["merged column"]:
+            return tuple(each for each in clause.named if each.table)
+        merged = [each for each in clause.named if not each.table]
+        return (*clause.named, *merged)
+
+    def several(
+        self, outer: Scope | None, depth: int
+    ) -> tuple[Relation, tuple[Join, ...], tuple[View, ...]]:
         """A whole FROM clause."""
         taken = {column.table for column in outer.columns} if outer else set[str]()
-        start = self.one(taken, depth)
-        joins: list[Join] = []
-        visible = list(start.columns())
+        if self.chooser.wants("chain by names", 0.12):
+            start, joins = self._chain(taken)
+        else:
+            start, joins = self.one(taken, depth), []
         for _ in range(self.random.choices([0, 1, 2, 3], [6, 5, 1.5, 0.3])[0]):
             taken |= {start.alias, *(join.relation.alias for join in joins)}
-            join = self._join(visible, taken, depth)
-            if join is not None:
-                joins.append(join)
-                if not join.hides:
-                    visible += join.relation.columns()
-        views = []
+            join = self._join(FromClause.of(start, joins, ()), taken, depth)
+            joins += [join] if join is not None else []
+        visible = list(self.offered(FromClause.of(start, joins, ())))
+        taken |= {join.relation.alias for join in joins}
+        views: tuple[View, ...] = ()
         if self.chooser.wants("lateral view", 0.15):
             view = self._view(visible, taken | {start.alias})
-            views = [view] if view is not None else []
-        return start, _commas_last(joins), views
+            views = (view,) if view is not None else ()
+        return start, tuple(_commas_last(joins)), views
 
-    def _join(self, visible: list[Column], taken: set[str], depth: int) -> Join | None:
+    def _chain(self, taken: set[str]) -> tuple[Relation, list[Join]]:
+        """Two or three joins that all compare a column of one name."""
+        renames = self.chooser.on["column aliases"] > 0 and self.chooser.flip(0.5)
+        names = ["orders", "customers", "edges"]
+
+        def table() -> Table:
+            name, alias = self.random.choice(names), self.alias(taken)
+            taken.add(alias)
+            return self._renamed(name, alias) if renames else Table(name, alias)
+
+        start, joins = table(), list[Join]()
+        for _ in range(self.random.randint(2, 3)):
+            clause, relation = FromClause.of(start, joins, ()), table()
+            shared = self._shared(clause, relation)
+            if shared:
+                word = self.random.choice(_BY_NAMES)
+                joins.append(self._by_name(word, relation, shared, ("chain by names",)))
+        return start, joins
+
+    def _shared(self, clause: FromClause, relation: Relation) -> list[str]:
+        """The names that can be compared with a relation's."""
+        kinds = dict(relation.outputs)
+        there = (each for each in clause.shown if each.name in kinds)
+        names = [c.name for c in comparable(tuple(there)) if kinds[c.name] is c.kind]  # type: ignore[attr-defined]
+        return [name for name in dict.fromkeys(names) if names.count(name) == 1]
+
+    def _by_name(
+        self, word: str, relation: Relation, shared: list[str], about: tuple[str, ...] = ()
+    ) -> Join:
+        many = self.random.choice([1, 1, 1, 2])
+        return Join(word, relation, using=tuple(shared[:many]), about=about)
+
+    def _join(self, clause: FromClause, taken: set[str], depth: int) -> Join | None:
         options = {
             "join": 2.0, "outer join": 2.0, "cross join": 0.5, "natural join": 0.6,
             "semi join": 1.0, "anti join": 1.0, "lateral": 1.0, "explode": 0.8,
@@ -99,6 +152,7 @@ class Sources:
         word = self.chooser.pick(options, "")
         if not word:
             return None
+        visible = list(self.offered(clause))
         if word == "lateral":
             return self._lateral(visible, taken, depth)
         if word == "explode":
@@ -107,39 +161,39 @@ class Sources:
         if word == "cross join":
             return Join(self.random.choice([",", "CROSS JOIN"]), relation)
         if word == "natural join":
-            shared = {name for name, _ in relation.outputs} & {c.name for c in visible}
-            kinds = dict(relation.outputs)
-            fits = all(c.kind is kinds[c.name] for c in visible if c.name in shared)
-            once = len({c.table for c in visible}) == 1
-            words = ["NATURAL JOIN", "NATURAL LEFT JOIN"]
-            if shared and fits and once:
-                return Join(self.random.choice(words), relation)
+            shared = self._shared(clause, relation)
+            if shared and set(shared) == {n for n, _ in relation.outputs if clause.find(n)}:
+                return Join(f"NATURAL {self.random.choice(_SIDES)}", relation)
             word = "join"
         words = {
             "join": ["JOIN"], "outer join": ["LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT JOIN"],
             "semi join": ["LEFT SEMI JOIN"], "anti join": ["LEFT ANTI JOIN"],
         }.get(word, ["JOIN"])  # fmt: skip
-        return self._with_condition(self.random.choice(words), relation, visible)
+        return self._with_condition(self.random.choice(words), relation, clause)
 
-    def _with_condition(self, word: str, relation: Relation, visible: list[Column]) -> Join:
+    def _with_condition(self, word: str, relation: Relation, clause: FromClause) -> Join:
+        theirs = {name for name, _ in relation.outputs}
+        offered = self.offered(clause)
+        visible = tuple(c for c in offered if c.table or c.name not in theirs)  # or ambiguous
         scope = Scope((*visible, *relation.columns()))
-        left = comparable(tuple(visible))
+        left = comparable(visible)
         pairs = [(a, b) for a in left for b in relation.columns() if a.kind is b.kind]
         numbers = [pair for pair in pairs if pair[0].kind is Kind.INT]
         if numbers and self.chooser.flip(0.7):
             pairs = numbers
         if not pairs:
             return Join(word, relation, self.expressions.condition(scope, 1))
+        shared = self._shared(clause, relation)
+        if shared and self.chooser.wants("using", 0.15):
+            self.random.shuffle(shared)
+            return self._by_name(word, relation, shared)
         a, b = self.random.choice(pairs)
-        once = [c.name for c in visible].count(b.name) == 1
-        if a.name == b.name and once and self.chooser.wants("using", 0.5):  # type: ignore[attr-defined]
-            return Join(word, relation, using=(b.name,))
         about: tuple[str, ...] = ()
         on = self.expressions.comparison(a, b)
         if self.chooser.wants("inequality join", 0.15):
             on, about = self.expressions.comparison(a, b, safe=0, other=1), ("inequality join",)
         if self.chooser.flip(0.3):
-            asking = self.chooser.wants("subquery in on", 0.2) and word == "JOIN"
+            asking = self.chooser.wants("subquery in on", 0.2)
             more = self.expressions.condition(replace(scope, subqueries=int(asking)), 1)
             joint = "({0} OR {1})" if self.chooser.flip(0.15) else "({0} AND {1})"
             on = Call(Kind.BOOLEAN, joint, (on, more))

@@ -15,9 +15,10 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from compiler.database import Literals, Rows
-from dagster_streamtables import Lake, StreamTable
-from dagster_streamtables.compiler import compile_query, read
+from dagster_streamtables import Lake, Mode, StreamTable
+from dagster_streamtables.compiler import compile_query, read, respelled
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
+from dagster_streamtables.runtime.spark.codegen import choose_codegen
 from dagster_streamtables.runtime.spark.session import open_session
 from fuzz.changes import Bag, Story
 from fuzz.duck import DuckEngine
@@ -81,14 +82,19 @@ class _Batch:
             self._compile(i, trial)
         open_ = [i for i in range(len(self.trials)) if i not in self.outcomes]
         if open_:
-            names = {name for i in open_ for name in read(self.trials[i].text).sources}
+            names = {n for i in open_ for n in read(_as_stored(self.trials[i].text)).sources}
             self._follow(open_, tuple(sorted(names)))
         done = Outcome(Verdict.COMPARED)
         return [self.outcomes.get(i, done) for i in range(len(self.trials))]
 
     def _compile(self, i: int, trial: Trial) -> None:
         try:
-            compile_query(trial.text, SOURCES)
+            read(trial.text)
+        except InvalidDefinition as error:
+            self.outcomes[i] = Outcome(Verdict.REFUSED, f"cannot be read: {error.what}")
+            return
+        try:
+            compile_query(_as_stored(trial.text), SOURCES)
         except UnsupportedQuery as error:
             self.outcomes[i] = Outcome(Verdict.REFUSED, error.what)
         except InvalidDefinition as error:
@@ -97,8 +103,21 @@ class _Batch:
             self.outcomes[i] = self._if_it_runs(trial, f"the compiler broke: {said(error)}")
 
     def _if_it_runs(self, trial: Trial, wrong: str) -> Outcome:
-        """DuckDB tells whether the text means something: there is no lake yet."""
-        return Outcome(self.engine.duck.run(trial).verdict, wrong)
+        """Spark tells whether the text means something."""
+        from pyspark.errors import PySparkException
+
+        session = self.engine.session
+        for table, columns in SOURCES.items():
+            empty = ", ".join(f"CAST(NULL AS {type_}) AS `{n}`" for n, type_ in columns.items())
+            session.sql(f"SELECT {empty}").createOrReplaceTempView(table)
+        try:
+            session.sql(trial.text).schema  # noqa: B018 -- which asks Spark
+        except PySparkException as error:
+            return Outcome(Verdict.NOT_HERE, said(error))
+        finally:
+            for table in SOURCES:
+                session.catalog.dropTempView(table)
+        return Outcome(Verdict.FAILED, wrong)
 
     def _follow(self, open_: list[int], tables: tuple[str, ...]) -> None:
         states = self.story.states(tables)
@@ -118,10 +137,20 @@ class _Batch:
     def _refresh(self, i: int, window: int) -> bool:
         """One refresh and its comparison; whether other rows were there after it."""
         # Three rows out of five are no reason to recompute here: the change is the test.
-        table = StreamTable(f"st{i}", self.trials[i].text, differential_max_change_ratio=0)
+        table = StreamTable(
+            f"st{i}",
+            self.trials[i].text,
+            mode=Mode.DIFFERENTIAL,
+            differential_max_change_ratio=0,
+        )
         try:
             done = self.lake.refresh(table)
-            expected, found = self._rows_of_text(i), rows_of(self.lake.read(table.name))
+            expected, found = self._rows_of_text(i), self._rows(self.lake.read(table.name))
+        except UnsupportedQuery as error:
+            misnamed = "worked out" in str(error)
+            verdict = Verdict.FAILED if window or misnamed else Verdict.REFUSED
+            self.outcomes[i] = Outcome(verdict, f"window {window}: {error.what}")
+            return False
         except Exception as error:
             refuses = None if window else self._refuses(i)
             verdict = Verdict.NOT_HERE if refuses else Verdict.FAILED
@@ -143,8 +172,14 @@ class _Batch:
 
     def _rows_of_text(self, i: int) -> NamedRows:
         """What plain Spark makes of the user's own text."""
-        place, text = self.lake.location, read(self.trials[i].text)
-        return rows_of(self.engine.session.sql(text.over(lambda name: f"delta.`{place(name)}`")))
+        place, text = self.lake.location, read(_as_stored(self.trials[i].text))
+        rows = self.engine.session.sql(text.over(lambda name: f"delta.`{place(name)}`"))
+        return self._rows(rows)
+
+    def _rows(self, answer: DataFrame) -> NamedRows:
+        """The rows as text. To compile a statement takes longer than to run it over some rows."""
+        choose_codegen(self.engine.session, 0)
+        return rows_of(answer)
 
     def _write(self, table: str, bag: Bag, mode: str = "overwrite") -> None:
         rows = self.engine.arrow(table, list(bag.elements()))
@@ -165,6 +200,11 @@ class _Batch:
             self._write(table, came - one, "append")
         else:
             self._write(table, came, "append")
+
+
+def _as_stored(text: str) -> str:
+    """A query with the tables as their folders are called."""
+    return respelled(text, {name: name.lower() for name in read(text).sources})
 
 
 def rows_of(answer: DataFrame) -> NamedRows:

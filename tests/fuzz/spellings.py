@@ -12,7 +12,7 @@ from fuzz.relations import Columns
 from fuzz.schema import SOURCES, Kind
 from fuzz.tree import Key, Over, Query, quoted, walk
 
-SPELLINGS = ("comment", "loud")
+SPELLINGS = ("comment", "loud", "other case")
 _COMMENTS = (" /* it's; */ ", ' -- "one\n', "\n\t", " /**/ ", " /* `a */ ")
 _QUOTED = re.compile(r"('[^']*'|`[^`]*`|/\*.*?\*/|--[^\n]*\n)", re.DOTALL)
 
@@ -36,7 +36,7 @@ class Piped(Query):
         steps = [query.sources(here)]
         if query.where:
             steps.append(f"WHERE {query.where.sql(here)}")
-        outputs = "*" if query.star else ", ".join(each.sql(here) for each in query.select)
+        outputs = query.select_list(here)
         if query.group is not None:
             steps.append(self._aggregate(query.group))
             outputs = ", ".join(quoted(each.name) for each in query.select)
@@ -85,7 +85,7 @@ def _no_key_inside(outputs: tuple[Output, ...]) -> bool:
 
 @dataclass(frozen=True)
 class Spelled(Query):
-    """The same query, in capitals or with comments between its words."""
+    """The same query, in capitals, in mixed case, or with comments between its words."""
 
     query: Query
     way: str
@@ -103,13 +103,22 @@ class Spelled(Query):
         parts = _QUOTED.split(self.query.sql())
         random = Random(self.seed)
         for i in range(0, len(parts), 2):
-            parts[i] = _loud(parts[i]) if self.way == "loud" else _commented(parts[i], random)
+            parts[i] = _WAYS[self.way](parts[i], random)
         return "".join(parts)
 
 
-def _loud(text: str) -> str:
+def _loud(text: str, _: Random) -> str:
     """In capitals, but for the tables, which are folders."""
     return re.sub(r"\w+", lambda word: word[0] if word[0] in SOURCES else word[0].upper(), text)
+
+
+def _in_other_case(text: str, random: Random) -> str:
+    """Some words, those of tables included."""
+
+    def spelled(word: re.Match[str]) -> str:
+        return random.choice((str.upper, str.lower, str.title, *(str,) * 9))(word[0])
+
+    return re.sub(r"\w+", spelled, text)
 
 
 def _commented(text: str, random: Random) -> str:
@@ -118,6 +127,7 @@ def _commented(text: str, random: Random) -> str:
     return words[0] + "".join(b + word for b, word in zip(between, words[1:], strict=True))
 
 
+_WAYS = {"comment": _commented, "loud": _loud, "other case": _in_other_case}
 _UNPIVOTED: Columns = (("id", Kind.INT), ("n", Kind.STRING), ("v", Kind.INT))
 _TIMES: Columns = (("w", Kind.TIMESTAMP), ("kind", Kind.STRING), ("n", Kind.INT), ("m", Kind.INT))
 _GROUPED = "SELECT {0}.{1} AS w, kind, COUNT(*) AS n, MAX(id) AS m FROM events GROUP BY {2}, kind"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from fuzz.expressions import comparable
 from fuzz.forms import AGGREGATES
-from fuzz.queries import Group, Output, Select, Top
+from fuzz.queries import Group, Output, Select, Star, Top
 from fuzz.schema import Kind
 from fuzz.scope import Scope
-from fuzz.tree import Aggregate, Ask, Call, Column, Expr, Literal, Relation
+from fuzz.tree import Aggregate, Ask, Call, Column, Expr, Literal
 
 if TYPE_CHECKING:
     from fuzz.grammar import Grammar
@@ -47,28 +47,50 @@ class Subqueries:
         below = self._start(scope, correlated=word != "scalar subquery" or self.chooser.flip(0.2))
         if below is None:
             return None
-        relation, inner, where, correlated = below
+        base, inner, correlated = below
         about = ("correlated scalar",) if correlated else ("scalar subquery",)
         if word == "scalar limit":
             output = self._column(kind, inner)
             if output is None:
                 return None
-            query = Select((Output("v", output),), relation, where=where, top=Top(1))
+            query = replace(base, select=(Output("v", output),), top=Top(1))
             return Ask(kind, "({query})", (), query, (*about, "scalar limit"))
-        total = self._total(kind, inner)
+        named, more = self._in_list(scope, inner)
+        total = self._total(kind, named)
         if total is None:
             return None
-        query = Select((Output("v", total),), relation, where=where, group=Group(()))
-        return Ask(kind, "({query})", (), query, about)
+        query = replace(base, select=(Output("v", total),), group=Group(()))
+        return Ask(kind, "({query})", (), query, about + more)
 
     def _exists(self, scope: Scope, word: str) -> Expr | None:
         below = self._start(scope, correlated=self.chooser.flip(0.85))
         if below is None:
             return None
-        relation, _, where, _ = below
-        query = Select((Output("one", Literal(Kind.INT, "1")),), relation, where=where)
+        base, inner, _ = below
+        query = replace(base, select=(Output("one", Literal(Kind.INT, "1")),))
+        words: tuple[str, ...] = (word,)
+        if self.chooser.wants("exists list", 0.3):
+            named, more = self._in_list(scope, inner)
+            query = self._with_list(base, named)
+            words = (word, "exists list", *more)
         template = "NOT EXISTS ({query})" if word == "not exists" else "EXISTS ({query})"
-        return Ask(Kind.BOOLEAN, template, (), query, (word,))
+        return Ask(Kind.BOOLEAN, template, (), query, words)
+
+    def _with_list(self, base: Select, scope: Scope) -> Select:
+        """Outputs that nobody reads."""
+        if self.chooser.flip(0.3):
+            return replace(base, stars=(Star(self.random.choice(["", base.start.alias])),))
+        many = self.random.randint(1, 2)
+        kinds = [self.random.choice(scope.columns).kind for _ in range(many)]
+        values = [self.expressions.value(kind, scope, 1) for kind in kinds]
+        outputs = tuple(Output(f"v{i}", value) for i, value in enumerate(values))
+        return replace(base, select=outputs, distinct=self.chooser.flip(0.2))
+
+    def _in_list(self, outer: Scope, inner: Scope) -> tuple[Scope, tuple[str, ...]]:
+        """What the outputs of a subquery name, and the construct that it is about."""
+        if not self.chooser.wants("outer name in list", 0.15):
+            return inner, ()
+        return replace(inner, columns=(*inner.columns, *outer.columns)), ("outer name in list",)
 
     def _in(self, scope: Scope, word: str) -> Expr | None:
         asked = self._pair(scope)
@@ -91,13 +113,13 @@ class Subqueries:
         below = self._start(scope, correlated=False)
         if below is None:
             return None
-        relation, inner, where, _ = below
+        base, inner, _ = below
         pairs = self._pairs(scope.atoms, inner.columns)
         if len(pairs) < 2:
             return None
         chosen = self.random.sample(pairs, 2)
         outputs = tuple(Output(f"v{i}", right) for i, (_, right) in enumerate(chosen))
-        query = Select(outputs, relation, where=where)
+        query = replace(base, select=outputs)
         no = "NOT " if self.chooser.flip(0.4) else ""
         lefts = tuple(left for left, _ in chosen)
         return Ask(Kind.BOOLEAN, f"(({{0}}, {{1}}) {no}IN ({{query}}))", lefts, query, (word,))
@@ -107,7 +129,7 @@ class Subqueries:
         below = self._start(scope, correlated=self.chooser.flip(0.35))
         if below is None:
             return None
-        relation, inner, where, _ = below
+        base, inner, _ = below
         pairs = self._pairs(scope.atoms, inner.columns)
         if not pairs:
             return None
@@ -115,16 +137,21 @@ class Subqueries:
         if self.chooser.flip(0.2):
             left = self.expressions.value(left.kind, scope.plain(), 1)
         if self.chooser.flip(0.2):
-            right = self.expressions.value(right.kind, inner, 1)
-        return left, Select((Output("v", right),), relation, where=where)
+            right = self.expressions.value(right.kind, self._in_list(scope, inner)[0], 1)
+        return left, replace(base, select=(Output("v", right),))
 
-    def _start(
-        self, scope: Scope, *, correlated: bool
-    ) -> tuple[Relation, Scope, Expr | None, bool] | None:
-        """FROM and WHERE of a subquery."""
+    def _start(self, scope: Scope, *, correlated: bool) -> tuple[Select, Scope, bool] | None:
+        """FROM and WHERE of a subquery, what its outputs can name, and whether it is correlated."""
         outer = tuple(c for c in scope.atoms if isinstance(c, Column)) if correlated else ()
-        relation = self.grammar.sources.one({column.table for column in scope.columns})
-        inner = Scope(relation.columns())
+        sources = self.grammar.sources
+        if self.chooser.wants("joins in subquery", 0.15):
+            start, joins, views = sources.several(scope, 0)
+            about = ("joins in subquery",)
+            joins = tuple(replace(each, about=each.about + about) for each in joins)
+            base = Select((), start, joins, views)
+        else:
+            base = Select((), sources.one({column.table for column in scope.columns}))
+        inner = Scope(sources.offered(base.clause))
         conditions: list[Expr] = []
         pairs = self._pairs(outer, inner.columns)
         if pairs:
@@ -136,7 +163,7 @@ class Subqueries:
         where = None
         for each in conditions:
             where = each if where is None else Call(Kind.BOOLEAN, "({0} AND {1})", (where, each))
-        return relation, inner, where, bool(pairs)
+        return replace(base, where=where), inner, bool(pairs)
 
     def _total(self, kind: Kind, inner: Scope) -> Expr | None:
         there = {column.kind for column in inner.columns}

@@ -8,8 +8,9 @@ from random import Random
 
 CONSTRUCTS: Mapping[str, float] = {
     # FROM
-    "join": 3, "outer join": 3, "cross join": 1, "using": 1, "natural join": 1, "semi join": 1,
-    "anti join": 1, "inequality join": 1, "derived table": 3, "column aliases": 1, "cte": 2,
+    "join": 3, "outer join": 3, "cross join": 1, "using": 2, "natural join": 1, "semi join": 1,
+    "anti join": 1, "chain by names": 1, "merged column": 1, "inequality join": 1,
+    "derived table": 3, "column aliases": 1, "cte": 2,
     "shared cte": 2, "recursion": 1, "values": 1, "lateral": 3, "left lateral": 2,
     "lateral top": 2, "lateral aggregate": 2, "explode": 2, "lateral view": 1, "pivot": 1,
     "explode output": 1,
@@ -32,6 +33,7 @@ CONSTRUCTS: Mapping[str, float] = {
     "exists": 2, "not exists": 2, "in subquery": 2, "not in subquery": 2, "row in subquery": 1,
     "scalar subquery": 2, "correlated scalar": 2, "scalar limit": 1, "any": 1, "all": 1,
     "subquery under or": 1, "subquery in output": 2, "subquery in having": 1, "subquery in on": 1,
+    "subquery in key": 1, "exists list": 1, "joins in subquery": 1, "outer name in list": 1,
 }  # fmt: skip
 """Construct → weight. What every query has (scans, filters, projections) has no switch."""
 
@@ -41,7 +43,8 @@ OF_SPARK: Mapping[str, float] = {
     "variant": 1, "more aggregates": 2,
     # clauses
     "from first": 1, "pipe": 2, "group by all": 1, "alias of output": 1, "unpivot": 1,
-    "window of time": 1, "loud": 1, "comment": 1,
+    "window of time": 1, "loud": 1, "comment": 1, "other case": 1, "star of table": 1,
+    "star except": 1, "keyword names": 1,
 }  # fmt: skip
 """What only Spark has, or DuckDB takes for something else: for the engine that runs on Spark."""
 
@@ -80,8 +83,9 @@ class Switches:
 
 
 def all_switches(*, of_spark: bool = False) -> Switches:
-    # Spark's CORR divides by zero where all values are equal.
-    return Switches({**CONSTRUCTS, **(OF_SPARK | {"correlation": 0} if of_spark else {})})
+    # Spark's CORR divides by zero where all values are equal, and it has no `= ANY (SELECT …)`.
+    not_there = {"correlation": 0.0, "any": 0.0, "all": 0.0}
+    return Switches({**CONSTRUCTS, **({**OF_SPARK, **not_there} if of_spark else {})})
 
 
 def only(words: Iterable[str]) -> Switches:

@@ -80,6 +80,15 @@ class Column(Expr):
 
 
 @dataclass(frozen=True)
+class Alone(Column):
+    """A column that a join by names has merged, named without a table."""
+
+    @property
+    def constructs(self) -> tuple[str, ...]:
+        return ("merged column",)
+
+
+@dataclass(frozen=True)
 class Literal(Expr):
     text: str
 

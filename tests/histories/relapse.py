@@ -4,8 +4,8 @@
     python -m tests.histories.relapse zero again      those whose title holds one of the words
 
 Each is put back as a text in the place of another, in a copy of the repository in a temporary
-folder, where the generator then runs. One that is not found in time fails the command. The bugs
-are in `relapse.toml`.
+folder, where the generator then runs: of histories, or of queries for a bug of the compiler. One
+that is not found in time fails the command. The bugs are in `relapse.toml`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,10 @@ from tests.breakage import broken, module_of
 
 ROOT = Path(__file__).parent.parent.parent
 MINUTES = 10
-HUNT = ("--roots", "3", "--processes", "2")
+HUNTS = {
+    "histories": ("tests.histories", "--roots", "3", "--processes", "2"),
+    "queries": ("tests.fuzz", "--engine", "spark"),
+}
 
 
 @dataclass(frozen=True)
@@ -45,12 +48,14 @@ class Bug:
     """What was wrong."""
     changes: tuple[Change, ...]
     seed: int = 1
+    hunt: str = "histories"
+    """What looks for it; see `HUNTS`."""
 
 
 def load() -> list[Bug]:
     written = tomllib.loads((Path(__file__).parent / "relapse.toml").read_text())
     return [
-        Bug(each["title"], tuple(Change(**c) for c in each["change"]), each.get("seed", 1))
+        Bug(**(each | {"changes": tuple(Change(**c) for c in each.pop("change"))}))
         for each in written["bug"]
     ]
 
@@ -68,19 +73,19 @@ def looked_for(bug: Bug) -> bool:
         copy_package(Path(folder), "tests")
         for change in bug.changes:
             change.apply(Path(folder))
-        command = [sys.executable, "-m", "tests.histories", "--no-shrink"]
+        hunt = [sys.executable, "-m", *HUNTS[bug.hunt], "--no-shrink"]
         run = subprocess.run(
-            [*command, "--minutes", str(MINUTES), "--seed", str(bug.seed), *HUNT],
+            [*hunt, "--minutes", str(MINUTES), "--seed", str(bug.seed)],
             cwd=folder,
             env=_environment(folder),
             capture_output=True,
             text=True,
             check=False,
         )
-    verdict = re.search(r"FAILED after .*\nreplay: .*", run.stdout)
+    verdict = re.search(r"FAILED (after|on) .*\nreplay: .*", run.stdout)
     if verdict is None and run.returncode:
         raise RuntimeError(f"{bug.title}: the generator broke\n{run.stdout[-2000:]}{run.stderr}")
-    covered = re.findall(r"^\d+ s: .*", run.stdout, re.MULTILINE)[-1:]
+    covered = re.findall(r"^\d+ s: .*|^.* compared, .*", run.stdout, re.MULTILINE)[-1:]
     told = f"not found: {covered}" if verdict is None else verdict[0].replace("\n", ", ")
     print(f"{bug.title}: {told} ({time.monotonic() - began:.0f} s)", flush=True)
     return verdict is not None

@@ -14,6 +14,7 @@ from collections import Counter
 from sqlglot import exp
 from sqlglot.schema import Schema
 
+from dagster_streamtables.compiler.analyze.generators import qualify_arguments
 from dagster_streamtables.compiler.analyze.joins_by_name import resolve_joins_by_name
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_joins
 from dagster_streamtables.compiler.analyze.stars import (
@@ -42,6 +43,7 @@ def settle_columns(tree: exp.Query, schema: Schema, scopes: Scopes) -> None:
         if joins_by_name(select):
             resolve_joins_by_name(select, scopes)
             open_joins(select)
+        qualify_arguments(select, scopes)
         spell_out_inner_stars(select, schema)
         if select is not outermost:
             _tell_apart(select, schema)

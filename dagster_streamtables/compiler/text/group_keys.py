@@ -2,7 +2,8 @@
 
 A key that the SELECT list omits is stored in a hidden column, so a full refresh selects it too.
 Spark recognizes it as the key only if both parse to the same tree. sqlglot's spelling may not:
-it prints ``DATE '2024-01-01'`` as ``CAST('2024-01-01' AS DATE)``, a different tree.
+it prints ``DATE '2024-01-01'`` as ``CAST('2024-01-01' AS DATE)``, a different tree. And what a FULL
+JOIN by names merges is a key under its name alone: ``COALESCE(a.k, b.k)`` is not in GROUP BY k.
 """
 
 from __future__ import annotations
@@ -31,22 +32,64 @@ def in_own_words(said: Mapping[str, str], text: Text) -> dict[str, str]:
         text: A query with GROUP BY at its outermost level.
     """
     words = list(_keys(text))
-    trees = [_tree(each) for each in words]
-    often = Counter(trees)
-    own = {tree: each for tree, each in zip(trees, words, strict=True) if often[tree] == 1}
-    return {name: own.get(_tree(sql), sql) for name, sql in said.items()}
+    own = _once(words)
+    return {name: own.get(_tree(s)) or _merged_word(s, words) or s for name, s in said.items()}
+
+
+def _once(words: Sequence[str]) -> dict[str, str]:
+    """The normal forms that one of the keys has."""
+    often = Counter(map(_tree, words))
+    return {_tree(each): each for each in words if often[_tree(each)] == 1}
+
+
+def _merged_word(sql: str, words: Sequence[str]) -> str | None:
+    """The key that names alone what joins by names merge in an expression."""
+    tree, names = _parsed(sql), set[str]()
+
+    def alone(node: exp.Expr) -> exp.Expr:
+        name = _merged(node)
+        names.update({name} if name else ())
+        return exp.column(name, quoted=True) if name else node
+
+    if tree is None:
+        return None
+    written = tree.transform(alone).sql(DIALECT)
+    fit = [each for each in words if not names & _qualified(each)]
+    return _once(fit).get(_tree(written)) if names else None
+
+
+def _merged(node: exp.Expr) -> str:
+    """The name that all columns have, if the node is a COALESCE of nothing but columns."""
+    kinds = exp.Coalesce | exp.Column | exp.Identifier
+    if not isinstance(node, exp.Coalesce) or not all(isinstance(n, kinds) for n in node.walk()):
+        return ""
+    names = {each.name.lower() for each in node.find_all(exp.Column)}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _qualified(sql: str) -> set[str]:
+    """The columns that an expression names with their tables."""
+    tree = _parsed(sql)
+    columns = tree.find_all(exp.Column) if tree is not None else ()
+    return {each.name.lower() for each in columns if each.table}
 
 
 def _tree(sql: str) -> str:
     """A normal form that ignores table aliases and case; the text itself if it does not parse."""
-    try:
-        tree = sqlglot.parse_one(sql, dialect=DIALECT)
-    except SqlglotError:
+    tree = _parsed(sql)
+    if tree is None:
         return sql
     for column in tree.find_all(exp.Column):
         column.set("table", None)
         column.set("this", exp.to_identifier(column.name.lower(), quoted=True))
     return tree.sql(DIALECT)
+
+
+def _parsed(sql: str) -> exp.Expr | None:
+    try:
+        return sqlglot.parse_one(sql, dialect=DIALECT)
+    except SqlglotError:
+        return None
 
 
 def _keys(text: Text) -> Iterator[str]:

@@ -35,19 +35,23 @@ _SCALAR = """
     url_decode url_encode weekday weekofyear width_bucket xxhash64 year zeroifnull
 """
 _AGGREGATES = """
-    any any_value approx_count_distinct approx_percentile approx_top_k array_agg bit_and bit_or
-    bit_xor bitmap_and_agg bitmap_construct_agg bitmap_or_agg bool_and bool_or collect_list
-    collect_set corr count_if count_min_sketch covar_pop covar_samp every first first_value grouping
-    grouping_id hll_sketch_agg hll_union_agg kurtosis last last_value listagg
-    max_by mean measure median min_by mode percentile percentile_approx percentile_cont
-    percentile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx
-    regr_sxy regr_syy skewness some std stddev stddev_pop stddev_samp string_agg try_avg try_sum
-    var_pop var_samp variance
+    any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate
+    approx_top_k_combine array_agg bit_and bit_or bit_xor bitmap_and_agg bitmap_construct_agg
+    bitmap_or_agg bool_and bool_or collect_list collect_set corr count_if count_min_sketch covar_pop
+    covar_samp every first first_value grouping grouping_id hll_sketch_agg hll_union_agg kurtosis
+    last last_value listagg max_by mean measure median min_by mode percentile percentile_approx
+    percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope
+    regr_sxx regr_sxy regr_syy schema_of_variant_agg skewness some std stddev stddev_pop stddev_samp
+    string_agg theta_intersection_agg theta_sketch_agg theta_union_agg try_avg try_sum
+    tuple_intersection_agg_double tuple_intersection_agg_integer tuple_sketch_agg_double
+    tuple_sketch_agg_integer tuple_union_agg_double tuple_union_agg_integer var_pop var_samp
+    variance vector_avg vector_sum
 """
 _UNREPEATABLE = """
     assert_true histogram_numeric input_file_block_length input_file_block_start input_file_name
-    java_method monotonically_increasing_id raise_error rand randn random randstr reflect shuffle
-    spark_partition_id try_reflect uniform uuid
+    java_method kll_merge_agg_bigint kll_merge_agg_double kll_merge_agg_float kll_sketch_agg_bigint
+    kll_sketch_agg_double kll_sketch_agg_float monotonically_increasing_id raise_error rand randn
+    random randstr reflect shuffle spark_partition_id try_reflect uniform uuid
 """
 _CLOCK = """
     current_catalog current_database current_path current_schema current_time current_timezone
@@ -69,17 +73,30 @@ _LAMBDAS = """
     transform_keys transform_values zip_with
 """
 _AS_WRITTEN = """
-    aes_decrypt bitmap_bit_position bitmap_bucket_number bitmap_count date_format from_avro from_csv
-    from_json from_protobuf from_unixtime from_xml hll_sketch_estimate is_valid_utf8
-    is_valid_variant is_variant_null levenshtein log10 log2 make_dt_interval make_timestamp
-    make_timestamp_ltz make_timestamp_ntz make_valid_utf8 make_ym_interval map map_concat
-    map_entries map_from_arrays map_from_entries parse_json quote schema_of_csv schema_of_json
-    schema_of_variant schema_of_xml sentences shiftrightunsigned str_to_map time_bucket to_char
-    to_csv to_date to_timestamp to_unix_timestamp to_varchar to_variant_object to_xml
-    try_aes_decrypt try_make_timestamp try_make_timestamp_ltz try_make_timestamp_ntz try_parse_json
-    try_parse_url try_to_date try_validate_utf8 try_variant_get typeof unix_date unix_timestamp
-    validate_utf8 variant_get xpath xpath_boolean xpath_double xpath_float xpath_int xpath_long
-    xpath_number xpath_short xpath_string
+    aes_decrypt approx_top_k_estimate bitmap_bit_position bitmap_bucket_number bitmap_count
+    date_format from_avro from_csv from_json from_protobuf from_unixtime from_xml
+    hll_sketch_estimate hll_union is_valid_utf8 is_valid_variant is_variant_null
+    kll_sketch_get_n_bigint kll_sketch_get_n_double kll_sketch_get_n_float
+    kll_sketch_get_quantile_bigint kll_sketch_get_quantile_double kll_sketch_get_quantile_float
+    kll_sketch_get_rank_bigint kll_sketch_get_rank_double kll_sketch_get_rank_float
+    kll_sketch_merge_bigint kll_sketch_merge_double kll_sketch_merge_float
+    kll_sketch_to_string_bigint kll_sketch_to_string_double kll_sketch_to_string_float levenshtein
+    log10 log2 make_dt_interval make_timestamp make_timestamp_ltz make_timestamp_ntz make_valid_utf8
+    make_ym_interval map map_concat map_entries map_from_arrays map_from_entries parse_json quote
+    schema_of_avro schema_of_csv schema_of_json schema_of_variant schema_of_xml sentences
+    shiftrightunsigned str_to_map theta_difference theta_intersection theta_sketch_estimate
+    theta_union time_bucket to_avro to_char to_csv to_date to_protobuf to_timestamp
+    to_unix_timestamp to_varchar to_variant_object to_xml try_aes_decrypt try_make_timestamp
+    try_make_timestamp_ltz try_make_timestamp_ntz try_parse_json try_parse_url try_to_date
+    try_validate_utf8 try_variant_get tuple_difference_double tuple_difference_integer
+    tuple_difference_theta_double tuple_difference_theta_integer tuple_intersection_double
+    tuple_intersection_integer tuple_intersection_theta_double tuple_intersection_theta_integer
+    tuple_sketch_estimate_double tuple_sketch_estimate_integer tuple_sketch_summary_double
+    tuple_sketch_summary_integer tuple_sketch_theta_double tuple_sketch_theta_integer
+    tuple_union_double tuple_union_integer tuple_union_theta_double tuple_union_theta_integer typeof
+    unix_date unix_timestamp validate_utf8 variant_get vector_cosine_similarity vector_inner_product
+    vector_l2_distance vector_norm vector_normalize xpath xpath_boolean xpath_double xpath_float
+    xpath_int xpath_long xpath_number xpath_short xpath_string
 """
 _WINDOW = """
     cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number

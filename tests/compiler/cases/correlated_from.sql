@@ -537,3 +537,82 @@ UPDATE customers SET region = 'north' WHERE id = 2;
 -- -1 | 1 | 2
 -- -1 | 2 | 0
 -- -1 | 3 | 2
+
+--- case: a table function in a LATERAL query takes unqualified columns of the query around
+--- covers: Q15 a table function in a subquery that takes columns of the query around
+SELECT o.id, x.s
+FROM orders AS o, LATERAL (SELECT o.id + v AS s FROM explode(array(customer, amount)) AS t(v) WHERE amount > 5) AS x;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- -1 | 2 | 5
+-- -1 | 2 | 8
+-- +1 | 3 | 11
+-- +1 | 3 | 9
+-- +1 | 9 | 11
+-- +1 | 9 | 18
+
+--- case: a table function among the outputs of a LATERAL query takes unqualified columns
+--- covers: Q15 a table function in a subquery that takes columns of the query around
+SELECT o.id, x.v FROM orders AS o, LATERAL (SELECT explode(array(customer, amount)) AS v) AS x;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- -1 | 2 | 3
+-- -1 | 2 | 6
+-- +1 | 3 | 6
+-- +1 | 3 | 8
+-- +1 | 9 | 2
+-- +1 | 9 | 9
+
+--- case: a table function in EXISTS takes unqualified columns of the query around
+--- covers: Q15 a table function in a subquery that takes columns of the query around
+SELECT id
+FROM orders WHERE EXISTS (SELECT 1 FROM explode(array(customer, amount)) AS e(v) WHERE v > id + 1);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- -1 | 2
+-- +1 | 3
+
+--- case: a table function beside a table takes columns of the query around
+--- covers: Q15 a table function in a subquery that takes columns of the query around
+SELECT o.id, x.s
+FROM orders AS o, LATERAL (SELECT c.id + v AS s FROM customers AS c, explode(array(amount)) AS t(v) WHERE c.region > 'a') AS x;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- +1 | 1 | 14
+-- +1 | 1 | 7
+-- -1 | 2 | 12
+-- -1 | 2 | 9
+-- +1 | 3 | 10
+-- +1 | 3 | 11
+-- +1 | 3 | 14
+-- +1 | 3 | 17
+-- +1 | 4 | 16
+-- +1 | 4 | 9
+-- +1 | 9 | 11
+-- +1 | 9 | 12
+-- +1 | 9 | 15
+-- +1 | 9 | 18

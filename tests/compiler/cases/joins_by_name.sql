@@ -643,3 +643,66 @@ INSERT INTO customers VALUES (2, 'd'), (9, 'e');
 -- +1 | 9 | c | NULL
 -- +1 | 9 | d | NULL
 -- +1 | 9 | e | NULL
+
+--- case: groups by a merged column that is not returned
+--- covers: Q2 groups by a merged column
+SELECT COUNT(*) AS n, MAX(region) AS region
+FROM (SELECT region, id FROM customers) AS c FULL JOIN orders AS o USING (id) GROUP BY id;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- -1 | 1 | NULL
+-- +1 | 1 | d
+-- +1 | 1 | e
+
+--- case: groups by a merged column and by the column of one side, neither returned
+--- covers: Q2 groups by a merged column
+SELECT SUM(o.amount) AS total
+FROM (SELECT region, id FROM customers) AS c FULL JOIN orders AS o USING (id) GROUP BY c.id, id;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- -1 | 6
+-- +1 | 8
+-- +1 | 9
+
+--- case: groups by an expression over the merged column of three tables
+--- covers: Q2 groups by a merged column
+SELECT COUNT(*) AS rows, SUM(n) AS total
+FROM (SELECT region, id FROM customers) AS c FULL JOIN orders AS o USING (id) FULL JOIN (SELECT customer AS id, amount AS n FROM orders WHERE amount > 4) AS d USING (id) GROUP BY ID % 3;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- +1 | 2 | 16
+-- -1 | 2 | 6
+-- -1 | 2 | 7
+-- +1 | 3 | 8
+
+--- case: groups by COALESCE of both sides of a FULL JOIN by names
+--- covers: Q2 groups by a merged column
+SELECT COUNT(*) AS n
+FROM (SELECT region, id FROM customers) AS c FULL JOIN orders AS o USING (id) GROUP BY COALESCE(c.id, o.id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- +1 | 1

@@ -303,3 +303,19 @@ INSERT INTO customers VALUES (5, 'a');
 --- delta
 -- +1 | a,x,z
 -- -1 | x,z
+
+--- case: sketches of theta and of tuples
+--- covers: Q7 THETA_SKETCH_AGG and TUPLE_SKETCH_AGG
+--- spark: DuckDB has no such sketches
+SELECT customer, theta_sketch_estimate(theta_sketch_agg(amount)) AS n, tuple_sketch_estimate_integer(tuple_sketch_agg_integer(id, amount, 12, 'max')) AS m
+FROM orders GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+--- change
+INSERT INTO orders VALUES (3, 1, 8), (9, 2, 9), (9, 1, 8);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 1 | 1 | 1.0
+-- +1 | 1 | 2 | 3.0
+-- +1 | 2 | 1 | 1.0
+-- -1 | 3 | 1 | 1.0

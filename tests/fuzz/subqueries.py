@@ -84,7 +84,9 @@ class Subqueries:
         kinds = [self.random.choice(scope.columns).kind for _ in range(many)]
         values = [self.expressions.value(kind, scope, 1) for kind in kinds]
         outputs = tuple(Output(f"v{i}", value) for i, value in enumerate(values))
-        return replace(base, select=outputs, distinct=self.chooser.flip(0.2))
+        top = Top(self.random.randint(1, 2), self.random.randint(0, 2))
+        top = top if self.chooser.wants("limit", 0.1) else None
+        return replace(base, select=outputs, distinct=self.chooser.flip(0.2), top=top)
 
     def _in_list(self, outer: Scope, inner: Scope) -> tuple[Scope, tuple[str, ...]]:
         """What the outputs of a subquery name, and the construct that it is about."""

@@ -46,7 +46,8 @@ class Top(Operator):
     def select(self, *inputs: str) -> exp.Query:
         [rows] = inputs
         query = select(*map(column, self.schema)).from_(table(rows), copy=False)
-        query = query.order_by(*(each.copy() for each in self.order), copy=False)
+        if self.order:  # there is none where rows are alike
+            query = query.order_by(*(each.copy() for each in self.order), copy=False)
         query = query.limit(self.limit.copy(), copy=False) if self.limit is not None else query
         return query.offset(self.offset.copy()) if self.offset is not None else query
 
@@ -54,4 +55,4 @@ class Top(Operator):
         order = ", ".join(each.sql("spark") for each in self.order)
         limit = "all" if self.limit is None else self.limit.sql("spark")
         after = "" if self.offset is None else f" after {self.offset.sql('spark')}"
-        return f"Top {limit}{after} by {order}"
+        return f"Top {limit}{after}" + f" by {order}" * bool(order)

@@ -553,3 +553,36 @@ INSERT INTO customers VALUES (1, 'north');
 --- delta
 -- -1 | 10 | False | False
 -- +1 | 10 | True | False
+
+--- case: EXISTS over rows with OFFSET
+--- covers: Q13 EXISTS with LIMIT and OFFSET
+SELECT id, region
+FROM customers WHERE EXISTS (SELECT o.id FROM orders AS o WHERE o.amount > 5 LIMIT 1 OFFSET 2);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- +1 | 1 | a
+-- +1 | 2 | d
+-- +1 | 3 | b
+-- +1 | 6 | c
+-- +1 | 9 | e
+
+--- case: NOT EXISTS over rows with OFFSET
+--- covers: Q13 EXISTS with LIMIT and OFFSET
+SELECT id FROM customers WHERE NOT EXISTS (SELECT 1 FROM orders WHERE amount > 5 LIMIT 1 OFFSET 2);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- -1 | 1
+-- -1 | 3
+-- -1 | 6

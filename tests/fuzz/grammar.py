@@ -176,7 +176,7 @@ class Grammar:
         tables = sorted({column.table for column in clause.named if column.table})
         options = {"star": 1.0, "star of table": 1.0 if len(tables) > 1 else 0.5}
         word = self.chooser.pick(options, "")
-        if not word or not self.chooser.flip(0.05 if len(tables) == 1 else 0.15):
+        if not word or not self.chooser.flip(0.05 if len(tables) == 1 else 0.3):
             return ()
         stars, taken = list[Star](), set[str]()
         chosen = [""]

@@ -141,6 +141,7 @@ class Sources:
     def _by_name(
         self, word: str, relation: Relation, shared: list[str], about: tuple[str, ...] = ()
     ) -> Join:
+        self.random.shuffle(shared)
         many = self.random.choice([1, 1, 1, 2])
         return Join(word, relation, using=tuple(shared[:many]), about=about)
 
@@ -185,7 +186,6 @@ class Sources:
             return Join(word, relation, self.expressions.condition(scope, 1))
         shared = self._shared(clause, relation)
         if shared and self.chooser.wants("using", 0.15):
-            self.random.shuffle(shared)
             return self._by_name(word, relation, shared)
         a, b = self.random.choice(pairs)
         about: tuple[str, ...] = ()

@@ -24,8 +24,10 @@ from dagster_streamtables.compiler.analyze.stars import (
     require_spelled_out,
     spell_out_inner_stars,
 )
-from dagster_streamtables.compiler.scope.from_columns import Scopes, joins_by_name
+from dagster_streamtables.compiler.scope.from_columns import FromColumn, Scopes, joins_by_name
+from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.column_names import SAME
+from dagster_streamtables.compiler.text.refusal import Refusal
 
 
 def settle_columns(tree: exp.Query, schema: Schema, scopes: Scopes) -> None:
@@ -44,14 +46,36 @@ def settle_columns(tree: exp.Query, schema: Schema, scopes: Scopes) -> None:
             resolve_joins_by_name(select, scopes)
             open_joins(select)
         qualify_arguments(select, scopes)
+        _expand_outer_stars(select, scopes)
         spell_out_inner_stars(select, schema)
         if select is not outermost:
-            _tell_apart(select, schema)
+            _tell_apart(select, schema, scopes)
     require_spelled_out(tree)
 
 
-def _tell_apart(select: exp.Select, schema: Schema) -> None:
-    items = _items(select, schema)
+def _expand_outer_stars(select: exp.Select, scopes: Scopes) -> None:
+    """Put columns in the place of ``t.*`` if t is a table of the query around."""
+    tables = {alias.lower() for alias in own_aliases(select)}
+    items = list[exp.Expr]()
+    for item in select.expressions:
+        columns = list[FromColumn]()
+        if isinstance(item, exp.Column) and item.is_star and item.table.lower() not in tables:
+            columns = _of_outer_table(item, select, scopes)
+        items += [each.as_output() for each in columns] or [item]
+    select.set("expressions", items)
+
+
+def _of_outer_table(star: exp.Column, select: exp.Select, scopes: Scopes) -> list[FromColumn]:
+    around = select.parent_select
+    while isinstance(around, exp.Select):
+        if star.table.lower() in map(str.lower, own_aliases(around)):
+            return scopes.expand(star, around)
+        around = around.parent_select
+    return []
+
+
+def _tell_apart(select: exp.Select, schema: Schema, scopes: Scopes) -> None:
+    items = _items(select, schema, scopes)
     count = Counter(each.alias_or_name.lower() for each in items if each.alias_or_name)
     if all(n == 1 for n in count.values()):
         return
@@ -63,12 +87,23 @@ def _tell_apart(select: exp.Select, schema: Schema) -> None:
     select.set("expressions", items)
 
 
-def _items(select: exp.Select, schema: Schema) -> list[exp.Expr]:
+def _items(select: exp.Select, schema: Schema, scopes: Scopes) -> list[exp.Expr]:
     """The outputs, with columns in the place of a star that may repeat a name."""
     outputs = select.expressions
     alone = len(outputs) == 1 and not (select.args.get("joins") or select.args.get("laterals"))
     if alone or not any(each.is_star for each in outputs):
         return list(outputs)
     name_tables(select)
-    # Where they are not known, it is told elsewhere, or they mention a row of the query around.
-    return outputs_alone(select, outputs, schema) or []
+    found = outputs_alone(select, outputs, schema)
+    if found is not None:
+        return found
+    try:  # the FROM clause mentions a row of the query around
+        parts = [_columns(each, select, scopes) for each in outputs]
+    except Refusal:  # which is told elsewhere
+        return []
+    return [column for part in parts for column in part]
+
+
+def _columns(item: exp.Expr, select: exp.Select, scopes: Scopes) -> list[exp.Expr]:
+    is_star = item.is_star and isinstance(item, exp.Star | exp.Column)
+    return [c.as_output() for c in scopes.expand(item, select)] if is_star else [item]

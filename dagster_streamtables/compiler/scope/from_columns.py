@@ -50,6 +50,10 @@ class FromColumn:
     place: int = 0
     """Its place in the table."""
 
+    def as_output(self) -> exp.Alias:
+        """The column among the outputs of a SELECT."""
+        return exp.alias_(self.value.copy(), self.name, quoted=True)
+
     def is_called(self, name: str, table: str = "") -> bool:
         return self.name.lower() == name.lower() and table.lower() in ("", self.table)
 
@@ -150,6 +154,8 @@ class Scopes:
         self._columns_of, self._rules = columns_of, rules
         # With the SELECT: the id of a node that is gone may be given to another.
         self._known: dict[int, tuple[exp.Select, list[Step], FromColumns]] = {}
+        self._left: list[FromColumns] = []
+        """What stands on the left of the relations whose columns are being found."""
 
     def columns(self, select: exp.Select) -> FromColumns:
         """The columns of a FROM clause.
@@ -184,14 +190,16 @@ class Scopes:
         return names
 
     def expand(self, star: exp.Expr, select: exp.Select) -> list[FromColumn]:
-        """The columns that ``*`` or ``t.*`` stands for in a SELECT.
+        """The columns that ``*`` or ``t.*`` stands for in a SELECT, which may be a LATERAL one.
 
         Raises:
             Refusal: They are not known, or it is a star over the fields of a struct.
         """
         table = star.table if isinstance(star, exp.Column) else ""
         node = star.this if isinstance(star, exp.Column) else star
-        found = self.columns(select).star(table, self._rules)
+        seen = [self.columns(select), *(reversed(self._left) if table else ())]
+        stars = (each.star(table, self._rules) for each in seen)
+        found = next((columns for columns in stars if columns), [])
         if not found or star.args.get("db") or node.args.get("replace") or node.args.get("rename"):
             raise unknown_columns(star)
         left_out = [(e.name, e.text("table")) for e in node.args.get("except_") or []]
@@ -226,7 +234,11 @@ class Scopes:
         for node in nodes:
             if not isinstance(node, exp.Join | exp.Lateral):
                 raise unknown_columns(node)
-            added = self._relation(node.this if isinstance(node, exp.Join) else node, steps)
+            self._left.append(columns)
+            try:
+                added = self._relation(node.this if isinstance(node, exp.Join) else node, steps)
+            finally:
+                self._left.pop()
             steps.append(Step(node, columns, added, self._rules))
             columns = steps[-1].after
         return columns

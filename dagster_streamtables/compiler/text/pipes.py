@@ -88,12 +88,8 @@ class _Writer(PipeColumns):
 
     def _first(self, start: int, stop: int, last: int) -> PipeQuery:
         words = [self._words[i] for i in self._ranges.outer(start, stop)]
-        if self._words[start] == "TABLE" and not set(words) & _SETS:
-            tables = self._names.tables(start + 1, stop, last)
-            name = self._alias(start + 1, stop)
-            return PipeQuery(self._copied(start + 1, stop), name, tables=tables)
         if self._words[start] != "FROM" or {"SELECT", "WHERE", *_SETS} & set(words[1:]):
-            return PipeQuery(f"(\n{self._operand(start, stop)}\n)")
+            return PipeQuery(f"(\n{self._copied(start, stop)}\n)")
         several = bool(_SEVERAL & set(words))
         alias = "" if several else self._alias(start + 1, stop)
         tables = self._names.tables(start + 1, stop, last)
@@ -104,7 +100,7 @@ class _Writer(PipeColumns):
         if word in _SETS:
             operand = self._after_set(start)
             words = self._copied(start, operand)
-            below = f"{query.closed.select()}\n{words} {self._operand(operand, stop)}"
+            below = f"{query.closed.select()}\n{words} {self._copied(operand, stop)}"
             return self._united(query, below, start)
         if word in JOINS:
             return self._joined(query, self._names.tables(start, stop, last), start, stop)
@@ -148,12 +144,6 @@ class _Writer(PipeColumns):
     def _after_set(self, at: int) -> int:
         """The token after UNION, and ALL or DISTINCT."""
         return at + 1 + (self._words[at + 1 : at + 2] in (["ALL"], ["DISTINCT"]))
-
-    def _operand(self, start: int, stop: int) -> str:
-        table = self._words[start : start + 1] == ["TABLE"]
-        return (
-            f"SELECT * FROM {self._copied(start + 1, stop)}" if table else self._copied(start, stop)
-        )
 
     def _joined(
         self, query: PipeQuery, tables: tuple[tuple[str, int], ...], start: int, stop: int

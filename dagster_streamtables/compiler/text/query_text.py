@@ -215,9 +215,15 @@ def as_written(sql: str) -> Text:
 
 
 def _without_tables_as_queries(text: Text) -> Text:
-    """The text with ``SELECT * FROM t`` in place of the query ``TABLE t``."""
-    found = [each.table_at for each in text.names[0]] if "table" in text.sql.lower() else []
-    return text.with_edits((at, at + 5, "SELECT * FROM") for at in found if at is not None)
+    """The text with ``SELECT * FROM t`` in place of the query ``TABLE t``; ``FROM t`` before a pipe,
+    whose steps may say t."""
+    edits = list[Edit]()
+    for each in text.names[0] if "table" in text.sql.lower() else []:
+        if (at := each.table_at) is not None:
+            begins = text.sql[:at].rstrip()[-1:] in ("", "(")
+            from_ = "FROM" if begins and each.before == "|>" else "SELECT * FROM"
+            edits.append((at, at + 5, from_))
+    return text.with_edits(edits)
 
 
 def _stripped(sql: str) -> str:

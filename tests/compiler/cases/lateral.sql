@@ -210,3 +210,79 @@ INSERT INTO orders VALUES (6, 1, 5);
 -- +1 | 10 | 10
 -- +1 | 6 | 5
 -- -1 | 10 | 5
+
+--- case: all columns of the row around in a LATERAL query
+--- covers: Q15 t.* of the query around
+SELECT x.id, x.customer, x.twice FROM orders AS o, LATERAL (SELECT o.*, amount * 2 AS twice) AS x;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- -1 | 2 | 3 | 12
+-- +1 | 3 | 6 | 16
+-- +1 | 9 | 2 | 18
+
+--- case: some columns of the row around in a LATERAL query with tables
+--- covers: Q15 t.* of the query around
+SELECT o.id AS o_id, x.*
+FROM orders AS o, LATERAL (SELECT O.* EXCEPT (id), c.* FROM customers AS c WHERE c.id = o.customer) AS x;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- -1 | 2 | 3 | 6 | 3 | b
+-- +1 | 3 | 6 | 8 | 6 | c
+-- +1 | 9 | 2 | 9 | 2 | d
+
+--- case: * of a LATERAL query whose join repeats a name and mentions the row
+--- covers: Q15 t.* of the query around
+SELECT n.a, n.f, n.c
+FROM (SELECT * FROM orders AS o JOIN LATERAL (SELECT * FROM customers AS c JOIN customers AS d ON c.id < d.id AND c.id <> o.id)) AS n(a, b, c, d, e, f, g);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- +1 | 1 | 3 | 5
+-- +1 | 1 | 6 | 5
+-- +3 | 1 | 9 | 5
+-- -1 | 2 | 3 | 6
+-- -2 | 2 | 6 | 6
+-- +1 | 3 | 2 | 8
+-- +2 | 3 | 3 | 8
+-- +2 | 3 | 6 | 8
+-- +3 | 3 | 9 | 8
+-- +1 | 4 | 2 | 7
+-- +1 | 4 | 3 | 7
+-- +1 | 4 | 6 | 7
+-- +4 | 4 | 9 | 7
+-- +1 | 9 | 2 | 9
+-- +2 | 9 | 3 | 9
+-- +3 | 9 | 6 | 9
+-- +4 | 9 | 9 | 9
+
+--- case: columns of a merged side in a LATERAL query
+--- covers: Q15 t.* of the query around
+SELECT x.*
+FROM (SELECT region, id FROM customers) AS c JOIN orders AS o USING (id), LATERAL (SELECT o.*) AS x;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- +1 | 3 | 6 | 8
+-- +1 | 9 | 2 | 9

@@ -2,6 +2,7 @@
 
     python -m tests.fuzz --minutes 60 --seed 7
     python -m tests.fuzz --engine spark --minutes 20 --only window,lateral
+    python -m tests.fuzz --engine names            the columns alone, as Spark's analysis has them
     python -m tests.fuzz --replay 7:1234
 
 It ends with a table of what was generated, refused, and compared, by construct; with the reasons of
@@ -51,7 +52,7 @@ def make_trial(seed: int, number: int, on: Switches, *, whole: bool, batch: int 
 
 def main(arguments: list[str] | None = None) -> int:
     options = _options(arguments)
-    of_spark = options.engine == "spark"
+    of_spark = options.engine != "duckdb"
     on = only(options.only.split(",")) if options.only else all_switches(of_spark=of_spark)
     console = Console(width=120)
     engine = _engine(options.engine)
@@ -121,7 +122,8 @@ class Run:
         with contextlib.suppress(NotHere):
             expected = engine.expected(small)
         title = f"random {options.seed}:{number}"
-        case = as_case(title, small, expected, read(small.text).sources)
+        sources = tuple(dict.fromkeys(name.lower() for name in read(small.text).sources))
+        case = as_case(title, small, expected, sources)
         why = again.detail if again.verdict is Verdict.FAILED else outcome.detail
         return f"\nFAILED on {engine.name}: {why}\nreplay: {replay}\n\n{case}\n"
 
@@ -129,6 +131,10 @@ class Run:
 def _engine(name: str) -> Engine:
     if name == "duckdb":
         return DuckEngine()
+    if name == "names":
+        from fuzz.names import NamesEngine
+
+        return NamesEngine()
     from fuzz.spark import SparkEngine
 
     return SparkEngine()
@@ -136,7 +142,7 @@ def _engine(name: str) -> Engine:
 
 def _options(arguments: list[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser("python -m tests.fuzz", description=__doc__)
-    parser.add_argument("--engine", choices=["duckdb", "spark"], default="duckdb")
+    parser.add_argument("--engine", choices=["duckdb", "spark", "names"], default="duckdb")
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--start", type=int, default=0, help="the number of the first query")

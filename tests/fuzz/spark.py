@@ -16,12 +16,13 @@ from deltalake import write_deltalake
 
 from compiler.database import Literals, Rows
 from dagster_streamtables import Lake, Mode, StreamTable
-from dagster_streamtables.compiler import compile_query, read, respelled
+from dagster_streamtables.compiler import compile_query, read
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 from dagster_streamtables.runtime.spark.codegen import choose_codegen
 from dagster_streamtables.runtime.spark.session import open_session
 from fuzz.changes import Bag, Story
-from fuzz.duck import DuckEngine
+from fuzz.duck import DuckEngine, NotHere
+from fuzz.names import Analysis, as_stored
 from fuzz.outcome import Outcome, Trial, Verdict
 from fuzz.schema import SOURCES, FuzzDatabase
 from fuzz.shrink import same_failure, shrink
@@ -41,6 +42,7 @@ class SparkEngine:
         self.session = session or open_session()
         self.database = FuzzDatabase()
         self.duck = DuckEngine()
+        self.analysis = Analysis()
 
     def run(self, trial: Trial) -> Outcome:
         [outcome] = self.run_many([trial])
@@ -82,7 +84,7 @@ class _Batch:
             self._compile(i, trial)
         open_ = [i for i in range(len(self.trials)) if i not in self.outcomes]
         if open_:
-            names = {n for i in open_ for n in read(_as_stored(self.trials[i].text)).sources}
+            names = {n for i in open_ for n in read(as_stored(self.trials[i].text)).sources}
             self._follow(open_, tuple(sorted(names)))
         done = Outcome(Verdict.COMPARED)
         return [self.outcomes.get(i, done) for i in range(len(self.trials))]
@@ -94,7 +96,7 @@ class _Batch:
             self.outcomes[i] = Outcome(Verdict.REFUSED, f"cannot be read: {error.what}")
             return
         try:
-            compile_query(_as_stored(trial.text), SOURCES)
+            compile_query(as_stored(trial.text), SOURCES)
         except UnsupportedQuery as error:
             self.outcomes[i] = Outcome(Verdict.REFUSED, error.what)
         except InvalidDefinition as error:
@@ -104,19 +106,10 @@ class _Batch:
 
     def _if_it_runs(self, trial: Trial, wrong: str) -> Outcome:
         """Spark tells whether the text means something."""
-        from pyspark.errors import PySparkException
-
-        session = self.engine.session
-        for table, columns in SOURCES.items():
-            empty = ", ".join(f"CAST(NULL AS {type_}) AS `{n}`" for n, type_ in columns.items())
-            session.sql(f"SELECT {empty}").createOrReplaceTempView(table)
         try:
-            session.sql(trial.text).schema  # noqa: B018 -- which asks Spark
-        except PySparkException as error:
-            return Outcome(Verdict.NOT_HERE, said(error))
-        finally:
-            for table in SOURCES:
-                session.catalog.dropTempView(table)
+            self.engine.analysis.columns(trial.text)
+        except NotHere as error:
+            return Outcome(Verdict.NOT_HERE, str(error))
         return Outcome(Verdict.FAILED, wrong)
 
     def _follow(self, open_: list[int], tables: tuple[str, ...]) -> None:
@@ -172,7 +165,7 @@ class _Batch:
 
     def _rows_of_text(self, i: int) -> NamedRows:
         """What plain Spark makes of the user's own text."""
-        place, text = self.lake.location, read(_as_stored(self.trials[i].text))
+        place, text = self.lake.location, read(as_stored(self.trials[i].text))
         rows = self.engine.session.sql(text.over(lambda name: f"delta.`{place(name)}`"))
         return self._rows(rows)
 
@@ -200,11 +193,6 @@ class _Batch:
             self._write(table, came - one, "append")
         else:
             self._write(table, came, "append")
-
-
-def _as_stored(text: str) -> str:
-    """A query with the tables as their folders are called."""
-    return respelled(text, {name: name.lower() for name in read(text).sources})
 
 
 def rows_of(answer: DataFrame) -> NamedRows:

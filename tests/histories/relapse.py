@@ -27,7 +27,8 @@ ROOT = Path(__file__).parent.parent.parent
 MINUTES = 10
 HUNTS = {
     "histories": ("tests.histories", "--roots", "3", "--processes", "2"),
-    "queries": ("tests.fuzz", "--engine", "spark"),
+    "queries": ("tests.fuzz",),
+    "names": ("tests.fuzz", "--engine", "names"),
 }
 
 

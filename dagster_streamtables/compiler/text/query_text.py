@@ -215,8 +215,10 @@ def as_written(sql: str) -> Text:
 
 
 def _without_tables_as_queries(text: Text) -> Text:
-    """The text with ``SELECT * FROM t`` in place of the query ``TABLE t``; ``FROM t`` before a pipe,
-    whose steps may say t."""
+    """The text with ``SELECT * FROM t`` in place of the query ``TABLE t``.
+
+    Before a pipe it is ``FROM t``, for its steps may say t.
+    """
     edits = list[Edit]()
     for each in text.names[0] if "table" in text.sql.lower() else []:
         if (at := each.table_at) is not None:

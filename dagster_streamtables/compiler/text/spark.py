@@ -76,6 +76,10 @@ _LEVELS: Sequence[Mapping[TokenType, Any]] = (
 """The bitwise operators, the tightest first."""
 
 
+_SELECT_ALL = (TokenType.SELECT, TokenType.ALL)
+_AFTER_COLUMN = {TokenType.COMMA, TokenType.FROM, TokenType.ALIAS, TokenType.R_PAREN}
+
+
 class StreamTables(Spark):
     class Parser(Spark.Parser):
         def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
@@ -83,6 +87,13 @@ class StreamTables(Spark):
             for token, following in pairwise(raw_tokens):
                 is_window = token.token_type is TokenType.WINDOW
                 if is_window and following.token_type is TokenType.L_PAREN:
+                    token.token_type = TokenType.VAR
+            # And it skips the column in SELECT all, x.
+            for before, token, following in zip(
+                raw_tokens, raw_tokens[1:], raw_tokens[2:], strict=False
+            ):
+                selected = (before.token_type, token.token_type) == _SELECT_ALL
+                if selected and following.token_type in _AFTER_COLUMN:
                     token.token_type = TokenType.VAR
             return super().parse(raw_tokens, sql)
 

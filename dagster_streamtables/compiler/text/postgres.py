@@ -25,6 +25,10 @@ _WORDS = """
     SHA384 SHA512 STRING_TO_ARRAY TO_CHAR TO_DATE TO_HEX TO_NUMBER TO_TIMESTAMP
 """
 _AS_WRITTEN = frozenset(_WORDS.split())
+CALLED = "called"
+"""What the parser notes in a call: the name of the function."""
+AROUND_CALLS = (exp.Window, exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+"""What may follow a call, and is parsed around it."""
 
 
 class StreamTablesPostgres(Postgres):
@@ -48,6 +52,18 @@ class StreamTablesPostgres(Postgres):
             for name, parse in Postgres.Parser.FUNCTION_PARSERS.items()
             if name not in _AS_WRITTEN
         }
+
+        def _parse_function_call(self, *arguments: Any, **options: Any) -> exp.Expr | None:
+            """A call that notes the word of its author, after which its output is named."""
+            word = self._curr.text.lower() if self._curr else ""
+            follows = self._next and self._next.token_type is TokenType.L_PAREN
+            found = super()._parse_function_call(*arguments, **options)
+            called = found if follows and word != "case" else None
+            while isinstance(called, AROUND_CALLS):
+                called = called.this
+            if isinstance(called, exp.Expr):
+                called.meta.setdefault(CALLED, word)
+            return found
 
         def _parse_at_time_zone(self, this: exp.Expr | None) -> exp.Expr | None:
             if not self._match_text_seq("AT", "LOCAL"):

@@ -11,31 +11,6 @@ from dagster_streamtables.compiler.dialect.rules.made import made
 from dagster_streamtables.compiler.dialect.rules.query import Query
 from dagster_streamtables.compiler.dialect.rules.rows import row
 
-_NAMES: dict[type[exp.Expr], str] = {
-    exp.Count: "count", exp.Sum: "sum", exp.Avg: "avg", exp.Min: "min", exp.Max: "max",
-    exp.Coalesce: "coalesce", exp.Nullif: "nullif", exp.Greatest: "greatest", exp.Least: "least",
-    exp.Lower: "lower", exp.Upper: "upper", exp.Round: "round", exp.Abs: "abs",
-    exp.Concat: "concat", exp.ConcatWs: "concat_ws", exp.Replace: "replace", exp.Floor: "floor",
-    exp.GroupConcat: "string_agg", exp.RowNumber: "row_number", exp.Rank: "rank",
-    exp.DenseRank: "dense_rank", exp.Lag: "lag", exp.Lead: "lead", exp.Extract: "extract",
-    exp.TimestampTrunc: "date_trunc", exp.LogicalAnd: "bool_and", exp.LogicalOr: "bool_or",
-    exp.Array: "array", exp.Exists: "exists", exp.AtTimeZone: "timezone", exp.MD5: "md5",
-    exp.RegexpReplace: "regexp_replace", exp.SplitPart: "split_part", exp.Left: "left",
-    exp.Right: "right", exp.PercentileCont: "percentile_cont", exp.Mode: "mode",
-    exp.PercentileDisc: "percentile_disc", exp.CurrentDate: "current_date", exp.Ntile: "ntile",
-    exp.FirstValue: "first_value", exp.LastValue: "last_value", exp.AnyValue: "any_value",
-    exp.Substring: "substring", exp.Explode: "unnest", exp.Sqrt: "sqrt", exp.Repeat: "repeat",
-    exp.Reverse: "reverse", exp.Translate: "translate", exp.Stddev: "stddev",
-    exp.Variance: "variance", exp.Boolean: "bool",
-}  # fmt: skip
-_TYPES = {"int": "int4", "integer": "int4", "bigint": "int8", "smallint": "int2", "text": "text",
-          "double precision": "float8", "real": "float4", "decimal": "numeric", "date": "date",
-          "varchar": "varchar", "boolean": "bool", "timestamp": "timestamp",
-          "timestamptz": "timestamptz", "time": "time"}  # fmt: skip
-_UNNAMED = "?column?"
-_THROUGH = (exp.Paren, exp.Window, exp.Filter, exp.WithinGroup, exp.Bracket, exp.Collate,
-            exp.IgnoreNulls, exp.RespectNulls)  # fmt: skip
-
 
 def select(node: exp.Expr, query: Query) -> exp.Expr | None:
     """A SELECT: its outputs get the names that they have in Postgres."""
@@ -47,61 +22,6 @@ def select(node: exp.Expr, query: Query) -> exp.Expr | None:
     if orders.first_of(node) and orders.is_kept(node):
         return first_rows.of_each(node)
     return COMMON.mended[exp.Select](node, query)
-
-
-def named(tree: exp.Query) -> None:
-    """Give the outputs of a query, and of its subqueries in FROM, their names in Postgres.
-
-    >>> import sqlglot
-    >>> tree = sqlglot.parse_one("SELECT count(*), x + 1 FROM t", dialect="postgres")
-    >>> named(tree)
-    >>> tree.sql("postgres")
-    'SELECT COUNT(*) AS count, x + 1 AS "?column?" FROM t'
-    """
-    for node in tree.find_all(exp.Select):
-        if not _is_relation(node):
-            continue
-        for output in node.selects:
-            if isinstance(output, exp.Alias | exp.Aliases | exp.Column) or output.is_star:
-                continue
-            name = output_name(output)
-            quoted = not name.isidentifier()
-            alias = exp.to_identifier(name, quoted=quoted)
-            output.replace(exp.Alias(this=output.copy(), alias=alias))
-
-
-def _is_relation(node: exp.Expr) -> bool:
-    """Whether its columns have names that matter."""
-    around = node.parent
-    while isinstance(around, exp.SetOperation | exp.CTE | exp.Subquery):
-        if isinstance(around, exp.CTE):
-            return True
-        if isinstance(around, exp.Subquery):
-            return isinstance(around.parent, exp.From | exp.Join | exp.Lateral | type(None))
-        around = around.parent
-    return around is None
-
-
-def output_name(node: exp.Expr) -> str:
-    """The name that Postgres gives to an output without an alias."""
-    if isinstance(node, exp.Column):
-        return node.name
-    if isinstance(node, _THROUGH):
-        return output_name(node.this)
-    if isinstance(node, exp.Cast):
-        inner = output_name(node.this)
-        type_ = node.to.sql("postgres").lower().split("(")[0]
-        return inner if inner != _UNNAMED else _TYPES.get(type_, type_)
-    if isinstance(node, exp.Case):
-        default = node.args.get("default")
-        found = output_name(default) if default is not None else _UNNAMED
-        return found if isinstance(default, exp.Column) else "case"
-    if isinstance(node, exp.Subquery) and len(node.selects) == 1:
-        return node.selects[0].alias or output_name(node.selects[0])
-    if isinstance(node, exp.Anonymous):
-        return node.name.lower()
-    return _NAMES.get(type(node), node.sql_name().lower() if isinstance(node, exp.Func)
-                      and not isinstance(node, exp.Binary | exp.Unary) else _UNNAMED)  # fmt: skip
 
 
 def compared_rows(node: exp.Expr, query: Query) -> exp.Expr | None:

@@ -237,7 +237,7 @@ def _prepare(tree: exp.Query, columns: Columns) -> None:
     json_rows.declare_records(tree)
     json.name_keys(tree)
     constant_rows.name_columns(tree)
-    clauses.named(tree)
+    identifiers.named(tree)
     clauses.name_functions(tree)
     windows.inherit(tree)
     orders.settle(tree, columns)

@@ -1,13 +1,30 @@
-"""Names that Postgres would read as SQL: ``quote_ident`` and ``%I`` of ``format``."""
+"""Names: of outputs without an alias, and in the quotes of ``quote_ident`` and ``%I``."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 from sqlglot import exp
 
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.rules.made import made, string
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule
+from dagster_streamtables.compiler.text.postgres import AROUND_CALLS, CALLED
 
+_NAMES: dict[type[exp.Expr], str] = {
+    exp.Array: "array", exp.AtTimeZone: "timezone", exp.CurrentDate: "current_date",
+    exp.CurrentTime: "current_time", exp.CurrentTimestamp: "current_timestamp",
+    exp.CurrentUser: "current_user", exp.Exists: "exists", exp.Localtime: "localtime",
+    exp.Localtimestamp: "localtimestamp", exp.Overlaps: "overlaps", exp.Tuple: "row",
+}  # fmt: skip
+"""What no call in parentheses has named."""
+_TYPES = {"int": "int4", "integer": "int4", "bigint": "int8", "smallint": "int2", "text": "text",
+          "double precision": "float8", "real": "float4", "decimal": "numeric", "date": "date",
+          "varchar": "varchar", "boolean": "bool", "timestamp": "timestamp",
+          "timestamptz": "timestamptz", "time": "time"}  # fmt: skip
+_UNNAMED = "?column?"
+_THROUGH = (*AROUND_CALLS, exp.Paren, exp.Bracket, exp.Collate)
+_TRIMS = {"LEADING": "ltrim", "TRAILING": "rtrim"}
 KEYWORDS = (
     "all analyse analyze and any array as asc asymmetric authorization between bigint binary bit "
     "boolean both case cast char character check coalesce collate collation column concurrently "
@@ -51,3 +68,89 @@ def _quote(node: exp.Expr, query: Query) -> exp.Expr:
 
 
 CALLS: dict[str, Rule] = {"quote_ident": _quote}
+
+
+class _Name(NamedTuple):
+    text: str = _UNNAMED
+    is_own: bool = False
+    """Whether a cast or a CASE around the output keeps it."""
+
+
+def named(tree: exp.Query) -> None:
+    """Give the outputs of a query, and of its subqueries in FROM, their names in Postgres.
+
+    >>> from dagster_streamtables.compiler.text.query_text import read
+    >>> tree = read("SELECT count(*), x + 1 FROM t", "postgres").tree
+    >>> named(tree)
+    >>> tree.sql("postgres")
+    'SELECT COUNT(*) AS count, x + 1 AS "?column?" FROM t'
+    """
+    for node in tree.find_all(exp.Select):
+        if not _is_relation(node):
+            continue
+        for output in node.selects:
+            if isinstance(output, exp.Alias | exp.Aliases | exp.Column) or output.is_star:
+                continue
+            name = output_name(output)
+            quoted = not name.isidentifier()
+            alias = exp.to_identifier(name, quoted=quoted)
+            output.replace(exp.Alias(this=output.copy(), alias=alias))
+
+
+def _is_relation(node: exp.Expr) -> bool:
+    """Whether its columns have names that matter."""
+    around = node.parent
+    while isinstance(around, exp.SetOperation | exp.CTE | exp.Subquery):
+        if isinstance(around, exp.CTE):
+            return True
+        if isinstance(around, exp.Subquery):
+            return isinstance(around.parent, exp.From | exp.Join | exp.Lateral | type(None))
+        around = around.parent
+    return around is None
+
+
+def output_name(node: exp.Expr) -> str:
+    """The name that Postgres gives to an output without an alias."""
+    return _found(node).text
+
+
+def _found(node: exp.Expr) -> _Name:
+    if isinstance(node, exp.Column):
+        return _Name(node.name, True)
+    if isinstance(node, _THROUGH):
+        return _found(node.this)
+    if isinstance(node, exp.Trim):
+        side = node.args.get("position")
+        called = str(node.meta.get(CALLED, "trim"))
+        return _Name(_TRIMS.get(side or "", "btrim") if called == "trim" else called, True)
+    if (CALLED in node.meta and not isinstance(node, exp.Cast)) or _is_called_otherwise(node):
+        return _Name(str(node.meta[CALLED]), True)
+    if isinstance(node, exp.Cast | exp.Interval):
+        inner = _found(node.this)
+        return inner if inner.is_own else _Name(_type_name(node))
+    if isinstance(node, exp.Case):
+        default = node.args.get("default")
+        found = _Name() if default is None else _found(default)
+        return found if found.is_own else _Name("case")
+    if isinstance(node, exp.Subquery) and len(node.selects) == 1:
+        alias = node.selects[0].alias
+        return _Name(alias, True) if alias else _found(node.selects[0])
+    if isinstance(node, exp.Anonymous):
+        return _Name(node.name.lower(), True)
+    word = _NAMES.get(type(node))
+    return _Name() if word is None else _Name(word, True)
+
+
+def _is_called_otherwise(node: exp.Expr) -> bool:
+    """Whether a call has been parsed into a cast."""
+    return node.meta.get(CALLED, "cast") != "cast"
+
+
+def _type_name(node: exp.Expr) -> str:
+    if isinstance(node, exp.Interval):
+        return "interval"
+    kind = node.args["to"]
+    while kind.this is exp.DataType.Type.ARRAY:
+        kind = kind.expressions[0]
+    name = kind.sql("postgres").lower().split("(")[0]
+    return str(_TYPES.get(name, name))

@@ -1,0 +1,56 @@
+"""An output without an alias has the name that PostgreSQL gives it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dagster_streamtables.compiler import compile_query
+from dagster_streamtables.compiler.dialect import translate
+from dagster_streamtables.errors import InvalidDefinition
+from postgres.documented import chapters
+from postgres.tables import COLUMNS, create
+
+_OUTPUTS = """
+var_pop(d) | var_samp(d) | variance(d) | stddev(d) | stddev_pop(d) | stddev_samp(d) | corr(d, d)
+covar_pop(d, d) | bit_and(x) | bit_or(x) | every(f) | bool_and(f) | Count(*) | UPPER(s)
+sum(x) OVER () | count(*) FILTER (WHERE f) | percentile_cont(0.5) WITHIN GROUP (ORDER BY d)
+CASE WHEN f THEN 1 END | CASE WHEN f THEN 1 ELSE x END | CASE WHEN f THEN s ELSE upper(s) END
+(CASE WHEN f THEN 1 END)::int | 'x'::text::varchar(3) | x::smallint::int | (x + 1)::bigint
+CAST('1' AS double precision) | date '2000-01-01' | true | x = 1 | NOT f | -x
+(x) | s COLLATE "C" | ts AT TIME ZONE 'UTC' | ARRAY[1, 2] | arr[1] | arr[1:2] | '{1,2}'::int[]
+(SELECT 1) | (SELECT max(x) FROM t) | (SELECT x AS y FROM t LIMIT 1) | EXISTS (SELECT 1)
+coalesce(x, 1) | nullif(x, 1) | greatest(x, 1) | extract(year from ts) | date_part('year', ts)
+trim(s) | trim(leading from s) | trim(trailing 'a' from s) | rtrim(s) | lpad(s, 3)
+substring(s from 1 for 2) | substr(s, 1) | position('a' in s) | strpos(s, 'a') | char_length(s)
+mod(x, y) | div(x, y) | power(n, 2) | |/ d | sqrt(d) | ceiling(n) | log10(n) | s ~ 'a' | s ^@ 'a'
+"""
+
+
+def _name(output: str) -> list[str]:
+    sql = translate(f"SELECT {output} FROM t", "postgres", COLUMNS)
+    return list(compile_query(sql, COLUMNS).schema)
+
+
+def test_outputs_are_called_as_in_postgres(postgres: Any) -> None:
+    create(postgres)
+    outputs = [each for line in _OUTPUTS.strip().split("\n") for each in line.split(" | ")]
+    found = {each: _name(each) for each in outputs}
+    for entry in [each for entries in chapters().values() for each in entries]:
+        if not entry.startswith(("SELECT", "WITH", "VALUES")) and entry != "j['a']":
+            try:
+                found[entry] = _name(entry)
+            except InvalidDefinition:
+                continue
+
+    theirs = {each: _theirs(postgres, each) for each in found}
+
+    assert found == {each: name or found[each] for each, name in theirs.items()}
+    assert all(theirs[each] for each in outputs)
+
+
+def _theirs(postgres: Any, output: str) -> list[str]:
+    """Empty if PostgreSQL takes the output in no query without groups."""
+    raw = postgres.pgconn
+    raw.prepare(b"", f"SELECT {output} FROM t".encode())
+    said = raw.describe_prepared(b"")
+    return [said.fname(place).decode() for place in range(said.nfields)]

@@ -14,7 +14,7 @@ export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
 
-.PHONY: venv java test demo demo-headless docs bench crash histories races soak tpch tpcds spark-corpus object-store test-long clean
+.PHONY: venv java test demo demo-headless docs bench crash histories races soak tpch tpcds spark-corpus postgres-corpus object-store test-long clean
 
 # PySpark is published as source: a wheel of 450 MB is made of it, which would be compressed first.
 # uv installs in half of pip's time, but reads none of pip's settings (an index of one's own).
@@ -86,6 +86,12 @@ spark-corpus: java venv
 	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
 	$(BIN)/python -m qa.spark_corpus $(CORPUS)
 
+# PostgreSQL's regression queries, which that JAR has, against a PostgreSQL of a wheel.
+postgres-corpus: java venv
+	@$(START)
+	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
+	$(BIN)/python -m qa.postgres_corpus $(CORPUS)
+
 object-store: java venv
 	$(BIN)/python -m tests.object_store
 
@@ -107,7 +113,7 @@ test-long: JAVA_OF_TESTS := -XX:+UseParallelGC
 test-long: java venv
 	@$(START)
 	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
-	$(BIN)/pytest --numprocesses 3 --dist worksteal -m long tests/runtime tests/changes tests/cli tests/orchestration tests/components tests/worker tests/replication/lake tests/replication/apply tests/replication/lifecycle tests/replication/postgres tests/postgres tests/object_store tests/serve tests/traps tests/spark_corpus tests/test_docs.py tests/test_site.py tests/test_wheel.py tests/test_server.py tests/test_example.py tests/test_org_chart.py tests/test_fuzz.py tests/test_histories.py tests/test_mutants.py tests/compiler/test_stages.py tests/compiler/test_intermediate.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py --deselect tests/replication/lifecycle/test_crashes.py --deselect tests/replication/postgres/test_trigger_histories.py
+	$(BIN)/pytest --numprocesses 3 --dist worksteal -m long tests/runtime tests/changes tests/cli tests/orchestration tests/components tests/worker tests/replication/lake tests/replication/apply tests/replication/lifecycle tests/replication/postgres tests/postgres tests/object_store tests/serve tests/traps tests/spark_corpus tests/postgres_corpus tests/test_docs.py tests/test_site.py tests/test_wheel.py tests/test_server.py tests/test_example.py tests/test_org_chart.py tests/test_fuzz.py tests/test_histories.py tests/test_mutants.py tests/compiler/test_stages.py tests/compiler/test_intermediate.py --deselect tests/runtime/test_crash.py --deselect tests/runtime/test_cases_on_delta.py --deselect tests/replication/lifecycle/test_crashes.py --deselect tests/replication/postgres/test_trigger_histories.py
 
 clean:
 	@[ ! -x $(BIN)/streamtables ] || $(BIN)/streamtables spark stop

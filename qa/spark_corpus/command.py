@@ -14,7 +14,6 @@ import argparse
 import fnmatch
 import multiprocessing
 import shutil
-import sys
 import tempfile
 import time
 import traceback
@@ -24,8 +23,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from rich.console import Console
-
 from dagster_streamtables.runtime.spark.home import home
 from dagster_streamtables.runtime.spark.server import ensure_server
 from qa.spark_corpus.changes import WINDOWS
@@ -33,7 +30,7 @@ from qa.spark_corpus.files import FileReport, FileRun
 from qa.spark_corpus.follow import FOLLOWERS
 from qa.spark_corpus.jar import corpus
 from qa.spark_corpus.relations import INTERPRETED, own_session
-from qa.spark_corpus.report import Tally, json_lines
+from qa.spark_corpus.report import tell
 from qa.spark_corpus.round import Options, Sessions
 from qa.spark_corpus.standard_tables import standard_tables
 from qa.spark_corpus.statements import Statement, read_file
@@ -79,28 +76,11 @@ class Job:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     given = _options(arguments)
-    console = Console(soft_wrap=True, highlight=False)
     folder = corpus()
     ensure_server()
     jobs = _jobs(folder, given)
-    tally, begin = Tally(), time.monotonic()
-    report = given.report.open("w") if given.report else None
-    for done in _all_done(jobs, given.processes, given.minutes * 60):
-        tally.add(done)
-        tally.seconds = time.monotonic() - begin
-        counts = ", ".join(f"{n} {kind}" for kind, n in Tally.of(done).outcomes.items())
-        console.print(
-            f"{tally.files}/{len(jobs)} {done.file}: {counts or 'no queries'}", markup=False
-        )
-        console.print(done.problem, markup=False, end="")
-        sys.stdout.flush()
-        if report is not None:
-            report.writelines(f"{line}\n" for line in json_lines(done.results))
-            report.flush()
-    console.print(tally.table())
-    for line in tally.lines():
-        console.print(line, markup=False)
-    return int(tally.has_defects)
+    done = _all_done(jobs, given.processes, given.minutes * 60)
+    return int(tell(done, len(jobs), given.report).has_defects)
 
 
 def _all_done(jobs: Sequence[Job], processes: int, seconds: float) -> Iterator[FileReport]:

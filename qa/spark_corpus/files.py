@@ -61,6 +61,8 @@ class FileReport:
 
 
 class FileRun:
+    RELATIONS = Relations
+
     def __init__(
         self, test: TestFile, standard: dict[str, pa.Table], sessions: Sessions, options: Options,
         root: Path, chosen: Callable[[Statement], bool],
@@ -109,7 +111,7 @@ class FileRun:
                     self._standard(session, name, rows)
             for name, value in self.settings.items():
                 session.conf.set(name, value)
-            yield Relations(session, spellings={name: name for name in self.standard})
+            yield self.RELATIONS(session, spellings={name: name for name in self.standard})
         finally:
             try:
                 session.sql(f"DROP DATABASE {database} CASCADE")
@@ -159,8 +161,8 @@ class FileRun:
 
         try:
             with limited(self.relations.session, self.options.seconds):
-                made = self._named(result)
-                if made is not None and self._load(result):
+                made = self._asked(result)
+                if made is not None:
                     self.round.queries.append(made)
         except (NotLoaded, NotStorable) as error:
             kind = Outcome.NOT_LOADED if isinstance(error, NotLoaded) else Outcome.NOT_STORABLE
@@ -173,7 +175,12 @@ class FileRun:
         except TooSlow:
             result.outcome, result.reason = Outcome.SLOW, "to be analyzed"
 
-    def _named(self, result: Result) -> Query | None:
+    def _asked(self, result: Result) -> Query | None:
+        """The query with the tables that it reads; None if it reads none."""
+        made = self._named(result)
+        return made if self._load(result) else None
+
+    def _named(self, result: Result) -> Query:
         """The query with names that Delta can store."""
         from pyspark.errors import PySparkException
 
@@ -208,11 +215,13 @@ class FileRun:
 
     def _end_round(self) -> None:
         if self.round.queries:
-            settings = {k: v for k, v in self.settings.items() if k.startswith("spark.sql.")}
-            with (
-                settings_for_now(self.sessions.product, settings),
-                settings_for_now(self.sessions.plain, settings),
-            ):
-                folder = self.root / f"{self.round.number}"
-                RoundRun(self.round, folder, self.sessions, self.options).run()
+            self._run_round(self.root / f"{self.round.number}")
         self.round = Round(self.test.name, self.round.number + 1)
+
+    def _run_round(self, folder: Path) -> None:
+        settings = {k: v for k, v in self.settings.items() if k.startswith("spark.sql.")}
+        with (
+            settings_for_now(self.sessions.product, settings),
+            settings_for_now(self.sessions.plain, settings),
+        ):
+            RoundRun(self.round, folder, self.sessions, self.options).run()

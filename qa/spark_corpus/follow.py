@@ -14,6 +14,7 @@ from dagster_streamtables import Action, Lake, StreamTable, Subscription, subscr
 from dagster_streamtables.compiler import all_rows
 from dagster_streamtables.runtime.compute.inputs import Captured
 from dagster_streamtables.runtime.compute.spark_engine import SparkEngine
+from dagster_streamtables.runtime.errors.spark import row_problem, statement_problem
 from dagster_streamtables.runtime.model.definition import visible
 from dagster_streamtables.runtime.model.stopwatch import Clock
 from dagster_streamtables.runtime.refresh.prepare import prepare, with_views
@@ -93,6 +94,14 @@ class Planned:
         self.plan = lake.plan(table)
 
     def follow(self) -> Followed:
+        try:
+            return self._rows()
+        except Exception as error:
+            if problem := row_problem(error) or statement_problem(error):
+                raise problem from error
+            raise
+
+    def _rows(self) -> Followed:
         clock = Clock()
         job = prepare(with_views(self.table, self.lake._views), self.lake._catalog, until=None)
         logs = {name: source.log for name, source in job.sources.items()}

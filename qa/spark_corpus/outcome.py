@@ -23,6 +23,8 @@ class Outcome(enum.StrEnum):
     """By an error of the product, with its reason."""
     REFUSED_BY_SPARK = "refused by Spark"
     """Plain Spark does not run the text."""
+    REFUSED_BY_POSTGRES = "refused by PostgreSQL"
+    """PostgreSQL does not take the text."""
     NOT_STORABLE = "not storable"
     """Delta has no such columns."""
     NOT_LOADED = "not loaded"

@@ -41,23 +41,24 @@ def _unused(name: str, names: Sequence[str], taken: set[str]) -> str:
     return name
 
 
-def texts_with(sql: str, names: Sequence[str], new: Sequence[str]) -> list[str]:
+def texts_with(sql: str, names: Sequence[str], new: Sequence[str], *, mark: str = "`") -> list[str]:
     """Texts that name the columns so, the best first.
 
     Args:
         sql: The query.
         names: The names of its columns.
         new: What they should be.
+        mark: The quote around names.
     """
     if list(names) == list(new):
         return [sql]
-    listed = ", ".join(f"`{each.replace('`', '``')}`" for each in new)
-    wrapped = f"SELECT * FROM (\n{sql}\n) AS named ({listed})"
-    aliased = _aliased(sql, names, new)
+    quoted = [f"{mark}{each.replace(mark, mark * 2)}{mark}" for each in new]
+    wrapped = f"SELECT * FROM (\n{sql}\n) AS named ({', '.join(quoted)})"
+    aliased = _aliased(sql, names, new, mark)
     return [wrapped] if aliased is None else [aliased, wrapped]
 
 
-def _aliased(sql: str, names: Sequence[str], new: Sequence[str]) -> str | None:
+def _aliased(sql: str, names: Sequence[str], new: Sequence[str], mark: str) -> str | None:
     """None if the list of the outermost SELECT has stars, or aliases where others are needed."""
     try:
         text = as_written(sql)
@@ -74,7 +75,7 @@ def _aliased(sql: str, names: Sequence[str], new: Sequence[str]) -> str | None:
         item = items[position] if items is not None and len(items) == len(names) else None
         if item is None or isinstance(item, exp.Alias | exp.Aliases | exp.Star):
             return None
-        edits.append((ends[position], ends[position], f" AS `{wanted}`"))
+        edits.append((ends[position], ends[position], f" AS {mark}{wanted}{mark}"))
     return text.with_edits(edits).sql
 
 

@@ -7,8 +7,7 @@ looked at again with the tolerance of `Lake.check` for sums of floats.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from dagster_streamtables.runtime.checks.compare import difference
 from dagster_streamtables.runtime.delta.quote import spark_name
 from dagster_streamtables.runtime.spark.connect import arrow_rows, query
 from histories.oracle import AS_TEXT, OF_MAPS, lines
+from qa.spark_corpus.oracle import Held, Line
 from qa.spark_corpus.relations import Base, renamed
 
 if TYPE_CHECKING:
@@ -30,36 +30,18 @@ ORDERS = 5
 _COPIES = "__copies"
 
 
-@dataclass(frozen=True)
-class Held:
-    """What should be the rows of a query."""
-
-    name: str
-    text: str
-    """As its author wrote it."""
-    schema: StructType
-    """The columns that plain Spark says."""
-    rows: pa.Table
-    copies: str | None = None
-    """The column with the number of copies; None if each row counts once."""
-
-
-@dataclass(frozen=True)
-class Line:
-    """A row that one side has more often than the other."""
-
-    text: str
-    copies: int
-    """More than plain Spark has, or, below 0, fewer."""
-
-    def __str__(self) -> str:
-        return f"{'unexpected' if self.copies > 0 else 'missing'} {abs(self.copies)} x {self.text}"
-
-
 class Plain:
+    name = "plain Spark"
+
     def __init__(self, session: SparkSession) -> None:
         self.session = session
         self.bases: dict[str, tuple[Base, pa.Table]] = {}
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        from pyspark.errors import PySparkException
+
+        return (PySparkException,)
 
     def give(self, tables: Mapping[Base, pa.Table] | Sequence[tuple[Base, pa.Table]]) -> None:
         """The rows of tables, from now on."""
@@ -97,12 +79,12 @@ class Plain:
         dotted = {name.lower(): flat(name) for name in mentioned(sql) if "." in name}
         return renamed(sql, dotted, alias=True) if dotted else sql
 
-    def fails(self, sql: str) -> str:
+    def fails(self, text: str) -> str:
         """What Spark says against a text; nothing if it runs."""
         from pyspark.errors import PySparkException
 
         try:
-            arrow_rows(query(self.session, f"SELECT * FROM (\n{self.text(sql)}\n)", {}))
+            arrow_rows(query(self.session, f"SELECT * FROM (\n{self.text(text)}\n)", {}))
         except PySparkException as error:
             return str(error)
         return ""
@@ -213,8 +195,3 @@ def flat(name: str) -> str:
 def local(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
     """Rows of this process in Spark. Its client makes no DataFrame of nothing."""
     return session.createDataFrame(rows if rows.num_rows else [], schema)
-
-
-def batches(held: Sequence[Held], size: int) -> Iterator[Sequence[Held]]:
-    for begin in range(0, len(held), size):
-        yield held[begin : begin + size]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
+from rich.console import Console
 from rich.table import Table
 
 from qa.spark_corpus.files import FileReport
@@ -63,7 +67,7 @@ class Tally:
         made = Table(title=f"{taken} queries of {self.files} files in {self.seconds / 60:.0f} min")
         for heading in ("outcome", "queries", "of those that are asked"):
             made.add_column(heading, justify="left" if heading == "outcome" else "right")
-        for outcome in Outcome:
+        for outcome in (each for each in Outcome if each in ASKED or self.outcomes[each]):
             share = self.outcomes[outcome] / self.asked if self.asked else 0.0
             shown = f"{share:.1%}" if outcome in ASKED else ""
             made.add_row(outcome, str(self.outcomes[outcome]), shown)
@@ -91,3 +95,30 @@ def json_lines(results: Iterable[Result]) -> Iterator[str]:
     """
     for each in results:
         yield json.dumps(asdict(each), ensure_ascii=False)
+
+
+def tell(reports: Iterable[FileReport], files: int, path: Path | None) -> Tally:
+    """Print each report as it comes, and the figures of all of them.
+
+    Args:
+        reports: One for each file.
+        files: How many are expected.
+        path: The file for each query as a line of JSON.
+    """
+    console = Console(soft_wrap=True, highlight=False)
+    tally, begin = Tally(), time.monotonic()
+    lines = path.open("w") if path else None
+    for done in reports:
+        tally.add(done)
+        tally.seconds = time.monotonic() - begin
+        counts = ", ".join(f"{n} {kind}" for kind, n in Tally.of(done).outcomes.items())
+        console.print(f"{tally.files}/{files} {done.file}: {counts or 'no queries'}", markup=False)
+        console.print(done.problem, markup=False, end="")
+        sys.stdout.flush()
+        if lines is not None:
+            lines.writelines(f"{line}\n" for line in json_lines(done.results))
+            lines.flush()
+    console.print(tally.table())
+    for line in tally.lines():
+        console.print(line, markup=False)
+    return tally

@@ -18,8 +18,9 @@ from dagster_streamtables.runtime.spark.session_cleanup import drop_views
 from qa.spark_corpus.changes import WINDOWS, SourceTable
 from qa.spark_corpus.follow import FOLLOWERS, Followed, Follower, same_columns
 from qa.spark_corpus.limits import TooSlow, limited
+from qa.spark_corpus.oracle import Held, Line, Oracle, batches
 from qa.spark_corpus.outcome import Outcome, Result, reason_of
-from qa.spark_corpus.plain import Held, Line, Plain, batches
+from qa.spark_corpus.plain import Plain
 from qa.spark_corpus.relations import Base
 
 if TYPE_CHECKING:
@@ -97,11 +98,25 @@ class Round:
 class RoundRun:
     """One round, run."""
 
-    def __init__(self, round_: Round, root: Path, sessions: Sessions, options: Options) -> None:
+    DIALECT = "spark"
+    """In which its queries are written."""
+
+    def __init__(
+        self, round_: Round, root: Path, sessions: Sessions, options: Options,
+        oracle: Oracle | None = None,
+    ) -> None:  # fmt: skip
+        """
+        Args:
+            round_: Its queries.
+            root: A new folder for tables.
+            sessions: For the product, and for plain Spark.
+            options: How queries are followed.
+            oracle: What runs the text of the user; plain Spark by default.
+        """
         self.round, self.root, self.options = round_, root, options
         self.sessions = sessions
         self.lake = Lake(root, spark=sessions.product, views=list(round_.views.values()))
-        self.plain = Plain(sessions.plain)
+        self.oracle: Oracle = oracle or Plain(sessions.plain)
         self.tables = self._tables()
 
     def _tables(self) -> dict[str, SourceTable]:
@@ -118,7 +133,7 @@ class RoundRun:
             for table in self.tables.values():
                 table.create(self.options.partitioned)
             self._give()
-            self.plain.define(list(self.round.views.values()))
+            self.oracle.define(list(self.round.views.values()))
             for each in self.round.queries:
                 self._begin(each)
             for window in range(self.options.windows + 1):
@@ -129,7 +144,7 @@ class RoundRun:
             for each in self.round.queries:
                 if each.follower is not None:
                     each.follower.close()
-            self.plain.forget()
+            self.oracle.forget()
             drop_views(self.sessions.product)
             shutil.rmtree(self.root, ignore_errors=True)
 
@@ -138,20 +153,23 @@ class RoundRun:
         return [each for each in self.round.queries if not each.over]
 
     def _give(self) -> None:
-        """Plain Spark gets the rows that the tables have now."""
-        self.plain.give(
+        """The oracle gets the rows that the tables have now."""
+        self.oracle.give(
             [(self.round.bases[name], table.rows) for name, table in self.tables.items()]
         )
 
     def _begin(self, each: Query) -> None:
-        table = StreamTable(
+        with self._judged(each, 0):
+            each.follower = FOLLOWERS[self.options.follower](self.lake, self._table(each))
+
+    def _table(self, each: Query) -> StreamTable:
+        return StreamTable(
             each.name,
             each.result.text,
+            dialect=self.DIALECT,
             differential_max_change_ratio=0,
             max_consecutive_errors=0,
         )
-        with self._judged(each, 0):
-            each.follower = FOLLOWERS[self.options.follower](self.lake, table)
 
     def _window(self, window: int) -> None:
         if window and self._live:
@@ -196,7 +214,7 @@ class RoundRun:
     def _fails(self, each: Query) -> str:
         try:
             with limited(self.sessions.plain, self.options.seconds):
-                return self.plain.fails(each.result.text)
+                return self.oracle.fails(each.result.text)
         except TooSlow:
             return "[TOO SLOW] in plain Spark"
 
@@ -220,38 +238,41 @@ class RoundRun:
             return
         try:
             with limited(self.sessions.plain, self.options.seconds * len(held)):
-                found = self.plain.differences(held)
+                found = self.oracle.differences(held)
         except TooSlow:
             for each in held:
-                queries[each.name].end(Outcome.SLOW, "plain Spark in a window")
+                queries[each.name].end(Outcome.SLOW, f"{self.oracle.name} in a window")
             return
         for each in held:
             self._settle(queries[each.name], window, each, found[each.name])
 
     def _settle(self, query: Query, window: int, held: Held, found: list[Line] | Exception) -> None:
         if isinstance(found, Exception):
-            outcome = Outcome.EXACT if window else Outcome.REFUSED_BY_SPARK
-            query.end(outcome, _of_spark(str(found)), f"window {window}: {str(found)[:300]}")
+            self._unanswered(query, window, found)
             return
         if found:
             self._differs(query, window, held, found)
         if not query.over:
             query.result.windows = window
 
-    def _differs(self, query: Query, window: int, held: Held, found: list[Line]) -> None:
-        """Wrong, unless the rows are equal but for rounding, or plain Spark has several answers."""
-        from pyspark.errors import PySparkException
+    def _unanswered(self, query: Query, window: int, error: Exception) -> None:
+        """The oracle does not run what the product has run."""
+        outcome = Outcome.EXACT if window else Outcome.REFUSED_BY_SPARK
+        query.end(outcome, _of_spark(str(error)), f"window {window}: {str(error)[:300]}")
 
+    def _differs(self, query: Query, window: int, held: Held, found: list[Line]) -> None:
+        """Wrong, unless the rows are equal but for rounding, or the oracle has several answers."""
         shown = [f"window {window}: {self._told()}", *map(str, found[:_SHOWN])]
         try:
             with limited(self.sessions.plain, self.options.seconds * 2):
-                if self.plain.is_rounding(held):
+                if self.oracle.is_rounding(held):
                     return
-                several = self.plain.is_arbitrary(held, list(self.round.views.values()))
+                several = self.oracle.is_arbitrary(held, list(self.round.views.values()))
         except TooSlow:
-            query.end(Outcome.SLOW, "plain Spark in several orders", *shown)
-        except PySparkException as error:
-            query.end(Outcome.ARBITRARY, "Spark fails in another order", str(error)[:300])
+            query.end(Outcome.SLOW, f"{self.oracle.name} in several orders", *shown)
+        except self.oracle.errors as error:
+            reason = f"{self.oracle.name} fails in another order"
+            query.end(Outcome.ARBITRARY, reason, str(error)[:300])
         else:
             outcome = Outcome.ARBITRARY if several else Outcome.WRONG
             query.end(outcome, "" if several else "other rows", *shown)

@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 def theirs(connection: Any, query: str, *, loosely: bool = False) -> NamedRows:
     """The rows that PostgreSQL returns, under its names."""
-    return NamedRows.of_cursor(connection.execute(query), _form(loosely))
+    return NamedRows.of_cursor(connection.execute(query), form(loosely))
 
 
 def ours(lake: Lake, table: str, *, loosely: bool = False) -> NamedRows:
     """The rows of a stream table, under the names that it stores."""
     stored = DeltaTable(lake.location(table))
     rows = stored.to_pyarrow_table(columns=visible_columns(stored))
-    return NamedRows.of_arrow(rows, _form(loosely))
+    return NamedRows.of_arrow(rows, form(loosely))
 
 
 def of_spark(rows: DataFrame, *, loosely: bool) -> NamedRows:
     """The rows that Spark returns, under its names."""
-    return NamedRows.of_spark(rows, _form(loosely))
+    return NamedRows.of_spark(rows, form(loosely))
 
 
 def shown(value: Any) -> Any:
@@ -40,7 +40,8 @@ def shown(value: Any) -> Any:
     return _shown(value, False)
 
 
-def _form(loosely: bool) -> Callable[[Any], Any]:
+def form(loosely: bool) -> Callable[[Any], Any]:
+    """How a value is compared; see `_shown`."""
     return lambda value: _shown(value, loosely)
 
 

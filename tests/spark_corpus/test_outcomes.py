@@ -14,8 +14,9 @@ from qa.spark_corpus import round as rounds
 from qa.spark_corpus.command import _sessions
 from qa.spark_corpus.files import FileRun
 from qa.spark_corpus.follow import Followed, Refreshed
+from qa.spark_corpus.oracle import Held
 from qa.spark_corpus.outcome import Outcome, Result
-from qa.spark_corpus.plain import Held, Plain
+from qa.spark_corpus.plain import Plain
 from qa.spark_corpus.relations import Base
 from qa.spark_corpus.round import Options, Sessions
 from qa.spark_corpus.statements import read_file

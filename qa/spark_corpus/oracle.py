@@ -1,0 +1,84 @@
+"""What answers beside the product: the text of the user over the same rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import pyarrow as pa
+
+from dagster_streamtables.compiler import View
+from qa.spark_corpus.relations import Base
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+
+@dataclass(frozen=True)
+class Held:
+    """What should be the rows of a query."""
+
+    name: str
+    text: str
+    """As its author wrote it."""
+    schema: StructType
+    """The columns that the oracle says."""
+    rows: pa.Table
+    copies: str | None = None
+    """The column with the number of copies; None if each row counts once."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row that one side has more often than the other."""
+
+    text: str
+    copies: int
+    """More than the oracle has, or, below 0, fewer."""
+
+    def __str__(self) -> str:
+        return f"{'unexpected' if self.copies > 0 else 'missing'} {abs(self.copies)} x {self.text}"
+
+
+class Oracle(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What it raises against a text."""
+        ...
+
+    def give(self, tables: Sequence[tuple[Base, pa.Table]]) -> None:
+        """The rows of tables, from now on."""
+        ...
+
+    def define(self, views: Sequence[View]) -> None:
+        """The views of the user, after the tables and views that they read."""
+        ...
+
+    def fails(self, text: str) -> str:
+        """What it says against a text; nothing if it runs."""
+        ...
+
+    def differences(self, held: Sequence[Held]) -> dict[str, list[Line] | Exception]:
+        """For each query the rows that one side has more often, or why it was not run."""
+        ...
+
+    def is_rounding(self, held: Held) -> bool:
+        """Whether the rows are equal but for the last digits of floats."""
+        ...
+
+    def is_arbitrary(self, held: Held, views: Sequence[View]) -> bool:
+        """Whether it has other rows when its tables are in another order."""
+        ...
+
+    def forget(self) -> None:
+        """Drop all tables and views."""
+        ...
+
+
+def batches(held: Sequence[Held], size: int) -> Iterator[Sequence[Held]]:
+    for begin in range(0, len(held), size):
+        yield held[begin : begin + size]

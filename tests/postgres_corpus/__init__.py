@@ -1,0 +1,1 @@
+"""The harness of PostgreSQL's own SQL tests, on files of its own."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.dialect.kinds.constant_texts import type_texts
 from dagster_streamtables.compiler.dialect.kinds.function_kinds import Kind
 from dagster_streamtables.compiler.dialect.postgres import (
     aggregates,
@@ -244,6 +245,7 @@ def _prepare(tree: exp.Query, columns: Columns) -> None:
     gathered.gather(tree)
     whole_rows.spell_out(tree, columns)
     gathered.keep_order(tree)
+    type_texts(tree, columns)
     for node in list(tree.find_all(exp.Anonymous)):
         if node.name.upper() == "ROW":
             node.replace(exp.Tuple(expressions=[each.copy() for each in node.expressions]))

@@ -13,6 +13,8 @@ EXPRESSIONS = [
     "round(n / 3, 2)", "round(n / 3 * 100, 2)", "n * 1.5 / (n + 300)", "b / 7.0", "id / 7.0",
     "id::numeric / 3", "x / 2", "b / 2", "x % 2", "n % 0.3", "div(x, 2)", "trunc(n, 1)",
     "trunc(m, 3)", "trunc(x, -1)", "round(n, 1)", "round(n, -1)", "round(n)", "ceil(n)",
+    "ceil(d)", "floor(d)", "trunc(d)", "ceil(d * '1e300')", "floor(-d * '1e300') / 2",
+    "trunc(d * '1e300')",
     "n + '0.1'", "m > '12345678901234.123457'", "x / '2'", "n / '3'", "d * '-1e1'",
     "d::real = '0.1'", "x IN ('7', '2')", "'5' BETWEEN x AND b", "b - '1'", "x % '-3'",
     "floor(n)", "sign(n) % 0.7",

@@ -62,8 +62,8 @@ from dagster_streamtables.compiler.dialect.rules.query import (
 _PLAIN = (
     exp.Ascii,
     exp.BitLength, exp.BitwiseAnd, exp.BitwiseLeftShift, exp.BitwiseNot, exp.BitwiseOr,
-    exp.BitwiseRightShift, exp.BitwiseXor, exp.ByteString, exp.Ceil,
-    exp.Escape, exp.Floor, exp.Greatest,
+    exp.BitwiseRightShift, exp.BitwiseXor, exp.ByteString,
+    exp.Escape, exp.Greatest,
     exp.Least, exp.Length, exp.LogicalAnd, exp.LogicalOr, exp.MD5,
     exp.Overlay, exp.Pad, exp.Pi, exp.RawString, exp.Repeat, exp.Reverse,
     exp.SplitPart, exp.StartsWith,

@@ -11,7 +11,7 @@ from dagster_streamtables.compiler.dialect.kinds.function_kinds import WHOLE, Ki
 from dagster_streamtables.compiler.dialect.rules import functions, numeric
 from dagster_streamtables.compiler.dialect.rules.aggregated import aggregate, composed, correlation
 from dagster_streamtables.compiler.dialect.rules.dialect import Rules
-from dagster_streamtables.compiler.dialect.rules.functions import NUMBERS
+from dagster_streamtables.compiler.dialect.rules.functions import NUMBERS, typed
 from dagster_streamtables.compiler.dialect.rules.made import made, number
 from dagster_streamtables.compiler.dialect.rules.query import Query, Rule, call, literal_int
 
@@ -92,7 +92,7 @@ def cut(node: exp.Expr, query: Query) -> exp.Expr | None:
     places = node.args.get("decimals")
     kind = query.require(node, node.this, NUMBERS, "this needs a number", "cast it to a number")
     if places is None:
-        return None
+        return whole_part(node, query)
     exponent = literal_int(places)
     if exponent is None or kind in _FLOATS:
         raise query.refusal(
@@ -100,6 +100,18 @@ def cut(node: exp.Expr, query: Query) -> exp.Expr | None:
         )
     last = exp.Literal.number(format(Decimal(1).scaleb(-exponent), "f"))
     return made("_x - _x % _last", x=node.this, last=last)
+
+
+def whole_part(node: exp.Expr, query: Query) -> exp.Expr | None:
+    """``ceil``, ``floor`` and ``trunc`` of a float are floats; Spark's are of 64 bits."""
+    if query.kind(node.this) not in _FLOATS:
+        return None
+    # From 2^53 on, each float is whole; NaN is above them.
+    template = (
+        "CASE WHEN ABS(_x) < 9007199254740992 THEN CAST(_w AS DOUBLE) ELSE CAST(_x AS DOUBLE) END"
+    )
+    whole = typed(node.this.copy(), "BIGINT") if isinstance(node, exp.Trunc) else node.copy()
+    return made(template, x=node.this, w=whole)
 
 
 def _sign(node: exp.Expr, query: Query) -> exp.Expr | None:
@@ -242,6 +254,7 @@ def _undeclared(node: exp.Expr, kind: Kind, query: Query) -> exp.Expr | None:
 
 RULES: Rules = {
     exp.Div: divided, exp.Avg: averaged, exp.Trunc: cut, exp.Round: functions.round_,
+    exp.Ceil: whole_part, exp.Floor: whole_part,
     exp.Mul: product, exp.Sign: _sign, exp.Literal: literal, exp.Log: _logarithm, exp.Pow: _power,
     exp.Sqrt: _checked("_x < 0", "cannot take square root of a negative number", "SQRT(_x)"),
     exp.Ln: _function(_POSITIVE.format("LN(_x)")),

@@ -161,9 +161,8 @@ class Grammar:
         if self.chooser.wants("explode output", 0.06) and not shape:
             exploded = self._exploded(scope)
             if exploded is not None:
-                return replace(
-                    made, select=(*made.select, Output(f"e{len(made.outputs)}", exploded))
-                )
+                name = _not_among(f"e{len(made.select)}", [name for name, _ in made.outputs])
+                return replace(made, select=(*made.select, Output(name, exploded)))
         if self.chooser.wants("qualify", 0.06) and self.chooser.on["window"]:
             window = self.windows(Kind.INT, replace(scope, windows=True))
             if window is not None:
@@ -273,22 +272,21 @@ class Grammar:
             bare = isinstance(value, Column) and not shape and self.chooser.flip(0.3)
             bare = bare and not _is_refused(value.name)
             name = value.name if bare else f"{prefix}{i}"  # type: ignore[attr-defined]
-            there = {each.lower() for each in (*taken, *(o.name for o in outputs))}
-            while name.lower() in there:
-                name += "x"
+            name = _not_among(name, [*taken, *(each.name for each in outputs)])
             outputs.append(Output(name, value))
         if not shape and self.chooser.wants("alias of output", 0.15):
-            outputs += self._of_an_output(outputs)
+            outputs += self._of_an_output(outputs, taken)
         return tuple(outputs)
 
-    def _of_an_output(self, outputs: list[Output]) -> list[Output]:
+    def _of_an_output(self, outputs: list[Output], taken: Sequence[str]) -> list[Output]:
         """A further output that names one of these, unless a table has a column of that name."""
         numbers = [each for each in outputs if each.value.kind is Kind.INT]
         if not numbers:
             return []
         named = Column(Kind.INT, "", self.random.choice(numbers).name)
         text = self.random.choice(["({0} + 1)", "COALESCE({0}, -1)", "({0} * {0})"])
-        return [Output(f"z{len(outputs)}", Call(Kind.INT, text, (named,)))]
+        name = _not_among(f"z{len(outputs)}", taken)
+        return [Output(name, Call(Kind.INT, text, (named,)))]
 
     def _top(self, chance: float) -> Top | None:
         if self.chooser.wants("limit", chance / 2):
@@ -323,6 +321,14 @@ class Grammar:
 
 
 _REACH = (("n", Kind.INT), ("d", Kind.INT))
+
+
+def _not_among(name: str, taken: Sequence[str]) -> str:
+    """The name, made longer if an output before has it."""
+    there = {each.lower() for each in taken}
+    while name.lower() in there:
+        name += "x"
+    return name
 
 
 def _is_refused(name: str) -> bool:

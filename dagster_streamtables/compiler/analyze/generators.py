@@ -100,11 +100,13 @@ def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
 def _become_view(select: exp.Select, place: int, call: exp.Expr, names: list[str]) -> None:
     columns = [exp.to_identifier(name, quoted=True) for name in names]
     alias = exp.TableAlias(this=exp.to_identifier(_MADE), columns=columns)
-    made = [
-        exp.alias_(exp.column(name, table=_MADE, quoted=True), name, quoted=True) for name in names
-    ]
+    made = [exp.column(name, table=_MADE, quoted=True) for name in names]
     items = select.expressions
-    select.set("expressions", [*items[:place], *made, *items[place + 1 :]])
+    for item in items:
+        if isinstance(item, exp.Star):  # its author meant the other relations
+            item.set("except_", [*(item.args.get("except_") or []), *(m.copy() for m in made)])
+    outputs = [exp.alias_(column, column.name, quoted=True) for column in made]
+    select.set("expressions", [*items[:place], *outputs, *items[place + 1 :]])
     if select.args.get("from_") is None:
         select.set("from_", exp.From(this=exp.Table(this=call.copy(), alias=alias)))
     else:

@@ -27,6 +27,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.collations import open_collations
 from dagster_streamtables.compiler.analyze.definitions_in_subqueries import open_definitions
+from dagster_streamtables.compiler.analyze.field_names import keep_field_names
 from dagster_streamtables.compiler.analyze.generators import open_generator
 from dagster_streamtables.compiler.analyze.groups import open_grouping_ids
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import name_relations, open_joins
@@ -50,6 +51,7 @@ def normalized(tree: exp.Query, columns: Mapping[str, str]) -> exp.Query:
         columns: All columns of all sources, and their types.
     """
     tree = tree.copy()
+    keep_field_names(tree)
     name_relations(tree)
     _settle_double_parentheses(tree)
     open_pivots(tree)

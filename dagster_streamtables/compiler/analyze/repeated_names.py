@@ -47,7 +47,7 @@ def settle_columns(tree: exp.Query, schema: Schema, scopes: Scopes) -> None:
             open_joins(select)
         qualify_arguments(select, scopes)
         _expand_outer_stars(select, scopes)
-        spell_out_inner_stars(select, schema)
+        spell_out_inner_stars(select, schema, scopes)
         if select is not outermost:
             _tell_apart(select, schema, scopes)
     require_spelled_out(tree)

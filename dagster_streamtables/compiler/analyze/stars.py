@@ -17,7 +17,9 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import Schema
 
+from dagster_streamtables.compiler.analyze.field_names import keep_case
 from dagster_streamtables.compiler.analyze.storable_types import annotated
+from dagster_streamtables.compiler.scope.from_columns import Scopes
 from dagster_streamtables.compiler.text.aliases import is_group, own_aliases
 from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.refusal import Refusal
@@ -88,17 +90,18 @@ def _below(node: exp.Expr) -> Iterator[exp.Expr]:
     return iter(sorted(below, key=lambda each: each is not clause))
 
 
-def spell_out_inner_stars(select: exp.Select, schema: Schema) -> None:
+def spell_out_inner_stars(select: exp.Select, schema: Schema, scopes: Scopes) -> None:
     """
     Args:
         select: It is changed. What it reads is settled: no two columns have one name.
         schema: The columns of the tables in it.
+        scopes: The same, as their tables and authors spell them.
     """
     stars = stars_in_expressions(select)
     if stars:
         name_tables(select)
     for star in stars:
-        replace_star(star, _meant(select, star, schema))
+        replace_star(star, _meant(select, star, schema, scopes))
 
 
 def name_tables(select: exp.Select) -> None:
@@ -164,14 +167,17 @@ def _is_of_struct(star: exp.Expr, tables: Set[str]) -> bool:
     )
 
 
-def _meant(select: exp.Select, star: exp.Expr, schema: Schema) -> list[exp.Expr] | None:
+def _meant(
+    select: exp.Select, star: exp.Expr, schema: Schema, scopes: Scopes
+) -> list[exp.Expr] | None:
     """What a star stands for: outputs, fields of a struct, or arguments."""
     tables = {alias.lower() for alias in own_aliases(select)}
     if isinstance(star, exp.Column) and _is_of_struct(star, tables):
-        alone = _fields(select, star, schema)
-    else:
-        alone = outputs_alone(select, [star], schema)
-    return alone
+        return _fields(select, star, schema)
+    try:
+        return [each.as_output() for each in scopes.expand(star, select)]
+    except Refusal:  # only the qualifier knows the columns of some functions
+        return outputs_alone(select, [star], schema)
 
 
 def _argument(output: exp.Expr, around: exp.Expr) -> exp.Expr:
@@ -182,6 +188,7 @@ def _argument(output: exp.Expr, around: exp.Expr) -> exp.Expr:
 
 def _field(column: exp.Expr) -> exp.Expr:
     name = exp.to_identifier(repeated(column.alias_or_name), quoted=True)
+    keep_case(name)
     return exp.PropertyEQ(this=name, expression=column.unalias())
 
 

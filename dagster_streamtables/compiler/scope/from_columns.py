@@ -50,7 +50,7 @@ class FromColumn:
     place: int = 0
     """Its place in the table."""
 
-    def as_output(self) -> exp.Alias:
+    def as_output(self) -> exp.Expr:
         """The column among the outputs of a SELECT."""
         return exp.alias_(self.value.copy(), self.name, quoted=True)
 

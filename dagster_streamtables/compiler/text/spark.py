@@ -97,6 +97,16 @@ class StreamTables(Spark):
                     token.token_type = TokenType.VAR
             return super().parse(raw_tokens, sql)
 
+        def _replace_lambda(self, node: exp.Expr | None, expressions: list[exp.Expr]) -> Any:
+            # Spark finds the parameters of a lambda in any letter case, sqlglot in theirs.
+            named = {each.name.lower(): each.name for each in expressions}
+            for column in node.find_all(exp.Column) if node else ():
+                name = column.parts[0].name.lower()
+                if name in named:
+                    key = next(k for k in ("catalog", "db", "table", "this") if column.args.get(k))
+                    column.set(key, exp.to_identifier(named[name]))
+            return super()._replace_lambda(node, expressions)
+
         # After GROUP BY ALL, sqlglot takes UNION (SELECT …) for the call of a function.
         FUNC_TOKENS: ClassVar[set[TokenType]] = Spark.Parser.FUNC_TOKENS - {TokenType.UNION}
 

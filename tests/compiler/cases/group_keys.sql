@@ -298,3 +298,17 @@ DELETE FROM orders WHERE id = 1;
 -- -1 | 1 | 2 | 6
 -- -1 | 2 | 1 | 5
 -- +1 | 2 | 2 | 6
+
+--- case: a column called all begins the outputs
+--- covers: Q4 a column that is called all
+--- spark: DuckDB reads SELECT all as SELECT ALL
+SELECT all, n FROM (SELECT customer AS all, COUNT(*) AS n FROM orders GROUP BY customer);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- +1 | 2 | 1
+-- -1 | 3 | 1
+-- +1 | 6 | 1

@@ -216,11 +216,9 @@ INSERT INTO orders VALUES (6, 1, 5);
 SELECT x.id, x.customer, x.twice FROM orders AS o, LATERAL (SELECT o.*, amount * 2 AS twice) AS x;
 --- before
 INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
-INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
 --- change
 INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
 DELETE FROM orders WHERE id = 2;
-INSERT INTO customers VALUES (2, 'd'), (9, 'e');
 --- delta
 -- -1 | 2 | 3 | 12
 -- +1 | 3 | 6 | 16

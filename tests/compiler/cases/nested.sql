@@ -248,3 +248,92 @@ UPDATE orders SET customer = 2;
 --- delta
 -- -1 | 1 | 1
 -- +1 | 2 | 1
+
+--- case: the names of fields as their author spells them
+--- covers: Q28 names of fields
+SELECT ID, to_json(struct(id AS OrderId, Amount, o.customer + 1)) AS j, to_json(named_struct('Cust', customer)) AS k
+FROM orders AS o;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 2 | {"OrderId":2,"Amount":6,"col3":4} | {"Cust":3}
+-- +1 | 3 | {"OrderId":3,"Amount":8,"col3":7} | {"Cust":6}
+-- +1 | 9 | {"OrderId":9,"Amount":9,"col3":3} | {"Cust":2}
+
+--- case: the names of fields from stars
+--- covers: Q28 names of fields
+--- spark: a struct of DuckDB has no two fields of one name
+SELECT to_json(struct(*)) AS j, to_json(struct(q.OrderId, q.*)) AS k
+FROM (SELECT id AS OrderId, Amount FROM orders) AS q;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | {"OrderId":2,"Amount":6} | {"OrderId":2,"OrderId":2,"Amount":6}
+-- +1 | {"OrderId":3,"Amount":8} | {"OrderId":3,"OrderId":3,"Amount":8}
+-- +1 | {"OrderId":9,"Amount":9} | {"OrderId":9,"OrderId":9,"Amount":9}
+
+--- case: the names of fields of rows in groups
+--- covers: Q28 names of fields
+SELECT to_json(sort_array(collect_list(struct(id AS Id, Amount)))) AS j
+FROM orders GROUP BY customer % 2;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | [{"Id":1,"Amount":5},{"Id":2,"Amount":6},{"Id":4,"Amount":7}]
+-- +1 | [{"Id":1,"Amount":5},{"Id":4,"Amount":7}]
+-- +1 | [{"Id":3,"Amount":8},{"Id":9,"Amount":9}]
+
+--- case: the names of fields in lambdas and casts
+--- covers: Q28 names of fields
+--- spark: DuckDB tells the case of parameters apart
+SELECT id, to_json(transform(array(amount), Xx -> struct(XX, xx + 1 AS More))) AS j, to_json(CAST(struct(customer) AS STRUCT<Cust: INT>)) AS k
+FROM orders;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 2 | [{"XX":6,"More":7}] | {"Cust":3}
+-- +1 | 3 | [{"XX":8,"More":9}] | {"Cust":6}
+-- +1 | 9 | [{"XX":9,"More":10}] | {"Cust":2}
+
+--- case: the names of fields of rows in parentheses
+--- covers: Q28 names of fields
+--- spark: the fields of a row have no names in DuckDB
+SELECT id, to_json((Customer, 2, amount AS Much)) AS j
+FROM orders WHERE (id, customer) IN (SELECT id, 3 FROM customers) OR amount > 6;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- +1 | 3 | {"Customer":6,"col2":2,"Much":8}
+-- +1 | 9 | {"Customer":2,"col2":2,"Much":9}
+
+--- case: the names of fields of zipped arrays
+--- covers: Q28 names of fields
+--- spark: DuckDB has no ARRAYS_ZIP
+SELECT id, to_json(arrays_zip(Ids, q.amounts, array(1))) AS j, arrays_zip(ids, amounts)[0].amounts AS n
+FROM (SELECT id, array(id, customer) AS Ids, array(amount) AS amounts FROM orders) AS q;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 2 | [{"Ids":2,"amounts":6,"2":1},{"Ids":3}] | 6
+-- +1 | 3 | [{"Ids":3,"amounts":8,"2":1},{"Ids":6}] | 8
+-- +1 | 9 | [{"Ids":9,"amounts":9,"2":1},{"Ids":2}] | 9

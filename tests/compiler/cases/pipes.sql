@@ -407,11 +407,9 @@ UPDATE orders SET amount = 7 WHERE id = 1;
 TABLE orders |> WHERE orders.amount > 5 |> SELECT orders.id, amount;
 --- before
 INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
-INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
 --- change
 INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
 DELETE FROM orders WHERE id = 2;
-INSERT INTO customers VALUES (2, 'd'), (9, 'e');
 --- delta
 -- -1 | 2 | 6
 -- +1 | 3 | 8

@@ -410,3 +410,49 @@ UPDATE visits SET place = NAMED_STRUCT('x', 8, 'y', 'a');
 --- delta
 -- -1 | 1 | 7 | a
 -- +1 | 1 | 8 | a
+
+--- case: a table function beside *
+--- covers: Q16 a table function beside *
+SELECT *, explode(array(customer, amount)) AS e FROM orders;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 2 | 3 | 6 | 3
+-- -1 | 2 | 3 | 6 | 6
+-- +1 | 3 | 6 | 8 | 6
+-- +1 | 3 | 6 | 8 | 8
+-- +1 | 9 | 2 | 9 | 2
+-- +1 | 9 | 2 | 9 | 9
+
+--- case: a table function beside * of a join by names
+--- covers: Q16 a table function beside *
+SELECT *, explode(array(amount, o.id)) AS e
+FROM (SELECT region, id FROM customers) AS c JOIN orders AS o USING (id);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b'), (6, 'c');
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+INSERT INTO customers VALUES (2, 'd'), (9, 'e');
+--- delta
+-- +1 | 3 | b | 6 | 8 | 3
+-- +1 | 3 | b | 6 | 8 | 8
+-- +2 | 9 | e | 2 | 9 | 9
+
+--- case: a table function beside * of a subquery
+--- covers: Q16 a table function beside *
+SELECT id, v
+FROM (SELECT * EXCEPT (customer), posexplode(array(amount, customer)) AS (p, v) FROM orders) WHERE p = 1;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6), (4, 5, 7);
+--- change
+INSERT INTO orders VALUES (3, 6, 8), (9, 2, 9);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- -1 | 2 | 3
+-- +1 | 3 | 6
+-- +1 | 9 | 2

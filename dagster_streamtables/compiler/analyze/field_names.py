@@ -27,7 +27,8 @@ def keep_field_names(tree: exp.Query) -> None:
         if any(map(_name, zipped.expressions)):
             zipped.replace(_zipped(zipped))
     for row in list(tree.find_all(exp.Tuple)):
-        if isinstance(row.parent, _AROUND_VALUES) and row.expressions:
+        is_value = isinstance(row.parent, _AROUND_VALUES) and not row.find_ancestor(exp.Pivot)
+        if is_value and row.expressions:
             row.replace(_struct(row.expressions))
     for node in tree.find_all(exp.PropertyEQ, exp.ColumnDef):
         if isinstance(node.this, exp.Identifier):

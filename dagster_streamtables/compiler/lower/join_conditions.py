@@ -7,8 +7,8 @@ A row that fails the condition is padded, so the whole condition cannot move to 
 a subquery depends on the row of one side alone, as Spark requires, so that side can have it as a
 column. Rows of a side that the join does not keep are filtered before it instead.
 
-NOT IN is maintained in such filters only: elsewhere in ON, Spark answers it as if there were no
-NULLs, for x NOT IN (…) where x is NULL, too.
+IN is maintained there where NULL counts as FALSE: in NOT IN or IN … IS NULL, Spark answers it as if
+there were no NULLs, for x NOT IN (…) where x is NULL, too. Such a filter of one side is maintained.
 """
 
 from __future__ import annotations
@@ -70,10 +70,10 @@ class Sides:
     def require_as_in_sql(self, condition: exp.Expr, join: exp.Join) -> None:
         """
         Raises:
-            Refusal: It has a NOT IN that Spark answers as if there were no NULLs.
+            Refusal: It has an IN that Spark answers as if there were no NULLs.
         """
         for part in map(negations_inward, conjuncts(condition)):
-            asked = next(filter(_is_not_in, part.find_all(exp.Not)), None)
+            asked = next((each for each in part.find_all(exp.In) if _counts_null(each, part)), None)
             # Without a column of either side, Spark looks for the left one.
             if asked is not None and (self._side(part) or "left") not in _dropped(join):
                 raise _of_nulls(asked)
@@ -116,17 +116,24 @@ def _dropped(join: exp.Join) -> Sequence[str]:
     return {"LEFT": ["right"], "RIGHT": ["left"], "FULL": []}.get(join.side, ["right", "left"])
 
 
-def _is_not_in(node: exp.Expr) -> bool:
-    asked = node.this.unnest()
-    return isinstance(asked, exp.In) and is_question(asked)
+def _counts_null(asked: exp.In, part: exp.Expr) -> bool:
+    """Whether it asks a subquery, and NULL is another answer to the condition than FALSE."""
+    if not is_question(asked):
+        return False
+    around: exp.Expr | None = asked
+    while around is not part and around is not None:
+        around = around.parent
+        if not isinstance(around, exp.And | exp.Or | exp.Paren):
+            return True
+    return False
 
 
 def _of_nulls(node: exp.Expr) -> Refusal:
     return Refusal(
         node,
-        "NOT IN with a subquery in ON of this join",
+        "IN with a subquery in ON of this join, where NULL is not FALSE",
         why="Spark answers it there as if no value were NULL, in mode FULL too",
-        fix="write NOT EXISTS (SELECT … WHERE y = x), or make NOT IN a column of a subquery and "
+        fix="write NOT EXISTS (SELECT … WHERE y = x), or make IN a column of a subquery and "
         "join that",
     )
 

@@ -7,6 +7,8 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from sqlglot import exp
+
 from dagster_streamtables.compiler import (
     Plan,
     QueryPlan,
@@ -120,4 +122,8 @@ def fingerprint_of(text: Text | None, plan: Plan | None, zone: str) -> str:
         text = plan.text
     query = text.normal if text is not None else plan.name if plan is not None else ""
     strategy = plan.strategy_kind if plan is not None else "full"
-    return hashlib.sha256("\x00".join([query, hidden, strategy, zone]).encode()).hexdigest()[:16]
+    parts = [query, hidden, strategy, zone]
+    if isinstance(plan, QueryPlan) and plan.text.tree.find(exp.Struct, exp.ArraysZip):
+        # Older versions computed changes with the names of fields in lower case.
+        parts.append("names of fields")
+    return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:16]

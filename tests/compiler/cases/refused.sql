@@ -986,19 +986,25 @@ SELECT o.id, c.region FROM orders o LEFT JOIN customers c ON o.customer = c.id A
 --- covers: Q29 NOT IN that Spark answers without NULLs
 SELECT o.id, c.region FROM orders o LEFT JOIN customers c ON o.customer = c.id AND o.id NOT IN (SELECT account FROM ledger);
 --- error
--- NOT IN with a subquery in ON of this join
+-- IN with a subquery in ON of this join, where NULL is not FALSE
 
 --- case: NOT IN in ON of an inner join beside a condition on the other side
 --- covers: Q29 NOT IN that Spark answers without NULLs
 SELECT o.id, c.region FROM orders o JOIN customers c ON o.customer = c.id AND (o.id NOT IN (SELECT account FROM ledger) OR c.region = 'north');
 --- error
--- NOT IN with a subquery in ON of this join
+-- IN with a subquery in ON of this join, where NULL is not FALSE
 
 --- case: NOT around IN in ON of an anti join, over its left rows
 --- covers: Q29 NOT IN that Spark answers without NULLs
 SELECT o.id FROM orders o ANTI JOIN customers c ON o.customer = c.id AND NOT (o.id = 5 OR o.id IN (SELECT account FROM ledger));
 --- error
--- NOT IN with a subquery in ON of this join
+-- IN with a subquery in ON of this join, where NULL is not FALSE
+
+--- case: IN … IS NULL in ON over the side whose rows the join keeps
+--- covers: Q29 NOT IN that Spark answers without NULLs
+SELECT o.id, c.region FROM orders o LEFT JOIN customers c ON (o.id IN (SELECT account FROM ledger)) IS NULL;
+--- error
+-- IN with a subquery in ON of this join, where NULL is not FALSE
 
 --- case: a list of a RANGE frame, sorted by a function that may find ties
 --- covers: Q24 a list in a RANGE frame

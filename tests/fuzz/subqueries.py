@@ -79,7 +79,8 @@ class Subqueries:
     def _with_list(self, base: Select, scope: Scope) -> Select:
         """Outputs that nobody reads."""
         if self.chooser.flip(0.3):
-            return replace(base, stars=(Star(self.random.choice(["", base.start.alias])),))
+            tables = ["", base.start.alias] if self.chooser.on["star of table"] else [""]
+            return replace(base, stars=(Star(self.random.choice(tables)),))
         many = self.random.randint(1, 2)
         kinds = [self.random.choice(scope.columns).kind for _ in range(many)]
         values = [self.expressions.value(kind, scope, 1) for kind in kinds]

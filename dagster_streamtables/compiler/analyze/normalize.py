@@ -27,7 +27,6 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.collations import open_collations
 from dagster_streamtables.compiler.analyze.definitions_in_subqueries import open_definitions
-from dagster_streamtables.compiler.analyze.field_names import keep_field_names
 from dagster_streamtables.compiler.analyze.generators import open_generator
 from dagster_streamtables.compiler.analyze.groups import open_grouping_ids
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import name_relations, open_joins
@@ -35,6 +34,7 @@ from dagster_streamtables.compiler.analyze.numbered_columns import open_numbers
 from dagster_streamtables.compiler.analyze.orders_of_results import open_orders
 from dagster_streamtables.compiler.analyze.pivots import open_pivots
 from dagster_streamtables.compiler.analyze.time_windows import open_time_windows
+from dagster_streamtables.compiler.scope.field_names import keep_field_names
 from dagster_streamtables.compiler.scope.from_columns import joins_by_name
 from dagster_streamtables.compiler.text.output_names import (
     columns_of_call,

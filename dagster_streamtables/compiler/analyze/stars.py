@@ -17,8 +17,8 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.qualify import qualify
 from sqlglot.schema import Schema
 
-from dagster_streamtables.compiler.analyze.field_names import keep_case
 from dagster_streamtables.compiler.analyze.storable_types import annotated
+from dagster_streamtables.compiler.scope.field_names import keep_case
 from dagster_streamtables.compiler.scope.from_columns import Scopes
 from dagster_streamtables.compiler.text.aliases import is_group, own_aliases
 from dagster_streamtables.compiler.text.column_names import repeated

@@ -1,1 +1,1 @@
-"""Which columns a FROM clause has, and what stars and names mean over it."""
+"""Which columns a FROM clause has, what stars and names mean over it, and the fields of structs."""

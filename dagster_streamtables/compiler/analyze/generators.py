@@ -20,7 +20,7 @@ from sqlglot import exp
 from sqlglot.errors import OptimizeError
 
 from dagster_streamtables.compiler.analyze.stars import name_tables
-from dagster_streamtables.compiler.scope.from_columns import FromColumn, Scopes
+from dagster_streamtables.compiler.scope.from_columns import FromColumn, Scopes, holds
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
 from dagster_streamtables.compiler.text.output_names import columns_of_call, name_of_call
@@ -81,7 +81,7 @@ def _of_around(mention: exp.Column, select: exp.Select, scopes: Scopes) -> FromC
         try:
             columns = scopes.columns(around)
             for step in scopes.steps(around):
-                if any(each is step.node for each in _ancestors(select)):
+                if holds(step.node, select):
                     columns = step.before
         except (Refusal, OptimizeError):
             return None
@@ -89,12 +89,6 @@ def _of_around(mention: exp.Column, select: exp.Select, scopes: Scopes) -> FromC
             return found[0] if len(found) == 1 else None
         inside = around
     return None
-
-
-def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
-    while node.parent is not None:
-        node = node.parent
-        yield node
 
 
 def _become_view(select: exp.Select, place: int, call: exp.Expr, names: list[str]) -> None:

@@ -25,6 +25,7 @@ from dagster_streamtables.compiler.scope.from_columns import (
     FromColumns,
     Scopes,
     Step,
+    holds,
     is_by_name,
 )
 from dagster_streamtables.compiler.text.aliases import own_aliases
@@ -91,8 +92,9 @@ def _expand_stars(select: exp.Select, scopes: Scopes) -> None:
 
 
 def _item(column: FromColumn, star: exp.Expr) -> exp.Expr:
-    value = _at(star, column.value.copy())
-    return exp.alias_(value, column.name, quoted=True)
+    output = column.as_output()
+    _at(star, output.this)
+    return output
 
 
 def _resolve(
@@ -157,16 +159,8 @@ def _has(inside: exp.Select, mention: exp.Column, scopes: Scopes) -> bool:
             return True
     except Refusal:  # of a table function whose columns only the qualifier tells
         return True
-    around = {id(each) for each in _ancestors(mention)}
     made = [each for each in inside.expressions if isinstance(each, exp.Alias)]
-    return any(each.alias.lower() == name for each in made if id(each) not in around)
-
-
-def _ancestors(node: exp.Expr) -> Iterator[exp.Expr]:
-    around = node.parent
-    while around is not None:
-        yield around
-        around = around.parent
+    return any(each.alias.lower() == name for each in made if not holds(each, mention))
 
 
 def _keys(select: exp.Select) -> list[exp.Expr]:

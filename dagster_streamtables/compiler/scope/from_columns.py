@@ -307,7 +307,7 @@ def _definition(table: exp.Table) -> exp.CTE | None:
         if isinstance(clause, exp.With):
             seen = list[exp.CTE](clause.expressions)
             if inside is clause:  # the table stands in one of them, and sees those before it
-                at = next(i for i, each in enumerate(seen) if _holds(each, table))
+                at = next(i for i, each in enumerate(seen) if holds(each, table))
                 seen = seen[: at + bool(clause.args.get("recursive"))]
             for cte in reversed(seen):
                 if cte.alias.lower() == table.name.lower():
@@ -316,7 +316,8 @@ def _definition(table: exp.Table) -> exp.CTE | None:
     return None
 
 
-def _holds(around: exp.Expr, node: exp.Expr | None) -> bool:
+def holds(around: exp.Expr, node: exp.Expr | None) -> bool:
+    """Whether a node is another one, or stands in it."""
     while node is not None and node is not around:
         node = node.parent
     return node is not None

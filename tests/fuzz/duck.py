@@ -9,12 +9,12 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from compiler.database import Prepared, Rows, Stored, over, spark_names
-from dagster_streamtables.compiler import Text, compile_query, read
+from dagster_streamtables.compiler import Text, read
 from dagster_streamtables.compiler.text.current_time import with_clock
-from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
+from dagster_streamtables.errors import InvalidDefinition
 from fuzz.changes import Bag, Story, change_rows
-from fuzz.outcome import Outcome, Trial, Verdict
-from fuzz.schema import SOURCES, FuzzDatabase
+from fuzz.outcome import Outcome, Trial, Verdict, compiled, said
+from fuzz.schema import FuzzDatabase
 from fuzz.shrink import same_failure, shrink
 from named_rows import NamedRows
 
@@ -56,27 +56,21 @@ class DuckEngine:
             text = read(trial.text)
         except InvalidDefinition as error:
             return Outcome(Verdict.REFUSED, f"cannot be read: {error.what}")
-        plan, wrong = None, ""
-        try:
-            plan = compile_query(text, SOURCES)
-        except UnsupportedQuery as error:
-            return Outcome(Verdict.REFUSED, error.what)
-        except InvalidDefinition as error:
-            wrong = f"called invalid: {error.what}"
-        except Exception as error:
-            wrong = f"the compiler broke: {_said(error)}"
+        plan = compiled(text)
+        if isinstance(plan, Outcome) and plan.verdict is Verdict.REFUSED:
+            return plan
         try:
             expected = self._expected(text, trial.story)
         except NotHere as error:
             return Outcome(Verdict.NOT_HERE, str(error))
         changed = any(rows != expected.rows[0] for rows in expected.rows)
-        if plan is None:
-            return Outcome(Verdict.FAILED, wrong)
+        if isinstance(plan, Outcome):
+            return plan
         try:
             wrong = self._follow(Prepared(plan), trial.story, expected)
         except Exception as error:
             self._forget()
-            wrong = _said(error)
+            wrong = said(error)
         if wrong and _has_total(text):
             return Outcome(Verdict.NOT_HERE, "over no rows, DuckDB gives the set () a row")
         if wrong and _counts_in_pivot(text):
@@ -107,7 +101,7 @@ class DuckEngine:
                 return found
         except (SqlglotError, duckdb.Error) as error:
             self._forget()
-            raise NotHere(_said(error)) from None
+            raise NotHere(said(error)) from None
 
     def _follow(self, prepared: Prepared, story: Story, answers: _Answers) -> str:
         """What is wrong after some window; nothing, if nothing is."""
@@ -157,8 +151,3 @@ def _has_total(text: Text) -> bool:
         isinstance(part, exp.Tuple) and not part.expressions for s in sets for part in s.walk()
     )
     return empty or text.tree.find(exp.Cube, exp.Rollup) is not None
-
-
-def _said(error: Exception) -> str:
-    lines = str(error).strip().splitlines() or [""]
-    return f"{type(error).__name__}: {lines[0][:300]}"

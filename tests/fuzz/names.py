@@ -8,11 +8,11 @@ from __future__ import annotations
 import uuid
 
 from compiler.database import Rows
-from dagster_streamtables.compiler import compile_query, read, respelled
-from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
+from dagster_streamtables.compiler import read, respelled
+from dagster_streamtables.errors import InvalidDefinition
 from dagster_streamtables.runtime.spark.session import open_session
 from fuzz.duck import NotHere
-from fuzz.outcome import Outcome, Trial, Verdict
+from fuzz.outcome import Outcome, Trial, Verdict, compiled
 from fuzz.schema import SOURCES
 from fuzz.shrink import same_failure, shrink
 
@@ -53,20 +53,19 @@ class NamesEngine:
 
     def run(self, trial: Trial) -> Outcome:
         try:
-            found = list(compile_query(as_stored(trial.text), SOURCES).schema)
-        except UnsupportedQuery as error:
-            return Outcome(Verdict.REFUSED, error.what)
+            plan = compiled(as_stored(trial.text))
         except InvalidDefinition as error:
-            found = f"called invalid: {error.what}"
-        except Exception as error:
-            found = f"the compiler broke: {error}"
+            verdict = Verdict.REFUSED if "cannot be parsed" in error.what else Verdict.FAILED
+            plan = Outcome(verdict, f"called invalid: {error.what}")
+        if isinstance(plan, Outcome) and plan.verdict is Verdict.REFUSED:
+            return plan
         try:
             expected = self.analysis.columns(trial.text)
         except NotHere as error:
             return Outcome(Verdict.NOT_HERE, str(error))
-        if isinstance(found, str):
-            verdict = Verdict.REFUSED if "cannot be parsed" in found else Verdict.FAILED
-            return Outcome(verdict, found)
+        if isinstance(plan, Outcome):
+            return plan
+        found = list(plan.schema)
         if found == expected:
             return Outcome(Verdict.COMPARED)
         return Outcome(Verdict.FAILED, f"columns {found}, expected {expected}")

@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from compiler.database import Rows
+from dagster_streamtables.compiler import Plan, Text, compile_query
+from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 from fuzz.changes import Story
+from fuzz.schema import SOURCES
 from fuzz.tree import Query
 
 
@@ -26,6 +29,23 @@ class Outcome:
     detail: str = ""
     changed: bool = False
     """The result had other rows after some window."""
+
+
+def compiled(text: Text | str) -> Plan | Outcome:
+    """The plan of a query; without one, a refusal, or what failed if an engine runs the text."""
+    try:
+        return compile_query(text, SOURCES)
+    except UnsupportedQuery as error:
+        return Outcome(Verdict.REFUSED, error.what)
+    except InvalidDefinition as error:
+        return Outcome(Verdict.FAILED, f"called invalid: {error.what}")
+    except Exception as error:
+        return Outcome(Verdict.FAILED, f"the compiler broke: {said(error)}")
+
+
+def said(error: Exception) -> str:
+    lines = [line for line in str(error).strip().splitlines() if line.strip()] or [""]
+    return f"{type(error).__name__}: {lines[0][:300]}"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from fuzz.expressions import comparable
-from fuzz.forms import LITERALS
+from fuzz.forms import COMPARABLE, LITERALS
 from fuzz.from_clause import FromClause
 from fuzz.queries import Output, Select
 from fuzz.relations import (
@@ -133,9 +133,8 @@ class Sources:
 
     def _shared(self, clause: FromClause, relation: Relation) -> list[str]:
         """The names that can be compared with a relation's."""
-        kinds = dict(relation.outputs)
-        there = (each for each in clause.shown if each.name in kinds)
-        names = [c.name for c in comparable(tuple(there)) if kinds[c.name] is c.kind]  # type: ignore[attr-defined]
+        kinds = {name: kind for name, kind in relation.outputs if kind in COMPARABLE}
+        names = [each.name for each in clause.shown if kinds.get(each.name) is each.kind]
         return [name for name in dict.fromkeys(names) if names.count(name) == 1]
 
     def _by_name(

@@ -16,15 +16,15 @@ from deltalake import write_deltalake
 
 from compiler.database import Literals, Rows
 from dagster_streamtables import Lake, Mode, StreamTable
-from dagster_streamtables.compiler import compile_query, read
+from dagster_streamtables.compiler import read
 from dagster_streamtables.errors import InvalidDefinition, UnsupportedQuery
 from dagster_streamtables.runtime.spark.codegen import choose_codegen
 from dagster_streamtables.runtime.spark.session import open_session
 from fuzz.changes import Bag, Story
 from fuzz.duck import DuckEngine, NotHere
 from fuzz.names import Analysis, as_stored
-from fuzz.outcome import Outcome, Trial, Verdict
-from fuzz.schema import SOURCES, FuzzDatabase
+from fuzz.outcome import Outcome, Trial, Verdict, compiled, said
+from fuzz.schema import FuzzDatabase
 from fuzz.shrink import same_failure, shrink
 from named_rows import NamedRows
 
@@ -95,22 +95,18 @@ class _Batch:
         except InvalidDefinition as error:
             self.outcomes[i] = Outcome(Verdict.REFUSED, f"cannot be read: {error.what}")
             return
-        try:
-            compile_query(as_stored(trial.text), SOURCES)
-        except UnsupportedQuery as error:
-            self.outcomes[i] = Outcome(Verdict.REFUSED, error.what)
-        except InvalidDefinition as error:
-            self.outcomes[i] = self._if_it_runs(trial, f"called invalid: {error.what}")
-        except Exception as error:
-            self.outcomes[i] = self._if_it_runs(trial, f"the compiler broke: {said(error)}")
+        plan = compiled(as_stored(trial.text))
+        if isinstance(plan, Outcome):
+            refused = plan.verdict is Verdict.REFUSED
+            self.outcomes[i] = plan if refused else self._if_it_runs(trial, plan)
 
-    def _if_it_runs(self, trial: Trial, wrong: str) -> Outcome:
+    def _if_it_runs(self, trial: Trial, failed: Outcome) -> Outcome:
         """Spark tells whether the text means something."""
         try:
             self.engine.analysis.columns(trial.text)
         except NotHere as error:
             return Outcome(Verdict.NOT_HERE, str(error))
-        return Outcome(Verdict.FAILED, wrong)
+        return failed
 
     def _follow(self, open_: list[int], tables: tuple[str, ...]) -> None:
         states = self.story.states(tables)
@@ -207,8 +203,3 @@ def _text(value: object) -> str:
         return str([_text(each) for each in value])
     # Sums of doubles in another order, whose last digit may differ.
     return f"{value:.9g}" if isinstance(value, float) else str(value)
-
-
-def said(error: Exception) -> str:
-    lines = [line for line in str(error).strip().splitlines() if line.strip()] or [""]
-    return f"{type(error).__name__}: {lines[0][:300]}"

@@ -17,10 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
-from sqlglot.errors import OptimizeError
 
-from dagster_streamtables.compiler.analyze.stars import name_tables
-from dagster_streamtables.compiler.scope.from_columns import FromColumn, Scopes, holds
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
 from dagster_streamtables.compiler.text.output_names import columns_of_call, name_of_call
@@ -50,45 +47,6 @@ def open_generator(select: exp.Select, columns: Mapping[str, str]) -> None:
             call = _over_groups(select, place, call, names)
         _become_view(select, place, call, names)
         return
-
-
-def qualify_arguments(select: exp.Select, scopes: Scopes) -> None:
-    """Name the tables of the query around, whose columns a table function in FROM takes.
-
-    The qualifier of sqlglot leaves such columns alone.
-
-    Args:
-        select: It is changed.
-        scopes: The columns of the FROM clauses around it.
-    """
-    relations = [select.args.get("from_"), *(select.args.get("joins") or [])]
-    for relation in relations:
-        if relation is None or not isinstance(relation.this, exp.Table):
-            continue
-        for mention in relation.this.this.find_all(exp.Column):
-            found = _of_around(mention, select, scopes) if not mention.table else None
-            if found is not None:
-                mention.replace(found.value.copy())
-
-
-def _of_around(mention: exp.Column, select: exp.Select, scopes: Scopes) -> FromColumn | None:
-    """The one column of a query around that a name means; None if it is not known."""
-    inside: exp.Expr = select
-    while (around := inside.parent_select) is not None:
-        if not isinstance(around, exp.Select):
-            return None
-        name_tables(around)
-        try:
-            columns = scopes.columns(around)
-            for step in scopes.steps(around):
-                if holds(step.node, select):
-                    columns = step.before
-        except (Refusal, OptimizeError):
-            return None
-        if found := columns.find(mention.name):
-            return found[0] if len(found) == 1 else None
-        inside = around
-    return None
 
 
 def _become_view(select: exp.Select, place: int, call: exp.Expr, names: list[str]) -> None:

@@ -12,21 +12,23 @@ SELECT with such a join, each star and each unqualified column is resolved here,
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
+from contextlib import suppress
 
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.stars import (
-    name_tables,
     replace_star,
     stars_in_expressions,
 )
 from dagster_streamtables.compiler.scope.from_columns import (
+    HALF,
     FromColumn,
     FromColumns,
     Scopes,
     Step,
     holds,
     is_by_name,
+    name_tables,
 )
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.refusal import Refusal
@@ -60,6 +62,31 @@ def resolve_joins_by_name(select: exp.Select, scopes: Scopes) -> None:
         _resolve(select.args.get(clause), columns, select, scopes, left=names)
     grouped = {each.name.lower() for each in columns.visible if each.value in keys}
     _resolve(select.args.get("having"), columns, select, scopes, left=names - grouped)
+
+
+def resolve_half_joins(select: exp.Select, scopes: Scopes) -> None:
+    """Resolve what subqueries in ON of SEMI and ANTI joins read of its right side.
+
+    The qualifier of sqlglot shows them only the left one.
+
+    Args:
+        select: It is changed.
+        scopes: The columns of the FROM clauses in the query around it.
+    """
+    joins: list[exp.Join] = select.args.get("joins") or []
+    halves = [each for each in joins if each.kind in HALF and _asks(each.args.get("on"))]
+    if not halves:
+        return
+    name_tables(select)
+    with suppress(Refusal):
+        for step in scopes.steps(select):
+            if any(step.node is each for each in halves):
+                seen = step.before.beside(step.added)
+                _resolve(step.node.args["on"], seen, select, scopes)
+
+
+def _asks(condition: exp.Expr | None) -> bool:
+    return condition is not None and condition.find(exp.Query) is not None
 
 
 def _resolve_step(step: Step, select: exp.Select, scopes: Scopes) -> None:

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from dagster_streamtables.compiler.scope.from_columns import HALF
 from dagster_streamtables.compiler.text.aliases import is_group
 
 _INSIDE = "st_joins_inside"
 _KIND = "st_kind"
-_HALF = ("SEMI", "ANTI")
 
 
 def joins_inside(join: exp.Join) -> int:
@@ -37,7 +37,17 @@ def name_relations(tree: exp.Query) -> None:
 
     (a JOIN b ON p) AS t       (SELECT * FROM a JOIN b ON p) AS t
     ((SELECT …))               (SELECT …)
+    a, LATERAL (SELECT …)      a, LATERAL (SELECT …) AS st_lateral_0
+    FROM LATERAL (SELECT …)    FROM (SELECT …)
     """
+    laterals = [each for each in tree.find_all(exp.Lateral) if isinstance(each.this, exp.Subquery)]
+    for number, lateral in enumerate(laterals):
+        if isinstance(lateral.parent, exp.From):
+            lateral.replace(exp.Subquery(this=lateral.this.this, **_after(lateral)))
+        elif not lateral.alias:
+            alias = lateral.args.get("alias") or exp.TableAlias()
+            alias.set("this", exp.to_identifier(f"st_lateral_{number}", quoted=True))
+            lateral.set("alias", alias)
     for relation in reversed(list(tree.find_all(exp.Subquery))):
         inner, around = relation.this, relation.parent
         while isinstance(around, exp.Subquery):
@@ -51,6 +61,11 @@ def name_relations(tree: exp.Query) -> None:
             relation.set("this", select)
         elif isinstance(inner, exp.Subquery) and not (inner.alias or relation.args.get("joins")):
             relation.replace(inner)
+
+
+def _after(relation: exp.Expr) -> dict[str, object]:
+    """What is written after a relation."""
+    return {each: relation.args.get(each) for each in ("alias", "joins", "laterals")}
 
 
 def open_joins(select: exp.Select) -> None:
@@ -90,7 +105,7 @@ def _chained(join: exp.Join) -> list[exp.Join]:
     inside = [each for one in (*_taken(inner), *_taken(join.this)) for each in _chained(one)]
     join.set("this", inner)
     join.meta[_INSIDE] = len(inside)
-    if join.kind in _HALF:
+    if join.kind in HALF:
         for each in inside:
             each.meta[_KIND] = kind_of(each)
             each.set("kind", join.kind)
@@ -99,7 +114,7 @@ def _chained(join: exp.Join) -> list[exp.Join]:
 
 def _are_plain(joins: list[exp.Join]) -> bool:
     """Whether all are inner joins, so that the parentheses say nothing."""
-    return not any(each.side or each.kind in _HALF for each in joins)
+    return not any(each.side or each.kind in HALF for each in joins)
 
 
 def _take_off(join: exp.Join, select: exp.Select) -> None:

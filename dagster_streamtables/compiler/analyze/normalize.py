@@ -35,7 +35,7 @@ from dagster_streamtables.compiler.analyze.orders_of_results import open_orders
 from dagster_streamtables.compiler.analyze.pivots import open_pivots
 from dagster_streamtables.compiler.analyze.time_windows import open_time_windows
 from dagster_streamtables.compiler.scope.field_names import keep_field_names
-from dagster_streamtables.compiler.scope.from_columns import joins_by_name
+from dagster_streamtables.compiler.scope.from_columns import HALF, joins_by_name
 from dagster_streamtables.compiler.text.output_names import (
     columns_of_call,
     spark_name,
@@ -161,7 +161,7 @@ def _rename_semi_joined(tree: exp.Query, columns: Collection[str]) -> None:
     for number, join in enumerate(tree.find_all(exp.Join)):
         name = join.this.alias_or_name.lower()
         condition = join.args.get("on")
-        if name not in taken or condition is None or join.kind not in ("SEMI", "ANTI"):
+        if name not in taken or condition is None or join.kind not in HALF:
             continue
         other = exp.to_identifier(f"st_{number}_{name}", quoted=True)
         alias = join.this.args.get("alias") or exp.TableAlias()

@@ -98,6 +98,12 @@ def _refuse_construct(node: exp.Expr, text: Text) -> None:
             why="each run would sample different rows",
             fix="filter by a hash of a key, for example WHERE pmod(hash(id), 10) = 0",
         )  # fmt: skip
+    if isinstance(node, exp.Count) and node.this is None:
+        raise _at(
+            node, text, "COUNT without an argument",
+            why="Spark has it only if a setting brings it back, and then it counts nothing",
+            fix="write COUNT(*)",
+        )  # fmt: skip
     for kept in kept_collations(node):
         raise _at(
             kept, text, "COLLATE of a value that is kept",

@@ -14,18 +14,26 @@ from collections import Counter
 from sqlglot import exp
 from sqlglot.schema import Schema
 
-from dagster_streamtables.compiler.analyze.generators import qualify_arguments
-from dagster_streamtables.compiler.analyze.joins_by_name import resolve_joins_by_name
+from dagster_streamtables.compiler.analyze.joins_by_name import (
+    resolve_half_joins,
+    resolve_joins_by_name,
+)
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import open_joins
 from dagster_streamtables.compiler.analyze.stars import (
     from_inside,
-    name_tables,
     outputs_alone,
     require_spelled_out,
     spell_out_inner_stars,
 )
-from dagster_streamtables.compiler.scope.from_columns import FromColumn, Scopes, joins_by_name
-from dagster_streamtables.compiler.text.aliases import own_aliases
+from dagster_streamtables.compiler.scope.from_columns import (
+    Scopes,
+    joins_by_name,
+    name_tables,
+)
+from dagster_streamtables.compiler.scope.outer_columns import (
+    expand_outer_stars,
+    qualify_outer_columns,
+)
 from dagster_streamtables.compiler.text.column_names import SAME
 from dagster_streamtables.compiler.text.refusal import Refusal
 
@@ -45,33 +53,14 @@ def settle_columns(tree: exp.Query, schema: Schema, scopes: Scopes) -> None:
         if joins_by_name(select):
             resolve_joins_by_name(select, scopes)
             open_joins(select)
-        qualify_arguments(select, scopes)
-        _expand_outer_stars(select, scopes)
+        else:
+            resolve_half_joins(select, scopes)
+        qualify_outer_columns(select, scopes)
+        expand_outer_stars(select, scopes)
         spell_out_inner_stars(select, schema, scopes)
         if select is not outermost:
             _tell_apart(select, schema, scopes)
     require_spelled_out(tree)
-
-
-def _expand_outer_stars(select: exp.Select, scopes: Scopes) -> None:
-    """Put columns in the place of ``t.*`` if t is a table of the query around."""
-    tables = {alias.lower() for alias in own_aliases(select)}
-    items = list[exp.Expr]()
-    for item in select.expressions:
-        columns = list[FromColumn]()
-        if isinstance(item, exp.Column) and item.is_star and item.table.lower() not in tables:
-            columns = _of_outer_table(item, select, scopes)
-        items += [each.as_output() for each in columns] or [item]
-    select.set("expressions", items)
-
-
-def _of_outer_table(star: exp.Column, select: exp.Select, scopes: Scopes) -> list[FromColumn]:
-    around = select.parent_select
-    while isinstance(around, exp.Select):
-        if star.table.lower() in map(str.lower, own_aliases(around)):
-            return scopes.expand(star, around)
-        around = around.parent_select
-    return []
 
 
 def _tell_apart(select: exp.Select, schema: Schema, scopes: Scopes) -> None:

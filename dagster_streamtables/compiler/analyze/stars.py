@@ -19,13 +19,11 @@ from sqlglot.schema import Schema
 
 from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.scope.field_names import keep_case
-from dagster_streamtables.compiler.scope.from_columns import Scopes
-from dagster_streamtables.compiler.text.aliases import is_group, own_aliases
+from dagster_streamtables.compiler.scope.from_columns import Scopes, name_tables
+from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.refusal import Refusal
 from dagster_streamtables.compiler.text.spark import DIALECT
-
-_NAMED = "st_rows_"
 
 
 def outputs_alone(
@@ -102,21 +100,6 @@ def spell_out_inner_stars(select: exp.Select, schema: Schema, scopes: Scopes) ->
         name_tables(select)
     for star in stars:
         replace_star(star, _meant(select, star, schema, scopes))
-
-
-def name_tables(select: exp.Select) -> None:
-    """Give each subquery in FROM a name.
-
-    The qualifier numbers those of a whole query, where another one may get the name that this one
-    has in `outputs_alone`.
-    """
-    clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
-    tables = [each.this for each in clauses if each and isinstance(each.this, exp.Subquery)]
-    nameless = [each for each in tables if not (each.alias or is_group(each))]
-    taken = sum(each.alias.startswith(_NAMED) for each in select.root().find_all(exp.Subquery))
-    for number, table in enumerate(nameless, taken):
-        name = exp.to_identifier(f"{_NAMED}{number}")
-        table.set("alias", exp.TableAlias(this=name))
 
 
 def require_spelled_out(tree: exp.Query) -> None:

@@ -20,6 +20,7 @@ from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.storable_types import UNCOMPARABLE
 from dagster_streamtables.compiler.operators.columns import type_of
+from dagster_streamtables.compiler.scope.from_columns import HALF
 from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
 from dagster_streamtables.compiler.text.aliases import own_columns
 
@@ -98,7 +99,7 @@ def is_unordered(node: exp.Expr) -> bool:
 
 def _mentioned(select: exp.Select) -> list[exp.Column]:
     joins = select.args.get("joins") or []
-    unseen = {join.alias_or_name for join in joins if join.kind in ("SEMI", "ANTI")}
+    unseen = {join.alias_or_name for join in joins if join.kind in HALF}
     told = (c for c in own_columns(select) if c.table not in unseen and not is_unordered(c))
     return list({_key(each): each for each in told}.values())
 

@@ -19,6 +19,7 @@ from dagster_streamtables.compiler.analyze.joins_in_parentheses import joins_ins
 from dagster_streamtables.compiler.lower.questions import flat_clauses, require_no_values
 from dagster_streamtables.compiler.lower.scope import Scope
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
+from dagster_streamtables.compiler.scope.from_columns import HALF
 from dagster_streamtables.compiler.text.aliases import free_tables, own_aliases
 from dagster_streamtables.compiler.text.column_names import flat
 from dagster_streamtables.compiler.text.refusal import Refusal
@@ -116,7 +117,7 @@ class CorrelatedFrom:
         Raises:
             Refusal: Spark refuses the join there, or returns wrong rows, as of FULL JOIN.
         """
-        half = kind_of(join) in ("SEMI", "ANTI")
+        half = kind_of(join) in HALF
         sees = isinstance(join.this, exp.Lateral)
         here, there = (
             any(free_tables(each) & self.around for each in side) for side in (after, before)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.joins_in_parentheses import kind_of
+from dagster_streamtables.compiler.scope.from_columns import HALF
 from dagster_streamtables.compiler.text.aggregate_calls import is_grouped
 
 
@@ -40,7 +41,7 @@ def _in_select(select: exp.Select, source: exp.Expr) -> Iterator[str]:
     at = next((i for i, each in enumerate(joins) if each is source), -1)
     if at >= 0:
         kind = kind_of(joins[at])
-        if joins[at].side == "LEFT" or kind in ("SEMI", "ANTI"):
+        if joins[at].side == "LEFT" or kind in HALF:
             yield f"on the right side of a {kind or 'LEFT'} JOIN"
     for join in joins[max(at, 0) :]:
         if join.side == "FULL":

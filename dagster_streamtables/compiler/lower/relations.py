@@ -26,6 +26,7 @@ from dagster_streamtables.compiler.operators import (
     typed,
 )
 from dagster_streamtables.compiler.operators.left_linear import conjuncts
+from dagster_streamtables.compiler.scope.from_columns import HALF
 from dagster_streamtables.compiler.text.aliases import free_tables, is_group, own_aliases
 from dagster_streamtables.compiler.text.column_names import flat
 from dagster_streamtables.compiler.text.current_time import NOW
@@ -89,7 +90,7 @@ class FromClause:
 
     def _asked(self, left: Operator, right: Operator, on: exp.Expr, join: exp.Join) -> Operator:
         """A join whose condition has subqueries."""
-        half = kind_of(join) in ("SEMI", "ANTI")
+        half = kind_of(join) in HALF
         sides = Sides(left, right, self._scope, self._subqueries)
         if not join.side and not half:
             sides.require_as_in_sql(on, join)
@@ -204,7 +205,7 @@ class FromClause:
 
 
 def _paired(left: Operator, right: Operator, condition: exp.Expr, join: exp.Join) -> Operator:
-    if kind_of(join) in ("SEMI", "ANTI"):
+    if kind_of(join) in HALF:
         return SemiJoin(left, right, condition, kind_of(join) == "ANTI")
     match join.side:
         case "LEFT":
@@ -224,7 +225,7 @@ def _paired_in_time(
     left: Operator, right: Operator, condition: exp.Expr, join: exp.Join
 ) -> Operator:
     """A join whose condition reads the time."""
-    keeps_left = join.side == "LEFT" or kind_of(join) in ("SEMI", "ANTI")
+    keeps_left = join.side == "LEFT" or kind_of(join) in HALF
     if not join.side and not keeps_left:
         return filtered(Join(left, right, exp.true()), conjuncts(condition))
     asking = [each for each in conjuncts(condition) if reads_time(each)]

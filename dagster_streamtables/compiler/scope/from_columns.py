@@ -21,7 +21,8 @@ from dagster_streamtables.compiler.text.aliases import is_group
 from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.refusal import Refusal
 
-_HALF = ("SEMI", "ANTI")
+HALF = ("SEMI", "ANTI")
+_NAMED = "st_rows_"
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ class Step:
     @property
     def after(self) -> FromColumns:
         """The columns of the result."""
-        if self.node.args.get("kind") in _HALF:
+        if self.node.args.get("kind") in HALF:
             return self._of_left_rows
         if not is_by_name(self.node):
             return self.before.beside(self.added)
@@ -270,6 +271,21 @@ class Scopes:
         if names is None:
             raise unknown_columns(node)
         return names
+
+
+def name_tables(select: exp.Select) -> None:
+    """Give each subquery in FROM a name.
+
+    The qualifier numbers those of a whole query, where another one may get the name that this one
+    has alone.
+    """
+    clauses = [select.args.get("from_"), *(select.args.get("joins") or [])]
+    tables = [each.this for each in clauses if each and isinstance(each.this, exp.Subquery)]
+    nameless = [each for each in tables if not (each.alias or is_group(each))]
+    taken = sum(each.alias.startswith(_NAMED) for each in select.root().find_all(exp.Subquery))
+    for number, table in enumerate(nameless, taken):
+        name = exp.to_identifier(f"{_NAMED}{number}")
+        table.set("alias", exp.TableAlias(this=name))
 
 
 def joins_by_name(select: exp.Select) -> bool:

@@ -24,6 +24,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
+from sqlglot.tokenizer_core import TokenType
+
 from dagster_streamtables.compiler.text.pipe_columns import ColumnsOf, PipeColumns, require_key
 from dagster_streamtables.compiler.text.pipe_names import Stars
 from dagster_streamtables.compiler.text.pipe_query import PipeQuery
@@ -134,6 +136,8 @@ class _Writer(PipeColumns):
                 below = query if not (query.order or query.offset) else query.closed
                 below, [order] = self._settled(below, (start, stop))
                 return replace(below, order=order)
+            case "SORT" | "CLUSTER" | "DISTRIBUTE":  # each within the partitions that Spark makes
+                return replace(query.unordered, ordered=True)
             case "LIMIT" | "OFFSET":
                 return self._first_rows(query, word, start, stop)
         raise UnsupportedQuery(
@@ -177,22 +181,23 @@ class _Writer(PipeColumns):
         return replace(query, made=(*query.made, (found[0], told)))
 
     def _select(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
-        window = next(
-            (i for i in self._ranges.outer(start, stop) if self._defines_window(i, stop)), stop
-        )
+        end = next((i for i in self._ranges.outer(start, stop) if self._ends_list(i, stop)), stop)
         begin = start + (self._words[start] in ("DISTINCT", "ALL"))
-        below, [items, windows] = self._settled(
-            query.unordered, (window, stop), outputs=[(begin, window)]
+        below, [items, clauses] = self._settled(
+            query.unordered, (end, stop), outputs=[(begin, end)]
         )
         sql = below.select(f"{self._copied(start, begin)} {items}".strip())
-        below = self._choosing(below, self._ranges.items(begin, window))
-        return below.below(f"{sql}\n{windows}", ordered=below.ordered)
+        below = self._choosing(below, self._ranges.items(begin, end))
+        return below.below(f"{sql}\n{clauses}", ordered=below.ordered)
 
     def _choosing(self, query: PipeQuery, items: Sequence[tuple[int, int]]) -> PipeQuery:
         return query if query.alias else replace(query, kept=self._names.chosen(items))
 
-    def _defines_window(self, at: int, stop: int) -> bool:
-        return self._words[at] == "WINDOW" and at + 2 < stop and self._words[at + 2] == "AS"
+    def _ends_list(self, at: int, stop: int) -> bool:
+        """Whether the clause GROUP BY or WINDOW begins there."""
+        if self._words[at] == "WINDOW":
+            return at + 2 < stop and self._words[at + 2] == "AS"
+        return self._tokens[at].token_type is TokenType.GROUP_BY
 
     def _aggregate(self, query: PipeQuery, start: int, stop: int) -> PipeQuery:
         group = next((i for i in self._ranges.outer(start, stop) if self._groups(i)), stop)

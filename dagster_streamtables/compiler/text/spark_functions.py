@@ -80,23 +80,24 @@ _AS_WRITTEN = """
     kll_sketch_get_quantile_bigint kll_sketch_get_quantile_double kll_sketch_get_quantile_float
     kll_sketch_get_rank_bigint kll_sketch_get_rank_double kll_sketch_get_rank_float
     kll_sketch_merge_bigint kll_sketch_merge_double kll_sketch_merge_float
-    kll_sketch_to_string_bigint kll_sketch_to_string_double kll_sketch_to_string_float levenshtein
-    log10 log2 make_dt_interval make_timestamp make_timestamp_ltz make_timestamp_ntz make_valid_utf8
-    make_ym_interval map map_concat map_entries map_from_arrays map_from_entries parse_json quote
-    schema_of_avro schema_of_csv schema_of_json schema_of_variant schema_of_xml sentences
-    shiftrightunsigned str_to_map theta_difference theta_intersection theta_sketch_estimate
-    theta_union time_bucket to_avro to_char to_csv to_date to_protobuf to_timestamp
-    to_unix_timestamp to_varchar to_variant_object to_xml try_aes_decrypt try_make_timestamp
-    try_make_timestamp_ltz try_make_timestamp_ntz try_parse_json try_parse_url try_to_date
-    try_validate_utf8 try_variant_get tuple_difference_double tuple_difference_integer
+    kll_sketch_to_string_bigint kll_sketch_to_string_double kll_sketch_to_string_float
+    levenshtein log10 log2 make_dt_interval make_timestamp make_timestamp_ltz make_timestamp_ntz
+    make_valid_utf8 make_ym_interval map map_concat map_entries map_from_arrays map_from_entries
+    parse_json quote schema_of_avro schema_of_csv schema_of_json schema_of_variant schema_of_xml
+    sentences shiftrightunsigned st_asbinary st_geogfromwkb st_geomfromwkb st_setsrid st_srid
+    str_to_map theta_difference theta_intersection theta_sketch_estimate theta_union time_bucket
+    to_avro to_char to_csv to_date to_protobuf to_timestamp to_unix_timestamp to_varchar
+    to_variant_object to_xml try_aes_decrypt try_make_timestamp try_make_timestamp_ltz
+    try_make_timestamp_ntz try_parse_json try_parse_url try_to_date try_validate_utf8
+    try_variant_get tuple_difference_double tuple_difference_integer
     tuple_difference_theta_double tuple_difference_theta_integer tuple_intersection_double
     tuple_intersection_integer tuple_intersection_theta_double tuple_intersection_theta_integer
     tuple_sketch_estimate_double tuple_sketch_estimate_integer tuple_sketch_summary_double
     tuple_sketch_summary_integer tuple_sketch_theta_double tuple_sketch_theta_integer
-    tuple_union_double tuple_union_integer tuple_union_theta_double tuple_union_theta_integer typeof
-    unix_date unix_timestamp validate_utf8 variant_get vector_cosine_similarity vector_inner_product
-    vector_l2_distance vector_norm vector_normalize xpath xpath_boolean xpath_double xpath_float
-    xpath_int xpath_long xpath_number xpath_short xpath_string
+    tuple_union_double tuple_union_integer tuple_union_theta_double tuple_union_theta_integer
+    typeof unix_date unix_timestamp validate_utf8 variant_get vector_cosine_similarity
+    vector_inner_product vector_l2_distance vector_norm vector_normalize xpath xpath_boolean
+    xpath_double xpath_float xpath_int xpath_long xpath_number xpath_short xpath_string
 """
 _WINDOW = """
     cume_dist dense_rank lag lead nth_value ntile percent_rank rank row_number

@@ -284,3 +284,29 @@ INSERT INTO customers VALUES (2, 'd'), (9, 'e');
 --- delta
 -- +1 | 3 | 6 | 8
 -- +1 | 9 | 2 | 9
+
+--- case: several LATERAL queries without names
+--- covers: Q15 LATERAL without a name
+SELECT id, a, b, c FROM orders, LATERAL (SELECT amount + 1 AS a), LATERAL (SELECT a * 2 AS b), LATERAL (SELECT a + b AS c);
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6);
+--- change
+INSERT INTO orders VALUES (3, 6, 8);
+UPDATE orders SET amount = 7 WHERE id = 2;
+--- delta
+-- -1 | 2 | 7 | 14 | 21
+-- +1 | 2 | 8 | 16 | 24
+-- +1 | 3 | 9 | 18 | 27
+
+--- case: LATERAL before the first table
+--- covers: Q15 LATERAL without a table before it
+SELECT o.id, c.region FROM LATERAL (SELECT * FROM orders) AS o JOIN LATERAL (SELECT region FROM customers WHERE id = o.customer) AS c;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 3, 6);
+INSERT INTO customers VALUES (1, 'a'), (3, 'b');
+--- change
+INSERT INTO orders VALUES (3, 1, 8);
+DELETE FROM customers WHERE id = 3;
+--- delta
+-- -1 | 2 | b
+-- +1 | 3 | a

@@ -428,3 +428,27 @@ INSERT INTO customers VALUES (2, 'd'), (9, 'e');
 --- delta
 -- +1 | 2 | d
 -- +1 | 9 | e
+
+--- case: groups of a pipe's SELECT
+--- covers: Q29 GROUP BY in SELECT of a pipe
+TABLE orders |> WHERE amount > 1 |> SELECT customer, SUM(amount) AS total GROUP BY customer |> WHERE total > 5;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 6), (3, 1, 1);
+--- change
+INSERT INTO orders VALUES (4, 1, 3), (5, 2, 0);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- +1 | 1 | 8
+-- -1 | 2 | 6
+
+--- case: orders within Spark's partitions along a pipe
+--- covers: Q29 SORT BY, CLUSTER BY and DISTRIBUTE BY along a pipe
+TABLE orders |> SORT BY amount |> DISTRIBUTE BY customer |> SELECT id |> CLUSTER BY id;
+--- before
+INSERT INTO orders VALUES (1, 1, 5), (2, 2, 6);
+--- change
+INSERT INTO orders VALUES (4, 1, 3);
+DELETE FROM orders WHERE id = 2;
+--- delta
+-- +1 | 4
+-- -1 | 2

@@ -1017,3 +1017,9 @@ SELECT id, array_sort(collect_list(amount) OVER (PARTITION BY customer ORDER BY 
 SELECT t.f FROM (SELECT first_value(amount) OVER w AS f FROM orders WINDOW w AS (ORDER BY id RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING)) AS t;
 --- error
 -- FIRST_VALUE over a RANGE frame
+
+--- case: COUNT of nothing
+--- covers: Q24 COUNT without an argument
+SELECT COUNT() AS n FROM orders;
+--- error
+-- COUNT without an argument

@@ -223,3 +223,29 @@ UPDATE regions SET name = 'south';
 --- delta
 -- -2 | 10
 -- +1 | 11
+
+--- case: a subquery in ON of a semi join names the right row without its table
+--- covers: Q13 IN in ON of a semi join
+SELECT o.id FROM orders AS o LEFT SEMI JOIN customers AS c ON o.customer = c.id AND EXISTS (SELECT * FROM regions AS r WHERE name = region);
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (10, 1, 5), (11, 2, 5);
+INSERT INTO customers VALUES (1, 'north'), (2, 'south');
+INSERT INTO regions VALUES ('north', 'here');
+--- change
+UPDATE regions SET name = 'south';
+--- delta
+-- -2 | 10
+-- +1 | 11
+
+--- case: HAVING of a subquery names a column of the query around without its table
+--- covers: Q13 names of the query around
+SELECT customer, SUM(amount) AS total FROM orders
+WHERE customer IN (SELECT MAX(c.id) FROM customers AS c GROUP BY region HAVING LENGTH(region) > amount) GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (10, 1, 5), (11, 1, 4), (12, 2, 5);
+INSERT INTO customers VALUES (1, 'short'), (2, 'longer');
+--- change
+INSERT INTO customers VALUES (1, 'longest'), (1, 'longer');
+--- delta
+-- -1 | 1 | 4
+-- +1 | 1 | 9

@@ -8,6 +8,7 @@ analyze     text → a syntax tree with every name bound, or a refusal
 maintain    strategies for applying a change to the stored table
 dialect     other dialects → Spark SQL
 operators   the algebra, one law per module
+scope       what stars and names mean over a FROM clause
 text        the query as text
 
 Each imports only from those listed below it. This package exports all names that other layers use;

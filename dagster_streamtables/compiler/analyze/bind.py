@@ -33,10 +33,10 @@ from dagster_streamtables.compiler.analyze.refuse import refuse
 from dagster_streamtables.compiler.analyze.repeated_names import settle_columns
 from dagster_streamtables.compiler.analyze.storable_types import annotated
 from dagster_streamtables.compiler.analyze.time_windows import settle_times
-from dagster_streamtables.compiler.analyze.unresolved import unresolved
 from dagster_streamtables.compiler.analyze.validate import check
 from dagster_streamtables.compiler.operators.columns import WEIGHT
 from dagster_streamtables.compiler.scope.from_columns import Scopes
+from dagster_streamtables.compiler.scope.unresolved import unresolved
 from dagster_streamtables.compiler.text.column_names import repeated
 from dagster_streamtables.compiler.text.places import place
 from dagster_streamtables.compiler.text.query_text import Text, table_name, tables_in

@@ -25,7 +25,7 @@ Any answer to the more specific text is also an answer to the user's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from sqlglot import exp
 
@@ -40,6 +40,7 @@ from dagster_streamtables.compiler.analyze.orders_of_results import (
     is_of_all,
 )
 from dagster_streamtables.compiler.analyze.tie_columns import TieColumns, is_unordered
+from dagster_streamtables.compiler.analyze.tie_numbers import TieNumber, tie_numbers
 from dagster_streamtables.compiler.operators.comparable import comparable, has_form
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aggregate_calls import function_of, is_grouped
@@ -71,15 +72,24 @@ def determined(text: Text, qualified: exp.Query) -> Text:
         InvalidDefinition: A window function has no order that Spark requires.
         UnsupportedQuery: A window function depends on an order that the query cannot define.
     """
+    numbers = tie_numbers(text, qualified, _ordered_windows)
     found = [
-        *_ties_of_windows(text, qualified),
+        *_ties_of_windows(text, qualified, numbers),
+        *_numbers(text, numbers),
         *_ties_of_limits(text, qualified),
         *missing_orders(text, qualified),
     ]
     return text.with_edits(each.edit for each in sorted(set(found), key=lambda each: each.words))
 
 
-def _ties_of_windows(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
+def _numbers(text: Text, numbers: Mapping[int, TieNumber]) -> Iterator[Insertion]:
+    for each in numbers.values():
+        yield from each.insertions(_all_columns(each.inner, text, numbers))
+
+
+def _ties_of_windows(
+    text: Text, qualified: exp.Query, numbers: Mapping[int, TieNumber]
+) -> Iterator[Insertion]:
     for select in qualified.find_all(exp.Select):
         windows = {each.name.lower(): each for each in select.args.get("windows") or []}
         for node in _own(select, exp.Window):
@@ -88,7 +98,7 @@ def _ties_of_windows(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
                 continue
             _require_order(node, meant, text)
             if _needs_order(node, meant):
-                more = _ordered_further(node, meant, select, text)
+                more = _ordered_further(node, meant, _all_columns(select, text, numbers), text)
                 calls = _own(select, exp.Window)
                 shared = meant is not node and is_shared(meant, calls, windows, _needs_order)
                 yield from apart(node, more, text) if shared else more
@@ -104,19 +114,26 @@ def _require_order(node: exp.Expr, meant: exp.Expr, text: Text) -> None:
         )
 
 
-def _is_ordered(select: exp.Select) -> bool:
+def _ordered_windows(select: exp.Select) -> list[tuple[exp.Expr, exp.Expr]]:
+    """The calls over windows that tell apart rows that tie, and these windows."""
     windows = {each.name.lower(): each for each in select.args.get("windows") or []}
-    return any(
-        _needs_order(node, windows.get(node.alias.lower(), node))
-        for node in _own(select, exp.Window)
-        if node.args.get("over")
-    )
+    calls = (each for each in _own(select, exp.Window) if each.args.get("over"))
+    meant = ((each, windows.get(each.alias.lower(), each)) for each in calls)
+    return [each for each in meant if _needs_order(*each)]
+
+
+def _is_ordered(select: exp.Select) -> bool:
+    return bool(_ordered_windows(select))
 
 
 def open_ties(text: Text, qualified: exp.Query) -> tuple[str, ...]:
     """The ORDER BYs of windows below other windows that may take rows that tie in another order."""
     found: dict[str, None] = {}
+    numbers = tie_numbers(text, qualified, _ordered_windows).values()
+    told_apart = [id(each.inner) for each in numbers]
     for select, lacks in TieColumns(_is_ordered, text.aliases).open_in(qualified):
+        if id(select) in told_apart:
+            continue
         windows = {each.name.lower(): each for each in select.args.get("windows") or []}
         differ = f", or differ in {', '.join(lacks)} only" if lacks else ""
         for node in _own(select, exp.Window):
@@ -138,7 +155,7 @@ def _needs_order(node: exp.Expr, meant: exp.Expr) -> bool:
 
 
 def _ordered_further(
-    node: exp.Expr, meant: exp.Expr, select: exp.Select, text: Text
+    node: exp.Expr, meant: exp.Expr, words: list[str], text: Text
 ) -> Iterator[Insertion]:
     order, frame = meant.args.get("order"), meant.args.get("spec")
     by_range = order is not None if frame is None else frame.args.get("kind") != "ROWS"
@@ -150,7 +167,6 @@ def _ordered_further(
             why="in a RANGE frame, rows that tie in ORDER BY have no order",
             fix="write ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW after ORDER BY",
         )
-    words = _all_columns(select, text)
     if order is None:
         at = end_of_partition(node, text)
         words = [f" ORDER BY {', '.join(words)}{'' if frame else _WHOLE} "] if words else []
@@ -251,17 +267,18 @@ def _start_of_limit(limit: exp.Expr, text: Text) -> int | None:
 _LIMITS = {"LIMIT", "OFFSET"}
 
 
-def _all_columns(select: exp.Select, text: Text) -> list[str]:
+def _all_columns(select: exp.Select, text: Text, numbers: Mapping[int, TieNumber]) -> list[str]:
     """The columns that a SELECT reads, or its group keys: rows that agree on them are the same."""
     group = select.args.get("group")
     if is_grouped(select):
         keys = group.expressions if group else []
         return [key.sql(DIALECT) for key in keys if not is_unordered(key)]
-    ties = TieColumns(_is_ordered, text.aliases)
-    return [
+    columns = [
         comparable(_written(each.table, each.name, text), each.type).sql(DIALECT)
-        for each in ties.of(select)
+        for each in TieColumns(_is_ordered, text.aliases).of(select)
     ]
+    number = numbers.get(id(select))
+    return [_written(number.table, number.name, text).sql(DIALECT), *columns] if number else columns
 
 
 def _written(table: str, name: str, text: Text) -> exp.Column:

@@ -7,8 +7,7 @@ Windows around windows must take rows that tie in one order, as where Spark sort
 `is_new` belongs to the first of two events at the same time. So the outer window orders them first
 by what the inner one did, as far as its SELECT list has those columns, and then by its own.
 
-Copies of a row are not told apart: the inner window gives them values that differ, by which the
-outer one then orders them.
+Copies of a row are told apart by `tie_numbers`.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ class TieColumns:
 
     def _inherited(self, select: exp.Select) -> Iterator[tuple[exp.Select, exp.Column]]:
         """The columns that told rows apart below, under their names in this SELECT."""
-        relations = _relations(select)
+        relations = relations_of(select)
         for relation in relations:
             alias = relation.alias_or_name
             if len(relations) > 1 and alias.lower() not in self.aliases:
@@ -75,11 +74,11 @@ class TieColumns:
                         yield inner, made
 
     def _below(self, select: exp.Select) -> Iterator[tuple[exp.Select, list[exp.Column]]]:
-        for relation in _relations(select):
+        for relation in relations_of(select):
             yield from self._told_apart(relation)
 
     def _told_apart(self, relation: exp.Expr) -> Iterator[tuple[exp.Select, list[exp.Column]]]:
-        inner = _derived(relation)
+        inner = derived(relation)
         if inner is None or is_grouped(inner):
             return
         if self.is_ordered(inner):
@@ -118,13 +117,14 @@ def _renamed(relation: exp.Expr, inner: exp.Select) -> list[str]:
     return relation.alias_column_names or inner.named_selects
 
 
-def _relations(select: exp.Select) -> list[exp.Expr]:
+def relations_of(select: exp.Select) -> list[exp.Expr]:
+    """The relations that a SELECT joins."""
     clause = select.args.get("from_")
     joined = [join.this for join in select.args.get("joins") or []]
     return [clause.this, *joined] if clause is not None else joined
 
 
-def _derived(relation: exp.Expr) -> exp.Select | None:
+def derived(relation: exp.Expr) -> exp.Select | None:
     """The SELECT of a subquery in FROM, or of a common table expression."""
     query = relation.this if isinstance(relation, exp.Subquery) else _definition(relation)
     return query if isinstance(query, exp.Select) else None

@@ -10,6 +10,7 @@ from typing import Self
 from sqlglot import exp
 
 from dagster_streamtables.compiler.analyze.bind import Columns
+from dagster_streamtables.compiler.analyze.tie_numbers import NUMBER
 from dagster_streamtables.compiler.maintain.strategy import AnyStrategy, StrategyKind, strategy_of
 from dagster_streamtables.compiler.operators import (
     Aggregate,
@@ -26,6 +27,7 @@ from dagster_streamtables.compiler.plan.lineage import lineage_of
 from dagster_streamtables.compiler.rewrite.fixpoint import named
 from dagster_streamtables.compiler.rewrite.intermediate import split
 from dagster_streamtables.compiler.rewrite.simplify import simplify
+from dagster_streamtables.compiler.scope.field_names import has_field_names
 from dagster_streamtables.compiler.text.aliases import pivoted_tables
 from dagster_streamtables.compiler.text.current_time import asks_for_time
 from dagster_streamtables.compiler.text.group_keys import in_own_words
@@ -192,6 +194,15 @@ class QueryPlan(Plan):
         }
         told = (f"\n\n{what}\n  " + "\n  ".join(each) for what, each in parts.items() if each)
         return super().explain() + "".join(told)
+
+    @property
+    def newer_rules(self) -> tuple[str, ...]:
+        """Rules that older versions did not have, and by which they would have other rows."""
+        rules = {
+            "names of fields": has_field_names(self.text.tree),
+            "numbers of copies": NUMBER in self.text.sql,
+        }
+        return tuple(rule for rule, holds in rules.items() if holds)
 
     @cached_property
     def timed(self) -> bool:

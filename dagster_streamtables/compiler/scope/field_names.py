@@ -12,6 +12,8 @@ would show both.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlglot import exp
 
 _ITEM = "st_zipped"
@@ -26,14 +28,26 @@ def keep_field_names(tree: exp.Query) -> None:
     for zipped in list(tree.find_all(exp.ArraysZip)):
         if any(map(_name, zipped.expressions)):
             zipped.replace(_zipped(zipped))
-    for row in list(tree.find_all(exp.Tuple)):
-        is_value = isinstance(row.parent, _AROUND_VALUES) and not row.find_ancestor(exp.Pivot)
-        if is_value and row.expressions:
-            row.replace(_struct(row.expressions))
+    for row in list(_rows(tree)):
+        row.replace(_struct(row.expressions))
     for node in tree.find_all(exp.PropertyEQ, exp.ColumnDef):
         if isinstance(node.this, exp.Identifier):
             node.this.set("quoted", True)
             keep_case(node.this)
+
+
+def has_field_names(tree: exp.Query) -> bool:
+    """Whether it names fields of structs."""
+    named = tree.find(exp.Struct, exp.ArraysZip, exp.ColumnDef) is not None
+    return named or any(True for _ in _rows(tree))
+
+
+def _rows(tree: exp.Query) -> Iterator[exp.Tuple]:
+    """Structs that are written in parentheses."""
+    for row in tree.find_all(exp.Tuple):
+        is_value = isinstance(row.parent, _AROUND_VALUES) and not row.find_ancestor(exp.Pivot)
+        if is_value and row.expressions:
+            yield row
 
 
 def keep_case(name: exp.Identifier) -> None:

@@ -1,8 +1,13 @@
-"""The clauses of the outermost SELECT, by the tokens of the text."""
+"""The clauses of a SELECT, by the tokens of the text."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
 from sqlglot.tokenizer_core import Token, TokenType
+
+from dagster_streamtables.compiler.text.edits import Edit
 
 
 def deeper(token: Token) -> int:
@@ -50,7 +55,7 @@ def _defines_window(tokens: list[Token], position: int) -> bool:
     return following == [TokenType.ALIAS, TokenType.L_PAREN]
 
 
-def _comparing(tokens: list[Token]) -> set[int]:
+def _comparing(tokens: Sequence[Token]) -> set[int]:
     """Positions of `IS [NOT] DISTINCT FROM`, whose DISTINCT and FROM belong to no SELECT."""
     words = [token.text.upper() for token in tokens]
     found: set[int] = set()
@@ -59,3 +64,77 @@ def _comparing(tokens: list[Token]) -> set[int]:
         if word == "IS" and words[start : start + 2] == ["DISTINCT", "FROM"]:
             found |= {start, start + 1}
     return found
+
+
+@dataclass(frozen=True)
+class SelectList:
+    """What stands between the words SELECT and FROM, which are tokens of a text."""
+
+    tokens: Sequence[Token]
+    select: int
+    from_: int
+
+    @classmethod
+    def around(cls, tokens: Sequence[Token], at: int) -> SelectList | None:
+        """That of the SELECT which a token belongs to; None if its FROM does not come after it."""
+        depth = lowest = 0
+        for i in range(at - 1, -1, -1):
+            depth -= deeper(tokens[i])
+            lowest = min(lowest, depth)
+            if depth == lowest and tokens[i].token_type is TokenType.SELECT:
+                return cls._from(tokens, i)
+        return None
+
+    @classmethod
+    def _from(cls, tokens: Sequence[Token], select: int) -> SelectList | None:
+        depth, comparing = 0, _comparing(tokens)
+        for i in range(select + 1, len(tokens)):
+            depth += deeper(tokens[i])
+            if depth < 0:
+                return None
+            if depth == 0 and tokens[i].token_type is TokenType.FROM and i not in comparing:
+                return cls(tokens, select, i)
+        return None
+
+    @property
+    def end(self) -> int:
+        """The position of FROM."""
+        return self.tokens[self.from_].start
+
+    @property
+    def stars(self) -> list[int]:
+        """The tokens ``*`` that stand for columns in the result."""
+        return [i for i, depth in self._columns() if depth == 0]
+
+    @property
+    def has_stars_inside(self) -> bool:
+        """Whether a star stands for columns in an expression; that of ``COUNT(*)`` does not."""
+        inside = (i for i, depth in self._columns() if depth)
+        return any(self.tokens[i - 2].text.upper() != "COUNT" for i in inside)
+
+    def without(self, name: str) -> list[Edit]:
+        """What leaves a column out of the stars."""
+        return [self._left_out(star, name) for star in self.stars]
+
+    def _columns(self) -> Iterator[tuple[int, int]]:
+        """The stars that are no multiplication, and how deep in parentheses they stand."""
+        depth = 0
+        for i in range(self.select + 1, self.from_):
+            depth += deeper(self.tokens[i])
+            before = self.tokens[i - 1].token_type
+            if self.tokens[i].token_type is TokenType.STAR and before in _BEFORE_STAR:
+                yield i, depth
+
+    def _left_out(self, star: int, name: str) -> Edit:
+        if self.tokens[star + 1].token_type is not TokenType.EXCEPT:
+            end = self.tokens[star].end + 1
+            return end, end, f" EXCEPT ({name})"
+        closing = next(
+            i for i in range(star, self.from_) if self.tokens[i].token_type is TokenType.R_PAREN
+        )
+        end = self.tokens[closing].start
+        return end, end, f", {name}"
+
+
+_BEFORE_STAR = {TokenType.SELECT, TokenType.DISTINCT, TokenType.ALL, TokenType.COMMA,
+    TokenType.DOT, TokenType.L_PAREN}  # fmt: skip

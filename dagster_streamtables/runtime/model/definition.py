@@ -7,8 +7,6 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from sqlglot import exp
-
 from dagster_streamtables.compiler import (
     Plan,
     QueryPlan,
@@ -123,7 +121,6 @@ def fingerprint_of(text: Text | None, plan: Plan | None, zone: str) -> str:
     query = text.normal if text is not None else plan.name if plan is not None else ""
     strategy = plan.strategy_kind if plan is not None else "full"
     parts = [query, hidden, strategy, zone]
-    if isinstance(plan, QueryPlan) and plan.text.tree.find(exp.Struct, exp.ArraysZip):
-        # Older versions computed changes with the names of fields in lower case.
-        parts.append("names of fields")
+    if isinstance(plan, QueryPlan):
+        parts += plan.newer_rules
     return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:16]

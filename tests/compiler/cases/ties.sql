@@ -306,3 +306,43 @@ INSERT INTO orders VALUES (10, 1, 5), (30, 1, 2);
 --- delta
 -- +1 | 1 | 5
 -- +1 | 2 | 2
+
+--- case: copies of a row keep their order in a chain of windows
+--- covers: Q19 copies in a chain of windows
+SELECT * EXCEPT (amount), SUM(is_new) OVER (PARTITION BY customer ORDER BY id ROWS UNBOUNDED PRECEDING) AS session FROM (SELECT *, CASE WHEN id - LAG(id) OVER (PARTITION BY customer ORDER BY id) < 5 THEN 0 ELSE 1 END AS is_new FROM orders) AS o;
+--- before
+INSERT INTO orders VALUES (10, 1, 7);
+--- change
+INSERT INTO orders VALUES (10, 1, 7), (30, 1, 1), (30, 1, 1);
+--- delta
+-- +1 | 10 | 1 | 0 | 1
+-- +1 | 30 | 1 | 1 | 2
+-- +1 | 30 | 1 | 0 | 2
+
+--- case: copies of a row keep their order through definitions and three windows
+--- covers: Q19 copies in a chain of windows
+WITH lagged AS (SELECT *, LAG(id) OVER w AS before FROM orders WINDOW w AS (PARTITION BY customer ORDER BY id)),
+flagged AS (SELECT id, customer, COALESCE(id - before > 5, TRUE) AS is_new FROM lagged),
+counted AS (SELECT flagged.*, SUM(IF(is_new, 1, 0)) OVER (PARTITION BY customer ORDER BY id ROWS UNBOUNDED PRECEDING) AS session FROM flagged)
+SELECT *, FIRST_VALUE(is_new) OVER (PARTITION BY customer, session ORDER BY id) AS begins FROM counted;
+--- before
+INSERT INTO orders VALUES (10, 1, 7), (10, 1, 7);
+--- change
+INSERT INTO orders VALUES (30, 1, 1), (30, 1, 1);
+DELETE FROM orders WHERE id = 10;
+--- delta
+-- -1 | 10 | 1 | True | 1 | True
+-- -1 | 10 | 1 | False | 1 | True
+-- +1 | 30 | 1 | True | 1 | True
+-- +1 | 30 | 1 | False | 1 | True
+
+--- case: windows of two orders below another leave copies open
+--- covers: Q19 copies in a chain of windows
+SELECT id, ROW_NUMBER() OVER (PARTITION BY customer ORDER BY id) AS n FROM (SELECT *, LAG(id) OVER (PARTITION BY customer ORDER BY amount) AS a, LEAD(id) OVER (PARTITION BY customer ORDER BY id) AS b FROM orders) AS o;
+--- before
+INSERT INTO orders VALUES (10, 1, 7), (10, 1, 7);
+--- change
+INSERT INTO orders VALUES (30, 1, 1), (30, 1, 1);
+--- delta
+-- +1 | 30 | 3
+-- +1 | 30 | 4

@@ -83,6 +83,8 @@ class Grouping:
         """GROUPING(x) or GROUPING_ID(…) as a CASE over the set, on which alone it depends."""
         asked = [self.keys.index(each.unnest()) for each in call.expressions]
         asked = asked or list(range(len(self.keys)))
+        if not asked:  # GROUPING SETS (())
+            return exp.cast(exp.Literal.number(0), "BIGINT")
         case = exp.Case()
         for each in dict.fromkeys(self.sets or []):
             bits = [str(int(i not in each)) for i in asked]

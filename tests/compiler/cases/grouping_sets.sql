@@ -286,3 +286,27 @@ DELETE FROM orders WHERE id = 11;
 -- -1 | NULL | 5 | 1 | 2
 -- +1 | NULL | 5 | 2 | 2
 -- -1 | NULL | 6 | 1 | 2
+
+--- case: the number of the only grouping set, which is empty
+--- covers: Q9 GROUPING SETS of nothing
+--- spark: DuckDB's GROUPING_ID needs arguments
+SELECT COUNT(*) AS n FROM orders GROUP BY GROUPING SETS (()) HAVING GROUPING_ID() = 0;
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO orders VALUES (2, 1, 6);
+--- delta
+-- -1 | 1
+-- +1 | 2
+
+--- case: the number of an empty grouping set that is listed twice
+--- covers: Q9 GROUPING SETS of nothing
+--- spark: DuckDB's GROUPING_ID needs arguments
+SELECT COUNT(*) AS n, GROUPING_ID() AS g FROM orders GROUP BY GROUPING SETS ((), ());
+--- before
+INSERT INTO orders VALUES (1, 1, 5);
+--- change
+INSERT INTO orders VALUES (2, 1, 6);
+--- delta
+-- -2 | 1 | 0
+-- +2 | 2 | 0

@@ -217,7 +217,7 @@ def _decided(call: _Call, text: Text, maps: exp.DataType | None) -> Iterator[Ins
     elif name in _EXTREMES and not call.windowed:
         chosen = _by_form if has_variants(maps) else _extreme
         yield from chosen(_EXTREMES[name], call, text, maps)
-    elif name in _BY and len(call.marks) == 3:
+    elif name in _BY and len(call.marks) in (3, 4):
         by = call.argument(1, text)
         value = call.argument(0, text) if maps is None else _argument(call, text, maps).words
         yield Insertion(

@@ -11,28 +11,29 @@ from __future__ import annotations
 _SCALAR = """
     abs acos acosh add_months array array_append array_compact array_contains array_distinct
     array_except array_insert array_intersect array_join array_max array_min array_position
-    array_prepend array_remove array_repeat array_size array_union arrays_overlap arrays_zip ascii
-    asin asinh atan atan2 atanh base64 bigint bin bit_count bit_get bit_length boolean bround btrim
-    cardinality cast cbrt ceil ceiling char char_length character_length chr coalesce collate concat
-    concat_ws contains conv convert_timezone cos cosh cot crc32 csc date date_add date_diff
-    date_from_unix_date date_part date_sub date_trunc dateadd datediff datepart day dayname
-    dayofmonth dayofweek dayofyear decimal decode degrees double e element_at elt encode endswith
-    equal_null exp expm1 extract factorial find_in_set flatten float floor format_number
-    format_string from_utc_timestamp get get_json_object getbit greatest hash hex hour hypot if
-    ifnull ilike initcap instr int isnan isnotnull isnull json_array_length json_object_keys
-    last_day lcase least left len length like ln locate log log10 log1p log2 lower lpad ltrim
-    luhn_check make_date map_contains_key map_keys map_values mask md5 minute mod month monthname
-    months_between named_struct nanvl negative next_day nullif nullifzero nvl nvl2 octet_length
-    overlay parse_url pi pmod position positive pow power printf quarter radians regexp regexp_count
-    regexp_extract regexp_extract_all regexp_instr regexp_like regexp_replace regexp_substr repeat
-    replace reverse right rint rlike round rpad rtrim sec second sequence sha sha1 sha2 shiftleft
-    shiftright sign signum sin sinh size slice smallint sort_array soundex space split split_part
-    sqrt startswith string struct substr substring substring_index tan tanh timestamp
-    timestamp_micros timestamp_millis timestamp_seconds tinyint to_binary to_json to_number
-    to_timestamp_ltz to_timestamp_ntz to_utc_timestamp translate trim trunc try_add try_cast
-    try_divide try_element_at try_mod try_multiply try_subtract try_to_binary try_to_number
-    try_to_timestamp try_url_decode ucase unbase64 unhex unix_micros unix_millis unix_seconds upper
-    url_decode url_encode weekday weekofyear width_bucket xxhash64 year zeroifnull
+    array_prepend array_remove array_repeat array_size array_union arrays_overlap arrays_zip
+    ascii asin asinh atan atan2 atanh base64 bigint bin bit_count bit_get bit_length boolean
+    bround btrim cardinality cast cbrt ceil ceiling char char_length character_length chr
+    coalesce collate concat concat_ws contains conv convert_timezone cos cosh cot crc32 csc date
+    date_add date_diff date_from_unix_date date_part date_trunc dateadd datediff datepart day
+    dayname dayofmonth dayofweek dayofyear decimal decode degrees double e element_at elt encode
+    endswith equal_null exp expm1 extract factorial find_in_set flatten float floor
+    format_number format_string from_utc_timestamp get get_json_object getbit greatest hash hex
+    hour hypot if ifnull ilike initcap instr int isnan isnotnull isnull json_array_length
+    json_object_keys last_day lcase least left len length like ln locate log log10 log1p log2
+    lower lpad ltrim luhn_check make_date map_contains_key map_keys map_values mask md5 minute
+    mod month monthname months_between named_struct nanvl negative next_day nullif nullifzero
+    nvl nvl2 octet_length overlay parse_url pi pmod position positive pow power printf quarter
+    radians regexp regexp_count regexp_extract regexp_extract_all regexp_instr regexp_like
+    regexp_replace regexp_substr repeat replace reverse right rint rlike round rpad rtrim sec
+    second sequence sha sha1 sha2 shiftleft shiftright sign signum sin sinh size slice smallint
+    sort_array soundex space split split_part sqrt startswith string struct substr substring
+    substring_index tan tanh timestamp timestamp_micros timestamp_millis timestamp_seconds
+    tinyint to_binary to_json to_number to_timestamp_ltz to_timestamp_ntz to_utc_timestamp
+    translate trim trunc try_add try_cast try_divide try_element_at try_mod try_multiply
+    try_subtract try_to_binary try_to_number try_to_timestamp try_url_decode ucase unbase64
+    unhex unix_micros unix_millis unix_seconds upper url_decode url_encode weekday weekofyear
+    width_bucket xxhash64 year zeroifnull
 """
 _AGGREGATES = """
     any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate
@@ -74,7 +75,7 @@ _LAMBDAS = """
 """
 _AS_WRITTEN = """
     aes_decrypt approx_top_k_estimate bitmap_bit_position bitmap_bucket_number bitmap_count
-    date_format from_avro from_csv from_json from_protobuf from_unixtime from_xml
+    date_format date_sub from_avro from_csv from_json from_protobuf from_unixtime from_xml
     hll_sketch_estimate hll_union is_valid_utf8 is_valid_variant is_variant_null
     kll_sketch_get_n_bigint kll_sketch_get_n_double kll_sketch_get_n_float
     kll_sketch_get_quantile_bigint kll_sketch_get_quantile_double kll_sketch_get_quantile_float

@@ -346,3 +346,14 @@ INSERT INTO orders VALUES (30, 1, 1), (30, 1, 1);
 --- delta
 -- +1 | 30 | 3
 -- +1 | 30 | 4
+
+--- case: a tie among several of the greatest
+--- covers: Q7 MAX_BY and MIN_BY, ties
+SELECT customer, MIN_BY(id, amount, 2) AS least FROM orders GROUP BY customer;
+--- before
+INSERT INTO orders VALUES (12, 1, 5), (11, 1, 5);
+--- change
+INSERT INTO orders VALUES (10, 1, 5), (9, 1, 6);
+--- delta
+-- -1 | 1 | [11, 12]
+-- +1 | 1 | [10, 11]

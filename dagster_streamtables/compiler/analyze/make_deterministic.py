@@ -9,6 +9,7 @@ So the text is made more specific, by insertions:
 
     ROW_NUMBER, NTILE, LAG, LEAD, FIRST_VALUE, …   ORDER BY …, every column that the query reads
     ROWS frames                                    likewise
+    NTH_VALUE and FIRST_VALUE over RANGE frames    MIN_BY, by the order and every column
     FIRST_VALUE, COLLECT_LIST, … OVER unordered    ORDER BY …, and a frame of the whole partition
     ORDER BY … LIMIT                               ORDER BY …, every column of the result
     LIMIT and OFFSET without ORDER BY              ORDER BY every column of the result
@@ -38,6 +39,12 @@ from dagster_streamtables.compiler.analyze.ordered_aggregates import (
 from dagster_streamtables.compiler.analyze.orders_of_results import (
     columns_of_order,
     is_of_all,
+)
+from dagster_streamtables.compiler.analyze.range_frames import (
+    chooses_a_row,
+    chosen_row,
+    has_bounds,
+    is_over_values,
 )
 from dagster_streamtables.compiler.analyze.tie_columns import TieColumns, is_unordered
 from dagster_streamtables.compiler.analyze.tie_numbers import TieNumber, tie_numbers
@@ -97,7 +104,11 @@ def _ties_of_windows(
             if meant in windows.values() and not node.args.get("alias"):
                 continue
             _require_order(node, meant, text)
-            if _needs_order(node, meant):
+            order = meant.args.get("order")
+            if order is not None and chooses_a_row(_name(node.this), meant.args.get("spec"), order):
+                keys = _all_columns(select, text, numbers)
+                yield from chosen_row(node, order, _name(node.this), keys, text)
+            elif _needs_order(node, meant):
                 more = _ordered_further(node, meant, _all_columns(select, text, numbers), text)
                 calls = _own(select, exp.Window)
                 shared = meant is not node and is_shared(meant, calls, windows, _needs_order)
@@ -148,6 +159,8 @@ def open_ties(text: Text, qualified: exp.Query) -> tuple[str, ...]:
 def _needs_order(node: exp.Expr, meant: exp.Expr) -> bool:
     name = "" if is_counted(node) else _name(node.this)
     frame = meant.args.get("spec")
+    if chooses_a_row(name, frame, meant.args.get("order")):
+        return False
     if name in _NUMBERING | _FIRST | _OF_FRAME or frame is None:
         return name in _NUMBERING | _FIRST | _OF_FRAME
     whole = {frame.args.get("start"), frame.args.get("end")} == {"UNBOUNDED"}
@@ -158,9 +171,10 @@ def _ordered_further(
     node: exp.Expr, meant: exp.Expr, words: list[str], text: Text
 ) -> Iterator[Insertion]:
     order, frame = meant.args.get("order"), meant.args.get("spec")
-    by_range = order is not None if frame is None else frame.args.get("kind") != "ROWS"
     name = _name(node.this)
-    if by_range and (name in _OF_FRAME or (name in _FIRST and _has_bounds(frame))):
+    if is_over_values(frame, order) and (
+        name in _OF_FRAME or (name in _FIRST and has_bounds(frame))
+    ):
         raise UnsupportedQuery(
             f"{name.upper()} over a RANGE frame",
             where=place(node, text),
@@ -178,12 +192,6 @@ def _ordered_further(
         raise _without_a_place(node, text)
     if at is not None and words:
         yield Insertion(at, "".join(words))
-
-
-def _has_bounds(frame: exp.Expr | None) -> bool:
-    """Whether a frame begins or ends at a value, for which Spark takes no further ORDER BY."""
-    ends = [] if frame is None else [frame.args.get("start"), frame.args.get("end")]
-    return any(isinstance(each, exp.Expr) for each in ends)
 
 
 def _without_a_place(node: exp.Expr, text: Text) -> UnsupportedQuery:

@@ -61,7 +61,7 @@ _INSENSITIVE = {
 
 
 @dataclass(frozen=True)
-class _Call:
+class Call:
     """A call in the text: its name, the commas and parentheses of its arguments, its clauses."""
 
     name: Token
@@ -93,7 +93,7 @@ def missing_orders(text: Text, qualified: exp.Query) -> Iterator[Insertion]:
     tokens = text.tokens
     for i, token in enumerate(tokens[:-1]):
         if token.text.lower() in wanted and tokens[i + 1].token_type is TokenType.L_PAREN:
-            call = _call(tokens, i)
+            call = words_of_call(tokens, i)
             type_ = next((each.type for each in maps if each.is_of(call)), None)
             yield from _decided(call, text, type_)
 
@@ -141,7 +141,7 @@ class _OfMaps:
     span: tuple[int, int]
     type: exp.DataType
 
-    def is_of(self, call: _Call) -> bool:
+    def is_of(self, call: Call) -> bool:
         inside = call.marks[0].start < self.span[0] and self.span[1] < call.marks[-1].end
         return call.name.text.lower() == self.name and inside
 
@@ -170,7 +170,7 @@ def _calls(select: exp.Select) -> Iterator[exp.Expr]:
 _IT = "`__st_it`"
 
 
-def _argument(call: _Call, text: Text, type_: exp.DataType) -> Insertion:
+def _argument(call: Call, text: Text, type_: exp.DataType) -> Insertion:
     """The first argument, with lists of entries for its maps."""
     written = call.argument(0, text)
     is_distinct = written.upper().startswith("DISTINCT")
@@ -198,7 +198,7 @@ def _back(type_: exp.DataType | None) -> tuple[str, str]:
     return before, after
 
 
-def _decided(call: _Call, text: Text, maps: exp.DataType | None) -> Iterator[Insertion]:
+def _decided(call: Call, text: Text, maps: exp.DataType | None) -> Iterator[Insertion]:
     name, start = call.name.text.lower(), call.name.start
     if name in _LISTS and not call.windowed and call.inside not in _INSENSITIVE:
         made = None if maps is None else exp.DataType(this=exp.DType.ARRAY, expressions=[maps])
@@ -229,7 +229,7 @@ def _decided(call: _Call, text: Text, maps: exp.DataType | None) -> Iterator[Ins
         yield Insertion(call.marks[1].start, ", true")
 
 
-def _extreme(name: str, call: _Call, text: Text, maps: exp.DataType | None) -> Iterator[Insertion]:
+def _extreme(name: str, call: Call, text: Text, maps: exp.DataType | None) -> Iterator[Insertion]:
     """MIN or MAX in place of the call, over the entries of maps."""
     before, after = _back(maps)
     yield Insertion(call.name.start, f"{before}{name}(", call.marks[0].end + 1)
@@ -240,7 +240,7 @@ def _extreme(name: str, call: _Call, text: Text, maps: exp.DataType | None) -> I
         yield Insertion(call.end, after)
 
 
-def _by_form(name: str, call: _Call, text: Text, type_: exp.DataType | None) -> Iterator[Insertion]:
+def _by_form(name: str, call: Call, text: Text, type_: exp.DataType | None) -> Iterator[Insertion]:
     """MIN_BY or MAX_BY in place of the call: from the form of a VARIANT, there is no way back."""
     assert type_ is not None
     value = call.argument(0, text)
@@ -249,14 +249,15 @@ def _by_form(name: str, call: _Call, text: Text, type_: exp.DataType | None) -> 
     yield Insertion(call.marks[1].start, f", {form})", _after_nulls(text, call))
 
 
-def _after_nulls(text: Text, call: _Call) -> int:
+def _after_nulls(text: Text, call: Call) -> int:
     """The position after the arguments and IGNORE NULLS or RESPECT NULLS."""
     following = [each for each in text.tokens if each.start > call.marks[-1].start][:2]
     words = " ".join(each.text.upper() for each in following)
     return (following[1] if words in ("IGNORE NULLS", "RESPECT NULLS") else call.marks[-1]).end + 1
 
 
-def _call(tokens: list[Token], i: int) -> _Call:
+def words_of_call(tokens: list[Token], i: int) -> Call:
+    """The call whose name is a token, before its parenthesis."""
     close = _closing(tokens, i + 1)
     depth, marks = 0, list[Token]()
     for token in tokens[i + 1 : close + 1]:
@@ -283,7 +284,7 @@ def _call(tokens: list[Token], i: int) -> _Call:
             windowed = words[:1] == ["OVER"]
             break
     before = tokens[i - 2].text.lower() if i > 1 and tokens[i - 1].text == "(" else ""
-    return _Call(tokens[i], marks, within, tokens[end].end + 1, before, windowed)
+    return Call(tokens[i], marks, within, tokens[end].end + 1, before, windowed)
 
 
 _OPEN = (TokenType.L_PAREN, TokenType.L_BRACKET)

@@ -10,7 +10,7 @@ from sqlglot import exp
 from sqlglot.tokenizer_core import TokenType
 
 from dagster_streamtables.compiler.analyze.collations import kept_collations
-from dagster_streamtables.compiler.analyze.repeated_definitions import repeated_in_one_with
+from dagster_streamtables.compiler.scope.repeated_definitions import repeated_in_one_with
 from dagster_streamtables.compiler.text import spark_functions
 from dagster_streamtables.compiler.text.aliases import own_aliases
 from dagster_streamtables.compiler.text.current_time import NOW

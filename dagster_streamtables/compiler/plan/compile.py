@@ -8,11 +8,11 @@ from sqlglot.errors import SqlglotError
 
 from dagster_streamtables.compiler.analyze.bind import Columns, Parsed, output_columns, parse
 from dagster_streamtables.compiler.analyze.make_deterministic import determined, open_ties
-from dagster_streamtables.compiler.analyze.repeated_definitions import without_repetitions
 from dagster_streamtables.compiler.analyze.storable_types import forget
 from dagster_streamtables.compiler.lower import lower
 from dagster_streamtables.compiler.maintain.strategy import strategy_of
 from dagster_streamtables.compiler.plan.plan import QueryPlan
+from dagster_streamtables.compiler.scope.repeated_definitions import without_repetitions
 from dagster_streamtables.compiler.text.current_time import with_clock
 from dagster_streamtables.compiler.text.pipes import counts_columns, without_pipes
 from dagster_streamtables.compiler.text.quantified import without_quantifiers

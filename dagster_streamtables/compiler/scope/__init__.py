@@ -1,1 +1,1 @@
-"""Which columns a FROM clause has, what stars and names mean over it, and the fields of structs."""
+"""What names mean: stars and columns over a FROM clause, definitions of WITH, fields of structs."""

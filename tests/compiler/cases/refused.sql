@@ -1012,11 +1012,11 @@ SELECT id, array_sort(collect_list(amount) OVER (PARTITION BY customer ORDER BY 
 --- error
 -- COLLECT_LIST over a RANGE frame
 
---- case: the first value of a frame between values
---- covers: Q24 a first value in a RANGE frame
-SELECT t.f FROM (SELECT first_value(amount) OVER w AS f FROM orders WINDOW w AS (ORDER BY id RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING)) AS t;
+--- case: the second value by an order up and down
+--- covers: Q24 NTH_VALUE in a RANGE frame of an order up and down
+SELECT nth_value(amount, 2) OVER (ORDER BY id, customer DESC) AS f FROM orders;
 --- error
--- FIRST_VALUE over a RANGE frame
+-- NTH_VALUE over a RANGE frame
 
 --- case: COUNT of nothing
 --- covers: Q24 COUNT without an argument

@@ -350,3 +350,44 @@ DELETE FROM orders WHERE amount = 3;
 --- delta
 -- -2 | 11 | 2 | [3, 4, 4]
 -- +1 | 11 | 1 | [4, 4]
+
+--- case: the first and the last value of a frame between values
+--- covers: Q19 FIRST_VALUE and LAST_VALUE over RANGE frames
+SELECT id, FIRST_VALUE(amount) OVER (PARTITION BY customer ORDER BY id RANGE BETWEEN 5 PRECEDING AND CURRENT ROW) AS first,
+  LAST_VALUE(amount) IGNORE NULLS OVER (PARTITION BY customer ORDER BY id DESC RANGE BETWEEN 5 PRECEDING AND 5 FOLLOWING) AS last FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 7), (14, 1, NULL), (20, 1, 3);
+--- change
+INSERT INTO orders VALUES (12, 1, 9), (14, 1, 2);
+--- delta
+-- +1 | 12 | 7 | 7
+-- +1 | 14 | 7 | 7
+
+--- case: a row of a frame of values, with all that tie
+--- covers: Q19 NTH_VALUE over RANGE frames
+--- spark: DuckDB has no GET
+SELECT id, NTH_VALUE(amount, 2) OVER w AS second, RANK() OVER w AS place FROM orders WINDOW w AS (PARTITION BY customer ORDER BY id);
+--- before
+INSERT INTO orders VALUES (10, 1, 7), (14, 1, 4);
+--- change
+INSERT INTO orders VALUES (10, 1, 8);
+--- delta
+-- -1 | 10 | NULL | 1
+-- +2 | 10 | 8 | 1
+-- -1 | 14 | 4 | 2
+-- +1 | 14 | 8 | 3
+
+--- case: the first value of a frame between values with NULLs on the other end
+--- covers: Q19 FIRST_VALUE and LAST_VALUE over RANGE frames
+SELECT id, FIRST_VALUE(amount) OVER (ORDER BY customer NULLS LAST RANGE BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING) AS a,
+  FIRST_VALUE(amount) OVER (ORDER BY customer DESC NULLS FIRST RANGE BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING) AS b FROM orders;
+--- before
+INSERT INTO orders VALUES (10, 1, 7), (14, 3, 4);
+--- change
+INSERT INTO orders VALUES (20, NULL, 8);
+--- delta
+-- -1 | 10 | 7 | 4
+-- +1 | 10 | 7 | 8
+-- -1 | 14 | 7 | 4
+-- +1 | 14 | 7 | 8
+-- +1 | 20 | 7 | 8

@@ -14,7 +14,7 @@ export STREAMTABLES_HOME := $(CURDIR)/.streamtables
 unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(CURDIR)/.venv/bytecode
 
-.PHONY: venv java test demo demo-headless docs bench crash histories races soak tpch tpcds spark-corpus postgres-corpus object-store test-long clean
+.PHONY: venv java test demo demo-headless docs bench crash histories races soak tpch tpcds spark-corpus sqlglot-fixtures postgres-corpus object-store test-long clean
 
 # PySpark is published as source: a wheel of 450 MB is made of it, which would be compressed first.
 # uv installs in half of pip's time, but reads none of pip's settings (an index of one's own).
@@ -87,6 +87,11 @@ spark-corpus: java venv
 	$(BIN)/python -m qa.spark_corpus $(CORPUS)
 
 # PostgreSQL's regression queries, which that JAR has, against a PostgreSQL of a wheel.
+sqlglot-fixtures: java venv
+	@$(START)
+	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \
+	$(BIN)/python -m qa.sqlglot_fixtures $(CORPUS)
+
 postgres-corpus: java venv
 	@$(START)
 	@trap '$(BIN)/streamtables spark stop >/dev/null' EXIT; \

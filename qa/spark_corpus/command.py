@@ -62,7 +62,10 @@ class Part:
 class Job:
     """One file for one process."""
 
-    folder: Path
+    inputs: Path
+    """The folder of all files."""
+    standard: Path
+    """That of the tables which every file can read."""
     file: str
     options: Options
     part: Part
@@ -74,11 +77,16 @@ class Job:
         return self.part.holds(self.file, statement.number)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, *, inputs: Path | None = None) -> int:
+    """
+    Args:
+        arguments: Of the command.
+        inputs: The folder of the files; by default that of Spark's tests.
+    """
     given = _options(arguments)
     folder = corpus()
     ensure_server()
-    jobs = _jobs(folder, given)
+    jobs = _jobs(inputs or folder / "sql-tests/inputs", folder / "test-data/postgresql", given)
     done = _all_done(jobs, given.processes, given.minutes * 60)
     return int(tell(done, len(jobs), given.report).has_defects)
 
@@ -108,8 +116,8 @@ def run_job(job: Job) -> FileReport:
     root = Path(tempfile.mkdtemp(prefix="run_", dir=_runs()))
     run = None
     try:
-        test = read_file(job.folder / "sql-tests/inputs", job.file)
-        standard = standard_tables(job.folder / "test-data/postgresql")
+        test = read_file(job.inputs, job.file)
+        standard = standard_tables(job.standard)
         sessions = _sessions(job.options)
         run = FileRun(test, standard, sessions, job.options, root, job.chosen)
         return run.run()
@@ -143,9 +151,8 @@ def _sessions(options: Options) -> Sessions:
     return _opened[options.compiled]
 
 
-def _jobs(folder: Path, given: argparse.Namespace) -> list[Job]:
+def _jobs(inputs: Path, standard: Path, given: argparse.Namespace) -> list[Job]:
     """The largest files first, so that no process waits for one in the end."""
-    inputs = folder / "sql-tests/inputs"
     files = {str(each.relative_to(inputs)): each.stat().st_size for each in inputs.rglob("*.sql")}
     number: int | None = None
     pattern = given.files
@@ -162,7 +169,7 @@ def _jobs(folder: Path, given: argparse.Namespace) -> list[Job]:
         seed=given.seed,
         own_spelling=given.own_spelling,
     )
-    return [Job(folder, name, options, given.part, number) for name in names]
+    return [Job(inputs, standard, name, options, given.part, number) for name in names]
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

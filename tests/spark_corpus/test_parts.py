@@ -21,6 +21,7 @@ from qa.spark_corpus.outputs import names_needed, texts_with
 from qa.spark_corpus.relations import not_stored, renamed
 from qa.spark_corpus.report import FileReport, Tally
 from qa.spark_corpus.statements import Statement, read_file, split
+from qa.sqlglot_fixtures.fixtures import statements
 
 ROWS = pa.table({"a": pa.array([1, 2, None, 4], pa.int32()), "b": ["x", "it's", "z", None]})
 
@@ -228,3 +229,23 @@ def test_a_mirror_is_asked_and_says_what_it_lacks(
 
     (mirror / f"spark-sql_2.13-{version('pyspark')}-tests.jar").unlink()
     assert jar.corpus() == folder
+
+
+def test_fixtures_are_read_in_pairs_and_without_other_dialects() -> None:
+    text = """
+-- A comment; with a semicolon
+# title: one
+SELECT "a" FROM x;
+SELECT x.a AS a FROM x AS x;
+# dialect: bigquery
+SELECT b FROM x;
+SELECT x.b FROM x;
+# dialect: hive, spark2, spark
+# schema: {"t": {"c": "INT"}}
+SELECT "c"
+FROM t;
+SELECT 1;
+"""
+    made = "CREATE OR REPLACE TEMPORARY VIEW t AS SELECT CAST(NULL AS INT) AS c;\n"
+    found = list(statements(text))
+    assert found == ["SELECT `a` FROM x;\n", made, 'SELECT "c"\nFROM t;\n']

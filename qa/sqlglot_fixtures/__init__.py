@@ -1,0 +1,1 @@
+"""The queries by which sqlglot tests its optimizer, as stream tables."""

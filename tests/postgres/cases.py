@@ -234,6 +234,9 @@ QUERIES = [
     "SELECT max(n) AS n, max(r) AS r, max(t) AS t FROM (SELECT row_number() OVER () AS n,"
     " rank() OVER (PARTITION BY f) AS r, ntile(3) OVER w AS t FROM t WINDOW w AS ()) AS q",
     "SELECT count(*) AS c FROM t GROUP BY ()",
+    "SELECT f, y + 1 AS z, grouping(f, y + 1) AS g, count(*) AS c, sum(x) AS s FROM t WHERE id < 0"
+    " GROUP BY ROLLUP (1, y + 1) HAVING f IS NULL ORDER BY 1",
+    "SELECT count(*) AS c FROM t WHERE id < 0 GROUP BY GROUPING SETS ((), (), (f))",
     "SELECT f, y, grouping(f, y) AS g, count(*) AS c FROM t GROUP BY CUBE (f, y)",
     "SELECT f, array_agg(x ORDER BY id DESC) AS a, array_agg(DISTINCT y) AS b,"
     " array_agg(s ORDER BY x, id) AS c FROM t GROUP BY f",

@@ -47,8 +47,8 @@ What holds everywhere:
 - Where PostgreSQL raises an error for a row, so does the refresh, and the table stays as it was.
   Two differ: a sum or a product of floats that overflows is `Infinity`, and a `sum(bigint)` of more
   than 64 bits is an error.
-- Over no rows, `ROLLUP`, `CUBE` and `GROUPING SETS (…, ())` have no grand total here; in PostgreSQL
-  they have one row for each `()`. `GROUP BY ()` alone has its row in both.
+- Over no rows, `ROLLUP`, `CUBE` and `GROUPING SETS (…, ())` have their grand total, unless the
+  `SELECT` has windows, `DISTINCT` or `LIMIT`, too: put these into a query around it.
 - A column of type `STRING` that a JSON operator reads holds JSON, as `jsonb` does.
 - Delta allows no space and none of `,;{}()=` in the name of a column: `AS "Net total"` is refused.
 - Where the order of `array_agg`, `string_agg` or `jsonb_agg` is left open, the values are sorted.

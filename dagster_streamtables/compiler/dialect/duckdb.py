@@ -11,13 +11,14 @@ from dagster_streamtables.compiler.dialect.rules import (
     arrays,
     datetimes,
     functions,
+    grand_totals,
     instants,
     orders,
 )
 from dagster_streamtables.compiler.dialect.rules.aggregated import correlation, of_squares, spread
 from dagster_streamtables.compiler.dialect.rules.dialect import COMMON, Reason
 from dagster_streamtables.compiler.dialect.rules.made import made
-from dagster_streamtables.compiler.dialect.rules.query import Query, call
+from dagster_streamtables.compiler.dialect.rules.query import Columns, Query, call
 from dagster_streamtables.compiler.dialect.rules.rows import row
 
 _T = exp.DataType.Type
@@ -212,6 +213,11 @@ def _select(node: exp.Expr, query: Query) -> exp.Expr | None:
     return COMMON.mended[exp.Select](node, query)
 
 
+def _prepare(tree: exp.Query, columns: Columns) -> None:
+    orders.settle(tree, columns)
+    grand_totals.total_over_no_rows(tree)
+
+
 DUCKDB = replace(COMMON.extended(
     _PLAIN,
     {
@@ -255,4 +261,4 @@ DUCKDB = replace(COMMON.extended(
         exp.IsNan: Reason("for NULL it is NULL, but FALSE in Spark", "write x = 'NaN'::DOUBLE"),
     },
     "cardinality now",
-), prepare=orders.settle)  # fmt: skip
+), prepare=_prepare)  # fmt: skip

@@ -47,6 +47,7 @@ from dagster_streamtables.compiler.dialect.postgres.unknown import REFUSED, WHYS
 from dagster_streamtables.compiler.dialect.rules import (
     arrays as shared_arrays,
     datetimes,
+    grand_totals,
     instants,
     orders,
     rows,
@@ -242,6 +243,7 @@ def _prepare(tree: exp.Query, columns: Columns) -> None:
     clauses.name_functions(tree)
     windows.inherit(tree)
     orders.settle(tree, columns)
+    grand_totals.total_over_no_rows(tree)
     gathered.gather(tree)
     whole_rows.spell_out(tree, columns)
     gathered.keep_order(tree)

@@ -316,6 +316,10 @@ def test_spark_is_given_back_as_it_is() -> None:
 def test_the_tables_of_a_query_are_found_without_translating_it() -> None:
     sql = "SELECT x / 2 AS c FROM sales.o, unnest(arr) AS e JOIN LATERAL (SELECT 1 FROM u) ON TRUE"
     assert tables_of(sql, "postgres") == ("sales.o", "u")
+    joined = (
+        "WITH d AS (SELECT 1) SELECT * FROM ((a CROSS JOIN b) CROSS JOIN d CROSS JOIN e) AS t (x)"
+    )
+    assert tables_of(joined, "postgres") == ("a", "b", "e")
 
 
 def test_every_dialect_is_listed_with_what_it_promises_and_its_tests() -> None:

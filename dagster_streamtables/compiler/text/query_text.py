@@ -288,7 +288,26 @@ def tables_in(tree: exp.Query) -> list[exp.Table]:
         for source in scope.tables:
             if isinstance(source.this, exp.Identifier) and not _is_cte(source, scope):
                 found[id(source)] = source
+    for each in tree.find_all(exp.Table):  # the scopes skip some in ((a JOIN b) JOIN c) AS t
+        is_table = isinstance(each.this, exp.Identifier) and isinstance(each.parent, _HOLDERS)
+        if is_table and not _is_defined(each):
+            found.setdefault(id(each), each)
     return list(found.values())
+
+
+_HOLDERS = (exp.From, exp.Join, exp.Subquery)
+
+
+def _is_defined(table: exp.Table) -> bool:
+    """Whether a WITH around a table defines its name."""
+    around: exp.Expr | None = table
+    while around is not None and not table.db:
+        clause = around.args.get("with_")
+        names = [each.alias.lower() for each in clause.expressions] if clause else []
+        if table.name.lower() in names:
+            return True
+        around = around.parent
+    return False
 
 
 def aliases_in(tree: exp.Expr) -> frozenset[str]:

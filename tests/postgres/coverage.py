@@ -50,6 +50,8 @@ What holds everywhere:
 - Over no rows, `ROLLUP`, `CUBE` and `GROUPING SETS (…, ())` have their grand total, unless the
   `SELECT` has windows, `DISTINCT` or `LIMIT`, too: put these into a query around it.
 - A column of type `STRING` that a JSON operator reads holds JSON, as `jsonb` does.
+- Names without quotes keep the letter case in which the query spells them; PostgreSQL has them in
+  lower case.
 - Delta allows no space and none of `,;{}()=` in the name of a column: `AS "Net total"` is refused.
 - Where the order of `array_agg`, `string_agg` or `jsonb_agg` is left open, the values are sorted.
   Over `FROM (SELECT … ORDER BY …) AS q` alone, arrays have the order of that subquery.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import chain, combinations, product
+from itertools import chain, product
 
 from sqlglot import exp
 
@@ -21,7 +21,13 @@ from dagster_streamtables.compiler.operators import (
     typed,
 )
 from dagster_streamtables.compiler.operators.comparable import as_maps, has_maps, ordered
-from dagster_streamtables.compiler.text.aggregate_calls import calls, function_of, is_of_window
+from dagster_streamtables.compiler.text.aggregate_calls import (
+    calls,
+    combined,
+    function_of,
+    is_of_window,
+    sets_of,
+)
 from dagster_streamtables.compiler.text.refusal import Refusal
 
 _NUMBER = exp.DataType.build("int")
@@ -199,9 +205,9 @@ def grouped_by(
     if all(not part.expressions for part in parts):
         # GROUP BY a, b WITH ROLLUP
         [part] = parts
-        lists, plain = [_powers(part, [[key] for key in plain])], []
+        lists, plain = [combined(part, [[key] for key in plain])], []
     else:
-        lists = [_sets(part, scope) for part in parts]
+        lists = [[[scope.flat(key) for key in each] for each in sets_of(part)] for part in parts]
     if clause.args.get("grouping_sets"):
         # GROUP BY a, b GROUPING SETS ((a)): each set has its own keys alone.
         given, plain = plain, []
@@ -219,26 +225,3 @@ def grouped_by(
     every = chain(given, plain, chain.from_iterable(chain.from_iterable(lists)))
     keys = list(dict.fromkeys(every))
     return keys, [frozenset(keys.index(key) for key in each) for each in chosen]
-
-
-def _sets(node: exp.Expr, scope: Scope) -> list[list[exp.Expr]]:
-    """The sets of GROUPING SETS, CUBE or ROLLUP, or of one element of them."""
-    if isinstance(node, exp.GroupingSets):
-        return [each for part in node.expressions for each in _sets(part, scope)]
-    if isinstance(node, exp.Cube | exp.Rollup):
-        return _powers(node, [_together(part, scope) for part in node.expressions])
-    return [_together(node, scope)]
-
-
-def _powers(node: exp.Expr, parts: list[list[exp.Expr]]) -> list[list[exp.Expr]]:
-    sizes = range(len(parts), -1, -1)
-    if isinstance(node, exp.Rollup):
-        return [list(chain.from_iterable(parts[:size])) for size in sizes]
-    some = chain.from_iterable(combinations(parts, size) for size in sizes)
-    return [list(chain.from_iterable(each)) for each in some]
-
-
-def _together(node: exp.Expr, scope: Scope) -> list[exp.Expr]:
-    if isinstance(node, exp.Tuple):
-        return [scope.flat(each.unnest()) for each in node.expressions]
-    return [scope.flat(node.unnest())]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain, combinations
 
 from sqlglot import exp
 
@@ -85,3 +86,31 @@ def grouping_keys(clause: exp.Expr) -> Iterator[exp.Expr]:
             yield from grouping_keys(each)
         else:
             yield each.unnest() if isinstance(each, exp.Paren) else each
+
+
+def sets_of(node: exp.Expr) -> list[list[exp.Expr]]:
+    """The grouping sets of GROUPING SETS, CUBE or ROLLUP, or of one element of them.
+
+    >>> rollup = exp.Rollup(expressions=[exp.column("a"), exp.column("b")])
+    >>> [[key.name for key in keys] for keys in sets_of(rollup)]
+    [['a', 'b'], ['a'], []]
+    """
+    if isinstance(node, exp.GroupingSets):
+        return [each for part in node.expressions for each in sets_of(part)]
+    if isinstance(node, exp.Cube | exp.Rollup):
+        return combined(node, [_together(part) for part in node.expressions])
+    return [_together(node)]
+
+
+def combined(node: exp.Expr, parts: Sequence[list[exp.Expr]]) -> list[list[exp.Expr]]:
+    """The grouping sets of CUBE or ROLLUP over some keys, of which several may go together."""
+    sizes = range(len(parts), -1, -1)
+    if isinstance(node, exp.Rollup):
+        return [list(chain.from_iterable(parts[:size])) for size in sizes]
+    some = chain.from_iterable(combinations(parts, size) for size in sizes)
+    return [list(chain.from_iterable(each)) for each in some]
+
+
+def _together(node: exp.Expr) -> list[exp.Expr]:
+    inner = node.expressions if isinstance(node, exp.Tuple) else [node]
+    return [each.unnest() for each in inner]

@@ -11,9 +11,11 @@ SELECT that goes on with its groups (windows, DISTINCT, LIMIT) stays as it is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain, combinations, product
+from itertools import chain, product
 
 from sqlglot import exp
+
+from dagster_streamtables.compiler.text.aggregate_calls import sets_of
 
 _SETS = (exp.GroupingSets, exp.Cube, exp.Rollup)
 _GOES_ON = ("distinct", "limit", "offset", "qualify", "windows", "with_")
@@ -54,7 +56,7 @@ def _sets_of(select: exp.Select) -> list[Keys]:
         return []
     if sum(len(each.expressions) for each in held if isinstance(each, exp.Cube)) > _MOST_KEYS:
         return []
-    sets = [[*chain.from_iterable(each)] for each in product(*map(_sets, held))]
+    sets = [[*chain.from_iterable(each)] for each in product(*map(sets_of, held))]
     return [[_meant(key, select) for key in each] for each in sets]
 
 
@@ -63,23 +65,6 @@ def _meant(key: exp.Expr, select: exp.Select) -> exp.Expr:
     if not key.is_int or not 0 < int(key.name) <= len(select.expressions):
         return key
     return select.expressions[int(key.name) - 1].unalias()
-
-
-def _sets(node: exp.Expr) -> list[Keys]:
-    if isinstance(node, exp.GroupingSets):
-        return [each for part in node.expressions for each in _sets(part)]
-    if not isinstance(node, exp.Cube | exp.Rollup):
-        return [_keys(node)]
-    parts, sizes = [_keys(each) for each in node.expressions], range(len(node.expressions), -1, -1)
-    if isinstance(node, exp.Rollup):
-        return [[*chain.from_iterable(parts[:size])] for size in sizes]
-    some = chain.from_iterable(combinations(parts, size) for size in sizes)
-    return [[*chain.from_iterable(each)] for each in some]
-
-
-def _keys(node: exp.Expr) -> Keys:
-    inner = node.expressions if isinstance(node, exp.Tuple) else [node]
-    return [each.unnest() for each in inner]
 
 
 def _is_simple(select: exp.Select, keys: Sequence[exp.Expr]) -> bool:

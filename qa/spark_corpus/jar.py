@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import tempfile
 import zipfile
+from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
 
@@ -32,12 +33,22 @@ def corpus() -> Path:
     Raises:
         EnvironmentProblem: The JAR could not be fetched.
     """
-    released = version("pyspark")
-    folder = home() / "spark-corpus" / released
+    return fetched("spark-corpus", version("pyspark"), _fetch)
+
+
+def fetched(name: str, released: str, fetch: Callable[[str, Path], None]) -> Path:
+    """The folder of a release in ``$STREAMTABLES_HOME``, made by the first process that asks.
+
+    Args:
+        name: Of the folder around it.
+        released: Its version.
+        fetch: Makes the folder of a version.
+    """
+    folder = home() / name / released
     if not folder.is_dir():
-        with lock("spark-corpus", "fetching.lock"):
+        with lock(name, "fetching.lock"):
             if not folder.is_dir():
-                _fetch(released, folder)
+                fetch(released, folder)
     return folder
 
 

@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from dagster_streamtables.errors import EnvironmentProblem
-from dagster_streamtables.runtime.spark.home import home, lock
+from qa.spark_corpus.jar import fetched
 
 _FILES = (
     "eliminate_ctes", "eliminate_joins", "eliminate_subqueries", "merge_subqueries",
@@ -70,13 +70,7 @@ def fixtures() -> Path:
     Raises:
         EnvironmentProblem: The source package could not be fetched.
     """
-    released = version("sqlglot")
-    folder = home() / "sqlglot-fixtures" / released
-    if not folder.is_dir():
-        with lock("sqlglot-fixtures", "fetching.lock"):
-            if not folder.is_dir():
-                _fetch(released, folder)
-    return folder
+    return fetched("sqlglot-fixtures", version("sqlglot"), _fetch)
 
 
 def _fetch(released: str, folder: Path) -> None:

@@ -24,6 +24,7 @@ from dagster_streamtables.compiler.analyze.ordered_aggregates import (
     words_of_call,
 )
 from dagster_streamtables.compiler.text.aggregate_calls import function_of
+from dagster_streamtables.compiler.text.clauses import deeper
 from dagster_streamtables.compiler.text.places import span
 from dagster_streamtables.compiler.text.query_text import Text
 from dagster_streamtables.compiler.text.spark import DIALECT
@@ -123,8 +124,7 @@ def _end_of_window(call: Call, text: Text) -> int:
     at = next(i for i, each in enumerate(tokens) if each.start >= call.end) + 1
     depth = 0
     for token in tokens[at:]:
-        kind = token.token_type
-        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
+        depth += deeper(token)
         if depth == 0:
             return token.end + 1
     return len(text.sql)

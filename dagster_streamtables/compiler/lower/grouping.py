@@ -23,10 +23,10 @@ from dagster_streamtables.compiler.operators import (
 from dagster_streamtables.compiler.operators.comparable import as_maps, has_maps, ordered
 from dagster_streamtables.compiler.text.aggregate_calls import (
     calls,
-    combined,
     function_of,
     is_of_window,
     sets_of,
+    sets_over,
 )
 from dagster_streamtables.compiler.text.refusal import Refusal
 
@@ -205,7 +205,7 @@ def grouped_by(
     if all(not part.expressions for part in parts):
         # GROUP BY a, b WITH ROLLUP
         [part] = parts
-        lists, plain = [combined(part, [[key] for key in plain])], []
+        lists, plain = [sets_over(part, [[key] for key in plain])], []
     else:
         lists = [[[scope.flat(key) for key in each] for each in sets_of(part)] for part in parts]
     if clause.args.get("grouping_sets"):

@@ -98,11 +98,11 @@ def sets_of(node: exp.Expr) -> list[list[exp.Expr]]:
     if isinstance(node, exp.GroupingSets):
         return [each for part in node.expressions for each in sets_of(part)]
     if isinstance(node, exp.Cube | exp.Rollup):
-        return combined(node, [_together(part) for part in node.expressions])
+        return sets_over(node, [_together(part) for part in node.expressions])
     return [_together(node)]
 
 
-def combined(node: exp.Expr, parts: Sequence[list[exp.Expr]]) -> list[list[exp.Expr]]:
+def sets_over(node: exp.Expr, parts: Sequence[list[exp.Expr]]) -> list[list[exp.Expr]]:
     """The grouping sets of CUBE or ROLLUP over some keys, of which several may go together."""
     sizes = range(len(parts), -1, -1)
     if isinstance(node, exp.Rollup):

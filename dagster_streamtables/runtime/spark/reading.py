@@ -35,13 +35,18 @@ READING: Mapping[str, str] = {
     "spark.sql.parser.quotedRegexColumnNames": "false",
 }
 """Spark's defaults of the settings that give a text another meaning."""
-_TEXT_IS_DATA = {"spark.sql.variable.substitute": "false"}
+OLD_VERSIONS = (
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
+)
+"""Whether Delta refuses a version whose commit is older than the table keeps deleted files, a week
+by default. A source that nobody wrote to for a week has all its files."""
+_NOT_BY_DEFAULT = {"spark.sql.variable.substitute": "false", OLD_VERSIONS: "false"}
 
 
 def read_as_usual(session: SparkSession) -> None:
     """Set what differs, on a session of our own."""
     has = session.conf.getAll
-    for name, value in {**READING, **_TEXT_IS_DATA}.items():
+    for name, value in {**READING, **_NOT_BY_DEFAULT}.items():
         if has.get(name, READING.get(name)) != value:
             session.conf.set(name, value)
 

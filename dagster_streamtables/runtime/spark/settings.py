@@ -16,7 +16,7 @@ from dagster_streamtables.runtime.spark.data_files import MOST_FILES
 from dagster_streamtables.runtime.spark.environment import memory_bytes, variable
 from dagster_streamtables.runtime.spark.home import home
 from dagster_streamtables.runtime.spark.jars import jars_setting
-from dagster_streamtables.runtime.spark.reading import READING
+from dagster_streamtables.runtime.spark.reading import OLD_VERSIONS, READING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,6 +39,7 @@ WRITE_SETTINGS: Mapping[str, str] = {
 _RELIED_ON = (
     *READING,
     *WRITE_SETTINGS,
+    OLD_VERSIONS,
     "spark.sql.extensions",
     "spark.sql.catalog.spark_catalog",
     "spark.sql.session.timeZone",
@@ -80,6 +81,8 @@ def spark_settings() -> dict[str, str]:
         "spark.sql.files.ignoreMissingFiles": "false",
         # Text between quotes is data: `${env:HOME}` must not be replaced.
         "spark.sql.variable.substitute": "false",
+        # Whether the files are there is found out when they are read.
+        OLD_VERSIONS: "false",
         # A source that one MERGE reads twice must have the same rows both times.
         "spark.databricks.delta.merge.materializeSource": "all",
         # Otherwise the next commit of the session carries the transaction number of the last one

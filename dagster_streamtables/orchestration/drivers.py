@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
+from typing import Any
 
 import dagster as dg
 
@@ -15,11 +16,13 @@ from dagster_streamtables.orchestration.automation.conditions import (
     with_conditions,
 )
 from dagster_streamtables.orchestration.automation.nodes import Nodes
+from dagster_streamtables.orchestration.automation.other_definitions import OtherDefinitions
 from dagster_streamtables.orchestration.automation.sensor import build_refresh_sensor
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
+from dagster_streamtables.orchestration.checks.blocking import BlockingChecks
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.code_location import opened
 from dagster_streamtables.runtime.lake import Lake
@@ -71,6 +74,7 @@ class _Ticks:
         self._nodes, self._resource, self._settings = nodes, resource, settings
         self._resource_key = resource_key
         self._cursor: str | None = None
+        self._others = OtherDefinitions()
 
     @cached_property
     def _lake(self) -> Lake:
@@ -84,7 +88,7 @@ class _Ticks:
     def _beats(self) -> Beats:
         return Beats(self._lake.root, self._lake.storage_options, self._resource_key)
 
-    def tick(self, instance: dg.DagsterInstance, now: datetime) -> dg.SensorResult:
+    def tick(self, instance: dg.DagsterInstance, now: datetime, graph: Any) -> dg.SensorResult:
         found = evaluate(
             self._nodes.catalog,
             instance,
@@ -95,6 +99,8 @@ class _Ticks:
             heads=self._heads,
             beats=self._beats,
             replications=self._nodes.replicated,
+            others=self._others,
+            blocking=BlockingChecks.among(graph),
         )
         self._cursor = found.cursor
         return found

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from dagster_streamtables.orchestration.automation import dueness
+from dagster_streamtables.orchestration.automation.other_definitions import OtherDefinitions
 from dagster_streamtables.orchestration.automation.situation import Versions, situations
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.lake import Lake
@@ -21,6 +22,8 @@ _REMOTE_POLL = 1.0
 _IDLE = 0.25
 """The longest time between two looks at logs on a file system while nothing happens."""
 _QUIET_AFTER = 10.0
+_ASKED_EVERY = 1.0
+"""Seconds between two questions to Dagster."""
 _SHARE = 0.1
 """The part of a core that looking at logs may take."""
 
@@ -38,6 +41,8 @@ class Decisions:
         self._suspensions = Suspensions(logs)
         self._remote = is_remote(logs.root)
         self._publishers = Publishers(logs, wake)
+        self._others = OtherDefinitions()
+        self._refused: tuple[float, dict[str, dict[str, str]]] = -_ASKED_EVERY, {}
         self._moved_at = time.monotonic()
         self._took = 0.0
 
@@ -50,6 +55,18 @@ class Decisions:
         """A refresh has ended: what was found out before it may hold no more."""
         self._publishers.forget(name)
         self._suspensions.forget(name)
+
+    def renewed(self, name: str) -> None:
+        """A table has another definition from now on."""
+        self._others.forget(name)
+
+    def _blocked(self, driven: Driven) -> dict[str, dict[str, str]]:
+        """What Dagster says of blocking checks; it is not asked at each look."""
+        at, found = self._refused
+        if time.monotonic() >= at + _ASKED_EVERY:
+            found = driven.blocked()
+            self._refused = time.monotonic(), found
+        return found
 
     def make(
         self, driven: Driven, memory: Mapping[str, Memory], backlog: Backlog, now: datetime
@@ -65,12 +82,17 @@ class Decisions:
         past = {name: memory[name].known(name in backlog) for name in due}
         replications = {n: driven.replications[n] for n in due if n in driven.replications}
         tables = {n: driven.tables[n] for n in due if n in driven.tables}
-        suspended = self._suspensions.of(tables)
+        suspended, versions = self._suspensions.of(tables), Versions(self._heads)
         states = {
             **self._publishers.situations(replications, past, last, now, driven.backoff),
-            **situations(tables, past, Versions(self._heads), suspended, now),
+            **situations(
+                tables, past, versions, suspended, self._others, now, self._blocked(driven)
+            ),
         }
         plan = dueness.decide(states, driven.reads, now, driven.backoff, driven.writers)
+        for name in plan.refresh:
+            if states[name].redefined:
+                self._others.ask(name, versions.stored(name), now)
         # Not the time that passed: where Spark uses all cores, that is many times as long.
         self._took = time.thread_time() - began
         if plan.refresh:

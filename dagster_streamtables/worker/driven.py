@@ -93,6 +93,8 @@ class Driven:
     """What writes sources of the tables."""
     name: str = "streamtables"
     """That of the resource of the tables; workers of one name below a root exclude each other."""
+    blocked: Callable[[], dict[str, dict[str, str]]] = dict
+    """The sources that a table must not read now, since a blocking check refuses their rows."""
     registered: bool = False
     """Whether the lake declares the replications: what it says when one is refreshed, holds."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
@@ -13,8 +14,11 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 from dagster_streamtables.orchestration.automation.nodes import Nodes
 from dagster_streamtables.orchestration.automation.sensed import Sensed, sensed_by
+from dagster_streamtables.orchestration.automation.situation import Versions
+from dagster_streamtables.orchestration.automation.unreported import unreported
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION
+from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, blocked
 from dagster_streamtables.orchestration.code_location import opened
 from dagster_streamtables.orchestration.instance.last_runs import (
     DEFINITIONS_TAG,
@@ -24,6 +28,7 @@ from dagster_streamtables.orchestration.instance.last_runs import (
 )
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.lake import Lake
+from dagster_streamtables.runtime.observe.log_heads import Heads
 from dagster_streamtables.worker.dagster_events import DagsterEvents
 from dagster_streamtables.worker.driven import Driven, NoReports
 from dagster_streamtables.worker.memory import Memory
@@ -63,13 +68,20 @@ def of_definitions(
         )
     resource, replicated = opened(given), sensed.replications
     logs = _below(root, resource.logs(), where)
+    whole, named = Nodes(sensed.catalog, sensed.replications), sensed.settings
+    sensor = named.named_after(sensed.resource_key).name
+    requested = {SENSOR_TAG: sensor, DEFINITIONS_TAG: whole.fingerprint}
+    sensed, checks = _without_checked(sensed, definitions)
     order = [*replicated.nodes.values(), *(entry.name for entry in sensed.catalog.sound)]
     examined = tuple(entry.examined for entry in sensed.catalog.entries)
+    blocks: Callable[[], dict[str, dict[str, str]]] = dict
     if instance is None:
         past, reports = partial(past_of_logs, logs, examined), NoReports()
     else:
+        blocks = partial(_blocked, sensed, checks, instance)
         events = DagsterEvents(instance, sensed.catalog, logs, sensed.quick, replicated)
-        past, reports = partial(_past, sensed, logs, instance), Outbox(events, order, report_every)
+        past = partial(_past, sensed, requested, logs, instance)
+        reports = Outbox(events, order, report_every)
     return Driven(
         examined,
         resource.lake,
@@ -79,6 +91,7 @@ def of_definitions(
         sensed.settings.backoff,
         replicated,
         sensed.resource_key,
+        blocks,
     )
 
 
@@ -96,6 +109,28 @@ def _below(root: str, lake: Lake, where: str) -> Lake:
             fix="leave out --root, or change the resource",
         )
     return lake
+
+
+def _without_checked(sensed: Sensed, definitions: dg.Definitions) -> tuple[Sensed, BlockingChecks]:
+    """The tables without those that have blocking checks of their own, and these checks.
+
+    Only a run evaluates a check between a refresh and what is below. So the sensor starts the runs
+    of such tables, and the worker refreshes what is below when the checks have passed.
+    """
+    checks = BlockingChecks.among(definitions.resolve_asset_graph())
+    entries = sensed.catalog.entries
+    kept = tuple(entry for entry in entries if entry.key not in checks.assets)
+    for entry in entries:
+        if entry not in kept:
+            logger.info("%s has blocking checks, so the sensor refreshes it in runs", entry.name)
+    return replace(sensed, catalog=replace(sensed.catalog, entries=kept)), checks
+
+
+def _blocked(
+    sensed: Sensed, checks: BlockingChecks, instance: dg.DagsterInstance
+) -> dict[str, dict[str, str]]:
+    sources = {entry.name: entry.source_keys for entry in sensed.catalog.sound}
+    return blocked(sources, checks.refused(instance))
 
 
 def instance_to_report_to() -> dg.DagsterInstance:
@@ -140,29 +175,35 @@ def _chosen(found: Sequence[Sensed], where: str, name: str) -> Sensed:
     )
 
 
-def _past(sensed: Sensed, logs: Lake, instance: dg.DagsterInstance) -> Mapping[str, Memory]:
-    """What Dagster knows of the refreshes; what the logs know, if it cannot be asked."""
-    nodes = Nodes(sensed.catalog, sensed.replications)
-    settings = sensed.settings.named_after(sensed.resource_key)
+def _past(
+    sensed: Sensed, requested: Mapping[str, str], logs: Lake, instance: dg.DagsterInstance
+) -> Mapping[str, Memory]:
+    """What Dagster knows of the refreshes, after it was told of commits without an event; what the
+    logs know, if it cannot be asked."""
+    nodes, now = Nodes(sensed.catalog, sensed.replications), datetime.now(UTC)
     try:
         found = read_history(
             instance,
             [spec.key for specs in nodes.specs.values() for spec in specs],
-            requested={SENSOR_TAG: settings.name, DEFINITIONS_TAG: nodes.fingerprint},
-            stuck_after=settings.stuck_after,
-            now=datetime.now(UTC),
+            requested=requested,
+            stuck_after=sensed.settings.stuck_after,
+            now=now,
         )
+        known = {n: latest(found[spec.key] for spec in specs) for n, specs in nodes.specs.items()}
+        versions = Versions(Heads(logs.location, logs.storage_options))
+        for event in unreported(nodes, known, (), known, versions, instance, logs, now).values():
+            instance.report_runless_asset_event(event)
     except Exception as error:
         logger.warning("Dagster cannot be asked, so the logs of the tables are: %s", error)
         return past_of_logs(logs, [entry.examined for entry in sensed.catalog.sound])
     past: dict[str, Memory] = {}
-    for name, specs in nodes.specs.items():
-        history = latest(found[spec.key] for spec in specs)
+    for name, history in known.items():
+        code_version = nodes.specs[name][0].code_version
         past[name] = Memory(
             last=history.last,
             as_of=history.as_of,
-            read=keys.read_frontier(history.metadata),
-            redefined=specs[0].code_version not in (None, history.tags.get(CODE_VERSION)),
+            seen=keys.read_seen(history.metadata),
+            redefined=code_version not in (None, history.tags.get(CODE_VERSION)),
             failures=history.failures,
             failed_at=history.failed_at,
         )

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from dagster_streamtables.orchestration.automation.situation import Known
 from dagster_streamtables.replication.lifecycle.errors import ReplicationInUse
 from dagster_streamtables.replication.model.errors import LostPublisher
+from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.errors.slots import SlotInUse
 from dagster_streamtables.runtime.errors.verdict import may_pass
 from dagster_streamtables.runtime.model.report import Action, Refresh
@@ -37,10 +38,10 @@ class Memory:
     """When it was last refreshed."""
     as_of: datetime | None = None
     """The time as of which it is known to reflect its sources."""
-    read: Mapping[str, int] = field(default_factory=dict[str, int])
-    """The version of each source that the last refresh read."""
+    seen: Mapping[str, Head] = field(default_factory=dict[str, Head])
+    """The commits that the last refresh looked at."""
     redefined: bool = True
-    """Whether its definition may differ from what was refreshed last."""
+    """For a replication: whether its declaration may differ from what was refreshed last."""
     failures: int = 0
     failed_at: datetime | None = None
     again_at: datetime | None = None
@@ -56,7 +57,7 @@ class Memory:
         """What the decision about it needs."""
         return Known(
             last=self.last,
-            read=self.read,
+            seen=self.seen,
             redefined=self.redefined,
             run="this worker" if busy else "",
             failures=self.failures,
@@ -77,31 +78,26 @@ class Memory:
         pause = max(_READERS_FIRST, _TIMES * self.took)
         return self.last is not None and timedelta(0) <= now - self.last < pause
 
-    def refreshed(
-        self, refresh: Refresh, as_of: datetime, now: datetime, *, current: bool, timed: bool
-    ) -> None:
+    def refreshed(self, refresh: Refresh, as_of: datetime, now: datetime, *, timed: bool) -> None:
         """A refresh ended well.
 
         Args:
             refresh: What it did.
             as_of: The time until which it read its sources.
             now: The present time.
-            current: Whether it was one of the present definition.
             timed: Whether its query uses the current time.
         """
         skipped = refresh.action is Action.SKIP
-        read = {name: window.after for name, window in refresh.windows.items()}
-        read = dict(self.read) if skipped else read
+        seen = dict(self.seen if skipped else refresh.seen)
         idle = skipped or (refresh.action is Action.NO_DATA and not timed)
         # A source that two paths disagree about, or whose writer's clock is ahead, moves later: to
         # ask again at once would keep a core busy.
-        vain = idle and read == self.read and not self.redefined
+        vain = idle and seen == self.seen
         self._in_vain = self._in_vain + 1 if vain else 0
         pause = min(_LONGEST, _SHORTEST * 2 ** min(self._in_vain, 10))
         self.again_at = now + pause if self._in_vain else None
-        self.last, self.as_of, self.read = now, as_of, read
+        self.last, self.as_of, self.seen = now, as_of, seen
         self.took = timedelta(seconds=refresh.seconds)
-        self.redefined = self.redefined and not current
         self.failures = self._tries = 0
         self.failed_at, self.error = None, ""
 

@@ -54,4 +54,4 @@ def _memory(heads: Heads, name: str) -> Memory:
         return Memory()
     done = datetime.fromtimestamp(state.account.until, UTC)
     began = done - timedelta(seconds=state.account.seconds)
-    return Memory(last=done, as_of=began, read=state.frontier)
+    return Memory(last=done, as_of=began)

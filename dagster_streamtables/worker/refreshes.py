@@ -34,7 +34,7 @@ class Done:
         """Take it into what is remembered; nothing that failed."""
         if isinstance(self.came, Refresh):
             as_of = min([self.came.started or self.began, *self.until.values()])
-            known.refreshed(self.came, as_of, now, current=current, timed=self.timed)
+            known.refreshed(self.came, as_of, now, timed=self.timed)
         else:
             known.replicated(self.began, now, current=current)
 

@@ -51,6 +51,7 @@ class Summary:
             row_count=two.row_count if two.row_count is not None else one.row_count,
             size_bytes=two.size_bytes if two.size_bytes is not None else one.size_bytes,
             files=two.files if two.files is not None else one.files,
+            seen=two.seen or one.seen,
             windows=_joined(one.windows, two.windows) if whole else two.windows,
             inserted=one.inserted + two.inserted,
             deleted=one.deleted + two.deleted,

@@ -19,7 +19,8 @@ from dagster_streamtables.orchestration.declare.schedule import Cron, Duration, 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)
 READS = {"a": ("s",), "b": ("a",), "c": ("b",)}
 IDLE = Situation(last=NOW - timedelta(hours=2))
-MOVED = replace(IDLE, moved=("s",))
+MOVED = replace(IDLE, work=("s moved",))
+NEW = Situation(work=("it was never refreshed",))
 FIVE, HOUR = Duration("5m", 300), Duration("1h", 3600)
 
 
@@ -73,9 +74,8 @@ def test_work_below_does_not_wake_what_is_above() -> None:
     assert (found.refresh, found.fresh) == (("b", "c"), ("a",))
 
 
-def test_a_table_that_dagster_never_saw_and_one_with_another_query_are_refreshed() -> None:
-    assert decision(a=Situation()).refresh == ("a",)
-    assert decision(a=replace(IDLE, redefined=True)).refresh == ("a",)
+def test_a_new_table_is_refreshed() -> None:
+    assert decision(a=NEW).refresh == ("a",)
 
 
 def test_a_table_in_a_run_is_left_out_and_those_below_wait() -> None:
@@ -104,16 +104,16 @@ def test_tables_that_failed_together_are_not_tried_again_together() -> None:
 def test_a_table_below_a_failed_one_is_not_called_fresh_but_does_its_own_work() -> None:
     failed = replace(MOVED, failures=1, failed_at=NOW)
     assert decision(a=failed, b=IDLE).held["b"] == "waits for a"
-    assert decision(a=failed, b=replace(IDLE, moved=("t",))).refresh == ("b",)
+    assert decision(a=failed, b=replace(IDLE, work=("t moved",))).refresh == ("b",)
 
 
 def test_a_new_table_waits_for_a_source_that_does_not_exist() -> None:
-    new = Situation(moved=("s",), missing=("s",))
+    new = replace(NEW, missing=("s",))
     assert decision(a=new).held["a"] == "waits for s, which does not exist"
 
 
 def test_a_new_table_does_not_wait_for_one_that_the_same_run_makes() -> None:
-    assert decision(a=Situation(), b=Situation(missing=("a",))).refresh == ("a", "b")
+    assert decision(a=NEW, b=replace(NEW, missing=("a",))).refresh == ("a", "b")
 
 
 def test_one_run_for_each_connected_part_and_the_tightest_deadline_first() -> None:
@@ -136,8 +136,8 @@ def test_a_suspended_table_is_left_alone_and_says_why() -> None:
 
 
 def test_a_table_whose_first_refresh_is_left_to_a_person_waits_and_so_does_what_reads_it() -> None:
-    by_hand = Situation(by_hand=True)
-    found = decision(a=by_hand, b=Situation(missing=("a",)), c=IDLE)
+    by_hand = replace(NEW, by_hand=True)
+    found = decision(a=by_hand, b=replace(NEW, missing=("a",)), c=IDLE)
     assert (found.refresh, found.fresh) == ((), ())
     assert "started by hand" in found.held["a"]
     assert found.held["b"] == "waits for a, which does not exist"

@@ -32,10 +32,12 @@ from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.catalog.freshness import passes
 from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
 from dagster_streamtables.orchestration.instance.run_process import PROCESS_TAG
+from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.state import Seen, State
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.observe import processes
 from dagster_streamtables.runtime.observe.lease import Beats, Heartbeat, Lease
+from dagster_streamtables.runtime.observe.log_heads import Heads
 from dagster_streamtables.runtime.spark.supervisor import birth
 from orchestration.conftest import Write
 from runtime.orders import ACCOUNT
@@ -93,6 +95,22 @@ class Location:
         )
         job = InMemoryJob(self.job).get_subset(asset_selection=selected)
         return execute_run(job, run, self.instance).success
+
+
+def leave(root: Path, table: StreamTable) -> None:
+    """A table over `refunds` as a refresh leaves it of which Dagster was not told."""
+    source = Heads(Lake(root).location).head("refunds")
+    assert source is not None
+    seen = Seen("", source.version, {}, source.commit)
+    state = State(
+        table.name, 1, f"{table.meaning}.full", {"refunds": seen}, "v1", None, "r1", ACCOUNT,
+        compared=True,
+    )  # fmt: skip
+    write_deltalake(
+        root / "public" / table.name,
+        pa.table({"id": [7]}),
+        commit_properties=CommitProperties(custom_metadata={"userMetadata": state.to_json()}),
+    )
 
 
 def selections(result: dg.SensorResult) -> list[set[str]]:
@@ -161,16 +179,9 @@ def test_a_table_that_is_not_to_be_initialized_waits_for_a_person(
     result = location.tick()
     assert selections(result) == []
     assert "its first refresh must be started by hand" in said(result)
-    # As a refresh from Python leaves it.
-    state = State(
-        "early", 1, "", {"refunds": Seen("", 0, {}, "")}, "", None, "", ACCOUNT, compared=True
-    )
-    write_deltalake(
-        tmp_path / "public" / "early",
-        pa.table({"id": [7]}),
-        commit_properties=CommitProperties(custom_metadata={"userMetadata": state.to_json()}),
-    )
-    assert selections(location.tick()) == [{"early"}]
+    leave(tmp_path, table)
+    result = location.tick()
+    assert (selections(result), reported(result)[0]) == ([], ("AssetMaterialization", "early"))
 
 
 def test_a_log_that_cannot_be_read_stops_one_table_only(
@@ -434,21 +445,14 @@ def test_a_refresh_that_was_under_way_when_the_next_came_due_does_not_stand_for_
     """A table is as old as what it reads was, however long that took."""
     now = datetime.now(UTC)
     table = StreamTable("late", "SELECT id FROM refunds", schedule="0 0 1 1 *")
-    state = State(
-        "late", 1, "", {"refunds": Seen("", 0, {}, "")}, "", None, "", ACCOUNT, compared=True
-    )
-    write_deltalake(
-        tmp_path / "public" / "late",
-        pa.table({"id": [7]}),
-        commit_properties=CommitProperties(custom_metadata={"userMetadata": state.to_json()}),
-    )
+    leave(tmp_path, table)
     location = Location(logs, table)
-    [entry] = location.catalog.entries
-    tags = {"dagster/code_version": entry.spec.code_version or ""}
+    tags = {"dagster/data_version": "v1"}
 
     def is_due(as_of: datetime | None) -> bool:
         found = {metadata.AS_OF: dg.MetadataValue.timestamp(as_of.timestamp())} if as_of else {}
-        event = dg.AssetMaterialization("late", tags=tags, metadata=found)
+        known = {metadata.VERSION: 0, **found}
+        event = dg.AssetMaterialization("late", tags=tags, metadata=known)
         location.instance.report_runless_asset_event(event)
         return "Due, but without changes: late" in said(location.tick())
 
@@ -463,14 +467,7 @@ def test_a_refresh_that_was_under_way_when_the_next_came_due_does_not_stand_for_
 def still(logs: StreamTablesResource, tmp_path: Path) -> Location:
     """A table that reflects its source, as a refresh leaves it and Dagster was told."""
     table = StreamTable("still", "SELECT id FROM refunds", schedule="1m")
-    state = State(
-        "still", 1, "", {"refunds": Seen("", 0, {}, "")}, "", None, "", ACCOUNT, compared=True
-    )
-    write_deltalake(
-        tmp_path / "public" / "still",
-        pa.table({"id": [7]}),
-        commit_properties=CommitProperties(custom_metadata={"userMetadata": state.to_json()}),
-    )
+    leave(tmp_path, table)
     location = Location(logs, table)
     tell(location, datetime.now(UTC))
     return location
@@ -480,7 +477,7 @@ def tell(location: Location, at: datetime) -> None:
     [entry] = location.catalog.entries
     tags = {"dagster/code_version": entry.spec.code_version or "", "dagster/data_version": "v1"}
     with freeze_time(at):
-        event = dg.AssetMaterialization(entry.key, tags=tags)
+        event = dg.AssetMaterialization(entry.key, tags=tags, metadata={metadata.VERSION: 0})
         location.instance.report_runless_asset_event(event)
 
 

@@ -15,6 +15,7 @@ import pytest
 from deltalake import DeltaTable
 
 from dagster_streamtables import Lake, StreamTable
+from dagster_streamtables.orchestration.automation.other_definitions import OtherDefinitions
 from dagster_streamtables.orchestration.automation.situation import Known, Versions, situations
 from dagster_streamtables.orchestration.declare.analyze import examine
 from dagster_streamtables.runtime.model.report import Action
@@ -83,8 +84,8 @@ def due(lake: Lake) -> set[str]:
     known = {each.name: Known(last=now) for each in TABLES}
     examined = {each.name: each for each in examine(TABLES)}
     heads = Versions(Heads(lake.location))
-    found = situations(examined, known, heads, {}, now)
-    return {name for name, each in found.items() if each.has_work}
+    found = situations(examined, known, heads, {}, OtherDefinitions(), now)
+    return {name for name, each in found.items() if each.work}
 
 
 def stored(lake: Lake, name: str) -> list[str]:

@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-LARGE = StreamTable(
-    "large", "SELECT k, v FROM events WHERE v > 1", differential_max_change_ratio=0
-)
+LARGE = StreamTable("large", "SELECT k, v FROM events WHERE v > 1", differential_max_change_ratio=0)
 EIGHT_DAYS = 8 * 86_400
 KINDS = {
     "vectors": "'delta.enableDeletionVectors' = 'true'",

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.errors import ConflictingCommit, FailedQuery
 from dagster_streamtables.runtime.delta.capture import Capture
+from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.model.report import Action, Refresh, Window
 from dagster_streamtables.worker.memory import Memory
 from dagster_streamtables.worker.summary import Summary
@@ -20,7 +21,10 @@ def window(before: int | None, after: int, rows: int | None) -> Window:
 def refresh(action: Action, version: int, before: int, after: int, rows: int = 0) -> Refresh:
     windows = {"orders": window(before, after, rows)}
     data = f"d{version}"
-    return Refresh("paid", action, "why", version, data, windows, inserted=rows, row_count=rows)
+    seen = {"orders": Head(after, "")}
+    return Refresh(
+        "paid", action, "why", version, data, windows, inserted=rows, row_count=rows, seen=seen
+    )
 
 
 def test_what_may_pass_is_tried_again_soon_and_then_counts_as_a_failure() -> None:
@@ -31,7 +35,7 @@ def test_what_may_pass_is_tried_again_soon_and_then_counts_as_a_failure() -> Non
         assert memory.failures == 0
     memory.failed(lost, NOW)
     assert (memory.failures, memory.failed_at, memory.again_at) == (1, NOW, None)
-    memory.refreshed(refresh(Action.DIFFERENTIAL, 1, 0, 1), NOW, NOW, current=True, timed=False)
+    memory.refreshed(refresh(Action.DIFFERENTIAL, 1, 0, 1), NOW, NOW, timed=False)
     assert (memory.failures, memory.error) == (0, "")
     memory.failed(FailedQuery("division by zero"), NOW)
     assert (memory.failures, memory.again_at) == (1, None)
@@ -40,27 +44,19 @@ def test_what_may_pass_is_tried_again_soon_and_then_counts_as_a_failure() -> Non
 def test_a_refresh_that_reads_nothing_newer_is_not_repeated_at_once() -> None:
     memory = Memory()
     idle = refresh(Action.NO_DATA, 1, 4, 4)
-    memory.refreshed(idle, NOW, NOW, current=True, timed=False)
+    memory.refreshed(idle, NOW, NOW, timed=False)
     assert memory.again_at is None, "the first may have been asked for by a new definition"
     pauses: list[float] = []
     for _ in range(10):
-        memory.refreshed(idle, NOW, NOW, current=True, timed=False)
+        memory.refreshed(idle, NOW, NOW, timed=False)
         assert memory.again_at is not None
         pauses.append((memory.again_at - NOW).total_seconds())
     assert pauses == sorted(pauses)
     assert pauses[-1] == 5
-    memory.refreshed(refresh(Action.NO_DATA, 1, 4, 5), NOW, NOW, current=True, timed=False)
+    memory.refreshed(refresh(Action.NO_DATA, 1, 4, 5), NOW, NOW, timed=False)
     assert memory.again_at is None
-    memory.refreshed(refresh(Action.NO_DATA, 1, 5, 5), NOW, NOW, current=True, timed=True)
+    memory.refreshed(refresh(Action.NO_DATA, 1, 5, 5), NOW, NOW, timed=True)
     assert memory.again_at is None, "time passes without any commit"
-
-
-def test_a_refresh_of_an_earlier_definition_leaves_the_table_redefined() -> None:
-    memory = Memory()
-    memory.refreshed(refresh(Action.FULL, 1, 0, 1), NOW, NOW, current=False, timed=False)
-    assert memory.redefined
-    memory.refreshed(refresh(Action.FULL, 2, 1, 1), NOW, NOW, current=True, timed=False)
-    assert not memory.redefined
 
 
 def test_a_summary_joins_windows_and_adds_rows() -> None:
@@ -74,6 +70,7 @@ def test_a_summary_joins_windows_and_adds_rows() -> None:
     for each in parts[1:]:
         whole = whole.then(Summary.of(each, {}))
     told = whole.refresh
+    assert told.seen == {"orders": Head(6, "")}
     assert (told.action, told.version, told.inserted, told.rows_in) == (
         Action.DIFFERENTIAL, 2, 7, 7,
     )  # fmt: skip

@@ -196,9 +196,9 @@ def relation_of(
         first = {name: Source(name, log, columns[name]) for name, log in at.items()}
         again = with_one_answer(text, columns)
         reading = RecomputedReading(access, declaration, first, again)
-        return Relation(access, given, text.normal, reading, error.what)
+        return Relation(access, given, text.former_normal, reading, error.what)
     first = {name: Source(name, log, used_columns(plan, name, log)) for name, log in at.items()}
-    return Relation(access, given, text.normal, _reading(access, declaration, first, plan))
+    return Relation(access, given, text.former_normal, _reading(access, declaration, first, plan))
 
 
 def _among(columns: Mapping[str, str], followed: Sequence[str] | None) -> dict[str, str]:

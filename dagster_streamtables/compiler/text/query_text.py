@@ -8,8 +8,9 @@ independent oracle for the compiled path.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -72,8 +73,18 @@ class Text:
 
     @property
     def normal(self) -> str:
-        """A normal form that ignores comments, whitespace and the case of keywords."""
-        return _normal(self.sql)
+        """A normal form, equal for texts that a formatter makes of each other.
+
+        It ignores comments, whitespace, the case of keywords and functions, AS, the INNER and OUTER
+        of a join, and quotes around names that need none. The case of names counts: columns of the
+        result are called so.
+        """
+        return _normal(self.sql, self.dialect)
+
+    @property
+    def former_normal(self) -> str:
+        """The normal form whose digest is in the states of tables that an older version wrote."""
+        return _former_normal(self.sql)
 
     def shown(self, start: int = 0, end: int | None = None) -> Place | str:
         """The position of ``sql[start : end + 1]``, for the `where` of an error.
@@ -243,12 +254,60 @@ def exchanged(mention: Mention, relation: str) -> Iterator[Edit]:
 
 
 @lru_cache(maxsize=1024)
-def _normal(sql: str) -> str:
+def _normal(sql: str, dialect: str) -> str:
+    text = Text(sql, dialect)
+    try:
+        names = frozenset(each.name.lower() for each in text.tree.find_all(exp.Identifier))
+    except InvalidDefinition:  # only Spark has to understand a query that runs as written
+        names = frozenset(each.text.lower() for each in text.tokens)
+    after = [*text.tokens[1:], None]
+    words = (_word(text, *each, names) for each in zip(text.tokens, after, strict=True))
+    return "\x00".join(word for word in words if word)
+
+
+def _word(text: Text, token: Token, after: Token | None, names: Collection[str]) -> str:
+    """A word of the normal form; empty for one that says nothing."""
+    kind, word = token.token_type, token.text
+    if kind is TokenType.IDENTIFIER:
+        return word if _needs_no_quotes(word, text.dialect) else f"`{word}`"
+    if "STRING" in kind.name:
+        written = text.sql[token.start : token.end + 1]
+        return f"'{word}'" if written[1:-1] == word else f"{kind.name} {written}"
+    before_join = after is not None and after.token_type is TokenType.JOIN
+    if kind in (TokenType.ALIAS, TokenType.SEMICOLON) or (before_join and kind in _UNNEEDED):
+        return ""
+    if not any(map(str.isalnum, word)):
+        return kind.name  # `!=` and `<>` are one operator
+    return word if word.lower() in names else word.upper()
+
+
+_UNNEEDED = (TokenType.INNER, TokenType.OUTER)
+"""Before JOIN."""
+
+
+@lru_cache(maxsize=4096)
+def _needs_no_quotes(name: str, dialect: str) -> bool:
+    """Whether a name without quotes can only be read as this name: `current_date` is a function."""
+    if not _PLAIN.fullmatch(name) or name.lower() in _FUNCTIONS_WITHOUT_PARENTHESES:
+        return False
+    return [each.token_type for each in tokens_of(name, dialect)] == [TokenType.VAR]
+
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_FUNCTIONS_WITHOUT_PARENTHESES = {
+    *("current_catalog", "current_database", "current_date", "current_role", "current_schema"),
+    *("current_time", "current_timestamp", "current_user", "localtime", "localtimestamp"),
+    *("session_user", "system_user", "sysdate", "today", "user"),
+}
+
+
+@lru_cache(maxsize=1024)
+def _former_normal(sql: str) -> str:
     words = tokens_of(sql, DIALECT)
-    return "\x00".join(f"{each.token_type.name} {_word(each)}" for each in words)
+    return "\x00".join(f"{each.token_type.name} {_former_word(each)}" for each in words)
 
 
-def _word(token: Token) -> str:
+def _former_word(token: Token) -> str:
     kind = token.token_type
     as_written = kind in (TokenType.VAR, TokenType.IDENTIFIER) or "STRING" in kind.name
     return token.text if as_written else token.text.upper()

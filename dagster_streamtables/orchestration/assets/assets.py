@@ -13,9 +13,10 @@ from dagster_streamtables.orchestration.assets.materialize import refresh_one
 from dagster_streamtables.orchestration.assets.resource import StreamTablesResource
 from dagster_streamtables.orchestration.catalog.catalog import CatalogEntry, Tables, build_catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
-from dagster_streamtables.orchestration.catalog.metadata import VERSION
+from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION, observation
 from dagster_streamtables.orchestration.checks.after_refresh import tell_checks
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
+from dagster_streamtables.runtime.observe.log_heads import Heads
 
 RETRIES = dg.RetryPolicy(
     max_retries=3, delay=1, backoff=dg.Backoff.EXPONENTIAL, jitter=dg.Jitter.PLUS_MINUS
@@ -191,15 +192,15 @@ def build_source_assets(
 
     def observe(context: dg.AssetExecutionContext) -> Iterator[dg.ObserveResult]:
         logs = getattr(context.resources, resource_key).logs()
+        heads = Heads(logs.location, logs.storage_options)
         for key in sorted(context.selected_asset_keys):
-            version = logs.version(names[key])
-            if version is None:
+            head = heads.head(names[key])
+            if head is None:
                 context.log.warning(f"{one_line(names[key])} does not exist")
                 continue
-            data_version = dg.DataVersion(str(version))
-            yield dg.ObserveResult(
-                asset_key=key, data_version=data_version, metadata={VERSION: version}
-            )
+            seen = observation(context.instance, key, head)
+            data_version = dg.DataVersion((seen.tags or {})[DATA_VERSION])
+            yield dg.ObserveResult(asset_key=key, data_version=data_version, metadata=seen.metadata)
 
     specs = _source_specs(names, group_name)
     # Dagster's factory is in beta, but users did not choose it, so do not warn.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.assets.record import record_of
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.checks.after_refresh import tell_checks
+from dagster_streamtables.orchestration.checks.blocking import BlockingChecks
 from dagster_streamtables.orchestration.instance.run_process import name_process
 from dagster_streamtables.runtime.dag import in_order
 from dagster_streamtables.runtime.errors.foreign_words import first_line
@@ -65,6 +66,13 @@ def refresh_selected(
 
     failed: dict[dg.AssetKey, Exception] = {}
     needs = {key: [dep.asset_key for dep in spec.deps] for key, spec in specs.items()}
+    for key, above in _below_checks(context, needs).items():
+        del needs[key], specs[key]
+        context.log.warning(
+            f"{key.to_user_string()} waits for the blocking checks of {above.to_user_string()}, "
+            "which are evaluated after this op; refresh it when they have passed, or let the "
+            "sensor do it"
+        )
     for key, done in in_order(needs, work, parallel=parallel):
         if done is None:
             continue
@@ -79,6 +87,22 @@ def refresh_selected(
                 tell_checks(context, lake, key, made)
     if failed:
         raise _failures(failed)
+
+
+def _below_checks(
+    context: dg.AssetExecutionContext, needs: Mapping[dg.AssetKey, Collection[dg.AssetKey]]
+) -> dict[dg.AssetKey, dg.AssetKey]:
+    """Tables of this op below others of it whose blocking checks are evaluated in this run, and the
+    nearest of these. The op has ended when a check begins."""
+    chosen = context.run.asset_check_selection
+    checks = BlockingChecks.among(context.job_def.asset_layer.asset_graph)
+    checked = {each.asset_key for each in checks.keys if chosen is None or each in chosen}
+    found: dict[dg.AssetKey, dg.AssetKey] = {}
+    for key, sources in needs.items():  # each after those it reads
+        above = [each for each in sources if each in needs and (each in checked or each in found)]
+        if above:
+            found[key] = found.get(above[0], above[0])
+    return found
 
 
 def _beginning(context: dg.AssetExecutionContext) -> Callable[[dg.AssetSpec], dict[str, datetime]]:

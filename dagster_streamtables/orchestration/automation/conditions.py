@@ -10,6 +10,7 @@ import threading
 import warnings
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 import dagster as dg
 
@@ -17,7 +18,7 @@ from dagster_streamtables.orchestration.automation.nodes import Nodes
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
 
-Tick = Callable[[dg.DagsterInstance, datetime], dg.SensorResult]
+Tick = Callable[[dg.DagsterInstance, datetime, Any], dg.SensorResult]
 
 
 class Decided:
@@ -29,16 +30,17 @@ class Decided:
         self._due: frozenset[dg.AssetKey] = frozenset()
         self._lock = threading.Lock()
 
-    def due(self, instance: dg.DagsterInstance, at: datetime) -> frozenset[dg.AssetKey]:
+    def due(self, instance: dg.DagsterInstance, at: datetime, graph: Any) -> frozenset[dg.AssetKey]:
         """The assets to refresh now.
 
         Args:
             instance: Has their history.
             at: The time of the evaluation: equal for all of its conditions.
+            graph: The assets and checks of the code location.
         """
         with self._lock:
             if at != self._at:
-                requests = self._tick(instance, datetime.now(UTC)).run_requests or ()
+                requests = self._tick(instance, datetime.now(UTC), graph).run_requests or ()
                 self._due = frozenset(k for each in requests for k in each.asset_selection or ())
                 self._at = at
             return self._due
@@ -62,8 +64,8 @@ class RefreshIsDue(dg.AutomationCondition[dg.AssetKey]):
         self, context: dg.AutomationContext[dg.AssetKey]
     ) -> dg.AutomationResult[dg.AssetKey]:
         view = context.asset_graph_view
-        due = context.key in self._decided.due(view.instance, context.evaluation_time)
-        subset = context.candidate_subset if due else context.get_empty_subset()
+        due = self._decided.due(view.instance, context.evaluation_time, view.asset_graph)
+        subset = context.candidate_subset if context.key in due else context.get_empty_subset()
         return dg.AutomationResult(context, subset)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
+from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.observe.lease import Heard
 
 _SKEW = timedelta(minutes=5)
@@ -21,7 +22,8 @@ clock, and is ignored: a table must not wait for it."""
 class Cursor:
     """The recorded versions of sources, and when tables were found up to date."""
 
-    sources: Mapping[str, int] = field(default_factory=dict[str, int])
+    sources: Mapping[str, tuple[int, str]] = field(default_factory=dict[str, tuple[int, str]])
+    """The newest commit of each: its version, and a digest."""
     looked: Mapping[str, float] = field(default_factory=dict[str, float])
     """When each table was last found to have nothing to do, in seconds since 1970."""
     worker: tuple[int, float] | None = None
@@ -29,7 +31,16 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str | None) -> Cursor:
-        return cls(**json.loads(text)) if text else cls()
+        """The cursor of a text; an empty one where it has none, as after another version."""
+        try:
+            values = json.loads(text or "{}")
+            return cls(
+                {str(name): (int(v), str(c)) for name, (v, c) in values["sources"].items()},
+                {str(name): float(at) for name, at in values["looked"].items()},
+                None if values["worker"] is None else _heard(*values["worker"]),
+            )
+        except (ValueError, TypeError, KeyError, AttributeError):
+            return cls()
 
     def write(self) -> str:
         return json.dumps({"sources": self.sources, "looked": self.looked, "worker": self.worker})
@@ -53,7 +64,7 @@ class Cursor:
 
     def after(
         self,
-        observed: Mapping[str, int],
+        observed: Mapping[str, Head],
         fresh: Iterable[str],
         kept: Iterable[str],
         now: datetime,
@@ -62,7 +73,7 @@ class Cursor:
         """The cursor after a tick.
 
         Args:
-            observed: The versions of sources that the tick recorded.
+            observed: The commits of sources that the tick recorded.
             fresh: The tables that had nothing to do.
             kept: All current tables; entries of others are removed.
             now: The time of the tick.
@@ -70,7 +81,11 @@ class Cursor:
         """
         looked = {name: self.looked[name] for name in kept if name in self.looked}
         return Cursor(
-            {**self.sources, **observed},
+            {**self.sources, **{name: (h.version, h.commit) for name, h in observed.items()}},
             looked | dict.fromkeys(fresh, round(now.timestamp(), 3)),
             None if heard is None else (heard.version, heard.since),
         )
+
+
+def _heard(version: int, since: float) -> tuple[int, float]:
+    return int(version), float(since)

@@ -56,15 +56,12 @@ class Situation:
 
     last: datetime | None = None
     """Its last materialization; None if Dagster knows none."""
-    moved: tuple[str, ...] = ()
-    """Sources whose newest version it does not reflect."""
+    work: tuple[str, ...] = ()
+    """What a refresh would have to do, each a clause; empty if it would find nothing."""
+    redefined: bool = False
+    """Whether that includes rows of another definition."""
     missing: tuple[str, ...] = ()
     """Sources that do not exist, if the table was never refreshed."""
-    timed: bool = False
-    """Its query uses the current time, which passes without any commit."""
-    redefined: bool = False
-    """Its query differs from the one that was materialized, or an older version wrote the table and
-    its columns were not yet compared with those of the query."""
     run: str = ""
     """The id of an unfinished run that refreshes it."""
     suspended: str = ""
@@ -76,10 +73,11 @@ class Situation:
     failed_at: datetime | None = None
     again_at: datetime | None = None
     """When it is tried again after an error that may pass by itself."""
-
-    @property
-    def has_work(self) -> bool:
-        return self.last is None or self.redefined or self.timed or bool(self.moved)
+    blocked: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Sources whose rows it must not read, with the blocking asset check that says so. It may read
+    them in a run that refreshes the source and evaluates the check before."""
+    left: str = ""
+    """Why its rows are left to somebody else, who refreshes it by another definition."""
 
 
 @dataclass(frozen=True)
@@ -168,12 +166,14 @@ def decide(
     busy: set[str] = set()
     for name, state in states.items():
         above = [source for source in reads[name] if source in states]
-        missing = [s for s in state.missing if (writers or {}).get(s, s) not in refresh]
-        reason = _held(state, [s for s in above if s in busy], missing, now, backoff)
+        not_now = [s for s in state.missing if (writers or {}).get(s, s) not in refresh]
+        blocks = [w for s, w in state.blocked.items() if (writers or {}).get(s, s) not in refresh]
+        blocks = blocks if state.work else []
+        reason = _held(state, [s for s in above if s in busy], not_now, blocks, now, backoff)
         if reason:
             held[name] = reason
             busy |= {name} if state.run or any(s in busy for s in above) else set()
-        elif state.has_work or any(source in refresh for source in above):
+        elif state.work or any(source in refresh for source in above):
             refresh.append(name)
         elif waits := [source for source in above if source in held]:
             # It reflects its sources, but to mark it fresh would hide that one of them is held.
@@ -205,7 +205,12 @@ def deadline(schedule: Schedule | None, last: datetime | None) -> datetime:
 
 
 def _held(
-    state: Situation, busy: list[str], missing: list[str], now: datetime, backoff: Backoff
+    state: Situation,
+    busy: list[str],
+    missing: list[str],
+    blocks: list[str],
+    now: datetime,
+    backoff: Backoff,
 ) -> str:
     """Why a due table is not refreshed in this tick; empty if it is."""
     if state.run:
@@ -214,8 +219,12 @@ def _held(
         return f"suspended, {state.suspended}"
     if state.by_hand:
         return "its first refresh must be started by hand (initialize: false)"
+    if state.left:
+        return state.left
     if busy:
         return f"waits for {busy[0]}, which a run is refreshing"
+    if blocks:
+        return f"waits for a check: {blocks[0]}"
     if state.failures and state.failed_at is not None:
         until = backoff.until(state.failures, state.failed_at)
         if now < until:

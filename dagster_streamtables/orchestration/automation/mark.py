@@ -8,7 +8,7 @@ import dagster as dg
 
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.freshness import passes
-from dagster_streamtables.orchestration.catalog.provenance import carried_on
+from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION, carried_on
 from dagster_streamtables.orchestration.declare.schedule import Schedule
 from dagster_streamtables.orchestration.instance.last_runs import History
 from dagster_streamtables.runtime.model.report import Action
@@ -18,6 +18,7 @@ _MARKED_BEFORE = timedelta(seconds=30)
 _LASTING = (
     keys.VERSION,
     keys.FRONTIER,
+    keys.SEEN,
     keys.ROW_COUNT,
     keys.SIZE_BYTES,
     keys.FILES,
@@ -41,11 +42,20 @@ def runs_out(
     return history.last > now or not passes(policy, history.last, now + 2 * pause)
 
 
-def unchanged(key: dg.AssetKey, history: History) -> dg.AssetMaterialization:
-    """A repetition of the last materialization: it restarts the freshness clock, nothing else."""
+def has_other_form(spec: dg.AssetSpec, history: History) -> bool:
+    """Whether a table that reflects its definition was materialized by another code version: by
+    that of an older version of this package, or by a definition that came back."""
+    known = history.tags.get(CODE_VERSION)
+    return history.last is not None and spec.code_version not in (None, known)
+
+
+def unchanged(spec: dg.AssetSpec, history: History) -> dg.AssetMaterialization:
+    """A repetition of the last materialization of a table that reflects its definition: it restarts
+    the freshness clock, nothing else."""
+    own = {CODE_VERSION: spec.code_version} if spec.code_version is not None else {}
     return dg.AssetMaterialization(
-        asset_key=key,
-        tags=carried_on(history.tags),
+        asset_key=spec.key,
+        tags={**carried_on(history.tags), **own},
         metadata={
             **{key: history.metadata[key] for key in _LASTING if key in history.metadata},
             keys.ACTION: str(Action.NO_DATA),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -39,6 +39,16 @@ class Nodes:
         """The assets that a refresh of each materializes."""
         found = {node: [*each.specs.values()] for node, each in self.replications.items()}
         return found | {name: [entry.spec] for name, entry in self.tables.items()}
+
+    @property
+    def all(self) -> list[dg.AssetSpec]:
+        """All assets that refreshes materialize."""
+        return [spec for specs in self.specs.values() for spec in specs]
+
+    @cached_property
+    def source_keys(self) -> dict[str, Mapping[str, dg.AssetKey]]:
+        """The assets of what each stream table reads, by their names in its query."""
+        return {name: entry.source_keys for name, entry in self.tables.items()}
 
     @cached_property
     def schedules(self) -> dict[str, Schedule | None]:

@@ -21,7 +21,11 @@ if TYPE_CHECKING:
 KEPT = 64 * 1024 * 1024
 """Bytes of its log that a server may keep for a replication of which nothing changed: then a
 refresh moves the slot, so that a busy server with idle tables does not fill its disk."""
-_PUBLISHER = ("its publisher",)
+_NEW, _REDEFINED, _MOVED = (
+    "it was never refreshed",
+    "its declaration changed",
+    "its publisher has something new",
+)
 PATIENCE = 20.0
 """Seconds for which a decision waits for publishers: one that hangs must not stop the others."""
 
@@ -86,10 +90,10 @@ def look(replications: Replications, name: str) -> Answer:
 
 def situation(known: Known, answer: Answer) -> Situation:
     """The situation of a replication whose publisher has answered."""
+    reasons = {_NEW: known.last is None, _REDEFINED: known.redefined, _MOVED: answer.moved}
     return Situation(
         last=known.last,
-        moved=_PUBLISHER if answer.moved else (),
-        redefined=known.redefined,
+        work=tuple(reason for reason, holds in reasons.items() if holds),
         run=known.run,
         suspended=answer.suspended,
         failures=known.failures,

@@ -10,6 +10,7 @@ import dagster as dg
 from dagster_streamtables.orchestration.assets.thread_executor import threads_executor
 from dagster_streamtables.orchestration.automation.dueness import too_fast
 from dagster_streamtables.orchestration.automation.nodes import Nodes
+from dagster_streamtables.orchestration.automation.other_definitions import OtherDefinitions
 from dagster_streamtables.orchestration.automation.sensed import Sensed, remember
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.automation.tick import evaluate
@@ -19,6 +20,7 @@ from dagster_streamtables.orchestration.catalog.replicated import (
     DeclaredReplications,
     build_replication_catalog,
 )
+from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, WithBlockingChecks
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.runtime.observe.lease import Beats
 from dagster_streamtables.runtime.observe.log_heads import Heads
@@ -61,15 +63,15 @@ def build_refresh_sensor(
     graph = build_catalog(tables, **catalog)
     replicated = build_replication_catalog(replications)
     every = [*(entry.key for entry in graph.entries), *replicated.nodes]
-    selection = dg.AssetSelection.assets(*every)
     job = dg.define_asset_job(
-        f"{settings.name}_run", selection.without_checks(), executor_def=executor, tags=tags
+        f"{settings.name}_run", WithBlockingChecks(every), executor_def=executor, tags=tags
     )
 
     schedules = Nodes(graph, replicated).schedules
     # A code server runs many ticks, but each tick gets a new resource.
     heads: dict[str, Heads] = {}
     beats: dict[str, Beats] = {}
+    others: dict[str, OtherDefinitions] = {}
 
     @dg.sensor(
         name=settings.name,
@@ -95,6 +97,8 @@ def build_refresh_sensor(
             heads=ends,
             beats=heard,
             checks=repository.asset_graph.asset_check_keys if repository is not None else (),
+            blocking=BlockingChecks.among(repository.asset_graph) if repository else None,
+            others=others.setdefault(lake.root, OtherDefinitions()),
             quick=quick,
             replications=replicated,
             by_conditions=settings.conditions,

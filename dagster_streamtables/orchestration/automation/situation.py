@@ -13,16 +13,18 @@ from typing import TYPE_CHECKING
 
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.automation.dueness import Situation
+from dagster_streamtables.orchestration.automation.other_definitions import OtherDefinitions
 from dagster_streamtables.orchestration.declare.analyze import Examined
 from dagster_streamtables.orchestration.declare.schedule import OnChange
-from dagster_streamtables.runtime.model.state import State
+from dagster_streamtables.runtime.delta.delta_log import Head
+from dagster_streamtables.runtime.errors.foreign_words import first_line
+from dagster_streamtables.runtime.model.work import StoredHead, Work, work
 from dagster_streamtables.runtime.observe.log_heads import Heads
 
 if TYPE_CHECKING:
     from dagster_streamtables.runtime.lake import Lake
     from dagster_streamtables.runtime.observe.controls import Controls
 
-_UNREADABLE = -1
 _TIME_STEP = timedelta(minutes=1)
 """How often a table is refreshed ``on change`` whose query uses the current time: no commit tells
 that time has passed."""
@@ -34,10 +36,10 @@ class Known:
 
     last: datetime | None = None
     """When it was last refreshed; None if the driver knows of no refresh."""
-    read: Mapping[str, int] = field(default_factory=dict[str, int])
-    """The version of each source that the last refresh read."""
+    seen: Mapping[str, Head] = field(default_factory=dict[str, Head])
+    """What the last refresh looked at; see `work`."""
     redefined: bool = False
-    """Its query differs from the one that was refreshed last."""
+    """For a replication: whether its declaration differs from the one that was refreshed last."""
     run: str = ""
     """What refreshes it now: the id of a run; empty if nothing does."""
     failures: int = 0
@@ -48,31 +50,31 @@ class Known:
 
 
 class Versions:
-    """The newest version of each table, read once per decision."""
+    """The newest commit of each table, read once per decision."""
 
     def __init__(self, heads: Heads) -> None:
-        self.heads = heads
-        self.read: dict[str, int | None] = {}
+        self._heads = heads
+        self.read: dict[str, Head | None] = {}
 
     def look(self, names: Iterable[str]) -> None:
         """Read many at once: concurrently in an object store."""
-        self.read |= self.heads.versions(name for name in names if name not in self.read)
+        self.read |= self._heads.heads(name for name in names if name not in self.read)
 
-    def state(self, name: str) -> State | None:
-        """The state of a stream table; None if it was never refreshed.
+    def stored(self, name: str) -> StoredHead | None:
+        """A stream table with its newest state; None if it was never refreshed.
 
         Raises:
             Exception: The log cannot be read.
         """
-        return self.heads.state(name, seen=name in self.read)
+        return self._heads.stored(name, seen=name in self.read)
 
-    def __getitem__(self, name: str) -> int | None:
+    def __getitem__(self, name: str) -> Head | None:
         """
         Raises:
             Exception: The log cannot be read.
         """
         if name not in self.read:
-            self.read[name] = self.heads.version(name)
+            self.read[name] = self._heads.head(name)
         return self.read[name]
 
 
@@ -81,7 +83,9 @@ def situations(
     known: Mapping[str, Known],
     versions: Versions,
     suspended: Mapping[str, str],
+    others: OtherDefinitions,
     now: datetime,
+    blocked: Mapping[str, Mapping[str, str]] | None = None,
 ) -> dict[str, Situation]:
     """The situation of each table.
 
@@ -90,12 +94,17 @@ def situations(
         known: What is remembered of each.
         versions: The versions in the logs.
         suspended: Why each table may not be refreshed; empty if it may.
+        others: Who else refreshes them.
         now: The time of the decision.
+        blocked: The sources that each table must not read now, with the reasons.
     """
+    blocks = blocked or {}
     sources = (source for each in tables.values() for source in each.sources)
     versions.look([*tables, *sources])
     return {
-        name: _situation(each, known[name], versions, suspended.get(name, ""), now)
+        name: _situation(
+            each, known[name], versions, suspended.get(name, ""), blocks.get(name, {}), others, now
+        )
         for name, each in tables.items()
     }
 
@@ -110,26 +119,34 @@ def stopped(tables: Iterable[Examined], lake: Lake) -> dict[str, str]:
 
 
 def _situation(
-    table: Examined, known: Known, versions: Versions, suspended: str, now: datetime
+    table: Examined,
+    known: Known,
+    versions: Versions,
+    suspended: str,
+    blocked: Mapping[str, str],
+    others: OtherDefinitions,
+    now: datetime,
 ) -> Situation:
-    sources, older = table.sources, False
+    stored, newest, is_new = None, dict[str, Head | None](), False
     try:
-        state = versions.state(table.name)
-        frontier = None if state is None else state.frontier
-        older = state is not None and not state.compared
-        newest = {source: versions[source] for source in sources}
+        stored = versions.stored(table.name)
+        newest, is_new = {source: versions[source] for source in table.sources}, stored is None
+        found = work(stored, table.table.meaning, newest, known.seen)
     # An unreadable log stops one table, not the decision: its refresh reports the error.
-    except Exception:
-        frontier, newest = {}, dict.fromkeys(sources, _UNREADABLE)
+    except Exception as error:
+        found = Work((f"a log cannot be read: {first_line(str(error))}",))
+    found, left = others.judge(table.name, stored, found, known.last)
+    timed = table.timed and _time_passed(table, known, now)
     return Situation(
-        last=known.last if frontier is not None else None,
-        moved=tuple(s for s in sources if newest[s] not in _reflected(s, frontier, known)),
-        missing=tuple(s for s in sources if frontier is None and newest[s] is None),
-        timed=table.timed and _time_passed(table, known, now),
-        redefined=known.redefined or older,
+        last=known.last,
+        redefined=found.redefined,
+        work=(*found.reasons, *(["time passed"] if timed else [])),
+        missing=tuple(s for s, head in newest.items() if is_new and head is None),
         run=known.run,
         suspended=suspended,
-        by_hand=frontier is None and not table.table.initialize,
+        left=left,
+        blocked=blocked,
+        by_hand=is_new and not table.table.initialize,
         failures=known.failures,
         failed_at=known.failed_at,
         again_at=known.again_at,
@@ -140,12 +157,6 @@ def _time_passed(table: Examined, known: Known, now: datetime) -> bool:
     if known.last is None or not isinstance(table.schedule, OnChange):
         return True
     return not known.last <= now < known.last + _TIME_STEP
-
-
-def _reflected(source: str, frontier: Mapping[str, int] | None, known: Known) -> set[int | None]:
-    """The versions of a source that the table reflects: the one in its log, and the one that its
-    last refresh read. A refresh that found no new rows may leave its version unwritten."""
-    return set() if frontier is None else {frontier.get(source), known.read.get(source)}
 
 
 def _suspended(table: Examined, controls: Controls) -> str:

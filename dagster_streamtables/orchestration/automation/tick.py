@@ -12,8 +12,9 @@ from dagster_streamtables.log import logger
 from dagster_streamtables.orchestration.automation import dueness
 from dagster_streamtables.orchestration.automation.cursor import Cursor
 from dagster_streamtables.orchestration.automation.dueness import Situation, TickPlan
-from dagster_streamtables.orchestration.automation.mark import runs_out, unchanged
+from dagster_streamtables.orchestration.automation.mark import has_other_form, runs_out, unchanged
 from dagster_streamtables.orchestration.automation.nodes import Nodes
+from dagster_streamtables.orchestration.automation.other_definitions import OtherDefinitions
 from dagster_streamtables.orchestration.automation.replications import replication_situations
 from dagster_streamtables.orchestration.automation.sensor_settings import SensorSettings
 from dagster_streamtables.orchestration.automation.situation import (
@@ -22,6 +23,7 @@ from dagster_streamtables.orchestration.automation.situation import (
     situations,
     stopped,
 )
+from dagster_streamtables.orchestration.automation.unreported import unreported
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import Catalog
 from dagster_streamtables.orchestration.catalog.lake_provider import RESOURCE_KEY
@@ -30,6 +32,7 @@ from dagster_streamtables.orchestration.catalog.provenance import (
     observation,
 )
 from dagster_streamtables.orchestration.catalog.replicated import ReplicationCatalog
+from dagster_streamtables.orchestration.checks.blocking import BlockingChecks, blocked
 from dagster_streamtables.orchestration.checks.quick_checks import QuickChecks
 from dagster_streamtables.orchestration.declare.schedule import Schedule
 from dagster_streamtables.orchestration.instance.last_runs import (
@@ -44,6 +47,7 @@ from dagster_streamtables.orchestration.instance.run_process import (
     requesting_process,
 )
 from dagster_streamtables.orchestration.instance.standing_checks import results_to_repeat
+from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.observe.lease import Beats, Heard, Heartbeat
 from dagster_streamtables.runtime.observe.log_heads import Heads
 
@@ -68,6 +72,8 @@ def evaluate(
     quick: QuickChecks | None = None,
     replications: ReplicationCatalog | None = None,
     by_conditions: bool = False,
+    others: OtherDefinitions | None = None,
+    blocking: BlockingChecks | None = None,
 ) -> dg.SensorResult:
     """The result of a tick: run requests, events, the new cursor, and skip reasons.
 
@@ -84,7 +90,10 @@ def evaluate(
         quick: The checks to evaluate between refreshes.
         replications: What writes sources of the stream tables. Each is refreshed as a whole.
         by_conditions: Ask for no run: automation conditions do.
+        others: What earlier ticks found of tables with other definitions.
+        blocking: The blocking checks of the code location.
     """
+    others, blocking = others or OtherDefinitions(), blocking or BlockingChecks()
     settings = (settings or SensorSettings()).named_after(RESOURCE_KEY)
     nodes = Nodes(catalog, replications or ReplicationCatalog())
     tags = {SENSOR_TAG: settings.name, DEFINITIONS_TAG: nodes.fingerprint}
@@ -100,19 +109,24 @@ def evaluate(
     left = frozenset(worker.tables if worker is not None else ())
     due = [n for n in dueness.due(schedules, reads, last, now) if n not in left]
     versions = Versions(heads or Heads(lake.location, lake.storage_options))
-    states = _situations(nodes, due, past, versions, lake, now, settings)
+    refused = blocked(nodes.source_keys, blocking.refused(instance))
+    states = _situations(nodes, due, past, versions, lake, now, settings, others, refused)
     decision = dueness.decide(states, reads, now, settings.backoff, nodes.writers)
+    for name in decision.refresh:
+        if states[name].redefined:
+            others.ask(name, versions.stored(name), now)
+    told = unreported(nodes, due, left, past, versions, instance, lake, now)
     groups = dueness.runs(decision, schedules, last, reads)
     fresh = [n for n in decision.fresh if schedules[n] is not None]
     marked = {
         spec.key: histories[spec.key]
         for name in fresh
         for spec in nodes.specs[name]
-        if runs_out(spec, schedules[name], histories[spec.key], now)
+        if name not in told and _is_to_be_marked(spec, schedules[name], histories[spec.key], now)
     }
     observed = _observed(catalog, versions, before) if settings.observe_sources else {}
     return dg.SensorResult(
-        run_requests=[] if by_conditions else _requests(groups, nodes, tags),
+        run_requests=[] if by_conditions else _requests(groups, nodes, tags, blocking),
         skip_reason=None
         if groups and not by_conditions
         else "\n".join(
@@ -120,15 +134,17 @@ def evaluate(
                 *([_BY_CONDITIONS] if by_conditions else []),
                 *([f"The worker {worker.place} refreshes {len(left)} tables."] if worker else []),
                 *_reasons(catalog, decision, _without(schedules, left), last),
+                *(f"{note}." for note in others.notes.values()),
                 *dueness.too_fast(_without(schedules, left), settings.interval_seconds),
             ]
         ),
         cursor=before.after(observed, fresh, nodes.specs, now, heard).write(),
         asset_events=[
-            *(unchanged(key, history) for key, history in marked.items()),
+            *told.values(),
+            *(unchanged(spec, marked[spec.key]) for spec in nodes.all if spec.key in marked),
             *results_to_repeat(instance, checks, marked),
             *(quick.news(lake, instance, past, now) if quick is not None else ()),
-            *(observation(catalog.observed[name], version) for name, version in observed.items()),
+            *(observation(instance, catalog.observed[n], head) for n, head in observed.items()),
         ],
     )
 
@@ -142,7 +158,7 @@ def _histories(
 ) -> dict[dg.AssetKey, History]:
     return read_history(
         instance,
-        [spec.key for specs in nodes.specs.values() for spec in specs],
+        [spec.key for spec in nodes.all],
         requested=tags,
         stuck_after=settings.stuck_after,
         now=now,
@@ -157,6 +173,8 @@ def _situations(
     lake: Lake,
     now: datetime,
     settings: SensorSettings,
+    others: OtherDefinitions,
+    refused: Mapping[str, Mapping[str, str]],
 ) -> dict[str, Situation]:
     known = {name: _known(nodes.specs[name], past[name]) for name in due}
     replications = {n: each for n, each in nodes.replications.items() if n in known}
@@ -164,8 +182,14 @@ def _situations(
     suspended = stopped(tables.values(), lake)
     return {
         **replication_situations(replications, known, lake, now, settings.backoff),
-        **situations(tables, known, versions, suspended, now),
+        **situations(tables, known, versions, suspended, others, now, refused),
     }
+
+
+def _is_to_be_marked(
+    spec: dg.AssetSpec, schedule: Schedule | None, history: History, now: datetime
+) -> bool:
+    return runs_out(spec, schedule, history, now) or has_other_form(spec, history)
 
 
 def _listen(
@@ -190,7 +214,7 @@ def _known(specs: Sequence[dg.AssetSpec], history: History) -> Known:
     """What Dagster remembers of the refreshes of a table, or of the tables of a replication."""
     return Known(
         last=history.last,
-        read=keys.read_frontier(history.metadata),
+        seen=keys.read_seen(history.metadata),
         redefined=specs[0].code_version not in (None, history.tags.get(CODE_VERSION)),
         run=history.run,
         failures=history.failures,
@@ -199,25 +223,31 @@ def _known(specs: Sequence[dg.AssetSpec], history: History) -> Known:
 
 
 def _requests(
-    groups: Sequence[Sequence[str]], nodes: Nodes, tags: Mapping[str, str]
+    groups: Sequence[Sequence[str]],
+    nodes: Nodes,
+    tags: Mapping[str, str],
+    blocking: BlockingChecks,
 ) -> list[dg.RunRequest]:
-    """One run request per group. Without a run key: Dagster never launches a second run with the
-    same key, even if the first one failed."""
+    """One run request per group, with the checks that may stop it. Without a run key: Dagster never
+    launches a second run with the same key, even if the first one failed."""
+    selected = [[spec.key for name in group for spec in nodes.specs[name]] for group in groups]
     return [
         dg.RunRequest(
-            asset_selection=[spec.key for name in group for spec in nodes.specs[name]],
-            asset_check_keys=[],
+            asset_selection=keys,
+            asset_check_keys=blocking.of(keys),
             tags={**tags, **requesting_process(), "dagster/priority": str(len(groups) - place)},
         )
-        for place, group in enumerate(groups)
+        for place, keys in enumerate(selected)
     ]
 
 
-def _observed(catalog: Catalog, versions: Versions, before: Cursor) -> dict[str, int]:
+def _observed(catalog: Catalog, versions: Versions, before: Cursor) -> dict[str, Head]:
     return {
-        name: version
-        for name, version in versions.read.items()
-        if name in catalog.observed and version is not None and before.sources.get(name) != version
+        name: head
+        for name, head in versions.read.items()
+        if name in catalog.observed
+        and head is not None
+        and before.sources.get(name) != (head.version, head.commit)
     }
 
 

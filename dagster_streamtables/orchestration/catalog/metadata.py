@@ -16,6 +16,7 @@ import dagster as dg
 from dagster_streamtables.compiler import View, type_text
 from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog import markdown
+from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.model.report import Action, Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.refresh.preview import CHANGE
@@ -51,6 +52,10 @@ WINDOWS = "streamtables/windows"
 INTERMEDIATES = "streamtables/intermediate_tables"
 FRONTIER = "streamtables/frontier"
 """The version of each source that the refresh read; also on equality checks."""
+SEEN = "streamtables/seen"
+"""The commits that the refresh looked at: by table, the version and a digest."""
+COMMIT = "streamtables/commit"
+"""On the observations of sources: a digest of the commit of VERSION."""
 ROWS_IN = "streamtables/rows_in"
 CHANGE_RATIO = "streamtables/change_ratio"
 """The fraction of rows that changed, in the source where it is the largest."""
@@ -121,6 +126,9 @@ def refresh_metadata(refresh: Refresh, now: datetime | None = None) -> dict[str,
         found[WINDOWS] = _windows(refresh)
         after = {source: window.after for source, window in refresh.windows.items()}
         found[FRONTIER] = dg.MetadataValue.json(after)
+    if refresh.seen:
+        seen = {name: [head.version, head.commit] for name, head in refresh.seen.items()}
+        found[SEEN] = dg.MetadataValue.json(seen)
     if refresh.intermediates:
         found[INTERMEDIATES] = _intermediates(refresh)
     measured = {
@@ -210,9 +218,9 @@ def problem_metadata(error: StreamTablesError) -> dg.JsonMetadataValue:
     return dg.MetadataValue.json(parts)
 
 
-def read_frontier(metadata: Mapping[str, Any]) -> dict[str, int]:
-    """The version of each source that the refresh of a materialization read."""
-    return dict(_json(metadata.get(FRONTIER)) or {})
+def read_seen(metadata: Mapping[str, Any]) -> dict[str, Head]:
+    """The commits that the refresh of a materialization looked at."""
+    return {name: Head(*each) for name, each in (_json(metadata.get(SEEN)) or {}).items()}
 
 
 def read_source_keys(metadata: Mapping[str, Any]) -> dict[str, dg.AssetKey]:

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 
 import dagster as dg
 
-from dagster_streamtables.orchestration.catalog.metadata import VERSION
+from dagster_streamtables.orchestration.catalog.metadata import COMMIT, VERSION
+from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.model.report import Window
 
 INPUT_VERSION = "dagster/input_data_version/"
@@ -37,6 +38,7 @@ _LOOK_BACK = 20
 def consumed(
     instance: dg.DagsterInstance,
     windows: Mapping[str, Window],
+    heads: Mapping[str, Head],
     source_keys: Mapping[str, dg.AssetKey],
 ) -> tuple[dict[str, str], list[dg.AssetObservation]]:
     """Returns the tags of a materialization, with the known version of each dependency, and an
@@ -46,6 +48,7 @@ def consumed(
     Args:
         instance: The Dagster instance, which stores the events of the dependencies.
         windows: The versions that the refresh read, by source name.
+        heads: The commits of these versions.
         source_keys: The asset key of each source.
     """
     tags: dict[str, str] = {}
@@ -55,10 +58,12 @@ def consumed(
         if key is None:
             continue
         records = instance.fetch_materializations(key, limit=_LOOK_BACK).records
-        # An observed source has none; its data version is its Delta version.
-        version = _data_version(records, window.after) if records else str(window.after)
-        if not records and _is_news(instance, key, window.after):
-            news.append(observation(key, window.after))
+        if records:
+            version = _data_version(records, window.after)
+        else:  # an observed source
+            seen = observation(instance, key, heads.get(name) or Head(window.after, ""))
+            version = (seen.tags or {})[DATA_VERSION]
+            news += [seen] if _is_news(instance, key, window.after) else []
         if version:
             tags[INPUT_VERSION + key.to_user_string()] = version
     return tags, news
@@ -89,9 +94,22 @@ def tags_without_run(
     return tags
 
 
-def observation(key: dg.AssetKey, version: int) -> dg.AssetObservation:
-    """The event that a source has a Delta version."""
-    return dg.AssetObservation(key, metadata={VERSION: version}, tags={DATA_VERSION: str(version)})
+def observation(instance: dg.DagsterInstance, key: dg.AssetKey, head: Head) -> dg.AssetObservation:
+    """The event that a source has a Delta version, which is its data version.
+
+    A table that was written anew up to the number that Dagster knows has a digest beside it: else
+    nothing downstream would be out of date.
+    """
+    metadata: dict[str, int | str] = {VERSION: head.version, COMMIT: head.commit}
+    record = instance.get_latest_data_version_record(key)
+    event = record.event_log_entry.asset_observation if record is not None else None
+    known = str((event.tags or {}).get(DATA_VERSION, "")) if event is not None else ""
+    version = str(head.version)
+    if event is not None and _delta_version(event.metadata) == head.version:
+        commit = event.metadata.get(COMMIT)
+        same = commit is None or commit.value == head.commit or not head.commit
+        version = known if same else f"{version} ({head.commit[:8]})"
+    return dg.AssetObservation(key, metadata=metadata, tags={DATA_VERSION: version})
 
 
 def carried_on(tags: Mapping[str, str]) -> dict[str, str]:

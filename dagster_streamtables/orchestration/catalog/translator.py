@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import dagster as dg
 
+from dagster_streamtables.errors import StreamTablesError
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.freshness import freshness_policy
 from dagster_streamtables.orchestration.catalog.markdown import fenced, words
@@ -83,7 +85,7 @@ class StreamTablesTranslator:
             tags=table.tags if table else None,
             group_name=(table.group or None) if table else None,
             description=_description(examined),
-            code_version=fingerprint(*_definition(examined.declared)),
+            code_version=code_version(examined.declared),
             kinds={"spark", "deltalake", "sql"},
             freshness_policy=None if examined.error else freshness_policy(examined.schedule),
             metadata={
@@ -112,21 +114,13 @@ def asset_key(name: str) -> dg.AssetKey:
     return dg.AssetKey(name.split("."))
 
 
-def fingerprint(query: str, *more: str) -> str:
-    """The code version of a query and of whatever else determines its meaning. When it changes,
-    Dagster shows the asset as out of date."""
-    lines = [line.rstrip() for line in query.strip().rstrip(";").splitlines()]
-    return hashlib.sha256("\n".join([*lines, *more]).encode()).hexdigest()[:16]
-
-
-def _definition(declared: Declared) -> list[str]:
-    """The query, its views, and the settings that change its meaning, unless they are defaults."""
-    if not isinstance(declared, StreamTable):
-        return [declared.query]
-    unusual = {"dialect": (declared.dialect, "spark"), "zone": (declared.session_timezone, "UTC")}
-    settings = [f"{key} {value}" for key, (value, usual) in unusual.items() if value != usual]
-    views = [repr((v.name, v.query, v.columns, v.dialect)) for v in declared.views]
-    return [declared.query, *settings, *views]
+def code_version(declared: Declared) -> str:
+    """The code version of a declaration. When it changes, Dagster shows the asset as out of date:
+    so it changes with the meaning of the query, and not with its form."""
+    if isinstance(declared, StreamTable):
+        with suppress(StreamTablesError):
+            return declared.meaning
+    return hashlib.sha256(declared.query.strip().encode()).hexdigest()[:16]
 
 
 def _description(examined: Examined) -> str:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
-from dagster import DagsterRunStatus, RunRecord, RunsFilter
+from dagster import DagsterEventType, DagsterRunStatus, RunRecord, RunsFilter
 
-# What the instance gives for assets; the type is not exported.
+# What a blocking check raises, and what the instance gives for assets; neither is exported.
+from dagster._core.errors import DagsterAssetCheckFailedError
 from dagster._core.storage.event_log.base import AssetRecord
 
 from dagster_streamtables.orchestration.catalog.metadata import AS_OF
@@ -44,6 +45,8 @@ class History:
     """The metadata of the last materialization."""
     run: str = ""
     """The id of an unfinished run of the asset; empty if there is none."""
+    unrecorded: bool = False
+    """Whether a run was to materialize it after its last materialization."""
     failures: int = 0
     """Runs of the sensor that failed since the last materialization."""
     failed_at: datetime | None = None
@@ -86,6 +89,7 @@ def read_history(
     failed = instance.get_run_records(
         RunsFilter(statuses=list(_FAILED), tags=dict(requested)), limit=_FAILED_RUNS_READ
     )
+    failed = [run for run in failed if not _refused_by_checks(instance, run, records)]
     failures = _by_key(failed)
     running = _by_key(unfinished)
     planned = {record.dagster_run.run_id for record in unfinished}
@@ -111,6 +115,7 @@ def _history(
         tags=(materialization.tags or {}) if materialization else {},
         metadata=materialization.metadata if materialization else {},
         run=_running(record, unfinished, planned),
+        unrecorded=_unrecorded(record),
         failures=len(ends),
         failed_at=max(ends, default=None),
     )
@@ -131,6 +136,38 @@ def _running(
     # A run without an asset selection names no assets, but each asset stores its last planned run.
     last = record.asset_entry.last_run_id if record else None
     return last if last is not None and last in planned else ""
+
+
+def _refused_by_checks(
+    instance: dg.DagsterInstance, run: RunRecord, records: Mapping[dg.AssetKey, AssetRecord]
+) -> bool:
+    """Whether only blocking checks failed in a run: no refresh did, and what is below waits for the
+    checks. Not asked of runs that no longer count."""
+    known = run.dagster_run
+    lasts = [_last(records.get(key)) for key in known.asset_selection or ()]
+    checks = known.asset_check_selection
+    if (checks is not None and not checks) or not any(_after(run, last) for last in lasts):
+        return False
+    found = instance.get_records_for_run(known.run_id, of_type=DagsterEventType.STEP_FAILURE)
+    events = [record.event_log_entry.dagster_event for record in found.records]
+    errors = [event.step_failure_data.error for event in events if event is not None]
+    return bool(errors) and all(
+        error is not None and error.cls_name == DagsterAssetCheckFailedError.__name__
+        for error in errors
+    )
+
+
+def _last(record: AssetRecord | None) -> datetime | None:
+    event = record.asset_entry.last_materialization if record else None
+    return datetime.fromtimestamp(event.timestamp, UTC) if event else None
+
+
+def _unrecorded(record: AssetRecord | None) -> bool:
+    entry = record.asset_entry if record is not None else None
+    if entry is None or entry.last_planned_materialization_storage_id is None:
+        return False
+    made = entry.last_materialization_storage_id
+    return made is None or made < entry.last_planned_materialization_storage_id
 
 
 def _by_key(runs: Iterable[RunRecord]) -> dict[dg.AssetKey, list[RunRecord]]:

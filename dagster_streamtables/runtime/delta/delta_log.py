@@ -53,6 +53,15 @@ class Snapshot:
 
 
 @dataclass(frozen=True)
+class Head:
+    """The newest commit of a table; equal if it is the same commit."""
+
+    version: int
+    commit: str
+    """As in `Snapshot`."""
+
+
+@dataclass(frozen=True)
 class TableLog:
     """A table at one fixed version: threads may share it.
 
@@ -73,6 +82,10 @@ class TableLog:
     def id(self) -> str:
         """The table's id, which never changes: a table dropped and recreated has another."""
         return str(self._table.metadata().id)
+
+    @property
+    def head(self) -> Head:
+        return Head(self.version, self.commit)
 
     @property
     def snapshot(self) -> Snapshot:
@@ -243,6 +256,15 @@ class TableLog:
         """When a version was committed, in seconds since 1970; None if its commit was deleted."""
         [(_, commit)] = self.commits(version - 1, version)
         return committed_at(info_of(commit or ()))
+
+    def written_at(self, version: int) -> float:
+        """When a version was committed, by its writer's clock or by that of the file system,
+        whichever is earlier, in seconds since 1970; 0 if its commit was deleted."""
+        mark, told = self._log.mark(version), self.time_of(version)
+        if mark is None:
+            return told or 0.0
+        stored = mark.changed / 1e9
+        return stored if told is None else min(stored, told)
 
     def at(self, version: int) -> TableLog | None:
         """The table at another version; None if its log no longer goes back so far."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 
 from deltalake import DeltaTable
@@ -47,10 +48,14 @@ class Logs:
         """The table at a version; None if its log no longer goes back so far."""
         return log_at(location, version, self.storage_options)
 
-    def until(self, log: TableLog, time: float, floor: int) -> TableLog:
-        """The table as of a time in seconds since 1970, but not before the version `floor`."""
-        version = log.version
-        while version > floor and (log.time_of(version) or 0) > time:
+    def until(self, log: TableLog, moment: float, floor: int) -> TableLog:
+        """The table as of a time in seconds since 1970, but not before the version `floor`.
+
+        A commit is as old as its writer says or its file, whichever is older: the clock of a writer
+        may be ahead. One that is in the future by both was there nevertheless when it was read.
+        """
+        version, now = log.version, time.time()
+        while version > floor and moment < log.written_at(version) <= now:
             version -= 1
         return log if version == log.version else log.at(version) or log
 

@@ -1,9 +1,8 @@
-"""From a definition and the columns of its sources: the plan, its columns, its fingerprint."""
+"""From a definition and the columns of its sources: the plan, and its columns."""
 
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -108,19 +107,3 @@ def used_columns(plan: Plan | None, name: str, log: TableLog) -> dict[str, str]:
         return there
     used = plan.columns_of(name)
     return {column: type_ for column, type_ in there.items() if column.lower() in used}
-
-
-def fingerprint_of(text: Text | None, plan: Plan | None, zone: str) -> str:
-    """Changes if the stored rows could not be updated with this definition.
-
-    An intermediate table has no text; its name depends on its contents.
-    """
-    hidden = ",".join(plan.stored_columns) if plan is not None else ""
-    if isinstance(plan, QueryPlan) and plan.counts_columns:
-        text = plan.text
-    query = text.normal if text is not None else plan.name if plan is not None else ""
-    strategy = plan.strategy_kind if plan is not None else "full"
-    parts = [query, hidden, strategy, zone]
-    if isinstance(plan, QueryPlan):
-        parts += plan.newer_rules
-    return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:16]

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from dagster_streamtables.runtime.delta.capture import Capture
+from dagster_streamtables.runtime.delta.delta_log import Head
 from dagster_streamtables.runtime.model.costs import Forecast
 from dagster_streamtables.runtime.model.stopwatch import CONNECT
 
@@ -83,6 +84,9 @@ class Refresh:
     preview: Sequence[Mapping[str, Any]] = ()
     """Some of the rows that a differential refresh changed, where these were asked for; see
     `preview_of`."""
+    seen: Mapping[str, Head] = field(default_factory=dict[str, Head])
+    """The commits that it looked at: of each source, by its name in the query, and of the table
+    itself, before it."""
 
     def __str__(self) -> str:
         """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import enum
+import hashlib
 import re
 import zoneinfo
 from collections.abc import Iterator, Mapping
@@ -21,6 +22,7 @@ from dagster_streamtables.compiler import (
     read,
     sources_through,
     text_of,
+    views_of,
 )
 from dagster_streamtables.errors import InvalidDefinition, StreamTablesError
 from dagster_streamtables.runtime.model.functions import (
@@ -226,6 +228,25 @@ class StreamTable:
                     fix="cast or round what differs, or set on_representation to tell",
                 )
             return self._with_functions(text)
+
+    @cached_property
+    def meaning(self) -> str:
+        """Differs if the rows of the table may differ by the query, its views, functions, dialect
+        or time zone; equal for texts that a formatter makes of each other.
+
+        Raises:
+            InvalidDefinition: As `sources`.
+        """
+        with self.blamed():
+            views = views_of(self.query, self.dialect, self._views)
+            texts = [Text(self.query, self.dialect)]
+            texts += [Text(view.query, view.dialect) for view in views]
+            own = functions_in(self.functions) if self.functions else {}
+            called = called_in([each.sql for each in texts], own)
+            about = [repr((view.name, view.dialect, view.columns)) for view in views]
+            parts = [self.dialect, self.session_timezone, *(each.normal for each in texts)]
+            parts += [*about, *sorted(each.registered for each in called)]
+        return hashlib.sha256("\x00".join(parts).encode()).hexdigest()[:16]
 
     @contextmanager
     def blamed(self) -> Iterator[None]:

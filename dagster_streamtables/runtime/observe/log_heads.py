@@ -1,8 +1,9 @@
-"""The newest versions of many tables, and the frontiers of stream tables, for frequent requests.
+"""The newest commits of many tables, and the states of stream tables, for frequent requests.
 
 A sensor asks every few seconds about hundreds of tables, of which few changed. So each log folder
 is listed once, and afterwards only the end of the log is checked: is the newest known commit still
-the same file, and is there a next one? No snapshot of a table is built or kept.
+the same file, and is there a next one? Only a commit that is new is read. No snapshot of a table is
+built or kept.
 """
 
 from __future__ import annotations
@@ -15,10 +16,20 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from dagster_streamtables.runtime.delta.actions import info_in, user_metadata
+from dagster_streamtables.runtime.delta.actions import (
+    actions_of,
+    by_kind,
+    data_changes,
+    info_in,
+    user_metadata,
+)
+from dagster_streamtables.runtime.delta.delta_log import Head, log_at
+from dagster_streamtables.runtime.delta.encoding import digest
 from dagster_streamtables.runtime.delta.log_folder import LocalLog, Mark, RemoteLog, log_at_place
+from dagster_streamtables.runtime.delta.log_paths import commit_file
 from dagster_streamtables.runtime.delta.names import is_remote
 from dagster_streamtables.runtime.model.state import State
+from dagster_streamtables.runtime.model.work import StoredHead
 
 _AT_ONCE = 16
 """Number of logs in an object store that are read concurrently: each takes a round trip."""
@@ -27,12 +38,21 @@ _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
-class _Head:
+class _End:
     """The last known end of a log."""
 
     version: int
     mark: Mark | None
     """The mark of the newest commit: a table that was dropped and recreated has another one."""
+
+
+@dataclass(frozen=True)
+class _Newest:
+    """What the newest commit of a log says."""
+
+    head: Head
+    state: State | None
+    """Of a stream table, if a refresh made the commit."""
 
 
 class Heads:
@@ -54,65 +74,80 @@ class Heads:
         self._location = functools.cache(location)
         self._options = dict(storage_options or {})
         self._folders: dict[str, LocalLog | RemoteLog] = {}
-        self._seen: dict[str, _Head] = {}
-        self._states: dict[str, tuple[_Head, State | None]] = {}
+        self._seen: dict[str, _End] = {}
+        self._newest: dict[str, tuple[_End, _Newest]] = {}
+        self._stored: dict[str, tuple[_End, StoredHead | None]] = {}
 
     def version(self, name: str) -> int | None:
         """The newest version of a table; None if it does not exist."""
-        head = self._head(self._folder(name), self._location(name))
+        head = self.head(name)
         return None if head is None else head.version
 
-    def versions(self, names: Iterable[str]) -> dict[str, int | None]:
-        """The newest versions of many tables, without those that cannot be read."""
+    def head(self, name: str) -> Head | None:
+        """The newest commit of a table; None if it does not exist."""
+        location, folder = self._location(name), self._folder(name)
+        end = self._end(folder, location)
+        return None if end is None else self._read(folder, location, end).head
+
+    def heads(self, names: Iterable[str]) -> dict[str, Head | None]:
+        """The newest commits of many tables, without those that cannot be read."""
         names = list(dict.fromkeys(names))
         remote = any(is_remote(self._location(name)) for name in names)
         return dict(filter(None, answers(self._asked, names, remote=remote)))
 
-    def frontier(self, name: str, *, seen: bool = False) -> Mapping[str, int] | None:
-        """The version of each source that a stream table reflects; None if never refreshed."""
-        state = self.state(name, seen=seen)
-        return None if state is None else state.frontier
+    def state(self, name: str) -> State | None:
+        """The newest state of a stream table; None if it was never refreshed."""
+        stored = self.stored(name)
+        return None if stored is None else stored.state
 
-    def state(self, name: str, *, seen: bool = False) -> State | None:
-        """The newest state of a stream table; None if never refreshed.
+    def stored(self, name: str, *, seen: bool = False) -> StoredHead | None:
+        """A stream table with its newest state; None if it was never refreshed.
 
         Args:
             name: The table.
             seen: As of the last look at its log, if there was one.
         """
         location, folder = self._location(name), self._folder(name)
-        head = (self._seen.get(location) if seen else None) or self._head(folder, location)
-        if head is None:
+        end = (self._seen.get(location) if seen else None) or self._end(folder, location)
+        if end is None:
             return None
-        before, state = self._states.get(location, (None, None))
-        if before != head:
-            known = before.version if before is not None and self._goes_on(folder, before) else -1
-            state = _state(folder, head.version, known) or (state if known >= 0 else None)
-            self._states[location] = head, state
-        return state
+        before, stored = self._stored.get(location, (None, None))
+        if before != end:
+            goes_on = before is not None and self._goes_on(folder, before)
+            known = (before.version, stored) if before is not None and goes_on else (-1, None)
+            newest = self._read(folder, location, end)
+            self._stored[location] = end, _stored(folder, location, newest, *known)
+        return self._stored[location][1]
 
-    def _asked(self, name: str) -> tuple[str, int | None] | None:
+    def _asked(self, name: str) -> tuple[str, Head | None] | None:
         with suppress(Exception):  # the table's own status or refresh reports the error
-            return name, self.version(name)
+            return name, self.head(name)
         return None
 
-    def _head(self, folder: LocalLog | RemoteLog, location: str) -> _Head | None:
-        head = self._seen.pop(location, None)
-        newest = head.version if head and self._goes_on(folder, head) else folder.newest()
+    def _read(self, folder: LocalLog | RemoteLog, location: str, end: _End) -> _Newest:
+        before, newest = self._newest.get(location, (None, None))
+        if newest is None or before != end or end.mark is None:
+            newest = _newest(folder, location, end.version, self._options)
+            self._newest[location] = end, newest
+        return newest
+
+    def _end(self, folder: LocalLog | RemoteLog, location: str) -> _End | None:
+        end = self._seen.pop(location, None)
+        newest = end.version if end and self._goes_on(folder, end) else folder.newest()
         if newest is None:
             return None
-        mark = head.mark if head is not None and newest == head.version else folder.mark(newest)
+        mark = end.mark if end is not None and newest == end.version else folder.mark(newest)
         for version in itertools.count(newest + 1):
             following = folder.mark(version)
             if following is None:
                 break
             newest, mark = version, following
-        self._seen[location] = found = _Head(newest, mark)
+        self._seen[location] = found = _End(newest, mark)
         return found
 
     @staticmethod
-    def _goes_on(folder: LocalLog | RemoteLog, head: _Head) -> bool:
-        return head.mark is not None and folder.mark(head.version) == head.mark
+    def _goes_on(folder: LocalLog | RemoteLog, end: _End) -> bool:
+        return end.mark is not None and folder.mark(end.version) == end.mark
 
     def _folder(self, name: str) -> LocalLog | RemoteLog:
         location = self._location(name)
@@ -131,13 +166,50 @@ def answers(
         return list(pool.map(question, names))
 
 
-def _state(folder: LocalLog | RemoteLog, newest: int, known: int) -> State | None:
-    """The newest state in the commits after `known`; None if they have none."""
-    for version in range(newest, known, -1):
-        content = folder.read(version)
+def _newest(
+    folder: LocalLog | RemoteLog, location: str, version: int, options: Mapping[str, str]
+) -> _Newest:
+    content = folder.read(version)
+    if content is not None:
+        return _Newest(Head(version, digest(content)), _state(content))
+    log = log_at(location, version, options or None)  # a checkpoint is left of it
+    return _Newest(Head(version, log.commit if log is not None else ""), None)
+
+
+def _stored(
+    folder: LocalLog | RemoteLog,
+    location: str,
+    newest: _Newest,
+    known: int,
+    before: StoredHead | None,
+) -> StoredHead | None:
+    """A stream table by the commits after `known`, where it was as `before`; None without state."""
+    head, disturbed = newest.head, False
+    for version in range(head.version, known, -1):
+        state = newest.state if version == head.version else None
+        content = b"" if state is not None else folder.read(version)
         if content is None:
             return None
-        state = State.from_json(user_metadata(info_in(content)))
+        state = state or _state(content)
         if state is not None:
-            return state
-    return None
+            base = version - 1 if state.base is None else state.base
+            between = range(base + 1, version)  # foreign appends while the refresh computed
+            disturbed |= any(_changes_rows(folder, location, each) for each in between)
+            return StoredHead(head, state, version, disturbed)
+        disturbed |= _changes_rows(folder, location, version)
+    if before is None:
+        return None
+    return StoredHead(head, before.state, before.committed, before.disturbed or disturbed)
+
+
+def _state(content: bytes) -> State | None:
+    return State.from_json(user_metadata(info_in(content)))
+
+
+def _changes_rows(folder: LocalLog | RemoteLog, location: str, version: int) -> bool:
+    """Whether a commit adds or removes rows, by what it says of its files."""
+    content = folder.read(version)
+    if content is None:
+        return True
+    kinds = by_kind(actions_of(content, f"{location}/{commit_file(version)}"))
+    return any(data_changes([*kinds.get("add", ()), *kinds.get("remove", ())]))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from dagster_streamtables.runtime.errors.tables import missing
+from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.model.table_catalog import TableCatalog
 from dagster_streamtables.runtime.observe.control import FailedRefresh
@@ -18,6 +19,7 @@ from dagster_streamtables.runtime.observe.status import Expected, Status, Status
 from dagster_streamtables.runtime.storage.history import (
     PastRefresh,
     RefreshStatistics,
+    last_refresh,
     past_refreshes,
     statistics,
 )
@@ -49,6 +51,11 @@ class Monitor:
         if not self.controls.read(name).failures:
             raise missing(name, self.catalog.names.location(name))
         return []
+
+    def last_refresh(self, name: str) -> Refresh | None:
+        """The newest committed refresh; None if there is none."""
+        log = self.catalog.newest(name)
+        return None if log is None else last_refresh(name, log)
 
     def failures(self, name: str) -> list[FailedRefresh]:
         """The newest failed attempts, newest first, even if a later one succeeded."""

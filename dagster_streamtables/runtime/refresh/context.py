@@ -12,7 +12,8 @@ from dagster_streamtables.compiler import Plan, Text, asks_for_time
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.model.commit_record import Account
 from dagster_streamtables.runtime.model.costs import Costs, Effort
-from dagster_streamtables.runtime.model.definition import fingerprint_of, used_columns
+from dagster_streamtables.runtime.model.definition import used_columns
+from dagster_streamtables.runtime.model.fingerprint import fingerprint_of
 from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.model.state import (
     Kept,
@@ -45,6 +46,10 @@ class Job:
     full: bool
     waiting: str | None = None
     """What it waits for, if newer versions of its sources do not agree with each other."""
+    later: str = ""
+    """Until when sources were read that have newer versions; empty if none has."""
+    renewed: bool = False
+    """Whether the fingerprint in the stored state is one of an older version."""
     blocked: bool = False
     """Whether no versions of its sources agree."""
     storage_options: Mapping[str, str] | None = field(default=None, repr=False)
@@ -89,6 +94,11 @@ class Job:
         return self.stored.refreshed if self.stored is not None else None
 
     @property
+    def fits(self) -> bool:
+        """Whether the stored rows can be updated by the change of the plan."""
+        return self.refreshed is not None and self.refreshed.state.query == self.fingerprint
+
+    @property
     def compared(self) -> bool:
         """Whether the columns of the stored table were compared with those of the query."""
         return self.refreshed is None or self.refreshed.state.compared
@@ -100,13 +110,13 @@ class Job:
 
     def without_intermediates(self, plan: Plan) -> Job:
         """The same job, maintained without intermediate tables."""
-        plan, zone = plan.whole or plan, self.table.session_timezone
-        own = fingerprint_of(self.text, plan, zone)
+        plan = plan.whole or plan
+        own = fingerprint_of(self.table, plan)
         return replace(self, plan=plan, fingerprint=own, intermediates={}, whole=self.fingerprint)
 
     def in_full(self, why: str) -> Job:
         """The same job in full, if mode AUTO finds column types that forbid a change."""
-        own = fingerprint_of(self.text, None, self.table.session_timezone)
+        own = fingerprint_of(self.table, None)
         read = {
             name: Source(name, source.log, used_columns(None, name, source.log))
             for name, source in self.sources.items()
@@ -134,13 +144,12 @@ class Job:
     ) -> Target:
         """The table to write, with the state for the commit."""
         before = self.refreshed.state if self.refreshed is not None else None
-        data_version = (
-            before.data_version if before is not None and not changed else uuid.uuid4().hex
-        )
+        kept = before if not changed else None  # rows that are not written stay as they are stored
+        data_version = kept.data_version if kept is not None else uuid.uuid4().hex
         state = State(
             table=self.table.name,
             sequence=self.sequence,
-            query=self.fingerprint,
+            query=kept.query if kept is not None else self.fingerprint,
             sources={
                 name: Seen(
                     source.log.id,
@@ -160,8 +169,8 @@ class Job:
             effort=effort,
             costs=self.costs,
             intermediates=self.intermediates,
-            whole=self.whole,
-            refused=self.refused,
+            whole=kept.whole if kept is not None else self.whole,
+            refused=kept.refused if kept is not None else self.refused,
             account=account,
             counts=_with_one_more(before.counts if before is not None else {}, account.action),
             compared=True,

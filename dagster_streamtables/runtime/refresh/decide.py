@@ -21,11 +21,13 @@ from dagster_streamtables.runtime.delta.capture import Capture
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import SourceChange
 from dagster_streamtables.runtime.model.costs import Choice, Forecast, Way
+from dagster_streamtables.runtime.model.fingerprint import same_meaning
 from dagster_streamtables.runtime.model.report import Action
 from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.model.state import Refreshed, Stored
 from dagster_streamtables.runtime.model.stream_table import CdcMode, StreamTable
 
+NOTHING_NEW = "no source has a new version"
 FEW_ROWS = 5_000
 """Up to this many changed rows are computed in a fraction of a second, whatever fraction of the
 source they are; above, the ratio decides. In nine rows, an update and an insert are a third."""
@@ -123,7 +125,7 @@ def _why_rebuild(stored: Refreshed, query: str, sources: Mapping[str, Source]) -
     state = stored.state
     if stored.disturbed:
         return f"somebody else changed rows of the table after version {stored.committed}"
-    if state.query != query:
+    if not same_meaning(state.query, query):
         return "the definition changed"
     for name, source in sources.items():
         seen = state.sources.get(name)
@@ -224,7 +226,7 @@ def captured(name: str, change: SourceChange, mode: CdcMode) -> SourceChange:
 def _why_nothing(changes: Mapping[str, SourceChange]) -> str:
     if any(change.capture is Capture.FILES for change in changes.values()):
         return "no rows changed, files were rearranged only"
-    return "no source has a new version"
+    return NOTHING_NEW
 
 
 def _too_much(name: str, table: StreamTable, source: Source, change: SourceChange) -> str | None:

@@ -27,7 +27,8 @@ from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
 from dagster_streamtables.runtime.errors.tables import LostHistory, lost_version
 from dagster_streamtables.runtime.errors.translate import explained
-from dagster_streamtables.runtime.model.definition import fingerprint_of, used_columns
+from dagster_streamtables.runtime.model.definition import used_columns
+from dagster_streamtables.runtime.model.fingerprint import by_text
 from dagster_streamtables.runtime.model.report import Refresh
 from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.model.state import Kept
@@ -140,7 +141,7 @@ def _refreshed(
     own = replace(
         job,
         table=replace(job.table, name=plan.name),
-        fingerprint=fingerprint_of(None, plan, job.table.session_timezone),
+        fingerprint=by_text(None, plan, job.table.session_timezone),
         plan=plan,
         refusal=None,
         location=location,

@@ -11,12 +11,8 @@ from dagster_streamtables.errors import UnsupportedQuery
 from dagster_streamtables.runtime.delta.data_rows import pads
 from dagster_streamtables.runtime.delta.delta_log import TableLog
 from dagster_streamtables.runtime.errors.tables import MissingSource
-from dagster_streamtables.runtime.model.definition import (
-    fingerprint_of,
-    stored_plan,
-    used_columns,
-    visible,
-)
+from dagster_streamtables.runtime.model.definition import stored_plan, used_columns, visible
+from dagster_streamtables.runtime.model.fingerprint import fingerprint_of, renewed
 from dagster_streamtables.runtime.model.source import Source
 from dagster_streamtables.runtime.model.spelling import as_spelled
 from dagster_streamtables.runtime.model.state import Stored, state_of
@@ -63,7 +59,8 @@ def _prepared(table: StreamTable, catalog: TableCatalog, *, full: bool, until: U
             if table.mode is not Mode.AUTO:
                 raise
             refusal = error.what
-    fingerprint = fingerprint_of(text, plan, table.session_timezone)
+    fingerprint = fingerprint_of(table, plan)
+    known, stored = stored, renewed(table, text, plan, stored) if stored is not None else None
     state = stored.state if stored is not None else None
     used = {name: used_columns(plan, name, log) for name, log in logs.items()}
     job = Job(
@@ -80,6 +77,8 @@ def _prepared(table: StreamTable, catalog: TableCatalog, *, full: bool, until: U
         blocked=bool(newest) and not agreed.logs,
         storage_options=catalog.logs.storage_options,
         intermediates=state.intermediates if state is not None else {},
+        renewed=stored is not known,
+        later=_later(newest, catalog, until or {}),
     )
     refused = state.refused.get(fingerprint) if state is not None else None
     if refused is not None and table.mode is Mode.AUTO:
@@ -110,6 +109,15 @@ def _newest(
             read[place] = catalog.source(name, until.get(name), consumed.get(name, 0))
         found[name] = read[place]
     return found
+
+
+def _later(read: Mapping[str, TableLog], catalog: TableCatalog, until: Until) -> str:
+    """The time for which a source with newer versions was asked; empty without one."""
+    for name, time in until.items():
+        log = catalog.newest(name) if name in read else None
+        if log is not None and log.version > read[name].version:
+            return f"{time:%H:%M:%S}"
+    return ""
 
 
 def _consumed(stored: Stored | None, sources: Iterable[str]) -> Mapping[str, int] | None:

@@ -45,7 +45,7 @@ def recompute(job: Job, inputs: Inputs, clock: Clock, report: Refresh) -> Refres
         job, report, rows = result.job, result.report, result.rows
         fits = result.fits and job.expected_rows <= _limit(inputs)
         local = fetched(rows, inputs) if fits else None
-    if local is not None and old is not None and report.action is Action.FULL:
+    if local is not None and old is not None and report.action is Action.FULL and job.fits:
         corrected = _correct(job, old, inputs, clock, report, local)
         if corrected is not None:
             return corrected

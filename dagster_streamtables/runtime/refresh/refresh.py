@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from dagster_streamtables.compiler import Plan, QueryPlan
 from dagster_streamtables.errors import DamagedTable, FailedQuery, RejectedQuery, RunawayRecursion
 from dagster_streamtables.log import logger
 from dagster_streamtables.runtime.compute import differential
 from dagster_streamtables.runtime.compute.inputs import Inputs
 from dagster_streamtables.runtime.compute.stored import StoredTable
 from dagster_streamtables.runtime.delta.capture import Capture
-from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.delta_log import Head, TableLog
 from dagster_streamtables.runtime.delta.source_change import SourceChange, change_between
 from dagster_streamtables.runtime.errors.foreign_words import first_line
 from dagster_streamtables.runtime.errors.machine import TooLarge
@@ -170,11 +171,24 @@ def _decide(job: Job) -> tuple[Decision, dict[str, SourceChange]]:
         timed=job.timed,
         choice=_choice(job, state, changes) if table.mode is Mode.AUTO and table.learns else None,
     )
+    if job.later and decision.reason == decide.NOTHING_NEW:
+        decision = replace(decision, reason=f"no source had a new version at {job.later}")
+    if job.plan is not None and state.query != job.fingerprint:
+        decision = _otherwise_stored(decision, job.plan)
     if job.waiting and decision.action is Action.NO_DATA:
         decision = Decision(Action.SKIP, job.waiting)
     elif job.waiting:
         decision = replace(decision, reason=f"{decision.reason}; {job.waiting}")
     return decision, changes
+
+
+def _otherwise_stored(decision: Decision, plan: Plan) -> Decision:
+    """The decision about a table whose rows are right, and cannot be updated by a change."""
+    ruled = isinstance(plan, QueryPlan) and bool(plan.newer_rules)
+    if isinstance(decision, Differential) or (isinstance(decision, Unchanged) and ruled):
+        reason = "another mode, an older version or other columns: it must be stored anew once"
+        return Decision(Action.REINITIALIZE, f"{decision.reason}; {reason}")
+    return decision
 
 
 def _choice(job: Job, state: State, changes: Mapping[str, SourceChange]) -> Choice | None:
@@ -200,7 +214,7 @@ def _keep(
     changes: Mapping[str, SourceChange],
 ) -> Refresh:
     behind = max((change.after - change.before for change in changes.values()), default=0)
-    if behind <= _ADVANCE_AFTER and job.compared:
+    if behind <= _ADVANCE_AFTER and job.compared and not job.renewed:
         return replace(report, seconds=clock.seconds, phases=clock.phases)
     return advance(job, log, inputs, clock, report)
 
@@ -278,7 +292,13 @@ def _report(
         started=clock.started,
         data_timestamp=None if stamp is None else datetime.fromtimestamp(stamp, UTC),
         forecast=decision.forecast,
+        seen=_seen(job),
     )
+
+
+def _seen(job: Job) -> dict[str, Head]:
+    own = {} if job.stored is None else {job.table.name: job.stored.log.head}
+    return own | {name: source.log.head for name, source in job.sources.items()}
 
 
 def _windows(

@@ -35,9 +35,7 @@ READING: Mapping[str, str] = {
     "spark.sql.parser.quotedRegexColumnNames": "false",
 }
 """Spark's defaults of the settings that give a text another meaning."""
-OLD_VERSIONS = (
-    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
-)
+OLD_VERSIONS = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
 """Whether Delta refuses a version whose commit is older than the table keeps deleted files, a week
 by default. A source that nobody wrote to for a week has all its files."""
 _NOT_BY_DEFAULT = {"spark.sql.variable.substitute": "false", OLD_VERSIONS: "false"}

@@ -22,10 +22,10 @@ from dagster_streamtables.runtime.delta.actions import (
     metrics_of,
     user_metadata,
 )
-from dagster_streamtables.runtime.delta.delta_log import TableLog
+from dagster_streamtables.runtime.delta.delta_log import Head, TableLog
 from dagster_streamtables.runtime.model.commit_record import Account
-from dagster_streamtables.runtime.model.report import Window
-from dagster_streamtables.runtime.model.state import State
+from dagster_streamtables.runtime.model.report import Action, Refresh, Window
+from dagster_streamtables.runtime.model.state import State, read_state
 from dagster_streamtables.runtime.model.stopwatch import CONNECT
 from dagster_streamtables.runtime.storage.target import Written
 
@@ -95,6 +95,38 @@ class RefreshStatistics:
 def past_refreshes(name: str, log: TableLog, limit: int | None = None) -> list[PastRefresh]:
     """The refreshes that are still in the log, newest first."""
     return list(islice(_past(name, log), limit))
+
+
+def last_refresh(name: str, log: TableLog) -> Refresh | None:
+    """The newest refresh that is still in the log, as it was reported; None if there is none.
+
+    A run that ends between its commit and its report leaves no other trace.
+    """
+    stored = read_state(log).refreshed
+    if stored is None:
+        return None
+    [past], state = past_refreshes(name, log, 1), stored.state
+    began = state.account.until - state.account.seconds
+    seen = {source: Head(each.version, each.commit) for source, each in state.sources.items()}
+    return Refresh(
+        name,
+        Action(past.action),
+        past.reason,
+        version=past.version,
+        data_version=state.data_version,
+        windows=past.windows,
+        inserted=past.inserted or 0,
+        deleted=past.deleted or 0,
+        row_count=log.row_count,
+        size_bytes=sum(log.file_sizes),
+        files=len(log.file_sizes),
+        seconds=past.seconds,
+        phases=past.phases,
+        started=_moment(began),
+        data_timestamp=past.data_timestamp,
+        fallback=past.fallback,
+        seen=seen,
+    )
 
 
 def statistics(name: str, past: Sequence[PastRefresh]) -> RefreshStatistics:

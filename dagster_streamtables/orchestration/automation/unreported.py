@@ -1,0 +1,77 @@
+"""Commits of refreshes that Dagster was never told of.
+
+A run may end between its commit and its event, and a person may refresh a table without Dagster.
+What is downstream would record the data version before, and automation would miss the change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import dagster as dg
+
+from dagster_streamtables.log import logger
+from dagster_streamtables.orchestration.assets.record import record_of
+from dagster_streamtables.orchestration.automation.nodes import Nodes
+from dagster_streamtables.orchestration.automation.reported import may_report
+from dagster_streamtables.orchestration.automation.situation import Versions
+from dagster_streamtables.orchestration.catalog import metadata as keys
+from dagster_streamtables.orchestration.catalog.catalog import CatalogEntry
+from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION, tags_without_run
+from dagster_streamtables.orchestration.instance.last_runs import History
+from dagster_streamtables.runtime.model.work import StoredHead
+
+if TYPE_CHECKING:
+    from dagster_streamtables.runtime.lake import Lake
+
+
+def unreported(
+    nodes: Nodes,
+    due: Iterable[str],
+    left: Collection[str],
+    past: Mapping[str, History],
+    versions: Versions,
+    instance: dg.DagsterInstance,
+    lake: Lake,
+    now: datetime,
+) -> dict[str, dg.AssetMaterialization]:
+    """The materializations to report, by table: of the newest commit of each that has none.
+
+    Looked at are tables that are due, and those of runs that ended without an event. A table that a
+    run refreshes now is left to the run, and one of a worker to the worker.
+    """
+    looked = {*due, *(name for name, history in past.items() if history.unrecorded)}
+    found: dict[str, dg.AssetMaterialization] = {}
+    for name, entry in nodes.tables.items():
+        if name not in looked or name in left or past[name].run:
+            continue
+        try:
+            stored = versions.stored(name)
+            if stored is None or not is_unreported(stored, past[name]):
+                continue
+            if may_report(lake, instance, name, stored.state.refresh, now):
+                found[name] = materialization(entry, instance, lake)
+        except Exception as error:  # its refresh reports what cannot be read
+            logger.warning("whether a commit of %s was reported is not known: %s", name, error)
+    return found
+
+
+def is_unreported(stored: StoredHead, history: History) -> bool:
+    """Whether the newest commit of a refresh is later than the last materialization tells."""
+    version = history.metadata.get(keys.VERSION)
+    told = version.value if isinstance(version, dg.IntMetadataValue) else None
+    same = history.tags.get(DATA_VERSION) == stored.state.data_version
+    return not same or told is None or told < stored.committed
+
+
+def materialization(
+    entry: CatalogEntry, instance: dg.DagsterInstance, lake: Lake
+) -> dg.AssetMaterialization:
+    """The event that a run would have reported, by what the log says of its commit."""
+    refresh = lake.monitor.last_refresh(entry.name)
+    assert refresh is not None
+    record = record_of(instance, lake, entry.spec, refresh, {}, logger.warning)
+    tags = tags_without_run(instance, entry.spec, refresh.data_version, record.tags)
+    return dg.AssetMaterialization(entry.key, metadata=record.metadata, tags=tags)

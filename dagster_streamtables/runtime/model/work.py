@@ -1,0 +1,93 @@
+"""What a refresh of a stream table would have to do: one answer for whoever asks.
+
+A refresh, the sensor, a worker, automation conditions and the status ask the same function. It
+compares what the table stores, never what somebody remembers of it; and commits, never their
+numbers: a table that is written anew each night has the same number each night.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from dagster_streamtables.runtime.delta.delta_log import Head
+from dagster_streamtables.runtime.model.fingerprint import means
+from dagster_streamtables.runtime.model.state import Seen, State
+
+REDEFINED = "its definition changed"
+
+
+@dataclass(frozen=True)
+class StoredHead:
+    """The end of a stream table's log, and its newest state."""
+
+    head: Head
+    state: State
+    committed: int
+    """The version with `state`."""
+    disturbed: bool
+    """Whether somebody else changed rows after that, as far as commits tell; see `read_state`."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What there is to do; nothing, without reasons."""
+
+    reasons: tuple[str, ...] = ()
+    """Each a clause, such as `its definition changed`."""
+    moved: tuple[str, ...] = ()
+    """Sources whose newest commit the table does not reflect."""
+    redefined: bool = False
+    """Whether its rows are those of another definition."""
+
+    def __bool__(self) -> bool:
+        return bool(self.reasons)
+
+
+def work(
+    stored: StoredHead | None,
+    meaning: str,
+    newest: Mapping[str, Head | None],
+    seen: Mapping[str, Head] | None = None,
+) -> Work:
+    """What a refresh of a table would have to do.
+
+    Args:
+        stored: The table; None if it was never refreshed.
+        meaning: That of its declaration.
+        newest: The newest commit of each source; None for one that does not exist.
+        seen: Commits that a later refresh looked at without committing, by table: of sources, and
+            of the table itself. It found nothing to do there.
+    """
+    if stored is None:
+        return Work(("it was never refreshed",), tuple(newest))
+    state, seen = stored.state, seen or {}
+    moved = [
+        name
+        for name, head in newest.items()
+        if head is None or not (_reflects(state.sources.get(name), head) or seen.get(name) == head)
+    ]
+    redefined = means(state.query) not in ("", meaning)
+    older = not (state.compared and means(state.query))
+    disturbed = stored.disturbed and seen.get(state.table) != stored.head
+    reasons = [
+        *([REDEFINED] if redefined else []),
+        *(["an older version wrote it"] if older else []),
+        *([f"somebody else changed its rows after version {stored.committed}"] * disturbed),
+        *(_moved(name, newest[name], state.sources.get(name)) for name in moved),
+    ]
+    return Work(tuple(reasons), tuple(moved), redefined)
+
+
+def _reflects(seen: Seen | None, head: Head) -> bool:
+    return seen is not None and Head(seen.version, seen.commit) == head
+
+
+def _moved(name: str, head: Head | None, seen: Seen | None) -> str:
+    if head is None:
+        return f'"{name}" does not exist'
+    if seen is None:
+        return f'it never read "{name}"'
+    if head.version <= seen.version:
+        return f'"{name}" was written anew, and is at version {head.version}'
+    return f'"{name}" is at version {head.version}, and it reflects {seen.version}'

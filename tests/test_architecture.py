@@ -301,11 +301,14 @@ PRIVATE_OF_DAGSTER = {
     "orchestration/catalog/freshness.py": {
         "CheckError", "CronFreshnessPolicy", "TimeWindowFreshnessPolicy",
     },
+    "orchestration/checks/blocking.py": {
+        "AssetCheckExecutionRecord", "AssetCheckExecutionRecordStatus",
+    },
     "orchestration/checks/quick_checks.py": {"AssetCheckExecutionRecord"},
     "orchestration/code_location.py": {"LazyDefinitions"},
     "orchestration/definitions.py": {"DefinitionsLoadContext", "DefinitionsLoadType"},
     "orchestration/replication/known_tables.py": {"DefinitionsLoadContext", "DefinitionsLoadType"},
-    "orchestration/instance/last_runs.py": {"AssetRecord"},
+    "orchestration/instance/last_runs.py": {"AssetRecord", "DagsterAssetCheckFailedError"},
     "worker/workspace.py": {
         "CodeLocationOrigin", "ManagedGrpcPythonEnvCodeLocationOrigin",
         "location_origins_from_yaml_paths",

@@ -80,7 +80,6 @@ class DagsterEvents:
 
     def _table(self, entry: CatalogEntry, summary: Summary) -> None:
         refresh = summary.refresh
-        self._know(entry.name, summary.versions)
         warn = logger.warning
         record = record_of(self._instance, self._lake, entry.spec, refresh, summary.until, warn)
         for seen in record.observed:
@@ -94,7 +93,7 @@ class DagsterEvents:
                 self._instance,
                 entry.spec,
                 refresh.data_version,
-                {**record.tags, **self._read(entry, refresh)},
+                {**self._read(entry, refresh), **record.tags},
             ),
         )
         self._instance.report_runless_asset_event(made)
@@ -178,7 +177,7 @@ class DagsterEvents:
             known.popitem(last=False)
 
     def _read(self, entry: CatalogEntry, refresh: Refresh) -> dict[str, str]:
-        """The data versions of stream tables that it read, reported or not."""
+        """The data versions of replicated tables that it read, reported or not."""
         return dict(self._inputs(entry, refresh))
 
     def _inputs(self, entry: CatalogEntry, refresh: Refresh) -> Iterator[tuple[str, str]]:

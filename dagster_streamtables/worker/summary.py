@@ -8,7 +8,6 @@ from datetime import datetime
 
 from dagster_streamtables.runtime.model.report import Action, Refresh, Window
 
-_VERSIONS = 200
 _IDLE = (Action.NO_DATA, Action.SKIP)
 
 
@@ -22,8 +21,6 @@ class Summary:
     """Until when the last refresh read its sources."""
     count: int = 1
     """Number of refreshes."""
-    versions: tuple[tuple[int, str], ...] = ()
-    """The newest Delta versions that they made, each with its data version."""
     rebuilt: str = ""
     """Why one of them made the table anew; empty if none did, or if it was the first of all."""
 
@@ -31,15 +28,13 @@ class Summary:
     def of(cls, refresh: Refresh, until: Mapping[str, datetime]) -> Summary:
         """One refresh."""
         anew = refresh.action is Action.REINITIALIZE and refresh.version != 0
-        made = ((refresh.version, refresh.data_version),)
-        return cls(refresh, until, versions=made, rebuilt=refresh.reason if anew else "")
+        return cls(refresh, until, rebuilt=refresh.reason if anew else "")
 
     def then(self, later: Summary) -> Summary:
         """This, and what happened after it."""
         one, two = self.refresh, later.refresh
-        versions = (*self.versions, *later.versions)[-_VERSIONS:]
         if two.action is Action.SKIP and one.action is not Action.SKIP:
-            return replace(self, count=self.count + later.count, versions=versions)
+            return replace(self, count=self.count + later.count)
         told = one if two.action in _IDLE and one.action not in _IDLE else two
         whole = one.action is not Action.SKIP
         joined = replace(
@@ -51,6 +46,7 @@ class Summary:
             row_count=two.row_count if two.row_count is not None else one.row_count,
             size_bytes=two.size_bytes if two.size_bytes is not None else one.size_bytes,
             files=two.files if two.files is not None else one.files,
+            read=two.read or one.read,
             seen=two.seen or one.seen,
             windows=_joined(one.windows, two.windows) if whole else two.windows,
             inserted=one.inserted + two.inserted,
@@ -58,7 +54,7 @@ class Summary:
             fallback=two.fallback or one.fallback,
         )
         rebuilt = later.rebuilt or self.rebuilt
-        return Summary(joined, later.until, self.count + later.count, versions, rebuilt)
+        return Summary(joined, later.until, self.count + later.count, rebuilt)
 
 
 def _joined(one: Mapping[str, Window], two: Mapping[str, Window]) -> dict[str, Window]:

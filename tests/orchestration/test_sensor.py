@@ -30,7 +30,11 @@ from dagster_streamtables import (
 from dagster_streamtables.orchestration.automation.tick import evaluate
 from dagster_streamtables.orchestration.catalog import metadata
 from dagster_streamtables.orchestration.catalog.freshness import passes
-from dagster_streamtables.orchestration.instance.last_runs import DEFINITIONS_TAG, SENSOR_TAG
+from dagster_streamtables.orchestration.instance.last_runs import (
+    AFTER_TAG,
+    DEFINITIONS_TAG,
+    SENSOR_TAG,
+)
 from dagster_streamtables.orchestration.instance.run_process import PROCESS_TAG
 from dagster_streamtables.runtime.lake import Lake
 from dagster_streamtables.runtime.model.state import Seen, State
@@ -346,7 +350,8 @@ def test_what_is_due_is_refreshed_if_its_sources_moved_and_else_marked_fresh(
     assert event.metadata[metadata.ACTION].value == "NO_DATA"
     assert event.metadata[metadata.ROW_COUNT].value == 1
     assert before is not None and before.asset_materialization is not None
-    assert event.tags == before.asset_materialization.tags
+    after = {AFTER_TAG: before.run_id}
+    assert event.tags == {**(before.asset_materialization.tags or {}), **after}
     assert (selections(location.tick(LATER)), reported(location.tick(LATER))) == ([], [])
 
     write("orders", id=[4], amount=[40])

@@ -77,7 +77,6 @@ def test_a_summary_joins_windows_and_adds_rows() -> None:
     assert told.windows["orders"].before == 0
     assert told.windows["orders"].after == 6
     assert whole.count == 4
-    assert dict(whole.versions) == {1: "d1", 2: "d2"}
 
 
 def test_nothing_waits_for_a_time_that_a_clock_had_before_it_was_set_back() -> None:

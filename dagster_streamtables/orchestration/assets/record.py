@@ -58,7 +58,7 @@ def record_of(
         return Record({}, {}, (dg.AssetObservation(spec.key, metadata=found),))
     sources = keys.read_source_keys(spec.metadata)
     table = keys.read_definition(spec.metadata)
-    tags, news = consumed(instance, refresh.windows, refresh.seen, sources)
+    tags, news = consumed(instance, refresh, sources)
     columns = _columns(lake, table, sources, warn)
     return Record({**columns, **found}, tags, tuple(news))
 

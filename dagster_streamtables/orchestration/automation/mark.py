@@ -10,7 +10,7 @@ from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.freshness import passes
 from dagster_streamtables.orchestration.catalog.provenance import CODE_VERSION, carried_on
 from dagster_streamtables.orchestration.declare.schedule import Schedule
-from dagster_streamtables.orchestration.instance.last_runs import History
+from dagster_streamtables.orchestration.instance.last_runs import AFTER_TAG, History
 from dagster_streamtables.runtime.model.report import Action
 
 _MARKED_BEFORE = timedelta(seconds=30)
@@ -53,6 +53,7 @@ def unchanged(spec: dg.AssetSpec, history: History) -> dg.AssetMaterialization:
     """A repetition of the last materialization of a table that reflects its definition: it restarts
     the freshness clock, nothing else."""
     own = {CODE_VERSION: spec.code_version} if spec.code_version is not None else {}
+    own |= {AFTER_TAG: history.planned} if history.planned else {}
     return dg.AssetMaterialization(
         asset_key=spec.key,
         tags={**carried_on(history.tags), **own},

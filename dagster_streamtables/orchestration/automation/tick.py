@@ -122,7 +122,8 @@ def evaluate(
         spec.key: histories[spec.key]
         for name in fresh
         for spec in nodes.specs[name]
-        if name not in told and _is_to_be_marked(spec, schedules[name], histories[spec.key], now)
+        if name not in {*told, *others.notes}
+        and _is_to_be_marked(spec, schedules[name], histories[spec.key], now)
     }
     observed = _observed(catalog, versions, before) if settings.observe_sources else {}
     return dg.SensorResult(

@@ -20,7 +20,7 @@ from dagster_streamtables.orchestration.automation.situation import Versions
 from dagster_streamtables.orchestration.catalog import metadata as keys
 from dagster_streamtables.orchestration.catalog.catalog import CatalogEntry
 from dagster_streamtables.orchestration.catalog.provenance import DATA_VERSION, tags_without_run
-from dagster_streamtables.orchestration.instance.last_runs import History
+from dagster_streamtables.orchestration.instance.last_runs import AFTER_TAG, History
 from dagster_streamtables.runtime.model.work import StoredHead
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def unreported(
     Looked at are tables that are due, and those of runs that ended without an event. A table that a
     run refreshes now is left to the run, and one of a worker to the worker.
     """
-    looked = {*due, *(name for name, history in past.items() if history.unrecorded)}
+    looked = {*due, *(name for name, each in past.items() if each.planned != each.by)}
     found: dict[str, dg.AssetMaterialization] = {}
     for name, entry in nodes.tables.items():
         if name not in looked or name in left or past[name].run:
@@ -52,7 +52,7 @@ def unreported(
             if stored is None or not is_unreported(stored, past[name]):
                 continue
             if may_report(lake, instance, name, stored.state.refresh, now):
-                found[name] = materialization(entry, instance, lake)
+                found[name] = materialization(entry, past[name], instance, lake)
         except Exception as error:  # its refresh reports what cannot be read
             logger.warning("whether a commit of %s was reported is not known: %s", name, error)
     return found
@@ -67,11 +67,12 @@ def is_unreported(stored: StoredHead, history: History) -> bool:
 
 
 def materialization(
-    entry: CatalogEntry, instance: dg.DagsterInstance, lake: Lake
+    entry: CatalogEntry, history: History, instance: dg.DagsterInstance, lake: Lake
 ) -> dg.AssetMaterialization:
     """The event that a run would have reported, by what the log says of its commit."""
     refresh = lake.monitor.last_refresh(entry.name)
     assert refresh is not None
     record = record_of(instance, lake, entry.spec, refresh, {}, logger.warning)
     tags = tags_without_run(instance, entry.spec, refresh.data_version, record.tags)
-    return dg.AssetMaterialization(entry.key, metadata=record.metadata, tags=tags)
+    after = {AFTER_TAG: history.planned} if history.planned else {}
+    return dg.AssetMaterialization(entry.key, metadata=record.metadata, tags={**tags, **after})

@@ -13,7 +13,7 @@ import dagster as dg
 
 from dagster_streamtables.orchestration.catalog.metadata import COMMIT, VERSION
 from dagster_streamtables.runtime.delta.delta_log import Head
-from dagster_streamtables.runtime.model.report import Window
+from dagster_streamtables.runtime.model.report import Refresh
 
 INPUT_VERSION = "dagster/input_data_version/"
 DATA_VERSION = "dagster/data_version"
@@ -36,10 +36,7 @@ _LOOK_BACK = 20
 
 
 def consumed(
-    instance: dg.DagsterInstance,
-    windows: Mapping[str, Window],
-    heads: Mapping[str, Head],
-    source_keys: Mapping[str, dg.AssetKey],
+    instance: dg.DagsterInstance, refresh: Refresh, source_keys: Mapping[str, dg.AssetKey]
 ) -> tuple[dict[str, str], list[dg.AssetObservation]]:
     """Returns the tags of a materialization, with the known version of each dependency, and an
     observation of each source that no asset writes, if the refresh saw a newer version of it.
@@ -47,21 +44,21 @@ def consumed(
 
     Args:
         instance: The Dagster instance, which stores the events of the dependencies.
-        windows: The versions that the refresh read, by source name.
-        heads: The commits of these versions.
+        refresh: The refresh, with the versions that it read.
         source_keys: The asset key of each source.
     """
     tags: dict[str, str] = {}
     news: list[dg.AssetObservation] = []
-    for name, window in windows.items():
+    for name, window in refresh.windows.items():
         key = source_keys.get(name)
         if key is None:
             continue
+        known = refresh.read.get(name)
         records = instance.fetch_materializations(key, limit=_LOOK_BACK).records
-        if records:
-            version = _data_version(records, window.after)
+        if known or records:
+            version = known or _data_version(records, window.after)
         else:  # an observed source
-            seen = observation(instance, key, heads.get(name) or Head(window.after, ""))
+            seen = observation(instance, key, refresh.seen.get(name) or Head(window.after, ""))
             version = (seen.tags or {})[DATA_VERSION]
             news += [seen] if _is_news(instance, key, window.after) else []
         if version:

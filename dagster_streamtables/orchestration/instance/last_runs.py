@@ -19,6 +19,8 @@ SENSOR_TAG = "streamtables/refresh"
 """Tag of each run that a refresh sensor requests: the name of the sensor."""
 DEFINITIONS_TAG = "streamtables/definitions"
 """Tag of the same runs: a hash of all definitions, so that a change ends every back-off."""
+AFTER_TAG = "streamtables/after_run"
+"""Tag of a materialization without a run: the last run that was to materialize the asset."""
 
 _UNFINISHED = (
     DagsterRunStatus.QUEUED,
@@ -45,8 +47,10 @@ class History:
     """The metadata of the last materialization."""
     run: str = ""
     """The id of an unfinished run of the asset; empty if there is none."""
-    unrecorded: bool = False
-    """Whether a run was to materialize it after its last materialization."""
+    planned: str = ""
+    """The last run that was to materialize it, whatever came of it."""
+    by: str = ""
+    """The run of the last materialization; of one without a run, the last that was planned then."""
     failures: int = 0
     """Runs of the sensor that failed since the last materialization."""
     failed_at: datetime | None = None
@@ -115,7 +119,8 @@ def _history(
         tags=(materialization.tags or {}) if materialization else {},
         metadata=materialization.metadata if materialization else {},
         run=_running(record, unfinished, planned),
-        unrecorded=_unrecorded(record),
+        planned=(record.asset_entry.last_run_id if record else None) or "",
+        by=_by(event),
         failures=len(ends),
         failed_at=max(ends, default=None),
     )
@@ -162,12 +167,11 @@ def _last(record: AssetRecord | None) -> datetime | None:
     return datetime.fromtimestamp(event.timestamp, UTC) if event else None
 
 
-def _unrecorded(record: AssetRecord | None) -> bool:
-    entry = record.asset_entry if record is not None else None
-    if entry is None or entry.last_planned_materialization_storage_id is None:
-        return False
-    made = entry.last_materialization_storage_id
-    return made is None or made < entry.last_planned_materialization_storage_id
+def _by(event: dg.EventLogEntry | None) -> str:
+    made = event.asset_materialization if event is not None else None
+    if event is None or made is None:
+        return ""
+    return (made.tags or {}).get(AFTER_TAG) or event.run_id
 
 
 def _by_key(runs: Iterable[RunRecord]) -> dict[dg.AssetKey, list[RunRecord]]:

@@ -84,6 +84,8 @@ class Refresh:
     preview: Sequence[Mapping[str, Any]] = ()
     """Some of the rows that a differential refresh changed, where these were asked for; see
     `preview_of`."""
+    read: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The data version of each source that is a stream table, as it was read."""
     seen: Mapping[str, Head] = field(default_factory=dict[str, Head])
     """The commits that it looked at: of each source, by its name in the query, and of the table
     itself, before it."""

@@ -133,10 +133,13 @@ class Heads:
 
     def _end(self, folder: LocalLog | RemoteLog, location: str) -> _End | None:
         end = self._seen.pop(location, None)
-        newest = end.version if end and self._goes_on(folder, end) else folder.newest()
-        if newest is None:
-            return None
-        mark = end.mark if end is not None and newest == end.version else folder.mark(newest)
+        if end is not None and self._goes_on(folder, end):
+            newest, mark = end.version, end.mark
+        else:
+            newest = folder.newest()
+            if newest is None:
+                return None
+            mark = folder.mark(newest)
         for version in itertools.count(newest + 1):
             following = folder.mark(version)
             if following is None:

@@ -55,7 +55,7 @@ class Monitor:
     def last_refresh(self, name: str) -> Refresh | None:
         """The newest committed refresh; None if there is none."""
         log = self.catalog.newest(name)
-        return None if log is None else last_refresh(name, log)
+        return None if log is None else last_refresh(name, log, self.catalog.at)
 
     def failures(self, name: str) -> list[FailedRefresh]:
         """The newest failed attempts, newest first, even if a later one succeeded."""

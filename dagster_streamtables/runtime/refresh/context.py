@@ -23,6 +23,7 @@ from dagster_streamtables.runtime.model.state import (
     Stored,
     application,
     data_timestamp,
+    state_of,
 )
 from dagster_streamtables.runtime.model.stream_table import StreamTable
 from dagster_streamtables.runtime.storage.target import Target
@@ -81,6 +82,12 @@ class Job:
         stamps = [data_timestamp(name, source.log) for name, source in self.sources.items()]
         known = [stamp for stamp in stamps if stamp is not None]
         return max(known, default=None)
+
+    @property
+    def data_versions(self) -> dict[str, str]:
+        """The data version of each source that is a stream table."""
+        states = {name: state_of(name, source.log) for name, source in self.sources.items()}
+        return {name: state.data_version for name, state in states.items() if state is not None}
 
     @property
     def tables(self) -> tuple[TableLog, ...]:

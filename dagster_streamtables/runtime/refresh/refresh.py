@@ -292,6 +292,7 @@ def _report(
         started=clock.started,
         data_timestamp=None if stamp is None else datetime.fromtimestamp(stamp, UTC),
         forecast=decision.forecast,
+        read=job.data_versions,
         seen=_seen(job),
     )
 

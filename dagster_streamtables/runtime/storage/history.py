@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -25,7 +25,7 @@ from dagster_streamtables.runtime.delta.actions import (
 from dagster_streamtables.runtime.delta.delta_log import Head, TableLog
 from dagster_streamtables.runtime.model.commit_record import Account
 from dagster_streamtables.runtime.model.report import Action, Refresh, Window
-from dagster_streamtables.runtime.model.state import State, read_state
+from dagster_streamtables.runtime.model.state import State, read_state, state_of
 from dagster_streamtables.runtime.model.stopwatch import CONNECT
 from dagster_streamtables.runtime.storage.target import Written
 
@@ -97,10 +97,17 @@ def past_refreshes(name: str, log: TableLog, limit: int | None = None) -> list[P
     return list(islice(_past(name, log), limit))
 
 
-def last_refresh(name: str, log: TableLog) -> Refresh | None:
+def last_refresh(
+    name: str, log: TableLog, at: Callable[[str, int], TableLog | None]
+) -> Refresh | None:
     """The newest refresh that is still in the log, as it was reported; None if there is none.
 
     A run that ends between its commit and its report leaves no other trace.
+
+    Args:
+        name: The table.
+        log: Its log.
+        at: Its sources at a version; None for what is no longer there.
     """
     stored = read_state(log).refreshed
     if stored is None:
@@ -108,6 +115,8 @@ def last_refresh(name: str, log: TableLog) -> Refresh | None:
     [past], state = past_refreshes(name, log, 1), stored.state
     began = state.account.until - state.account.seconds
     seen = {source: Head(each.version, each.commit) for source, each in state.sources.items()}
+    logs = {source: at(source, each.version) for source, each in state.sources.items()}
+    states = {source: state_of(source, each) for source, each in logs.items() if each is not None}
     return Refresh(
         name,
         Action(past.action),
@@ -125,6 +134,7 @@ def last_refresh(name: str, log: TableLog) -> Refresh | None:
         started=_moment(began),
         data_timestamp=past.data_timestamp,
         fallback=past.fallback,
+        read={source: each.data_version for source, each in states.items() if each is not None},
         seen=seen,
     )
 
